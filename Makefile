@@ -1,0 +1,41 @@
+# Every target sets up what it needs itself. A fresh machine has Python >= 3.11 with venv, git and make.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help install run test lint lock
+
+help:  ## this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
+
+install: $(READY)  ## a virtual environment with the locked dependencies
+
+$(READY): requirements.lock requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' || { echo "evenspread needs Python 3.11 or later with venv; set PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "installing the locked dependencies into $(VENV)" >&2
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: $(READY)  ## start the webhook with an example cluster and print three commands to try
+	@$(BIN)/evenspread webhook --example
+
+test: $(READY)  ## the whole offline suite (Python only)
+	@$(BIN)/python -m pytest -n auto --dist loadgroup
+
+lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a deliberate break), dead code
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python tests/prove_layers.py
+	@$(BIN)/vulture
+
+lock: $(READY)  ## resolve the dependencies anew
+	@$(BIN)/uv pip compile --quiet --upgrade --no-header --generate-hashes --universal --python-version 3.11 pyproject.toml --output-file requirements.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --no-header --generate-hashes --universal --python-version 3.11 --group dev --constraint requirements.lock --output-file requirements-dev.lock

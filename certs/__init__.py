@@ -1,0 +1,1 @@
+"""The certificate authority: what serves TLS, and knows nothing of webhooks."""

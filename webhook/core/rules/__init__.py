@@ -1,0 +1,1 @@
+"""What kube-apiserver does not say: one family of rules a file."""
