@@ -1,4 +1,4 @@
-"""What the platform team decided: modes, ceilings, exemptions, defaults. A value; `webhook.config` reads it from YAML."""
+"""What the platform team decided: modes, ceilings, exemptions, defaults; `webhook.config` reads it from YAML."""
 
 from collections.abc import Mapping
 from enum import StrEnum
