@@ -1,11 +1,18 @@
-"""What the platform team decided: modes, ceilings, exemptions, defaults; `webhook.config` reads it from YAML."""
+"""What the platform team decided: modes, ceilings, exemptions, defaults; `webhook.config` reads it from YAML.
+
+A rule's mode in one place is
+
+    mode_for(rule) capped by ceiling_for(namespace)
+
+and what an exemption matches is not judged at all. Lists are read in order and the first match wins.
+"""
 
 from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct
 
-from webhook.core.model import LabelSelector, SpreadConstraint
+from webhook.core.model import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 
 
 class Mode(StrEnum):
@@ -27,24 +34,51 @@ class Mode(StrEnum):
 
 
 _RANKS = {Mode.OFF: 0, Mode.AUDIT: 1, Mode.WARN: 2, Mode.DENY: 3}
+_MODES = {mode.value: mode for mode in Mode}
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """What a match is asked about: one object and its namespace.
+
+    Shape: ``labels`` are those of the object itself; absent labels are an empty mapping.
+    """
+
+    namespace: str
+    namespace_labels: Mapping[str, str] = {}
+    kind: str = ""
+    name: str = ""
+    labels: Mapping[str, str] = {}
 
 
 class Match(Struct, frozen=True, kw_only=True):
-    """Which objects something applies to; every field given must match.
+    """Which objects an exemption applies to; every field given must match, absent fields match everything."""
 
-    Shape: ``names`` are namespaces; ``namespace`` is one of them. Absent fields match everything.
-    """
-
-    names: tuple[str, ...] | None = None
     namespace: str | None = None
     namespace_selector: LabelSelector | None = None
     kind: str | None = None
     name: str | None = None
     selector: LabelSelector | None = None
 
+    def matches(self, target: Target) -> bool:
+        """Whether every field that is given matches."""
+        return (
+            self.namespace in {None, target.namespace}
+            and self.kind in {None, target.kind}
+            and self.name in {None, target.name}
+            and _selects(self.namespace_selector, target.namespace_labels)
+            and _selects(self.selector, target.labels)
+        )
+
+
+class NamespaceMatch(Struct, frozen=True, kw_only=True):
+    """Which namespaces a ceiling applies to; every field given must match."""
+
+    names: tuple[str, ...] | None = None
+    namespace_selector: LabelSelector | None = None
+
 
 class NamespaceCeiling(Struct, frozen=True, kw_only=True):
-    match: Match
+    match: NamespaceMatch
     ceiling: Mode
 
 
@@ -118,3 +152,100 @@ class Policy(Struct, frozen=True, kw_only=True):
     annotation_exempt: str = "warnings"  # none | warnings | denials
     messages: Messages = Messages()
     max_staleness_seconds: float = 60.0
+
+
+CEILING_LABEL = "evenspread.io/ceiling"
+
+
+def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, str]) -> Mode:
+    """The highest mode that any rule may have in this namespace.
+
+    The namespace's label speaks before the first entry of ``namespaces`` that matches, and that before the global
+    ceiling; a global ``off`` is the kill switch and nothing lifts it. A label with another text is as if absent.
+    """
+    if policy.ceiling is Mode.OFF:
+        return Mode.OFF
+    label = namespace_labels.get(CEILING_LABEL)
+    if label is not None and label in _MODES:
+        return _MODES[label]
+    for entry in policy.namespaces:
+        names = entry.match.names
+        if (names is None or namespace in names) and _selects(entry.match.namespace_selector, namespace_labels):
+            return entry.ceiling
+    return policy.ceiling
+
+
+def mode_for(policy: Policy, rule: str, default: Mode, since: str) -> Mode:
+    """The mode of a rule before any ceiling: the configured one, else its default.
+
+    A rule newer than ``rulesVersion`` that nobody configured stays at most ``audit``, so that an upgrade of the
+    product denies and warns of nothing new.
+    """
+    configured = policy.rules.get(rule)
+    if configured is not None:
+        return configured
+    return default.capped(Mode.AUDIT) if release(since) > release(policy.rules_version) else default
+
+
+def release(text: str) -> tuple[int, ...]:
+    """A rules version as numbers, so that 1.10 is newer than 1.9.
+
+    Errors: ValueError where a part is no number; configuration is checked before it gets here.
+    """
+    return tuple(int(part) for part in text.split("."))
+
+
+def exempted(policy: Policy, rule: str, target: Target, today: str) -> Exemption | None:
+    """The first exemption of the configuration that waives this rule for this object, if any.
+
+    Shape: ``today`` is an ISO date (UTC), so that comparing text compares dates.
+    """
+    for exemption in policy.exemptions:
+        if exemption.rule == rule and not expired(exemption, today) and exemption.match.matches(target):
+            return exemption
+    return None
+
+
+def expired(exemption: Exemption, today: str) -> bool:
+    """Whether its last day is over."""
+    return exemption.expires is not None and exemption.expires < today
+
+
+def override_for(
+    defaults: Defaults, namespace_labels: Mapping[str, str], pod_labels: Mapping[str, str], replicas: int | None
+) -> DefaultsOverride | None:
+    """The first override that selects this pod; None: the defaults themselves apply.
+
+    Shape: ``replicas`` is None where nobody knows them; then no stated minimum is met.
+    """
+    for override in defaults.overrides:
+        if (
+            _selects(override.namespace_selector, namespace_labels)
+            and _selects(override.pod_selector, pod_labels)
+            and (override.min_replicas is None or (replicas is not None and replicas >= override.min_replicas))
+        ):
+            return override
+    return None
+
+
+def _selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Whether an absent or a given selector takes these labels; absent takes all, unlike a constraint's."""
+    if selector is None:
+        return True
+    wanted = selector.match_labels or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(_meets(requirement, labels) for requirement in selector.match_expressions or ())
+
+
+def _meets(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    present = requirement.key in labels
+    match requirement.operator:
+        case "In":
+            return present and labels[requirement.key] in (requirement.values or ())
+        case "NotIn":
+            return not present or labels[requirement.key] not in (requirement.values or ())
+        case "Exists":
+            return present
+        case _:
+            return not present
