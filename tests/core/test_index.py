@@ -1,0 +1,102 @@
+import pytest
+
+from webhook.core.index import ClusterIndex
+from webhook.core.model import Node, ObjectMeta, Pod, PodStatus, Service, ServiceSpec
+from webhook.core.objects import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def meta(name, namespace="", **labels):
+    return ObjectMeta(name=name, namespace=namespace, labels=labels or None)
+
+
+def node(name, **labels):
+    return Node(metadata=ObjectMeta(name=name, labels={f"topology.kubernetes.io/{k}": v for k, v in labels.items()}))
+
+
+def pod(name, phase="Running"):
+    return Pod(metadata=meta(name, "shop"), status=PodStatus(phase=phase))
+
+
+def deployment(name, replicas, api_version="apps/v1"):
+    return Owner(api_version=api_version, kind="Deployment", meta=meta(name, "shop"), replicas=replicas)
+
+
+def autoscaler(name, target, most):
+    scale_target = ScaleTarget(api_version="apps/v1", kind="Deployment", name=target)
+    spec = AutoscalerSpec(scale_target_ref=scale_target, max_replicas=most)
+    return Autoscaler(metadata=meta(name, "shop"), spec=spec)
+
+
+def index(*values):
+    made = ClusterIndex()
+    for value in values:
+        made.apply("ADDED", value)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("events", "known"),
+    [
+        pytest.param([("ADDED", "a", "Running")], ["a"], id="added"),
+        pytest.param([("MODIFIED", "a", "Running")], ["a"], id="modified before it was added"),
+        pytest.param([("ADDED", "a", "Running"), ("ADDED", "a", "Running")], ["a"], id="added twice"),
+        pytest.param([("ADDED", "a", "Running"), ("DELETED", "a", "Running")], [], id="deleted"),
+        pytest.param([("DELETED", "a", "Running")], [], id="deleted and never known"),
+        pytest.param([("ADDED", "a", "Running"), ("MODIFIED", "a", "Succeeded")], [], id="finished"),
+        pytest.param([("ADDED", "a", "Failed")], [], id="failed before it was known"),
+        pytest.param([("ADDED", "a", "Pending"), ("ADDED", "b", "Running")], ["a", "b"], id="Pending pods stay"),
+    ],
+)
+def test_pods_after_events(events, known):
+    made = ClusterIndex()
+    for event, name, phase in events:
+        made.apply(event, pod(name, phase))
+    assert [p.meta.name for p in made.pods("shop")] == known
+    assert made.pods("elsewhere") == ()
+
+
+def test_the_newest_form_of_an_object_is_kept():
+    made = index(deployment("web", 1))
+    made.apply("MODIFIED", deployment("web", 5))
+    assert made.owner("apps/v1", "Deployment", "shop", "web").replicas == 5
+
+
+def test_an_owner_is_the_same_in_every_version_of_its_group():
+    made = index(deployment("web", 3, "apps/v1"))
+    assert made.owner("apps/v2", "Deployment", "shop", "web").replicas == 3
+    assert made.owner("extensions/v1", "Deployment", "shop", "web") is None
+    assert made.owner("apps/v1", "Deployment", "other", "web") is None
+
+
+def test_namespaces_carry_their_name_as_a_label():
+    made = index(Namespace(metadata=meta("shop", team="red")))
+    assert made.namespace_labels("shop") == {"kubernetes.io/metadata.name": "shop", "team": "red"}
+    assert made.namespace_labels("other") is None
+
+
+def test_services_of_a_namespace():
+    web = Service(metadata=meta("web", "shop"), spec=ServiceSpec(selector={"app": "web"}))
+    made = index(web)
+    assert made.services("shop") == (web,)
+    assert made.services("other") == ()
+    made.apply("DELETED", web)
+    assert made.services("shop") == ()
+
+
+def test_the_autoscaler_of_an_owner():
+    made = index(autoscaler("b", "web", 9), autoscaler("a", "web", 4), autoscaler("c", "api", 2))
+    assert made.autoscaler(deployment("web", 1)).spec.max_replicas == 4
+    assert made.autoscaler(deployment("other", 1)) is None
+
+
+def test_domains_are_the_values_that_nodes_have():
+    made = index(node("n1", zone="a"), node("n2", zone="b"), node("n3", zone="a"), node("n4", region="r"))
+    assert made.domains(ZONE) == {"a", "b"}
+    assert made.domains("rack") == frozenset()
+
+
+def test_namespaces_known_by_what_is_in_them():
+    made = index(Namespace(metadata=meta("idle")), pod("a"), node("n1"))
+    assert made.namespaces() == ("idle", "shop")

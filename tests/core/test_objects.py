@@ -1,0 +1,76 @@
+import json
+
+import msgspec
+import pytest
+
+from webhook.core.model import LabelSelector, TypeMeta
+from webhook.core.objects import decode_object
+
+
+def decoded(text, api_version, kind):
+    return decode_object(text.encode(), TypeMeta(api_version=api_version, kind=kind))
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "spec", "replicas", "selector"),
+    [
+        pytest.param(
+            "apps/v1",
+            "Deployment",
+            '{"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": {}}',
+            3,
+            LabelSelector(match_labels={"app": "web"}),
+            id="a Deployment",
+        ),
+        pytest.param("apps/v1", "StatefulSet", '{"replicas": 0}', 0, None, id="a StatefulSet scaled to nothing"),
+        pytest.param("apps/v1", "ReplicaSet", "{}", None, None, id="a ReplicaSet whose replicas nobody wrote"),
+        pytest.param(
+            "v1",
+            "ReplicationController",
+            '{"replicas": 2, "selector": {"app": "web"}}',
+            2,
+            LabelSelector(match_labels={"app": "web"}),
+            id="a ReplicationController's selector is a map",
+        ),
+        pytest.param("batch/v1", "Job", "{}", 1, None, id="a Job runs one pod unless it says more"),
+        pytest.param("batch/v1", "Job", '{"parallelism": 5}', 5, None, id="a Job with parallelism"),
+        pytest.param(
+            "batch/v1", "Job", '{"parallelism": 5, "completions": 2}', 2, None, id="a Job with few completions"
+        ),
+    ],
+)
+def test_owners(api_version, kind, spec, replicas, selector):
+    text = f'{{"apiVersion": "{api_version}", "kind": "{kind}", "metadata": {{"name": "o"}}, "spec": {spec}}}'
+    owner = decoded(text, api_version, kind)
+    assert (owner.api_version, owner.kind, owner.meta.name) == (api_version, kind, "o")
+    assert (owner.replicas, owner.selector) == (replicas, selector)
+
+
+def test_a_pod_loses_its_environment_and_foreign_annotations():
+    pod = {
+        "metadata": {
+            "name": "p",
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "secret", "evenspread.io/skip": "true"},
+        },
+        "spec": {"containers": [{"name": "c", "env": [{"name": "TOKEN", "value": "secret"}]}]},
+    }
+    kept = decoded(json.dumps(pod), "v1", "Pod")
+    assert kept.meta.annotations == {"evenspread.io/skip": "true"}
+    assert b"secret" not in msgspec.json.encode(kept)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        pytest.param("v1", "Secret", id="a kind that no answer depends on"),
+        pytest.param("apps/v1beta1", "Deployment", id="a version long gone"),
+        pytest.param(None, None, id="no kind at all"),
+    ],
+)
+def test_other_kinds_have_no_value(api_version, kind):
+    assert decoded("{}", api_version, kind) is None
+
+
+def test_a_wrong_type_is_an_error():
+    with pytest.raises(msgspec.ValidationError, match=r"Expected `int \| null`, got `str` - at `\$.spec.replicas`"):
+        decoded('{"spec": {"replicas": "3"}}', "apps/v1", "Deployment")
