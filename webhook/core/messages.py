@@ -1,0 +1,65 @@
+"""The words of a decision: warnings of one short line, and denials whose first line stands alone.
+
+Text that comes from the object is bounded and freed of control characters here: kube-apiserver drops a warning that
+holds one, silently.
+"""
+
+import re
+from collections.abc import Sequence
+
+from webhook.core.policy import Messages
+from webhook.core.rules.finding import Finding
+
+# kube-apiserver asks for 120 characters a warning; beyond 4,096 in all it cuts every one of them.
+WARNING_CHARS = 120
+MOST_WARNINGS = 3
+MOST_BLOCKS = 10
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+def one_line(text: str, limit: int = 256) -> str:
+    """The text without control characters, at most so long; what was cut ends in an ellipsis."""
+    flat = _CONTROL.sub(" ", text)
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """One line a finding, at most three, and a tail that says how many more there are."""
+    told = tuple(_warning(finding) for finding in findings[:MOST_WARNINGS])
+    more = len(findings) - len(told)
+    if not more:
+        return told
+    noun = "finding" if more == 1 else "findings"
+    return (*told, f"evenspread: {more} more {noun}; all of them: kubectl evenspread check -f FILE")
+
+
+def _warning(finding: Finding) -> str:
+    whole = f"evenspread/{finding.rule}: {finding.summary}"
+    remedy = f"; {finding.remedy}" if finding.remedy else ""
+    room = WARNING_CHARS - len(remedy)
+    return one_line(one_line(whole, room if room > len(whole) // 2 else WARNING_CHARS) + remedy, WARNING_CHARS)
+
+
+def denial(name: str, findings: Sequence[Finding], messages: Messages) -> str:
+    """The refusal: a first line that stands alone, a block a finding, how to check before pushing.
+
+    Shape: ``name`` is the object as people say it: ``Rollout shop/web``.
+    """
+    first = findings[0]
+    headline = first.headline or (f"{first.summary}; {first.remedy}" if first.remedy else first.summary)
+    count = f" (1 of {len(findings)} problems)" if len(findings) > 1 else ""
+    lines = [f"{one_line(name)}: {one_line(headline)}{count}"]
+    for number, finding in enumerate(findings[:MOST_BLOCKS], start=1):
+        lines.append(f"  {number} {finding.rule}  {one_line(finding.path)}")
+        lines.append(f"    {one_line(finding.detail or finding.summary, 1024)}")
+        if finding.fix:
+            lines.append(f"    fix: {one_line(finding.fix)}")
+    if len(findings) > MOST_BLOCKS:
+        lines.append(f"  and {len(findings) - MOST_BLOCKS} more")
+    lines.append("  check before pushing: kubectl evenspread check -f FILE")
+    if messages.docs_url:
+        lines.append(f"  {messages.docs_url.rstrip('/')}/{first.rule}")
+    if messages.footer:
+        lines.append(f"  {messages.footer}")
+    return "\n".join(lines)
