@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test lint lock
+.PHONY: help install run test e2e lint lock
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -27,6 +27,10 @@ run: $(READY)  ## start the webhook with an example cluster and print three comm
 
 test: $(READY)  ## the whole offline suite (Python only)
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
+
+e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
+	@tests/e2e/controlplane/build.sh >/dev/null
+	@$(BIN)/python -m pytest -m e2e tests/e2e -v --durations 5
 
 lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a deliberate break), dead code
 	@$(BIN)/ruff check
