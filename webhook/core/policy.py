@@ -10,7 +10,7 @@ and what an exemption matches is not judged at all. Lists are read in order and 
 from collections.abc import Mapping
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from webhook.core.model import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 
@@ -50,7 +50,7 @@ class Target(Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
 
 
-class Match(Struct, frozen=True, kw_only=True):
+class Match(Struct, frozen=True, kw_only=True, rename="camel"):
     """Which objects an exemption applies to; every field given must match, absent fields match everything."""
 
     namespace: str | None = None
@@ -70,19 +70,19 @@ class Match(Struct, frozen=True, kw_only=True):
         )
 
 
-class NamespaceMatch(Struct, frozen=True, kw_only=True):
+class NamespaceMatch(Struct, frozen=True, kw_only=True, rename="camel"):
     """Which namespaces a ceiling applies to; every field given must match."""
 
     names: tuple[str, ...] | None = None
     namespace_selector: LabelSelector | None = None
 
 
-class NamespaceCeiling(Struct, frozen=True, kw_only=True):
+class NamespaceCeiling(Struct, frozen=True, kw_only=True, rename="camel"):
     match: NamespaceMatch
     ceiling: Mode
 
 
-class Exemption(Struct, frozen=True, kw_only=True):
+class Exemption(Struct, frozen=True, kw_only=True, rename="camel"):
     """Unit: ``expires`` is an ISO date; the exemption holds through that day (UTC)."""
 
     rule: str
@@ -91,14 +91,14 @@ class Exemption(Struct, frozen=True, kw_only=True):
     expires: str | None = None
 
 
-class DefaultConstraint(Struct, frozen=True, kw_only=True):
+class DefaultConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
     """A default constraint: PodTopologySpreadArgs' own fields, and the threshold for hardness that is ours."""
 
     constraint: SpreadConstraint
     hard_when_domains: int | None = None
 
 
-class DefaultsOverride(Struct, frozen=True, kw_only=True):
+class DefaultsOverride(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str
     namespace_selector: LabelSelector | None = None
     pod_selector: LabelSelector | None = None
@@ -106,7 +106,7 @@ class DefaultsOverride(Struct, frozen=True, kw_only=True):
     default_constraints: tuple[DefaultConstraint, ...] = ()
 
 
-class Defaults(Struct, frozen=True, kw_only=True):
+class Defaults(Struct, frozen=True, kw_only=True, rename="camel"):
     mode: str = "observe"  # off | observe | inject
     defaulting_type: str = "List"  # List | System
     default_constraints: tuple[DefaultConstraint, ...] = ()
@@ -116,9 +116,10 @@ class Defaults(Struct, frozen=True, kw_only=True):
     owners: tuple[tuple[str, str], ...] = ()  # (apiVersion, kind)
     fallback: str = "annotation"  # off | annotation | always
     accept_node_growth: bool = False
+    revision: str = ""  # names this content; "" where no file was read
 
 
-class EmbeddedKind(Struct, frozen=True, kw_only=True):
+class EmbeddedKind(Struct, frozen=True, kw_only=True, rename="camel"):
     """A further kind that embeds a pod template, from ``workloads`` of the configuration."""
 
     api_version: str
@@ -128,13 +129,13 @@ class EmbeddedKind(Struct, frozen=True, kw_only=True):
     selector_path: str | None = None
 
 
-class Messages(Struct, frozen=True, kw_only=True):
+class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
     detail: str = "own-namespace"  # minimal | own-namespace | full
-    docs_url: str = ""
+    docs_url: str = field(default="", name="docsURL")
     footer: str = ""
 
 
-class Policy(Struct, frozen=True, kw_only=True):
+class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     """The configured whole. Every default is the one of interfaces.md §1."""
 
     ceiling: Mode = Mode.WARN

@@ -1,0 +1,11 @@
+"""The configuration file -> `core.policy.Policy`, or every fault of the file at once.
+
+    text -> document (values with line and column) -> shape (JSON Schema) -> meaning -> build -> Policy
+
+Callers need `load_policy`, `parse_policy`, `reloaded`, and `ConfigError.render()` when it is raised.
+"""
+
+from webhook.config.faults import ConfigError, Fault
+from webhook.config.files import Loaded, load_policy, parse_policy, reloaded
+
+__all__ = ["ConfigError", "Fault", "Loaded", "load_policy", "parse_policy", "reloaded"]

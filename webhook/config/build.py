@@ -1,0 +1,50 @@
+"""A checked document -> the `Policy` that core works with."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from webhook.config.meaning import seconds
+from webhook.core.policy import Policy
+
+Raw = Mapping[str, Any]  # raw YAML, already checked against the schema
+
+
+def built(value: Raw) -> Policy:
+    """The policy that a document without faults says; what it leaves out has the defaults of `Policy`."""
+    fields: dict[str, Any] = {key: inner for key, inner in value.items() if key not in _RESHAPED}
+    defaults = value.get("defaults", {})
+    fields["defaults"] = _defaults(defaults) | {"revision": _revision(defaults)}
+    if "exempt" in value.get("annotations", {}):
+        fields["annotationExempt"] = value["annotations"]["exempt"]
+    if "maxStaleness" in value:
+        fields["maxStalenessSeconds"] = seconds(value["maxStaleness"])
+    return msgspec.convert(fields, Policy)
+
+
+_RESHAPED = frozenset({"apiVersion", "kind", "defaults", "annotations", "maxStaleness"})
+
+
+def _defaults(value: Raw) -> dict[str, Any]:
+    return {
+        **value,
+        "defaultConstraints": _constraints(value),
+        "overrides": [
+            {**override, "defaultConstraints": _constraints(override)} for override in value.get("overrides", ())
+        ],
+        "owners": [(owner["apiVersion"], owner["kind"]) for owner in value.get("owners", ())],
+    }
+
+
+def _constraints(value: Raw) -> list[dict[str, Any]]:
+    return [
+        {"constraint": constraint, "hardWhenDomains": constraint.get("hardWhenDomains")}
+        for constraint in value.get("defaultConstraints", ())
+    ]
+
+
+def _revision(defaults: Raw) -> str:
+    """Ten hex digits that change with what `defaults` says, not with its layout or with other parts of the file."""
+    return hashlib.sha256(msgspec.json.encode(defaults, order="sorted")).hexdigest()[:10]

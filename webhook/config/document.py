@@ -1,0 +1,265 @@
+"""The YAML text of one configuration file -> plain values, and the line and column of each.
+
+Written over the parser's events, because its composer forgets duplicate keys, follows any nesting, and multiplies
+aliases without bound. Scalars resolve as in YAML 1.1, which Kubernetes uses, except that a date stays text.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import yaml
+from yaml import events
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
+
+from webhook.config.faults import ConfigError, Fault, Path, render_path, shown
+
+MAX_BYTES = 1 << 20  # a ConfigMap holds no more
+MAX_VALUES = 100_000  # after aliases; a file of MAX_BYTES that says something else a line has fewer
+MAX_DEPTH = 50  # the deepest promised field stands at 8
+
+_TAG = "tag:yaml.org,2002:"
+_RESOLVER = Resolver()
+_CONSTRUCTOR = SafeConstructor()
+
+
+class Place(NamedTuple):
+    """Unit: lines and columns, from 1."""
+
+    line: int
+    column: int
+
+
+class Document(NamedTuple):
+    """A configuration file as values.
+
+    Shape: ``places`` has every value by its path, ``keys`` every key of a mapping; ``written`` has the text of
+    plain scalars that are no strings (``rulesVersion: 1.10`` is the number 1.1, written 1.10).
+    """
+
+    value: Any  # raw YAML: any shape
+    places: dict[Path, Place]
+    keys: dict[Path, Place]
+    written: dict[Path, str]
+
+    def fault(self, path: Path, message: str, *, key: bool = False) -> Fault:
+        """A fault at the value, or at its key; what is absent is shown at the mapping where it belongs."""
+        place = self.keys.get(path) if key else None
+        known = path
+        while place is None:
+            place = self.places.get(known)
+            if not known:
+                break
+            known = known[:-1]
+        line, column = place or Place(0, 0)
+        return Fault(path=render_path(path), message=message, line=line, column=column)
+
+
+class _Scalar(NamedTuple):
+    tag: str
+    text: str
+    place: Place
+
+
+class _Sequence(NamedTuple):
+    items: tuple["_Node", ...]
+    place: Place
+
+
+class _Mapping(NamedTuple):
+    pairs: tuple[tuple["_Node", "_Node"], ...]
+    place: Place
+
+
+_Node = _Scalar | _Sequence | _Mapping
+
+
+class _UnusableError(Exception):
+    """The text cannot be read any further."""
+
+    def __init__(self, message: str, place: Place) -> None:
+        super().__init__(message)
+        self.fault = Fault(path="", message=message, line=place.line, column=place.column)
+
+
+def read_document(text: str, *, file: str) -> Document:
+    """Read the one document of a configuration file.
+
+    Errors: ConfigError, with every duplicate key and the like at once, or with the one fault that ends all reading.
+    """
+    try:
+        node = _only_document(text)
+        reading = _Reading()
+        value = reading.value(node, (), 0)
+    except _UnusableError as error:
+        raise ConfigError([error.fault], file=file) from None
+    if reading.faults:
+        raise ConfigError(reading.faults, file=file)
+    return Document(value, reading.places, reading.keys, reading.written)
+
+
+def _only_document(text: str) -> _Node:
+    """The tree of the only document that is not empty."""
+    found: _Node | None = None
+    stream = _events(text)
+    for event in stream:
+        if not isinstance(event, events.DocumentStartEvent):
+            continue
+        node = _tree(next(stream), stream, {}, 0)
+        if isinstance(node, _Scalar) and node.tag == f"{_TAG}null":
+            continue
+        if found is not None:
+            raise _UnusableError("a second YAML document begins here; the file is one SpreadPolicy", node.place)
+        found = node
+    if found is None:
+        raise _UnusableError("the file is empty; it needs apiVersion and kind at least", Place(1, 1))
+    return found
+
+
+def _events(text: str) -> Iterator[events.Event]:
+    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+    try:
+        yield from yaml.parse(text, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        problem = error.problem or "cannot be read"
+        hint = "; YAML is indented with spaces, not tabs" if "token" in problem and "\t" in text else ""
+        raise _UnusableError(f"not YAML: {problem}{hint}", _place(error.problem_mark)) from None
+    except yaml.reader.ReaderError as error:
+        before = text.encode()[: error.position].decode(errors="replace")
+        place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise _UnusableError("not YAML: a control character", place) from None
+
+
+class _Mark(Protocol):
+    """What the two parsers' marks have in common. Unit: from 0."""
+
+    line: int
+    column: int
+
+
+def _place(mark: _Mark | None) -> Place:
+    return Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
+
+
+def _tree(event: events.Event, stream: Iterator[events.Event], anchors: dict[str, _Node], depth: int) -> _Node:
+    place = _place(event.start_mark)
+    if depth > MAX_DEPTH:
+        raise _UnusableError(f"nested deeper than {MAX_DEPTH} levels", place)
+    if isinstance(event, events.AliasEvent):
+        name = event.anchor or ""
+        if name not in anchors:
+            raise _UnusableError(f"the alias *{name[:64]} has no anchor before it", place)
+        return anchors[name]
+    node: _Node
+    if isinstance(event, events.ScalarEvent):
+        node = _Scalar(_scalar_tag(event), event.value, place)
+    elif isinstance(event, events.SequenceStartEvent):
+        items: list[_Node] = []
+        while not isinstance(item := next(stream), events.SequenceEndEvent):
+            items.append(_tree(item, stream, anchors, depth + 1))
+        node = _Sequence(tuple(items), place)
+    else:
+        pairs: list[tuple[_Node, _Node]] = []
+        while not isinstance(key := next(stream), events.MappingEndEvent):
+            named = _tree(key, stream, anchors, depth + 1)
+            pairs.append((named, _tree(next(stream), stream, anchors, depth + 1)))
+        node = _Mapping(tuple(pairs), place)
+    anchor = getattr(event, "anchor", None)
+    if anchor is not None:
+        anchors[anchor] = node
+    return node
+
+
+def _scalar_tag(event: events.ScalarEvent) -> str:
+    plain, quoted = event.implicit
+    if plain:
+        # types-PyYAML leaves this method without types.
+        return str(_RESOLVER.resolve(yaml.ScalarNode, event.value, (True, False)))  # type: ignore[no-untyped-call]
+    return f"{_TAG}str" if quoted else str(event.tag)
+
+
+class _Reading:
+    """One walk over the tree: values, places and faults gather here."""
+
+    def __init__(self) -> None:
+        self.places: dict[Path, Place] = {}
+        self.keys: dict[Path, Place] = {}
+        self.written: dict[Path, str] = {}
+        self.faults: list[Fault] = []
+        self._values = 0
+
+    def value(self, node: _Node, path: Path, depth: int) -> object:
+        self._count(node, depth)
+        self.places[path] = node.place
+        if isinstance(node, _Scalar):
+            return self._scalar(node, path)
+        if isinstance(node, _Sequence):
+            return [self.value(item, (*path, index), depth + 1) for index, item in enumerate(node.items)]
+        return self._mapping(node, path, depth)
+
+    def _scalar(self, node: _Scalar, path: Path) -> object:
+        kind = node.tag.removeprefix(_TAG)
+        if kind in {"str", "timestamp", "value", "merge"}:
+            return node.text
+        self.written[path] = node.text
+        yaml_node = yaml.ScalarNode(node.tag, node.text)
+        try:
+            match kind:
+                case "null":
+                    return None
+                case "bool":
+                    return bool(_CONSTRUCTOR.construct_yaml_bool(yaml_node))
+                case "int":
+                    return int(_CONSTRUCTOR.construct_yaml_int(yaml_node))
+                case "float":
+                    number = float(_CONSTRUCTOR.construct_yaml_float(yaml_node))
+                    if math.isfinite(number):
+                        return number
+                    self._fault(node, path, f"{node.text[:64]} is no number that can be used")
+                case _:
+                    self._fault(node, path, f"the tag {shown(node.tag)} is not known here")
+        except (ValueError, KeyError, IndexError):
+            self._fault(node, path, f"{shown(node.text)} is not what its tag !!{kind} says")
+        return None
+
+    def _mapping(self, node: _Mapping, path: Path, depth: int) -> dict[str, object]:
+        result: dict[str, object] = {}
+        for name, (key, value) in self._pairs(node, path, depth).items():
+            inner = (*path, name)
+            self.keys[inner] = key.place
+            result[name] = self.value(value, inner, depth + 1)
+        return result
+
+    def _pairs(self, node: _Mapping, path: Path, depth: int) -> dict[str, tuple[_Scalar, _Node]]:
+        """Keys and values with ``<<`` resolved: a mapping's own keys win, then those of the earlier source."""
+        self._count(node, depth)
+        pairs: dict[str, tuple[_Scalar, _Node]] = {}
+        sources: list[_Node] = []
+        for key, value in node.pairs:
+            if not isinstance(key, _Scalar):
+                self._fault(key, path, "a key must be a plain name, not a mapping or a list")
+            elif key.tag == f"{_TAG}merge":
+                sources += value.items if isinstance(value, _Sequence) else (value,)
+            elif key.text in pairs:
+                first = pairs[key.text][0].place.line
+                self._fault(key, (*path, key.text), f"duplicate key; the first stands on line {first}")
+            else:
+                pairs[key.text] = (key, value)
+        for source in sources:
+            if isinstance(source, _Mapping):
+                pairs = self._pairs(source, path, depth + 1) | pairs
+            else:
+                self._fault(source, path, "<< merges mappings only")
+        return pairs
+
+    def _count(self, node: _Node, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise _UnusableError(f"aliases nest deeper than {MAX_DEPTH} levels", node.place)
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise _UnusableError(f"more than {MAX_VALUES} values after aliases", node.place)
+
+    def _fault(self, node: _Node, path: Path, message: str) -> None:
+        line, column = node.place
+        self.faults.append(Fault(path=render_path(path), message=message, line=line, column=column))

@@ -1,0 +1,103 @@
+"""What is wrong with a configuration file, and where: every fault at once, each in one line.
+
+policy.yaml:7:3: defaults.overrides[0].minReplica: unknown field; did you mean "minReplicas"?
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+Path = tuple[str | int, ...]
+
+MAX_SHOWN = 64  # characters of one name or value from the file; a fault stays one readable line
+MAX_FAULTS = 100  # more lines help nobody; a file can hold a hundred thousand faults
+
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """One fault.
+
+    Shape: ``path`` in the API's own form, empty for the file as a whole; ``line`` and ``column`` count from 1 and
+    are 0 where the file has no such place.
+    """
+
+    path: str
+    message: str
+    line: int = 0
+    column: int = 0
+
+    def render(self, file: str) -> str:
+        """The line that users see."""
+        place = f"{file}:{self.line}:{self.column}" if self.line else file
+        return f"{place}: {self.path}: {self.message}" if self.path else f"{place}: {self.message}"
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used, with every fault that was found, in the order of the file."""
+
+    def __init__(self, faults: Sequence[Fault], *, file: str) -> None:
+        """Keep the faults as values, in the order of the file; their text is made on demand."""
+        super().__init__(file)
+        self.faults = tuple(sorted(faults, key=place_of))
+        self.file = file
+
+    def render(self) -> str:
+        """One line a fault, without a final line end."""
+        lines = [fault.render(self.file) for fault in self.faults[:MAX_FAULTS]]
+        if len(self.faults) > MAX_FAULTS:
+            lines.append(f"{self.file}: {len(self.faults) - MAX_FAULTS} more faults")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """The same text, so that a log line of the exception says it all."""
+        return self.render()
+
+
+def place_of(fault: Fault) -> tuple[int, int, str, str]:
+    """What faults are sorted by."""
+    return fault.line, fault.column, fault.path, fault.message
+
+
+def render_path(path: Iterable[str | int]) -> str:
+    """``defaults.overrides[0].minReplicas``; a key that is no plain name stands in brackets."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _PLAIN_KEY.fullmatch(part):
+            text += f".{part[:MAX_SHOWN]}" if text else part[:MAX_SHOWN]
+        else:
+            text += f"[{shown(part)[1:-1]}]"
+    return text
+
+
+def shown(value: object) -> str:
+    """A value from the file as one bounded piece of text, strings in double quotes."""
+    if isinstance(value, str):
+        return json.dumps(value if len(value) <= MAX_SHOWN else value[: MAX_SHOWN - 1] + "…", ensure_ascii=False)
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return json.dumps(value)[:MAX_SHOWN]
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant; case, ``-`` and ``_`` do not count."""
+    folded = {_folded(name): name for name in known}
+    close = difflib.get_close_matches(_folded(word[:MAX_SHOWN]), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message: the word that was probably meant, or nothing."""
+    near = nearest(word, known)
+    return f"; did you mean {shown(near)}?" if near is not None else ""
+
+
+def _folded(word: str) -> str:
+    return word.lower().replace("-", "").replace("_", "")

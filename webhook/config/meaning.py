@@ -1,0 +1,217 @@
+"""What the schema cannot say of a configuration: rule ids, dates, durations, selectors, entries that nothing reaches.
+
+A part that the schema already found wrong is not judged again, so that one mistake is one fault.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import NamedTuple, TypeVar
+
+from webhook.config.document import Document
+from webhook.config.faults import Fault, Path, did_you_mean, render_path, shown
+from webhook.core.policy import release
+
+RULES_VERSION = "1.0"  # the newest that this release knows
+MAX_STALENESS_SECONDS = 24 * 3600.0  # an older copy of a cluster says nothing of it
+
+RULE_IDS = (
+    "max-skew",
+    "topology-key",
+    "when-unsatisfiable",
+    "min-domains",
+    "node-affinity-policy",
+    "node-taints-policy",
+    "match-label-keys",
+    "label-selector",
+    "duplicate-constraint",
+    "wrong-type",
+    "selector-null",
+    "selector-empty",
+    "selector-not-self",
+    "selector-too-wide",
+    "revision-mixed",
+    "match-label-key-absent",
+    "match-label-key-wrong-kind",
+    "topology-key-unknown",
+    "topology-key-partial",
+    "topology-key-typo",
+    "topology-key-deprecated",
+    "tainted-nodes-counted",
+    "min-domains-unreachable",
+    "zone-host-ceiling",
+    "spread-conflicts-affinity",
+    "zone-loss-strands-pods",
+    "all-in-one-domain",
+    "system-defaults-lost",
+    "spread-without-effect",
+    "constraints-differ-in-group",
+    "autoscaler-reads-it-differently",
+    "spread-required",
+    "replicas-do-not-fit",
+    "replicas-can-get-stuck",
+    "rollout-can-get-stuck",
+    "group-cap",
+)
+
+_KUBERNETES_GROUPS = frozenset({"", "apps", "batch"})
+_DURATION_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)")
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_T = TypeVar("_T")
+
+
+class View(NamedTuple):
+    """A document together with what is already known to be wrong with it."""
+
+    document: Document
+    faulty: frozenset[str]  # the rendered paths of the faults, and of all that they stand in
+
+    def sound(self, path: Path) -> bool:
+        """Whether nothing at or below the path is known to be wrong."""
+        return render_path(path) not in self.faulty
+
+    def at(self, path: Path, kind: type[_T]) -> _T | None:
+        """The value at a path, if it is there and of this type."""
+        value = self.document.value
+        for part in path:
+            try:
+                value = value[part]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value if isinstance(value, kind) else None
+
+    def text(self, path: Path) -> str | None:
+        """The sound string at a path."""
+        return self.at(path, str) if self.sound(path) else None
+
+    def entries(self, path: Path) -> Iterator[Path]:
+        """The paths of a list's entries that are mappings."""
+        for index in range(len(self.at(path, list) or ())):
+            if self.at((*path, index), dict) is not None:
+                yield (*path, index)
+
+
+def view(document: Document, faults: Sequence[Fault]) -> View:
+    """A document with the faults found so far; each also spoils whatever contains it."""
+    texts = {fault.path for fault in faults}
+    spoiled = {text[:end] for text in texts for end in (*_ends(text), len(text))}
+    return View(document, frozenset(spoiled))
+
+
+def _ends(text: str) -> Iterator[int]:
+    return (index for index, char in enumerate(text) if char in ".[")
+
+
+def meaning_faults(part: View) -> Iterator[Fault]:
+    """What makes a configuration unusable although its shape is right."""
+    yield from _rules(part)
+    yield from _rules_version(part)
+    yield from _exemptions(part)
+    yield from _workloads(part)
+    yield from _staleness(part)
+
+
+def meaning_warnings(part: View, today: str) -> Iterator[Fault]:
+    """What can be used but does not do what its author may think."""
+    yield from _expired(part, today)
+    yield from _unreached_namespaces(part)
+    yield from _unreached_overrides(part)
+    yield from _documentation(part)
+
+
+def seconds(duration: str) -> float:
+    """A duration as Go writes it, in seconds; its form is the schema's matter."""
+    return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(duration))
+
+
+def _rules(part: View) -> Iterator[Fault]:
+    for rule in part.at(("rules",), dict) or {}:
+        if rule not in RULE_IDS:
+            yield part.document.fault(("rules", rule), f"unknown rule{did_you_mean(rule, RULE_IDS)}", key=True)
+
+
+def _rules_version(part: View) -> Iterator[Fault]:
+    version = part.text(("rulesVersion",))
+    if version is not None and release(version) > release(RULES_VERSION):
+        message = f"{version} is newer than this release, which knows rules up to {RULES_VERSION}"
+        yield part.document.fault(("rulesVersion",), message)
+
+
+def _exemptions(part: View) -> Iterator[Fault]:
+    for entry in part.entries(("exemptions",)):
+        rule = part.text((*entry, "rule"))
+        if rule is not None and rule not in RULE_IDS:
+            message = f"unknown rule {shown(rule)}{did_you_mean(rule, RULE_IDS)}"
+            yield part.document.fault((*entry, "rule"), message)
+        expires = part.text((*entry, "expires"))
+        if expires is not None and not _is_date(expires):
+            yield part.document.fault((*entry, "expires"), f"{expires} is no day of the calendar")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _workloads(part: View) -> Iterator[Fault]:
+    seen: dict[tuple[str, str], Path] = {}
+    for entry in part.entries(("workloads",)):
+        api_version, kind = part.text((*entry, "apiVersion")), part.text((*entry, "kind"))
+        if api_version is None or kind is None:
+            continue
+        first = seen.setdefault((api_version, kind), entry)
+        if api_version.rpartition("/")[0] in _KUBERNETES_GROUPS:
+            yield part.document.fault(entry, f"{api_version} {kind} is Kubernetes' own and needs no entry")
+        elif first != entry:
+            yield part.document.fault(entry, f"{api_version} {kind} stands in {render_path(first)} already")
+
+
+def _staleness(part: View) -> Iterator[Fault]:
+    path: Path = ("maxStaleness",)
+    written = part.text(path)
+    if written is not None and not 0 < seconds(written) <= MAX_STALENESS_SECONDS:
+        yield part.document.fault(path, f"must be above 0s and at most 24h, is {shown(written)}")
+
+
+def _expired(part: View, today: str) -> Iterator[Fault]:
+    for entry in part.entries(("exemptions",)):
+        expires = part.text((*entry, "expires"))
+        if expires is not None and expires < today:
+            yield part.document.fault((*entry, "expires"), f"{expires} is over; the exemption has no effect any more")
+
+
+def _unreached_namespaces(part: View) -> Iterator[Fault]:
+    taken: dict[str, Path] = {}
+    ceiling_is_off = part.at(("ceiling",), str) == "off"
+    for entry in part.entries(("namespaces",)):
+        if ceiling_is_off:
+            yield part.document.fault(entry, "has no effect: the global ceiling is off, which nothing lifts")
+            continue
+        for index, name in enumerate(part.at((*entry, "match", "names"), list) or ()):
+            if name in taken:
+                message = f"{name} is decided by {render_path(taken[name])}; the first match wins"
+                yield part.document.fault((*entry, "match", "names", index), message)
+            elif part.at((*entry, "match", "namespaceSelector"), dict) is None:
+                taken[name] = entry
+
+
+def _unreached_overrides(part: View) -> Iterator[Fault]:
+    path: Path = ("defaults", "overrides")
+    widest: Path | None = None
+    for entry in part.entries(path):
+        if widest is not None:
+            yield part.document.fault(entry, f"is never reached: {render_path(widest)} matches every pod")
+        elif "minReplicas" not in (part.at(entry, dict) or {}) and not any(
+            part.at((*entry, name), dict) for name in ("namespaceSelector", "podSelector")
+        ):
+            widest = entry
+
+
+def _documentation(part: View) -> Iterator[Fault]:
+    path: Path = ("messages", "docsURL")
+    address = part.text(path)
+    if address and not address.startswith(("http://", "https://")):
+        yield part.document.fault(path, f"{shown(address)} is no http or https address")

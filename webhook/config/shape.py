@@ -1,0 +1,200 @@
+"""The JSON Schema of the configuration file: values made plain before it, faults in the product's words after it.
+
+`policy.schema.json` is the source of every field, its default and its description. Two keywords of our own:
+``x-must`` words a pattern, ``x-as-written`` takes a plain scalar as the text in the file (1.10 is no 1.1).
+"""
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
+from itertools import takewhile
+from typing import Any, NamedTuple, cast
+
+from jsonschema import Draft202012Validator, ValidationError, validators
+from jsonschema.protocols import Validator
+
+from webhook.config.document import Document
+from webhook.config.faults import Fault, Path, did_you_mean, render_path, shown
+
+Schema = Mapping[str, Any]  # raw JSON: a schema has any shape
+
+_TYPE_NAMES = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+}
+# What people call a mode elsewhere (Pod Security Admission, Gatekeeper, Kyverno, linters) -> our word.
+_SYNONYMS = {
+    "enforce": "deny",
+    "block": "deny",
+    "error": "deny",
+    "fail": "deny",
+    "warning": "warn",
+    "dryrun": "audit",
+    "dry-run": "audit",
+    "info": "audit",
+    "report": "audit",
+    "disabled": "off",
+    "none": "off",
+    "ignore": "off",
+    "enabled": "inject",
+}
+
+
+@functools.cache
+def schema() -> Schema:
+    """The schema as shipped."""
+    text = resources.files("webhook.config").joinpath("policy.schema.json").read_text(encoding="utf-8")
+    loaded: Schema = json.loads(text)
+    return loaded
+
+
+def made_plain(document: Document) -> Document:
+    """The document as Kubernetes would take it: a null field is absent, and ``off`` unquoted is no boolean."""
+    return document._replace(value=_plain(document.value, schema(), (), document.written))
+
+
+def shape_faults(document: Document) -> list[Fault]:
+    """Every place where the document does not fit the schema."""
+    return [fault for error in _validator().iter_errors(document.value) for fault in _faults(error, document)]
+
+
+def resolved(part: Schema) -> Schema:
+    """A part of the schema with its ``$ref`` followed; what stands beside the ``$ref`` stays."""
+    if "$ref" not in part:
+        return part
+    target: Schema = schema()["$defs"][part["$ref"].rpartition("/")[2]]
+    return {**resolved(target), **part}
+
+
+@functools.cache
+def _validator() -> Validator:
+    # JSON Schema takes 1.0 for an integer; Kubernetes does not.
+    types = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _checker, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    # types-jsonschema leaves this function without types.
+    kind: type[Validator] = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
+    return kind(schema())
+
+
+def _plain(value: object, part: Schema, path: Path, written: Mapping[Path, str]) -> object:
+    part = resolved(part)
+    if isinstance(value, dict):
+        known = part.get("properties", {})
+        other = part.get("additionalProperties") or {}
+        return {
+            key: _plain(inner, known.get(key, other), (*path, key), written)
+            for key, inner in value.items()
+            if inner is not None
+        }
+    if isinstance(value, list):
+        return [_plain(item, part.get("items", {}), (*path, index), written) for index, item in enumerate(value)]
+    if value is False and "off" in part.get("enum", ()):
+        return "off"
+    return written.get(path, value) if part.get("x-as-written") else value
+
+
+class _Misfit(NamedTuple):
+    """One error of the validator: the keyword and what it asks for, the value, and its part of the schema."""
+
+    keyword: str
+    wanted: Any  # raw JSON, by keyword
+    value: object
+    part: Schema
+    written: str | None
+
+    @property
+    def found(self) -> str:
+        if isinstance(self.value, bool):
+            return f"the boolean {shown(self.value)}"
+        return f"the number {shown(self.value)}" if isinstance(self.value, int | float) else shown(self.value)
+
+
+def _faults(error: ValidationError, document: Document) -> Iterator[Fault]:
+    path: Path = tuple(error.absolute_path)
+    part = cast("Schema", error.schema)
+    match error.validator:
+        case "additionalProperties":
+            for key in set(cast("dict[str, object]", error.instance)) - set(part["properties"]):
+                message = f"unknown field{_meant_field(key, path, part['properties'])}"
+                yield document.fault((*path, key), message, key=True)
+        case "required":
+            # jsonschema reports each missing name by itself, in words only.
+            name = next(name for name in part["required"] if error.message.startswith(f"'{name}' "))
+            yield document.fault((*path, name), "is required")
+        case keyword:
+            misfit = _Misfit(str(keyword), error.validator_value, error.instance, part, document.written.get(path))
+            yield document.fault(path, _WORDS.get(str(keyword), _empty)(misfit))
+
+
+def _wrong_type(misfit: _Misfit) -> str:
+    must = misfit.part.get("x-must", f"be {_TYPE_NAMES[misfit.wanted]}")
+    scalar = not isinstance(misfit.value, dict | list)
+    hint = "; quote it" if misfit.wanted == "string" and scalar and "x-must" not in misfit.part else ""
+    return f"must {must}, is {misfit.found}{hint}"
+
+
+def _no_such_word(misfit: _Misfit) -> str:
+    allowed: list[str] = misfit.wanted
+    hint = ""
+    if isinstance(misfit.value, bool):
+        if misfit.written not in {"true", "false"}:
+            hint = f"; YAML reads {shown(misfit.written)} as a boolean"
+    elif isinstance(misfit.value, str):
+        synonym = _SYNONYMS.get(misfit.value.lower())
+        hint = f"; did you mean {shown(synonym)}?" if synonym in allowed else did_you_mean(misfit.value, allowed)
+    return f"must be one of {', '.join(allowed)}, is {misfit.found}{hint}"
+
+
+def _empty(_misfit: _Misfit) -> str:
+    return "must not be empty"
+
+
+_WORDS: Mapping[str, Callable[[_Misfit], str]] = {
+    "type": _wrong_type,
+    "enum": _no_such_word,
+    "const": lambda misfit: f"must be {misfit.wanted}, is {misfit.found}",
+    "pattern": lambda misfit: f"must {misfit.part['x-must']}, is {misfit.found}",
+    "minimum": lambda misfit: f"must be at least {misfit.wanted}, is {shown(misfit.value)}",
+    "maximum": lambda misfit: f"must be at most {misfit.wanted}, is {shown(misfit.value)}",
+    "maxLength": lambda misfit: f"must have at most {misfit.wanted} characters",
+    "uniqueItems": lambda _misfit: "names one entry twice",
+}
+
+
+def _meant_field(key: str, path: Path, here: Mapping[str, object]) -> str:
+    """The nearest place where exactly this name belongs, else a similar name in the same mapping."""
+    around = render_path(path).translate(_NO_DIGITS).split(".")
+
+    def shared(place: str) -> int:
+        return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(place.split("."), around, strict=False))))
+
+    places = [place for place in _field_places() if place.rpartition(".")[2] == key]
+    if not places:
+        return did_you_mean(key, here)
+    return f"; did you mean {shown(max(places, key=shared))}?"
+
+
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+
+
+@functools.cache
+def _field_places() -> tuple[str, ...]:
+    return tuple(path for path, _part in fields())
+
+
+def fields(part: Schema | None = None, prefix: str = "") -> Iterator[tuple[str, Schema]]:
+    """Every field of the file in the order of the schema: its path, lists as ``[]``, and its part of the schema."""
+    for name, inner in resolved(part or schema()).get("properties", {}).items():
+        path = f"{prefix}{name}"
+        field = resolved(inner)
+        yield path, field
+        if "items" in field:
+            yield from fields(field["items"], f"{path}[].")
+        else:
+            yield from fields(field, f"{path}.")
