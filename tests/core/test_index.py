@@ -87,14 +87,27 @@ def test_services_of_a_namespace():
 
 def test_the_autoscaler_of_an_owner():
     made = index(autoscaler("b", "web", 9), autoscaler("a", "web", 4), autoscaler("c", "api", 2))
-    assert made.autoscaler(deployment("web", 1)).spec.max_replicas == 4
-    assert made.autoscaler(deployment("other", 1)) is None
+    assert made.autoscaler("apps/v1", "Deployment", "shop", "web").spec.max_replicas == 4
+    assert made.autoscaler("apps/v1", "Deployment", "shop", "other") is None
+    assert made.autoscaler("apps/v1", "Deployment", "other", "web") is None
 
 
 def test_domains_are_the_values_that_nodes_have():
     made = index(node("n1", zone="a"), node("n2", zone="b"), node("n3", zone="a"), node("n4", region="r"))
     assert made.domains(ZONE) == {"a", "b"}
     assert made.domains("rack") == frozenset()
+
+
+def test_domains_follow_their_nodes():
+    made = index(node("n1", zone="a"), node("n2", zone="a"))
+    made.apply("MODIFIED", node("n1", zone="b"))
+    assert made.domains(ZONE) == {"a", "b"}
+    made.apply("DELETED", node("n2", zone="a"))
+    made.apply("DELETED", node("n2", zone="a"))
+    assert made.domains(ZONE) == {"b"}
+    made.apply("DELETED", node("n1", zone="b"))
+    assert made.domains(ZONE) == frozenset()
+    assert (made.nodes(), made.node("n1")) == ((), None)
 
 
 def test_namespaces_known_by_what_is_in_them():

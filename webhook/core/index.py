@@ -3,7 +3,7 @@
 Nothing here waits, asks or forgets on its own. What is not in the index is unknown, never "not there".
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Literal, TypeVar
 
@@ -29,6 +29,7 @@ class ClusterIndex:
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
+        self._node_values: dict[str, Counter[str]] = defaultdict(Counter)  # label key -> value -> nodes
         self._pods: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._namespaces: dict[str, Namespace] = {}
         self._services: dict[str, dict[str, Service]] = defaultdict(dict)
@@ -42,7 +43,7 @@ class ClusterIndex:
         """
         match value:
             case Node():
-                _put(self._nodes, value.name, value, event)
+                self._apply_node(event, value)
             case Pod():
                 finished = value.status is not None and value.status.phase in FINISHED
                 _put(self._pods[value.meta.namespace], value.meta.name, value, "DELETED" if finished else event)
@@ -94,10 +95,10 @@ class ClusterIndex:
         """The namespace's owners of every kind."""
         return tuple(self._owners[namespace].values()) if namespace in self._owners else ()
 
-    def autoscaler(self, owner: Owner) -> Autoscaler | None:
-        """The autoscaler that scales the owner; of several, the first by name."""
-        scalers = self._autoscalers.get(owner.meta.namespace, {})
-        wanted = (_group(owner.api_version), owner.kind, owner.meta.name)
+    def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
+        """The autoscaler that scales this owner, known or not; of several, the first by name."""
+        scalers = self._autoscalers.get(namespace, {})
+        wanted = (_group(api_version), kind, name)
         for _, scaler in sorted(scalers.items()):
             target = scaler.spec.scale_target_ref
             if (_group(target.api_version), target.kind, target.name) == wanted:
@@ -105,8 +106,18 @@ class ClusterIndex:
         return None
 
     def domains(self, topology_key: str) -> frozenset[str]:
-        """The values that nodes have for the key."""
-        return frozenset(node.labels[topology_key] for node in self.nodes() if topology_key in node.labels)
+        """The values that nodes have for the key; empty where no node has it."""
+        return frozenset(self._node_values.get(topology_key, ()))
+
+    def _apply_node(self, event: Event, node: Node) -> None:
+        before = self._nodes.get(node.name)
+        for key, value in (before.labels if before else {}).items():
+            self._node_values[key][value] -= 1
+            if not self._node_values[key][value]:
+                del self._node_values[key][value]
+        _put(self._nodes, node.name, node, event)
+        for key, value in (node.labels if event != "DELETED" else {}).items():
+            self._node_values[key][value] += 1
 
 
 def _put(table: dict[_Key, _Value], key: _Key, value: _Value, event: Event) -> None:

@@ -1,0 +1,139 @@
+"""Objects for tests: every default is valid, labels are written ``app=web tier=front``."""
+
+from webhook.core.index import ClusterIndex
+from webhook.core.model import (
+    HOSTNAME,
+    ZONE,
+    LabelSelector,
+    LabelSelectorRequirement,
+    Node,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    PodSpec,
+    Service,
+    ServiceSpec,
+    SpreadConstraint,
+)
+from webhook.core.objects import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
+from webhook.core.policy import DefaultConstraint, Defaults, Policy
+
+NAMESPACE = "shop"
+API_VERSIONS = {
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "Deployment": "apps/v1",
+    "ReplicationController": "v1",
+    "Job": "batch/v1",
+    "Rollout": "argoproj.io/v1alpha1",
+}
+
+
+def labels(text):
+    return dict(part.split("=", 1) for part in text.split())
+
+
+def selector(text):
+    """``app=web tier!=data track``: equality, NotIn, Exists; ``{}`` is the empty selector."""
+    pairs, expressions = {}, []
+    for part in text.replace("{}", "").split():
+        key, sign, value = part.partition("=")
+        if key.endswith("!"):
+            expressions.append(LabelSelectorRequirement(key=key[:-1], operator="NotIn", values=(value,)))
+        elif sign:
+            pairs[key] = value
+        else:
+            expressions.append(LabelSelectorRequirement(key=key, operator="Exists"))
+    return LabelSelector(match_labels=pairs or None, match_expressions=tuple(expressions) or None)
+
+
+def reference(text, uid=""):
+    """``ReplicaSet/web-7d4``: a controller."""
+    kind, name = text.split("/")
+    return OwnerReference(
+        api_version=API_VERSIONS.get(kind, "example.com/v1"), kind=kind, name=name, uid=uid, controller=True
+    )
+
+
+def meta(name, *, namespace=NAMESPACE, labelled="", owner=None, uid="", annotations=None):
+    return ObjectMeta(
+        name=name,
+        namespace=namespace,
+        labels=labels(labelled) or None,
+        owner_references=(reference(owner, uid),) if owner else None,
+        annotations=annotations,
+    )
+
+
+def constraint(key=ZONE, *, max_skew=1, when="DoNotSchedule", select=None, keys=None, **more):
+    told = {} if select is None else {"label_selector": selector(select)}
+    return SpreadConstraint(
+        max_skew=max_skew, topology_key=key, when_unsatisfiable=when, match_label_keys=keys, **told, **more
+    )
+
+
+def pod(labelled="app=web", *, owner=None, uid="", annotations=None, constraints=None, **spec):
+    return Pod(
+        metadata=meta("web-0", labelled=labelled, owner=owner, uid=uid, annotations=annotations),
+        spec=PodSpec(topology_spread_constraints=constraints, **spec),
+    )
+
+
+def node(name, zone=None, **more):
+    own = {HOSTNAME: name} | ({} if zone is None else {ZONE: zone})
+    return Node(
+        metadata=ObjectMeta(
+            name=name, labels=own | {key.replace("__", ".", 1).replace("__", "/"): value for key, value in more.items()}
+        )
+    )
+
+
+def namespace(name=NAMESPACE, labelled=""):
+    return Namespace(metadata=meta(name, namespace="", labelled=labelled))
+
+
+def service(name, select, *, namespace=NAMESPACE):
+    wanted = None if select is None else labels(select.replace("{}", ""))
+    return Service(metadata=meta(name, namespace=namespace), spec=ServiceSpec(selector=wanted))
+
+
+def owner(text, select=None, *, replicas=None, above=None, above_uid="", uid="", annotations=None):
+    """``ReplicaSet/web-7d4``, owned by ``above``."""
+    kind, name = text.split("/")
+    own = meta(name, owner=above, uid=above_uid, annotations=annotations)
+    return Owner(
+        api_version=API_VERSIONS.get(kind, "example.com/v1"),
+        kind=kind,
+        meta=ObjectMeta(
+            name=own.name,
+            namespace=own.namespace,
+            uid=uid,
+            owner_references=own.owner_references,
+            annotations=annotations,
+        ),
+        replicas=replicas,
+        selector=None if select is None else selector(select),
+    )
+
+
+def autoscaler(target, most):
+    kind, name = target.split("/")
+    scaled = ScaleTarget(api_version=API_VERSIONS[kind], kind=kind, name=name)
+    return Autoscaler(metadata=meta(name), spec=AutoscalerSpec(scale_target_ref=scaled, max_replicas=most))
+
+
+def index(*values):
+    made = ClusterIndex()
+    for value in values:
+        made.apply("ADDED", value)
+    return made
+
+
+def default(key=ZONE, *, hard_when=None, **fields):
+    return DefaultConstraint(constraint=constraint(key, **fields), hard_when_domains=hard_when)
+
+
+def policy(*defaults, mode="inject", scheduler_names=("default-scheduler",), domains=None, **more):
+    settings = Defaults(mode=mode, default_constraints=defaults or (default(),), **more)
+    return Policy(defaults=settings, scheduler_names=scheduler_names, domains=domains or {})

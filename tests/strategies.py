@@ -1,0 +1,104 @@
+"""Random pods, clusters and defaults for the properties of defaulting."""
+
+import json
+
+import msgspec
+from build import index, namespace, node, owner, service
+from hypothesis import strategies as st
+
+from webhook.core.model import SpreadConstraint
+from webhook.core.policy import DefaultConstraint, Defaults, DefaultsOverride
+
+KEYS = ["app", "tier", "pod-template-hash", "controller-revision-hash"]
+TOPOLOGY = ["topology.kubernetes.io/zone", "kubernetes.io/hostname", "example.com/rack"]
+KNOWN_KINDS = ["ReplicaSet", "StatefulSet", "ReplicationController", "Job"]
+API_VERSIONS = {"ReplicationController": "v1", "Job": "batch/v1", "Database": "example.com/v1"}
+
+label_maps = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(["a", "b"]), max_size=4)
+label_texts = label_maps.map(lambda found: " ".join(f"{key}={value}" for key, value in found.items()))
+nullable = st.sampled_from([None, {}])
+
+
+@st.composite
+def constraints(draw):
+    """A constraint as a default or a pod may have it, without selector."""
+    hard = draw(st.booleans())
+    return SpreadConstraint(
+        max_skew=draw(st.integers(1, 3)),
+        topology_key=draw(st.sampled_from(TOPOLOGY)),
+        when_unsatisfiable="DoNotSchedule" if hard else "ScheduleAnyway",
+        min_domains=draw(st.none() | st.integers(1, 3)) if hard else None,
+        match_label_keys=draw(st.none() | st.lists(st.sampled_from(KEYS), max_size=3).map(tuple)),
+    )
+
+
+def once(entries):
+    """The last of each key and action, which Kubernetes wants unique."""
+    return tuple({(entry.topology_key, entry.when_unsatisfiable): entry for entry in entries}.values())
+
+
+@st.composite
+def default_constraints(draw):
+    return tuple(
+        DefaultConstraint(constraint=entry, hard_when_domains=draw(st.none() | st.integers(1, 3)))
+        for entry in once(draw(st.lists(constraints(), max_size=3)))
+    )
+
+
+@st.composite
+def overrides(draw):
+    least = draw(st.none() | st.integers(1, 4))
+    return DefaultsOverride(name="o", min_replicas=least, default_constraints=draw(default_constraints()))
+
+
+@st.composite
+def defaults(draw):
+    return Defaults(
+        mode="inject",
+        default_constraints=draw(default_constraints()),
+        overrides=tuple(draw(st.lists(overrides(), max_size=2))),
+        defaulting_type=draw(st.sampled_from(["List", "System"])),
+        match_label_keys=draw(st.sampled_from(["auto", "off"])),
+        fill_null_selector=draw(st.booleans()),
+        owners=draw(st.sampled_from([(), (("example.com/v1", "Database"),)])),
+        accept_node_growth=draw(st.booleans()),
+    )
+
+
+@st.composite
+def clusters(draw):
+    services = [service(f"s{i}", draw(label_texts)) for i in range(draw(st.integers(0, 2)))]
+    kinds = draw(st.lists(st.sampled_from(KNOWN_KINDS), unique=True))
+    owners = [owner(f"{kind}/o", draw(label_texts), replicas=draw(st.integers(1, 4))) for kind in kinds]
+    extra = draw(st.sampled_from([{}, {"karpenter__sh__nodepool": "x"}]))
+    nodes = [node(f"n{i}", draw(st.sampled_from("abc")), **extra) for i in range(draw(st.integers(0, 3)))]
+    return index(namespace(), *services, *owners, *nodes)
+
+
+@st.composite
+def metadatas(draw):
+    metadata = {
+        "name": "p",
+        "namespace": "shop",
+        "labels": draw(nullable | label_maps),
+        "annotations": draw(nullable | st.just({"a/b-c": "d", "x": "ü"})),
+    }
+    kind = draw(st.sampled_from([None, *KNOWN_KINDS, *KNOWN_KINDS, "DaemonSet", "Database"]))
+    if kind is not None:
+        reference = {"apiVersion": API_VERSIONS.get(kind, "apps/v1"), "kind": kind, "name": "o", "uid": "u"}
+        metadata["ownerReferences"] = [reference | {"controller": True}]
+    return metadata
+
+
+@st.composite
+def raw_pods(draw):
+    """A pod as JSON that kube-apiserver mostly accepts; its own constraints have a null selector or none."""
+    spec = {"containers": [{"name": "c", "image": "i", "env": [{"name": "E", "value": "v"}]}]}
+    own = draw(st.sampled_from(["absent", "absent", "null", "empty", "some"]))
+    if own != "absent":
+        some = [
+            msgspec.structs.replace(entry, match_label_keys=None) for entry in draw(st.lists(constraints(), max_size=2))
+        ]
+        encoded = {"null": None, "empty": [], "some": json.loads(msgspec.json.encode(once(some)))}
+        spec["topologySpreadConstraints"] = encoded[own]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": draw(metadatas()), "spec": spec}
