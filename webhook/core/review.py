@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Raw, Struct
 
+from webhook.core.defaulting import Injection, Skip, inject
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import DecodeError, Workload, has_template, read_workload
 from webhook.core.messages import denial, one_line, warnings_of
+from webhook.core.owners import AwaitOwner
 from webhook.core.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
 from webhook.core.rules import BY_ID, RULES, wrong_type
 from webhook.core.rules.finding import Finding, NotEvaluated, Placed, Severity, Subject, place
@@ -62,7 +64,10 @@ class Judged(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """The answer to one request, as a value; ``reason`` says why nothing was looked at, where nothing was."""
+    """The answer to one request, as a value; ``reason`` says why nothing was looked at, where nothing was.
+
+    Shape: ``injection`` is what a pod gets, or would get where defaults are only observed; then ``patch`` is empty.
+    """
 
     allowed: bool = True
     reason: str = ""
@@ -72,6 +77,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     patch: tuple[Mapping[str, object], ...] = ()
     audit: Mapping[str, str] = {}
+    injection: Injection | None = None
+    awaits: AwaitOwner | None = None
 
 
 class Examination(Struct, frozen=True, kw_only=True):
@@ -131,16 +138,36 @@ def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
     return _decide(request, policy, new, judged, told=_is_read(new, old))
 
 
-def mutate(
-    request: Request,  # noqa: ARG001 the shape that the mutating route calls
-    policy: Policy,  # noqa: ARG001 as request
-    index: ClusterIndex | None,  # noqa: ARG001 as request
+def mutate(  # noqa: PLR0913 as review
+    request: Request,
+    policy: Policy,
+    index: ClusterIndex | None,
     *,
-    version: KubernetesVersion,  # noqa: ARG001 as request
-    remaining: Callable[[], float],  # noqa: ARG001 as request
+    version: KubernetesVersion,  # noqa: ARG001 what Kubernetes accepts differs between releases
+    remaining: Callable[[], float],  # noqa: ARG001 the seconds left: what needs the cluster may run out of time
+    waited: bool = False,
 ) -> Decision:
-    """Patch one request of the mutating route; it never denies."""
-    return Decision()
+    """Patch one request of the mutating route; it never denies.
+
+    Shape: ``awaits`` of the decision names an owner worth waiting for; the caller may ask again, at last with
+    ``waited``, and sends the decision as it is where it will not.
+    """
+    is_pod = (request.api_version, request.kind) == ("v1", "Pod")
+    if request.object is None or request.sub_resource or request.operation != "CREATE" or not is_pod:
+        return Decision(reason="nothing to patch" if is_pod else "not a pod")
+    try:
+        workload = read_workload(request.object, api_version="v1", kind="Pod")
+    except (DecodeError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        workload = None  # the API server says so better, after this route
+    if workload is None or not workload.templates:
+        return Decision(reason="unreadable")
+    result = inject(workload.templates[0].template, request.namespace, policy, index, waited=waited)
+    if isinstance(result, AwaitOwner):
+        return Decision(reason="owner-unknown", awaits=result)
+    if isinstance(result, Skip):
+        return Decision(reason=result.reason)
+    note = "injected" if result.patch else "would-inject"
+    return Decision(injection=result, patch=result.patch, audit={note: f"revision {result.record.revision}"})
 
 
 def examine(  # noqa: PLR0913 as review
