@@ -1,0 +1,71 @@
+import io
+import json
+import logging
+
+import pytest
+
+from webhook.logs import JsonLines, bounded, configure, described
+
+
+def line(message="m", fields=None, **record):
+    made = logging.makeLogRecord(
+        {"msg": message, "levelname": "INFO", "name": "n", "created": 0.5, "msecs": 500.0} | record
+    )
+    if fields is not None:
+        made.fields = fields
+    return JsonLines().format(made)
+
+
+def test_a_line_is_one_json_object_with_the_fields_in_order():
+    text = line(fields={"uid": "u", "dryRun": False, "milliseconds": 0.1, "findings": ["a deny"]})
+    assert text == (
+        '{"time": "1970-01-01T00:00:00.500Z", "level": "info", "logger": "n", "message": "m",'
+        ' "uid": "u", "dryRun": false, "milliseconds": 0.1, "findings": ["a deny"]}'
+    )
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        pytest.param("a\nb\r\n{}", id="line ends"),
+        pytest.param("\x1b[31mred\x1b[0m", id="terminal colours"),
+        pytest.param("\x7f\x9b\u202e\u2028", id="delete, C1, bidi and Unicode line ends"),
+    ],
+)
+def test_nothing_from_outside_breaks_a_line_or_a_terminal(hostile):
+    text = line(hostile, {"name": hostile})
+    assert text.isascii()
+    assert text.isprintable()
+    assert json.loads(text)["name"] == hostile
+
+
+def test_nothing_from_outside_is_longer_than_256_characters():
+    text = line("m" * 5000, {"name": "n" * 5000, "list": ["x" * 5000] * 5000, "object": {"k": "v" * 5000}})
+    assert len(text) < 16 * 300 + 1500
+    assert json.loads(text)["name"] == "n" * 256 + "… (4744 more)"
+
+
+def test_bounded_keeps_what_fits():
+    assert bounded("x" * 256) == "x" * 256
+
+
+def test_a_described_exception_has_no_text_of_its_own():
+    with pytest.raises(ValueError, match="hunter2") as caught:
+        int("hunter2")
+    fields = described(caught.value)
+    assert fields["error"] == "ValueError"
+    assert fields["frames"][-1].endswith("test_a_described_exception_has_no_text_of_its_own")
+    assert "hunter2" not in str(fields)
+
+
+def test_every_logger_writes_json_from_the_level_on():
+    root = logging.getLogger()
+    kept = (list(root.handlers), root.level)
+    stream = io.StringIO()
+    try:
+        configure("warning", stream)
+        logging.getLogger("any.name").info("quiet")
+        logging.getLogger("any.name").warning("said %s", "once")
+    finally:
+        root.handlers[:], root.level = kept
+    assert [json.loads(each)["message"] for each in stream.getvalue().splitlines()] == ["said once"]

@@ -1,0 +1,264 @@
+"""AdmissionReview v1, bytes to bytes, around core.review.
+
+    body -> decode -> Request -> review | mutate -> Decision -> encode -> body
+
+Three kinds of failure never mix. A body that is no AdmissionReview is a ReviewError with an HTTP status; an object
+that breaks a rule, or cannot be read, is an answer with ``allowed: false``; a bug is caught here and nowhere else,
+logged with the request's fields, counted, and answered as policy says (allowed), with the uid.
+
+Source: k8s.io/api/admission/v1; k8s.io/apiserver admission/plugin/webhook and filters/warning.go.
+"""
+
+import base64
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from webhook.core.index import ClusterIndex
+from webhook.core.policy import Policy
+from webhook.core.review import Decision, Request, mutate, review
+from webhook.core.version import KubernetesVersion
+from webhook.logs import bounded, described
+
+Route = Literal["validate", "mutate"]
+
+API_VERSION = "admission.k8s.io/v1"
+KIND = "AdmissionReview"
+
+# controller-runtime's number: an object and an old object of 3 MiB each, the API server's own limit, and the rest.
+MAX_REVIEW_BYTES = 7 * 1024 * 1024
+# A uid is 36 characters; it is echoed, so what is longer than any uid is refused.
+_LONGEST_UID = 256
+
+# filters/warning.go: past 4,096 runes in all, texts are cut to 256; one with a control character is dropped.
+_WARNING_RUNES = 256
+_WARNINGS_RUNES = 4096
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+# A message ends up in conditions and events of the owner, which live in etcd.
+_MESSAGE_CHARACTERS = 8192
+# The API server drops a key that is no qualified name; limits are those of ValidatingAdmissionPolicy.
+_AUDIT_KEY = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_AUDIT_KEYS = 20
+_AUDIT_CHARACTERS = 10240
+
+_log = logging.getLogger(__name__)
+
+
+class ReviewError(Exception):
+    """A request that is no review; ``status`` is its HTTP status."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+
+
+class Engine(Struct, frozen=True, kw_only=True):
+    """What a request is judged by. Replaced as a whole when the configuration changes.
+
+    Shape: ``index`` is None where nothing of the cluster is known.
+    """
+
+    policy: Policy
+    version: KubernetesVersion
+    index: ClusterIndex | None = None
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """The bytes for the wire, and what they were made from, for logs and metrics."""
+
+    body: bytes
+    request: Request
+    decision: Decision
+    failed: bool = False
+
+
+_NULL = Raw(b"null")
+
+
+class _GroupVersionKind(Struct, frozen=True, gc=False):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class _User(Struct, frozen=True):
+    username: str = ""
+    groups: tuple[str, ...] | None = None
+
+
+class _AdmissionRequest(Struct, frozen=True, rename="camel"):
+    uid: str
+    kind: _GroupVersionKind
+    operation: str
+    sub_resource: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    user_info: _User | None = None
+    dry_run: bool | None = None
+    object: Raw = _NULL
+    old_object: Raw = _NULL
+
+
+class _Review(Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    request: _AdmissionRequest | None = None
+
+
+class _Status(Struct, frozen=True, gc=False):
+    code: int
+    reason: str
+    message: str
+
+
+class _AdmissionResponse(Struct, frozen=True, rename="camel", omit_defaults=True):
+    uid: str
+    allowed: bool
+    status: _Status | None = None
+    patch: str | None = None
+    patch_type: str | None = None
+    audit_annotations: Mapping[str, str] | None = None
+    warnings: tuple[str, ...] | None = None
+
+
+class _Reply(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_version: str = API_VERSION
+    kind: str = KIND
+    response: _AdmissionResponse
+
+
+_DECODER = msgspec.json.Decoder(_Review)
+_ENCODER = msgspec.json.Encoder()
+
+
+def decode(body: bytes) -> Request:
+    """Read the envelope; the objects in it stay bytes.
+
+    Errors: ReviewError for a body that is no AdmissionReview v1 with a request.
+    """
+    try:
+        envelope = _DECODER.decode(body)
+    except msgspec.ValidationError as error:
+        raise ReviewError(f"not an {API_VERSION} {KIND}: {bounded(str(error))}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ReviewError(f"the body is not JSON: {bounded(str(error))}") from error
+    except RecursionError as error:
+        raise ReviewError("the body is nested too deeply") from error
+    if envelope.kind != KIND or envelope.api_version != API_VERSION:
+        stated = f"{bounded(envelope.api_version, 64)} {bounded(envelope.kind, 64)}"
+        raise ReviewError(f"not an {API_VERSION} {KIND} but {stated}")
+    asked = envelope.request
+    if asked is None:
+        raise ReviewError(f"an {KIND} without a request")
+    if not 0 < len(asked.uid) <= _LONGEST_UID:
+        raise ReviewError("request.uid is empty or longer than any uid")
+    user = asked.user_info
+    return Request(
+        uid=asked.uid,
+        operation=asked.operation,
+        group=asked.kind.group,
+        version=asked.kind.version,
+        kind=asked.kind.kind,
+        sub_resource=asked.sub_resource or "",
+        namespace=asked.namespace or "",
+        name=asked.name or "",
+        user=user.username if user else "",
+        groups=(user.groups if user else None) or (),
+        dry_run=asked.dry_run or False,
+        object=_present(asked.object),
+        old_object=_present(asked.old_object),
+    )
+
+
+def answer(route: Route, request: Request, engine: Engine, *, today: str, remaining: Callable[[], float]) -> Answer:
+    """Judge a request and encode the answer. Never raises.
+
+    Shape: ``today`` is an ISO date (UTC); ``remaining`` says how many seconds the caller still waits.
+    """
+    try:
+        decision = _decide(route, request, engine, today, remaining)
+        return Answer(body=encode(request, decision), request=request, decision=decision)
+    except Exception as error:  # noqa: BLE001 the one boundary: whatever it is, the API server gets its answer
+        told = {"route": route, **facts(request), **described(error)}
+        _log.error("a review failed; the request is allowed", extra={"fields": told})
+    decision = Decision(reason="internal error", audit={"error": "internal"})
+    return Answer(body=encode(request, decision), request=request, decision=decision, failed=True)
+
+
+def encode(request: Request, decision: Decision) -> bytes:
+    """The AdmissionReview that carries a decision.
+
+    Errors: UnicodeEncodeError for text that is none.
+    """
+    response = _AdmissionResponse(
+        uid=request.uid,
+        allowed=decision.allowed,
+        status=None if decision.allowed else _Status(403, "Forbidden", _message(decision.message)),
+        audit_annotations=_audit(decision.audit) if decision.audit else None,
+        warnings=_warnings(decision.warnings) if decision.warnings else None,
+    )
+    if decision.patch and decision.allowed:
+        patch = base64.b64encode(_ENCODER.encode(decision.patch)).decode("ascii")
+        response = msgspec.structs.replace(response, patch=patch, patch_type="JSONPatch")
+    return _ENCODER.encode(_Reply(response=response))
+
+
+def facts(request: Request) -> dict[str, Any]:
+    """The request's fields, as logs name it. Its objects never go into a log: pods hold secrets."""
+    return {
+        "uid": request.uid,
+        "operation": request.operation,
+        "kind": request.kind,
+        "subResource": request.sub_resource,
+        "namespace": request.namespace,
+        "name": request.name,
+        "user": request.user,
+        "dryRun": request.dry_run,
+    }
+
+
+def _decide(route: Route, request: Request, engine: Engine, today: str, remaining: Callable[[], float]) -> Decision:
+    if route == "validate":
+        return review(request, engine.policy, engine.index, version=engine.version, today=today, remaining=remaining)
+    decision = mutate(request, engine.policy, engine.index, version=engine.version, remaining=remaining)
+    # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.
+    if decision.patch and request.object is None:
+        return msgspec.structs.replace(decision, patch=())
+    return decision
+
+
+def _present(raw: Raw) -> Raw | None:
+    # The length first: comparing would copy objects of megabytes.
+    return None if memoryview(raw).nbytes == len(b"null") and bytes(raw) == b"null" else raw
+
+
+def _message(text: str) -> str:
+    if len(text) <= _MESSAGE_CHARACTERS:
+        return text
+    lines = text[:_MESSAGE_CHARACTERS].rpartition("\n")[0] or text[:_MESSAGE_CHARACTERS]
+    return f"{lines}\n  … (cut; all of it: kubectl evenspread check -f FILE)"
+
+
+def _warnings(texts: Iterable[str]) -> tuple[str, ...] | None:
+    """What Kubernetes will deliver: single lines, no duplicates, 256 characters each and 4,096 in all."""
+    kept: dict[str, None] = {}
+    total = 0
+    for text in texts:
+        line = _CONTROL.sub(" ", text).strip()[:_WARNING_RUNES]
+        if not line or line in kept:
+            continue
+        total += len(line)
+        if total > _WARNINGS_RUNES:
+            break
+        kept[line] = None
+    return tuple(kept) or None
+
+
+def _audit(notes: Mapping[str, str]) -> Mapping[str, str] | None:
+    kept = [(key, value) for key, value in notes.items() if _AUDIT_KEY.fullmatch(key)][:_AUDIT_KEYS]
+    return {key: _CONTROL.sub(" ", value)[:_AUDIT_CHARACTERS] for key, value in kept} or None

@@ -1,0 +1,131 @@
+"""The ASGI callables.
+
+Admission: POST /validate and /mutate with the fewest layers that there are; everything else goes to Flask. A review
+is answered in the event loop, since it takes microseconds; one that may take longer goes to two threads of its own.
+Health: liveness and readiness are answered here, so that no slow handler delays them.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from webhook import admission
+from webhook.admission import MAX_REVIEW_BYTES, Answer, ReviewError, Route
+from webhook.logs import bounded
+from webhook.server.bodies import Application, BodyError, Receive, Scope, Send, header, read_body, refuse, respond
+from webhook.server.state import MAX_HELD_BYTES, State
+
+# kube-apiserver sends its remaining time in whole seconds, rounded up, at most 30; without it, its own default.
+_TIMEOUT = re.compile(rb"(?:^|&)timeout=(\d{1,3})s(?:&|$)")
+_DEFAULT_SECONDS = 10.0
+# For the way back, and for rounding up.
+_MARGIN_SECONDS = 0.25
+
+# A review of this size takes about a millisecond; below, a thread would cost more than it saves the others.
+LONG_BODY_BYTES = 256 * 1024
+_POOL_THREADS = 2
+# Waiting longer than a caller does is work for nobody: two threads, at most 50 ms a review of 7 MiB.
+_POOL_WAITING = 16
+
+_ROUTES: dict[str, Route] = {"/validate": "validate", "/mutate": "mutate"}
+_JSON = (b"content-type", b"application/json")
+_SERVER = (b"server", b"evenspread")
+
+
+class AdmissionApp:
+    """The admission port: the two routes, and ``other`` for everything else."""
+
+    def __init__(self, state: State, other: Application) -> None:
+        self._state = state
+        self._other = other
+        self._pool = _Pool()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        route = _ROUTES.get(scope["path"]) if scope["method"] == "POST" else None
+        if route is None:
+            await self._other(scope, receive, send)
+            return
+        began = time.perf_counter()
+        metrics = self._state.metrics
+        try:
+            answer = await self._answer(route, scope, receive, began)
+        except ReviewError as error:
+            metrics.refused(error.status)
+            await respond(send, error.status, f"{error.message}\n".encode())
+        except BodyError as error:
+            if error.status is not None:
+                metrics.refused(error.status)
+                await refuse(scope, receive, send, error.status, error.message)
+        else:
+            await respond(send, 200, answer.body, (_JSON, _SERVER))
+            self._state.account(route, answer, time.perf_counter() - began)
+
+    async def _answer(self, route: Route, scope: Scope, receive: Receive, began: float) -> Answer:
+        state = self._state
+        media = header(scope, b"content-type").partition(b";")[0].strip().lower()
+        if media != b"application/json":
+            stated = bounded(media.decode("latin-1"), 64)
+            raise BodyError(f"Content-Type is {stated!r}; only application/json is read", 415)
+        length = int(header(scope, b"content-length") or 0)
+        if state.held_bytes + min(length, MAX_REVIEW_BYTES) > MAX_HELD_BYTES:
+            raise BodyError("too many large reviews at once", 429)
+        state.held_bytes += length
+        try:
+            body = await read_body(scope, receive, MAX_REVIEW_BYTES)
+            deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
+            if len(body) > LONG_BODY_BYTES:
+                return await self._pool.run(lambda: self._judge(route, body, deadline))
+            return self._judge(route, body, deadline)
+        finally:
+            state.held_bytes -= length
+
+    def _judge(self, route: Route, body: bytes, deadline: float) -> Answer:
+        state = self._state
+        return admission.answer(
+            route,
+            admission.decode(body),
+            state.engine,
+            today=state.today(),
+            remaining=lambda: deadline - time.perf_counter(),
+        )
+
+
+def health_app(state: State, other: Application) -> Application:
+    """The plain port: liveness, readiness, and ``other`` for metrics and the rest."""
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["path"]:
+            case "/healthz":
+                await respond(send, 200, b"ok\n")
+            case "/readyz":
+                ready, text = state.readiness()
+                await respond(send, 200 if ready else 503, text.encode())
+            case _:
+                await other(scope, receive, send)
+
+    return call
+
+
+class _Pool:
+    """Two threads, and room for a few who wait; who finds neither is told so at once."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="review")
+        self._running = 0
+
+    async def run(self, judge: Callable[[], Answer]) -> Answer:
+        if self._running >= _POOL_THREADS + _POOL_WAITING:
+            raise BodyError("too many long reviews at once", 429)
+        self._running += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, judge)
+        finally:
+            self._running -= 1
+
+
+def _seconds(query: bytes) -> float:
+    match = _TIMEOUT.search(query)
+    return float(match[1]) if match else _DEFAULT_SECONDS

@@ -1,0 +1,93 @@
+"""Reading a request's body within limits of size and time, and refusing without losing the refusal."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+# In all, from the head to the last byte.
+BODY_SECONDS = 10.0
+# How long and how much of a refused body is read and thrown away: closing at once would reset the connection, and
+# the client would lose the answer.
+_LINGER_SECONDS = 2.0
+_LINGER_BYTES = 16 * 1024 * 1024
+
+_TEXT = (b"content-type", b"text/plain; charset=utf-8")
+
+
+class BodyError(Exception):
+    """A body that is not taken; ``status`` is the HTTP status, None where the client has gone."""
+
+    def __init__(self, message: str, status: int | None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+
+
+def header(scope: Scope, name: bytes) -> bytes:
+    """The first header of that name (lower case), or nothing."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return bytes(value)
+    return b""
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """The whole body.
+
+    Errors: BodyError 413 before a byte is read if the length is stated, at the limit if it is not; 408 after 10 s.
+    """
+    stated = header(scope, b"content-length")
+    if stated and int(stated) > limit:
+        raise BodyError(f"the body has {int(stated)} bytes; at most {limit} are read", 413)
+    message = await receive()
+    if message["type"] == "http.request" and not message["more_body"]:
+        return bytes(message["body"])
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await _rest(message, receive, limit)
+    except TimeoutError:
+        raise BodyError(f"the body did not end within {BODY_SECONDS:.0f} s", 408) from None
+
+
+async def _rest(message: Mapping[str, Any], receive: Receive, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        if message["type"] != "http.request":
+            raise BodyError("the client left", None)
+        chunks.append(message["body"])
+        size += len(message["body"])
+        if size > limit:
+            raise BodyError(f"the body has more than {limit} bytes", 413)
+        if not message["more_body"]:
+            return b"".join(chunks)
+        message = await receive()
+
+
+async def respond(send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = (_TEXT,)) -> None:
+    """Send a whole response."""
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(scope: Scope, receive: Receive, send: Send, status: int, message: str) -> None:
+    """Answer without having read the body, and end the connection, gently."""
+    await respond(send, status, f"{message}\n".encode(), (_TEXT, (b"connection", b"close")))
+    if header(scope, b"expect"):
+        return  # the client has not sent it and will not
+    size = 0
+    try:
+        async with asyncio.timeout(_LINGER_SECONDS):
+            while size < _LINGER_BYTES:
+                part = await receive()
+                if part["type"] != "http.request" or not part["more_body"]:
+                    return
+                size += len(part["body"])
+    except TimeoutError:
+        return

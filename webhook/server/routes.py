@@ -1,0 +1,76 @@
+"""The Flask applications: everything that is not in a hurry.
+
+The admission routes stand here as well: Flask's test client drives them, and a threaded worker can serve them.
+"""
+
+import time
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException
+
+from webhook import admission
+from webhook.admission import MAX_REVIEW_BYTES, ReviewError, Route
+from webhook.logs import bounded
+from webhook.server.state import State
+
+_TEXT = "text/plain; charset=utf-8"
+_EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
+_CALLER_SECONDS = 10.0
+
+
+def create_admission(state: State) -> Flask:
+    """The admission port's routes."""
+    app = _bare_app()
+    app.config["MAX_CONTENT_LENGTH"] = MAX_REVIEW_BYTES
+
+    def judge(route: Route) -> Response:
+        began = time.perf_counter()
+        if request.mimetype != "application/json":
+            stated = bounded(request.mimetype, 64)
+            raise ReviewError(f"Content-Type is {stated!r}; only application/json is read", 415)
+        answer = admission.answer(
+            route,
+            admission.decode(request.get_data(cache=False)),
+            state.engine,
+            today=state.today(),
+            remaining=lambda: began + _CALLER_SECONDS - time.perf_counter(),
+        )
+        state.account(route, answer, time.perf_counter() - began)
+        return Response(answer.body, mimetype="application/json")
+
+    @app.post("/validate")
+    def validate() -> Response:
+        return judge("validate")
+
+    @app.post("/mutate")
+    def mutate() -> Response:
+        return judge("mutate")
+
+    @app.errorhandler(ReviewError)
+    def no_review(error: ReviewError) -> Response:
+        state.metrics.refused(error.status)
+        return Response(f"{error.message}\n", status=error.status, content_type=_TEXT)
+
+    return app
+
+
+def create_health(state: State) -> Flask:
+    """The plain port's routes, besides those that the ASGI callable answers itself."""
+    app = _bare_app()
+
+    @app.get("/metrics")
+    def metrics() -> Response:
+        return Response(state.metrics.text(), content_type=_EXPOSITION)
+
+    return app
+
+
+def _bare_app() -> Flask:
+    app = Flask(__name__, static_folder=None)
+
+    @app.errorhandler(HTTPException)
+    def refused(error: HTTPException) -> Response:
+        headers = [(name, value) for name, value in error.get_headers() if name == "Allow"]
+        return Response(f"{error.code} {error.name}\n", status=error.code, content_type=_TEXT, headers=headers)
+
+    return app

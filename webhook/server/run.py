@@ -1,0 +1,169 @@
+"""One process: what it serves with, and gunicorn around it."""
+
+import contextlib
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, NoReturn
+
+from gunicorn.app.base import BaseApplication
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
+from msgspec import Struct
+
+from certs.authority import Pair
+from webhook.admission import MAX_REVIEW_BYTES, Engine
+from webhook.config import Loaded
+from webhook.metrics import Metrics
+from webhook.server import upkeep
+from webhook.server.asgi import AdmissionApp, health_app
+from webhook.server.bodies import Application
+from webhook.server.bridge import WsgiApplication, bridge
+from webhook.server.state import State
+from webhook.server.tls import RotatingTls
+
+# Nothing but the two routes has a body worth reading.
+_SMALL_BODY_BYTES = 64 * 1024
+
+OPTIONS: dict[str, object] = {
+    "workers": 1,  # one index, one registry; capacity comes from replicas
+    "worker_class": "webhook.server.worker.Worker",
+    "asgi_loop": "uvloop",  # 50 KiB instead of 300 for each TLS connection
+    "asgi_lifespan": "off",
+    "http_parser": "python",  # the C parser takes bare LF, obs-fold and endless chunk extensions
+    "keepalive": 120,  # kube-apiserver keeps idle connections for 90 s
+    "timeout": 30,
+    "graceful_timeout": 20,
+    "worker_connections": 2000,
+    "backlog": 1024,
+    "control_socket_disable": True,
+    "forwarded_allow_ips": "",
+    "proc_name": "evenspread",
+}
+
+
+class Renewal(Struct, frozen=True, kw_only=True):
+    """How a throw-away leaf is renewed: where it stands, by which CA, for which names."""
+
+    directory: Path
+    authority: Pair
+    names: tuple[str, ...]
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """All that one process serves with, decided before it starts."""
+
+    engine: Engine
+    certificate: Path
+    key: Path
+    admission: socket.socket
+    health: socket.socket
+    loaded: Loaded | None = None
+    renewal: Renewal | None = None
+    drain_seconds: float = 5.0
+    log_level: str = "info"
+    on_ready: Callable[[], None] = lambda: None
+
+
+def listen(host: str, port: int, *, elsewhere: bool = False) -> socket.socket:
+    """A listening socket; with ``elsewhere``, on any free port if this one is taken.
+
+    Errors: OSError.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            opened.bind((host, port))
+        except OSError as error:
+            if not elsewhere or error.errno != errno.EADDRINUSE:
+                raise
+            opened.bind((host, 0))
+        opened.listen(1024)
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
+def serve(plan: Plan) -> NoReturn:
+    """Run until a signal ends it.
+
+    Errors: SystemExit with gunicorn's code; CertificateError before anything is served.
+    """
+    RotatingTls(plan.certificate, plan.key)
+    _Application(plan).run()
+    raise SystemExit(0)
+
+
+class _Log(Logger):  # type: ignore[misc]  # gunicorn publishes no types
+    """gunicorn's lines through our handler; no access log."""
+
+    def setup(self, cfg: Config) -> None:
+        self.cfg = cfg
+        self._access_log_enabled = False
+        self.error_log.propagate = True
+        # Its info lines are one a start and a stop of each process, of no use to anyone.
+        self.error_log.setLevel(max(logging.getLogger().level, logging.WARNING))
+
+
+class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no types
+    """What gunicorn loads, and what the worker asks for (`worker.Served`)."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.drain_seconds = plan.drain_seconds
+        # gunicorn closes the descriptor that it is given and keeps a copy.
+        self._bind = f"fd://{plan.admission.detach()}"
+        super().__init__()
+
+    def load_config(self) -> None:
+        settings = OPTIONS | {"bind": [self._bind], "logger_class": _Log}
+        with contextlib.suppress(OSError):
+            if Path("/dev/shm").is_dir():  # noqa: S108 the heartbeat file, made by mkstemp; a read-only root has no /tmp
+                settings["worker_tmp_dir"] = "/dev/shm"  # noqa: S108 as above
+        for name, value in settings.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Application:
+        plan = self._plan
+        self.state = State(plan.engine, Metrics())
+        self._tls = RotatingTls(plan.certificate, plan.key)
+        if plan.loaded is not None:
+            upkeep.take_configuration(self.state, plan.loaded)
+        return AdmissionApp(self.state, bridge(self._admission_routes, limit=MAX_REVIEW_BYTES))
+
+    def health(self) -> Application:
+        return health_app(self.state, bridge(self._health_routes, limit=_SMALL_BODY_BYTES))
+
+    def health_socket(self) -> socket.socket:
+        return self._plan.health
+
+    def ssl_context(self) -> ssl.SSLContext:
+        return self._tls.context
+
+    def on_ready(self) -> None:
+        self._plan.on_ready()
+
+    def upkeep(self) -> list[Coroutine[Any, Any, None]]:
+        tasks = [upkeep.follow_certificates(self.state, self._tls)]
+        if self._plan.loaded is not None:
+            tasks.append(upkeep.follow_configuration(self.state, self._plan.loaded))
+        renewal = self._plan.renewal
+        if renewal is not None:
+            tasks.append(upkeep.renew_certificates(renewal.directory, renewal.authority, renewal.names))
+        return tasks
+
+    def _admission_routes(self) -> WsgiApplication:
+        from webhook.server.routes import create_admission  # noqa: PLC0415 Flask is a third of the start
+
+        return create_admission(self.state)
+
+    def _health_routes(self) -> WsgiApplication:
+        from webhook.server.routes import create_health  # noqa: PLC0415 as above
+
+        return create_health(self.state)

@@ -1,0 +1,75 @@
+"""What changes while the process serves, in one place; requests read it, the upkeep and the drain write it."""
+
+import logging
+import time
+from collections.abc import Mapping
+
+from webhook import admission
+from webhook.admission import Answer, Engine
+from webhook.metrics import Metrics
+
+# What all requests together may hold in memory; with the largest body allowed, nine of them.
+MAX_HELD_BYTES = 64 * 1024 * 1024
+
+_log = logging.getLogger("webhook.decisions")
+
+
+class State:
+    """The engine of the moment, readiness, and the account of requests."""
+
+    def __init__(self, engine: Engine, metrics: Metrics) -> None:
+        self.engine = engine
+        self.metrics = metrics
+        self.draining = False
+        self.config_fault = ""
+        self.certificate_fault = ""
+        self.held_bytes = 0
+        self._day = (0, "")
+
+    def today(self) -> str:
+        """The date, as ISO text (UTC)."""
+        number = int(time.time()) // 86_400
+        if self._day[0] != number:
+            self._day = (number, time.strftime("%Y-%m-%d", time.gmtime(number * 86_400)))
+        return self._day[1]
+
+    def readiness(self) -> tuple[bool, str]:
+        """Whether to send requests here, and the lines that say why.
+
+        A bad configuration file or certificate does not end readiness: the last good one serves.
+        """
+        lines = {
+            "serving": "draining" if self.draining else "ok",
+            "configuration": self.config_fault or "ok",
+            "certificate": self.certificate_fault or "ok",
+            "cluster": "none known" if self.engine.index is None else "from a snapshot",
+        }
+        return not self.draining, "".join(f"{name}: {text}\n" for name, text in lines.items())
+
+    def account(self, route: str, answer: Answer, seconds: float) -> None:
+        """Count an answer, and log it if it is more than a plain yes."""
+        decision, request = answer.decision, answer.request
+        word = "error" if answer.failed else "allow" if decision.allowed else "deny"
+        self.metrics.answered(route, word, dry_run=request.dry_run, seconds=seconds)
+        if answer.failed:
+            self.metrics.errors.inc()
+        for judged in decision.findings:
+            self.metrics.rule(judged.finding.rule, "fail", judged.mode)
+        for missing in decision.not_evaluated:
+            self.metrics.rule(missing.rule, "not-evaluated", "")
+        said = bool(decision.findings or decision.patch or not decision.allowed)
+        level = logging.INFO if said else logging.DEBUG
+        if _log.isEnabledFor(level):
+            _log.log(level, word, extra={"fields": _told(route, answer, seconds)})
+
+
+def _told(route: str, answer: Answer, seconds: float) -> Mapping[str, object]:
+    decision = answer.decision
+    return {
+        "route": route,
+        **admission.facts(answer.request),
+        "reason": decision.reason,
+        "findings": [f"{each.finding.rule} {each.mode}" for each in decision.findings],
+        "patchOperations": len(decision.patch),
+        "milliseconds": round(seconds * 1000, 3),
+    }

@@ -1,0 +1,96 @@
+"""A TLS context that follows its files, and never serves less than the last pair that was good.
+
+gunicorn asks for a context once, at start. So the outer context stays for ever and swaps each connection's own to the
+newest pair in its SNI callback, which OpenSSL calls for every handshake, with or without a server name.
+"""
+
+import logging
+import ssl
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from certs.authority import CertificateError, expires
+from certs.store import read_pair
+from webhook.logs import bounded
+
+# Looking costs two stat calls; a handshake a hundred times that.
+LOOK_SECONDS = 0.5
+
+_log = logging.getLogger(__name__)
+_Signature = tuple[tuple[int, int, int], ...]
+
+
+class RotatingTls:
+    """The pair in two files, as it stands or as it last was good.
+
+    Errors: CertificateError at construction for a pair that cannot be served; none afterwards.
+    """
+
+    def __init__(self, certificate: Path, key: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._certificate = certificate
+        self._key = key
+        self._clock = clock
+        self._looked = clock()
+        self._signature = self._stat()
+        self._current, self.expires = self._load()
+        self.faults = 0
+        self.fault = ""
+        self.context = _context()
+        self.context.load_cert_chain(certificate, key, password=_no_password)
+        self.context.sni_callback = self._choose
+
+    def refresh(self) -> None:
+        """Look at the files now, unless that was just done."""
+        now = self._clock()
+        if now - self._looked < LOOK_SECONDS:
+            return
+        self._looked = now
+        signature = self._stat()
+        if signature == self._signature:
+            return
+        self._signature = signature
+        try:
+            self._current, self.expires = self._load()
+        except CertificateError as error:
+            self.faults += 1
+            self.fault = bounded(str(error))
+            _log.warning("the new certificate cannot be served; the last good one stays: %s", self.fault)
+        else:
+            self.fault = ""
+            _log.info("serving a new certificate", extra={"fields": {"expires": self.expires.isoformat()}})
+
+    def _choose(self, connection: ssl.SSLObject, _name: str | None, _outer: ssl.SSLContext) -> None:
+        self.refresh()
+        connection.context = self._current
+
+    def _stat(self) -> _Signature | None:
+        try:
+            stats = [path.stat() for path in (self._certificate, self._key)]
+        except OSError:
+            return None
+        return tuple((stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in stats)
+
+    def _load(self) -> tuple[ssl.SSLContext, datetime]:
+        pair = read_pair(self._certificate, self._key)
+        context = _context()
+        try:
+            context.load_cert_chain(self._certificate, self._key, password=_no_password)
+        except (ssl.SSLError, OSError) as error:
+            raise CertificateError(f"{self._certificate} and {self._key}: {error}") from error
+        return context, expires(pair.certificate)
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Offering h2 would be taken up by kube-apiserver, and this server does not speak it.
+    context.set_alpn_protocols(["http/1.1"])
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    return context
+
+
+def _no_password() -> str:
+    # Without this OpenSSL would ask for the password of an encrypted key on the terminal, and wait.
+    return ""

@@ -1,0 +1,64 @@
+"""What runs beside the requests: configuration and certificates, looked at every few seconds."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from certs.authority import Pair, issue_leaf, renewal_due
+from certs.store import write_pair
+from webhook.config import Loaded, reloaded
+from webhook.logs import bounded
+from webhook.server.state import State
+from webhook.server.tls import RotatingTls
+
+_LOOK_SECONDS = 1.0
+_RENEW_SECONDS = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+async def follow_configuration(state: State, loaded: Loaded) -> None:
+    """Take every change of the configuration file; one that cannot be used changes nothing but readiness' text."""
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        fresh = await asyncio.to_thread(reloaded, loaded)
+        if fresh is loaded:
+            continue
+        loaded = fresh
+        take_configuration(state, fresh)
+
+
+def take_configuration(state: State, loaded: Loaded) -> None:
+    """Use a configuration that was read, or say why the one before stays."""
+    state.metrics.config_valid.set(loaded.error is None)
+    if loaded.error is not None:
+        state.config_fault = bounded(f"invalid, the last good one is in use: {loaded.error}".replace("\n", "; "))
+        _log.error("the configuration cannot be used; the last good one stays: %s", loaded.error)
+        return
+    state.config_fault = ""
+    state.engine = msgspec.structs.replace(state.engine, policy=loaded.policy)
+    _log.info("configuration loaded", extra={"fields": {"file": loaded.file}})
+
+
+async def follow_certificates(state: State, tls: RotatingTls) -> None:
+    """Look at the files also when nobody connects, and publish what is served."""
+    counted = 0
+    while True:
+        tls.refresh()
+        state.certificate_fault = tls.fault
+        state.metrics.certificate_expiry.set(tls.expires.timestamp())
+        state.metrics.certificate_faults.inc(tls.faults - counted)
+        counted = tls.faults
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def renew_certificates(directory: Path, authority: Pair, names: tuple[str, ...]) -> None:
+    """Issue a new leaf at two thirds of the old one's life, by the wall clock: a machine may have been suspended."""
+    while True:
+        await asyncio.sleep(_RENEW_SECONDS)
+        current = directory / "live" / "tls.crt"
+        if renewal_due(current.read_bytes(), datetime.now(UTC)):
+            write_pair(directory, issue_leaf(authority, names, datetime.now(UTC)))

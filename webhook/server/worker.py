@@ -1,0 +1,195 @@
+"""gunicorn's asgi worker, and what mends it.
+
+    plaintext     a TLS context that cannot be built would be served without TLS: here the worker exits, code 3
+    deadlines     a connection that never sends a request would stay for ever: aborted after 10 s
+    limits        worker_connections is read but not enforced: connections beyond it are aborted
+    drain         idle connections would hold a stop for the whole graceful_timeout: see `Worker.drain`
+    second port   health and metrics, without TLS, on the same loop
+    upgrades      WebSocket is not offered
+
+Everything private that is relied on is listed in `PRIVATE_NAMES`, and a test asserts that it exists.
+Source: gunicorn 27.0.1 workers/gasgi.py, asgi/protocol.py.
+"""
+
+import asyncio
+import logging
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from gunicorn.arbiter import Arbiter
+from gunicorn.asgi.protocol import ASGIProtocol
+from gunicorn.workers import gasgi
+
+from webhook.server.bodies import Application
+from webhook.server.state import State
+
+FIRST_REQUEST_SECONDS = 10.0
+_SWEEP_SECONDS = 1.0
+
+PRIVATE_NAMES = (
+    (gasgi, ("ASGIProtocol",)),
+    (gasgi.ASGIWorker, ("_serve", "_get_ssl_context", "handle_exit_signal", "init_signals", "load_wsgi", "run")),
+    (
+        ASGIProtocol,
+        ("_will_close", "_is_websocket_upgrade", "_close_transport", "connection_made", "connection_lost"),
+    ),
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Served(Protocol):
+    """What the worker asks of the application object that gunicorn hands to it."""
+
+    state: State
+    drain_seconds: float
+
+    def wsgi(self) -> Application: ...
+    def health(self) -> Application: ...
+    def health_socket(self) -> socket.socket: ...
+    def ssl_context(self) -> ssl.SSLContext: ...
+    def upkeep(self) -> list[Coroutine[Any, Any, None]]: ...
+    def on_ready(self) -> None: ...
+
+
+class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn publishes no types
+    """One connection to the admission port."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Take the connection, or abort it if there are too many."""
+        self.opened = time.monotonic()
+        super().connection_made(transport)
+        self.worker.connections.add(self)
+        if self.worker.nr_conns > self.cfg.worker_connections:
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self.worker.connections.discard(self)
+        super().connection_lost(exc)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it waits for a request of which nothing has arrived."""
+        return self._current_request is None
+
+    @property
+    def silent(self) -> bool:
+        """Whether it has never sent a whole head."""
+        return self.idle and self.req_count < 2
+
+    def _will_close(self, request: object, response_requires_close: bool) -> bool:
+        return bool(self.worker.app.state.draining or super()._will_close(request, response_requires_close))
+
+    def _is_websocket_upgrade(self, _request: object) -> bool:
+        return False
+
+
+class HealthConnection(Connection):
+    """One connection to the plain port: counted nowhere, so that probes work when the admission port is full."""
+
+    def __init__(self, worker: "Worker") -> None:
+        super().__init__(worker)
+        self.app = worker.health
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Take the connection."""
+        super().connection_made(transport)
+        self.worker.nr_conns -= 1
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        if not self._conn_lost_handled:
+            self.worker.nr_conns += 1
+        super().connection_lost(exc)
+
+
+class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no types
+    """The one worker process."""
+
+    app: Served
+
+    def init_process(self) -> None:
+        """Have gunicorn make our connections."""
+        gasgi.ASGIProtocol = Connection
+        self.connections: set[Connection] = set()
+        super().init_process()
+
+    def init_signals(self) -> None:
+        """SIGTERM drains first."""
+        super().init_signals()
+        self.loop.add_signal_handler(signal.SIGTERM, self.drain)
+
+    def load_wsgi(self) -> None:
+        """Load both ports' applications."""
+        super().load_wsgi()
+        self.health = self.app.health()
+
+    def drain(self) -> None:
+        """Say goodbye on every answer, and stop when the callers have heard it.
+
+        Readiness turns false and the listener stays open: until the endpoint is gone, new connections come. Each
+        answer carries Connection: close. At the end what is idle has not been used for the whole time.
+        """
+        state = self.app.state
+        if state.draining:
+            return
+        state.draining = True
+        _log.info("draining", extra={"fields": {"seconds": self.app.drain_seconds, "connections": self.nr_conns}})
+        self.loop.call_later(self.app.drain_seconds, self._stop)
+
+    def _stop(self) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.connections):
+            if connection.idle:
+                connection._close_transport()  # noqa: SLF001 gunicorn's own way to close: flush, then end
+        self.handle_exit_signal()
+
+    def _get_ssl_context(self) -> ssl.SSLContext:
+        try:
+            return self.app.ssl_context()
+        except Exception as error:
+            self.log.exception("no TLS context: nothing is served")
+            raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from error
+
+    async def _serve(self) -> None:
+        self.loop.set_exception_handler(_unhandled)
+        health = await self.loop.create_server(lambda: HealthConnection(self), sock=self.app.health_socket())
+        beside = [self.loop.create_task(self._sweep())]
+        beside += [self.loop.create_task(self._announce())]
+        beside += [self.loop.create_task(task) for task in self.app.upkeep()]
+        try:
+            await super()._serve()
+        finally:
+            for task in beside:
+                task.cancel()
+            health.close()
+
+    async def _announce(self) -> None:
+        while not self.servers:  # noqa: ASYNC110 gunicorn has no event for it
+            await asyncio.sleep(0.01)
+        self.app.on_ready()
+
+    async def _sweep(self) -> None:
+        """End connections that never sent a request."""
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            self.app.state.metrics.open_connections.set(self.nr_conns)
+            latest = time.monotonic() - FIRST_REQUEST_SECONDS
+            for connection in list(self.connections):
+                if connection.silent and connection.opened < latest:
+                    connection.transport.abort()
+
+
+def _unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What the loop has to report: bytes that are no TLS come from outside at any rate and are no news."""
+    error = context.get("exception")
+    if isinstance(error, ssl.SSLError | OSError | TimeoutError):
+        _log.debug("connection failed: %s", error)
+    else:
+        _log.error("unhandled in the event loop: %s", context.get("message"), exc_info=error)
