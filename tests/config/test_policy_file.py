@@ -39,8 +39,7 @@ def policy(body):
 
 
 def test_a_file_that_says_nothing_gives_the_defaults():
-    read = policy("")
-    assert read == Policy(defaults=Defaults(revision=read.defaults.revision))
+    assert policy("") == Policy()
 
 
 def test_every_field_arrives_in_the_policy():
@@ -102,7 +101,6 @@ def test_every_field_arrives_in_the_policy():
             owners=(("example.com/v1", "Thing"),),
             fallback="off",
             accept_node_growth=True,
-            revision=read.defaults.revision,
         ),
         workloads=(
             EmbeddedKind(
@@ -128,17 +126,6 @@ def test_every_field_arrives_in_the_policy():
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "same"),
-    [
-        pytest.param("defaults: {mode: inject}", "defaults:\n  mode: inject # now\nceiling: deny", True, id="layout"),
-        pytest.param("defaults: {mode: inject}", "defaults: {mode: observe}", False, id="another mode"),
-    ],
-)
-def test_the_revision_names_what_the_defaults_say(first, second, same):
-    assert (policy(first).defaults.revision == policy(second).defaults.revision) is same
-
-
-@pytest.mark.parametrize(
     ("body", "expected"),
     [
         pytest.param("ceiling: off", Policy(ceiling=Mode.OFF), id="off, unquoted, is a mode and no boolean"),
@@ -158,15 +145,7 @@ def test_the_revision_names_what_the_defaults_say(first, second, same):
     ],
 )
 def test_what_people_write_is_understood(body, expected):
-    read = policy(body)
-    defaults = read.defaults.revision
-    assert read == Policy(
-        ceiling=expected.ceiling,
-        rules=expected.rules,
-        rules_version=expected.rules_version,
-        max_staleness_seconds=expected.max_staleness_seconds,
-        defaults=Defaults(mode=expected.defaults.mode, revision=defaults),
-    )
+    assert policy(body) == expected
 
 
 @pytest.mark.parametrize(

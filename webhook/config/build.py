@@ -1,6 +1,5 @@
 """A checked document -> the `Policy` that core works with."""
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,8 +14,8 @@ Raw = Mapping[str, Any]  # raw YAML, already checked against the schema
 def built(value: Raw) -> Policy:
     """The policy that a document without faults says; what it leaves out has the defaults of `Policy`."""
     fields: dict[str, Any] = {key: inner for key, inner in value.items() if key not in _RESHAPED}
-    defaults = value.get("defaults", {})
-    fields["defaults"] = _defaults(defaults) | {"revision": _revision(defaults)}
+    if "defaults" in value:
+        fields["defaults"] = _defaults(value["defaults"])
     if "exempt" in value.get("annotations", {}):
         fields["annotationExempt"] = value["annotations"]["exempt"]
     if "maxStaleness" in value:
@@ -43,8 +42,3 @@ def _constraints(value: Raw) -> list[dict[str, Any]]:
         {"constraint": constraint, "hardWhenDomains": constraint.get("hardWhenDomains")}
         for constraint in value.get("defaultConstraints", ())
     ]
-
-
-def _revision(defaults: Raw) -> str:
-    """Ten hex digits that change with what `defaults` says, not with its layout or with other parts of the file."""
-    return hashlib.sha256(msgspec.json.encode(defaults, order="sorted")).hexdigest()[:10]

@@ -13,8 +13,9 @@ from msgspec import Struct
 from webhook.config.build import built
 from webhook.config.document import MAX_BYTES, read_document
 from webhook.config.faults import ConfigError, Fault, place_of
-from webhook.config.meaning import meaning_faults, meaning_warnings, view
+from webhook.config.meaning import meaning_faults, meaning_warnings
 from webhook.config.shape import made_plain, shape_faults
+from webhook.config.view import view
 from webhook.core.policy import Policy
 
 SETTLE_SECONDS = 0.5  # a file written in place that recently may still be half-written

@@ -4,12 +4,11 @@ A part that the schema already found wrong is not judged again, so that one mist
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date
-from typing import NamedTuple, TypeVar
 
-from webhook.config.document import Document
 from webhook.config.faults import Fault, Path, did_you_mean, render_path, shown
+from webhook.config.view import View
 from webhook.core.policy import release
 
 RULES_VERSION = "1.0"  # the newest that this release knows
@@ -57,49 +56,6 @@ RULE_IDS = (
 _KUBERNETES_GROUPS = frozenset({"", "apps", "batch"})
 _DURATION_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_T = TypeVar("_T")
-
-
-class View(NamedTuple):
-    """A document together with what is already known to be wrong with it."""
-
-    document: Document
-    faulty: frozenset[str]  # the rendered paths of the faults, and of all that they stand in
-
-    def sound(self, path: Path) -> bool:
-        """Whether nothing at or below the path is known to be wrong."""
-        return render_path(path) not in self.faulty
-
-    def at(self, path: Path, kind: type[_T]) -> _T | None:
-        """The value at a path, if it is there and of this type."""
-        value = self.document.value
-        for part in path:
-            try:
-                value = value[part]
-            except (KeyError, IndexError, TypeError):
-                return None
-        return value if isinstance(value, kind) else None
-
-    def text(self, path: Path) -> str | None:
-        """The sound string at a path."""
-        return self.at(path, str) if self.sound(path) else None
-
-    def entries(self, path: Path) -> Iterator[Path]:
-        """The paths of a list's entries that are mappings."""
-        for index in range(len(self.at(path, list) or ())):
-            if self.at((*path, index), dict) is not None:
-                yield (*path, index)
-
-
-def view(document: Document, faults: Sequence[Fault]) -> View:
-    """A document with the faults found so far; each also spoils whatever contains it."""
-    texts = {fault.path for fault in faults}
-    spoiled = {text[:end] for text in texts for end in (*_ends(text), len(text))}
-    return View(document, frozenset(spoiled))
-
-
-def _ends(text: str) -> Iterator[int]:
-    return (index for index, char in enumerate(text) if char in ".[")
 
 
 def meaning_faults(part: View) -> Iterator[Fault]:

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from webhook.core.model import LabelSelector, LabelSelectorRequirement, SpreadConstraint
+from webhook.core.model import LabelSelector, LabelSelectorRequirement, NodeAffinity, SpreadConstraint
 
 
 class Mode(StrEnum):
@@ -116,7 +116,6 @@ class Defaults(Struct, frozen=True, kw_only=True, rename="camel"):
     owners: tuple[tuple[str, str], ...] = ()  # (apiVersion, kind)
     fallback: str = "annotation"  # off | annotation | always
     accept_node_growth: bool = False
-    revision: str = ""  # names this content; "" where no file was read
 
 
 class EmbeddedKind(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -135,6 +134,21 @@ class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
     footer: str = ""
 
 
+class SchedulerProfile(Struct, frozen=True, kw_only=True):
+    """One profile of the cluster's KubeSchedulerConfiguration, as far as a verdict can depend on it.
+
+    Shape: ``disabled_filters`` are the filter plugins of the default profile that this one does not run.
+    """
+
+    name: str = "default-scheduler"
+    disabled_filters: tuple[str, ...] = ()
+    defaulting_type: str = "System"  # System | List
+    default_constraints: tuple[SpreadConstraint, ...] = ()
+    added_affinity: NodeAffinity | None = None
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+
+
 class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     """The configured whole. Every default is the one of interfaces.md §1."""
 
@@ -143,6 +157,7 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     capacity: str = "auto"  # auto | fixed | growing
     domains: Mapping[str, tuple[str, ...]] = {}
     scheduler_configuration: str = ""
+    scheduler_profiles: tuple[SchedulerProfile, ...] = ()  # what stands in that file
     rules: Mapping[str, Mode] = {}
     stuck_threshold: float = 0.01
     namespaces: tuple[NamespaceCeiling, ...] = ()
