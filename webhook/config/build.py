@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from webhook.config.meaning import seconds
-from webhook.core.policy import Policy
+from webhook.core.policy import Policy, SchedulerProfile
 
 Raw = Mapping[str, Any]  # raw YAML, already checked against the schema
 
 
-def built(value: Raw) -> Policy:
+def built(value: Raw, profiles: tuple[SchedulerProfile, ...]) -> Policy:
     """The policy that a document without faults says; what it leaves out has the defaults of `Policy`."""
     fields: dict[str, Any] = {key: inner for key, inner in value.items() if key not in _RESHAPED}
     if "defaults" in value:
@@ -20,7 +20,7 @@ def built(value: Raw) -> Policy:
         fields["annotationExempt"] = value["annotations"]["exempt"]
     if "maxStaleness" in value:
         fields["maxStalenessSeconds"] = seconds(value["maxStaleness"])
-    return msgspec.convert(fields, Policy)
+    return msgspec.structs.replace(msgspec.convert(fields, Policy), scheduler_profiles=profiles)
 
 
 _RESHAPED = frozenset({"apiVersion", "kind", "defaults", "annotations", "maxStaleness"})

@@ -39,11 +39,12 @@ class Fault(Struct, frozen=True, kw_only=True):
 class ConfigError(Exception):
     """A configuration that cannot be used, with every fault that was found, in the order of the file."""
 
-    def __init__(self, faults: Sequence[Fault], *, file: str) -> None:
+    def __init__(self, faults: Sequence[Fault], *, file: str, read: Sequence[str] = ()) -> None:
         """Keep the faults as values, in the order of the file; their text is made on demand."""
         super().__init__(file)
         self.faults = tuple(sorted(faults, key=place_of))
         self.file = file
+        self.read = (file, *read)  # every file that a change of might mend it
 
     def render(self) -> str:
         """One line a fault, without a final line end."""

@@ -3,22 +3,25 @@
 `reloaded` is called by whoever has a loop; it keeps no thread and no state of its own.
 """
 
-import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from webhook.config.build import built
 from webhook.config.document import MAX_BYTES, read_document
 from webhook.config.faults import ConfigError, Fault, place_of
 from webhook.config.meaning import meaning_faults, meaning_warnings
+from webhook.config.scheduler import read_profiles
 from webhook.config.shape import made_plain, shape_faults
 from webhook.config.view import view
-from webhook.core.policy import Policy
+from webhook.core.policy import Policy, SchedulerProfile
 
 SETTLE_SECONDS = 0.5  # a file written in place that recently may still be half-written
+
+SCHEDULER = ("schedulerConfiguration",)
 
 Signature = tuple[int, int, int, int]
 
@@ -26,14 +29,14 @@ Signature = tuple[int, int, int, int]
 class Loaded(Struct, frozen=True, kw_only=True):
     """A policy, and what is to be said of the file that it came from.
 
-    Shape: ``error`` is set when the file on disk is newer than ``policy`` and cannot be used; ``signature`` is the
-    file's as it was read last, None where there was none.
+    Shape: ``error`` is set when the file on disk is newer than ``policy`` and cannot be used. ``seen`` has every
+    file that was read, with its signature at that time, None where it was not there.
     """
 
     policy: Policy
     file: str
     warnings: tuple[Fault, ...] = ()
-    signature: Signature | None = None
+    seen: tuple[tuple[str, Signature | None], ...] = ()
     error: ConfigError | None = None
 
     def rendered_warnings(self) -> tuple[str, ...]:
@@ -46,66 +49,74 @@ def load_policy(path: str | Path, *, today: str | None = None) -> Loaded:
 
     Errors: ConfigError with every fault, an unreadable file included.
     """
-    file = Path(path)
-    signature = _signature(_stat(file))
-    loaded = parse_policy(_text(file), file=str(path), today=today)
-    return Loaded(policy=loaded.policy, file=loaded.file, warnings=loaded.warnings, signature=signature)
+    seen = _seen(str(path))
+    loaded = parse_policy(_text(str(path)), file=str(path), today=today)
+    return msgspec.structs.replace(loaded, seen=(*seen, *loaded.seen))
 
 
 def parse_policy(text: str, *, file: str = "<text>", today: str | None = None) -> Loaded:
-    """Read the text of a configuration file.
+    """Read the text of a configuration file, and the scheduler's configuration where it names one.
 
     Shape: ``today`` is an ISO date, for exemptions that are over; by default the clock's (UTC).
     Errors: ConfigError with every fault.
     """
     document = made_plain(read_document(text, file=file))
     faults = shape_faults(document)
-    seen = view(document, faults)
-    faults += meaning_faults(seen)
+    part = view(document, faults)
+    faults += meaning_faults(part)
+    scheduler = part.text(SCHEDULER)
+    path = str(Path(file).parent / scheduler) if scheduler else ""
+    seen = _seen(path) if path else ()
+    profiles: tuple[SchedulerProfile, ...] = ()
+    try:
+        profiles = read_profiles(_text(path), file=path) if path else ()
+    except ConfigError as error:
+        faults += [document.fault(SCHEDULER, fault.render(path)) for fault in error.faults]
     if faults:
-        raise ConfigError(faults, file=file)
-    warnings = meaning_warnings(seen, today or datetime.now(UTC).date().isoformat())
-    return Loaded(policy=built(document.value), file=file, warnings=tuple(sorted(warnings, key=place_of)))
+        raise ConfigError(faults, file=file, read=[path] if path else [])
+    warnings = sorted(meaning_warnings(part, profiles, today or datetime.now(UTC).date().isoformat()), key=place_of)
+    return Loaded(policy=built(document.value, profiles), file=file, warnings=tuple(warnings), seen=seen)
 
 
 def reloaded(current: Loaded) -> Loaded:
-    """What holds now: ``current`` itself while the file is unchanged, else the new policy, or the last good one.
+    """What holds now: ``current`` itself while no file changed, else the new policy, or the last good one.
 
     A changed file that cannot be used gives the old policy with ``error`` set, once; the same file is not read
     again. Follows symbolic links, so that the swap of a ConfigMap's ``..data`` is a change.
     """
-    file = Path(current.file)
-    stat = _stat(file)
-    signature = _signature(stat)
-    if signature == current.signature or (stat is not None and not _settled(file, stat)):
+    changed = [file for file, signature in current.seen if _signature(file) != signature]
+    if not changed or not all(map(_settled, changed)):
         return current
     try:
-        return load_policy(file)
+        return load_policy(current.file)
     except ConfigError as error:
-        return Loaded(
-            policy=current.policy, file=current.file, warnings=current.warnings, signature=signature, error=error
-        )
+        seen = tuple(pair for file in error.read for pair in _seen(file))
+        return msgspec.structs.replace(current, seen=seen, error=error)
 
 
-def _stat(file: Path) -> os.stat_result | None:
+def _seen(file: str) -> tuple[tuple[str, Signature | None], ...]:
+    return ((file, _signature(file)),)
+
+
+def _signature(file: str) -> Signature | None:
     try:
-        return file.stat()
+        stat = Path(file).stat()
     except (OSError, ValueError):
         return None
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
-def _signature(stat: os.stat_result | None) -> Signature | None:
-    return None if stat is None else (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size)
-
-
-def _settled(file: Path, stat: os.stat_result) -> bool:
+def _settled(file: str) -> bool:
     """Whether nobody has just written to the file; one that a link points to is swapped whole."""
-    return file.is_symlink() or not 0 <= time.time() - stat.st_mtime < SETTLE_SECONDS
+    signature = _signature(file)
+    if signature is None or Path(file).is_symlink():
+        return True
+    return not 0 <= time.time() - signature[2] / 1e9 < SETTLE_SECONDS
 
 
-def _text(file: Path) -> str:
+def _text(file: str) -> str:
     try:
-        with file.open("rb") as stream:
+        with Path(file).open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise _unreadable(file, f"cannot be read: {error.strerror}") from None
@@ -121,5 +132,5 @@ def _text(file: Path) -> str:
         raise _unreadable(file, f"not UTF-8: byte 0x{raw[error.start]:02x}", line, column) from None
 
 
-def _unreadable(file: Path, message: str, line: int = 0, column: int = 0) -> ConfigError:
-    return ConfigError([Fault(path="", message=message, line=line, column=column)], file=str(file))
+def _unreadable(file: str, message: str, line: int = 0, column: int = 0) -> ConfigError:
+    return ConfigError([Fault(path="", message=message, line=line, column=column)], file=file)

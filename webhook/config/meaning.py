@@ -4,12 +4,12 @@ A part that the schema already found wrong is not judged again, so that one mist
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 
 from webhook.config.faults import Fault, Path, did_you_mean, render_path, shown
 from webhook.config.view import View
-from webhook.core.policy import release
+from webhook.core.policy import SchedulerProfile, release
 
 RULES_VERSION = "1.0"  # the newest that this release knows
 MAX_STALENESS_SECONDS = 24 * 3600.0  # an older copy of a cluster says nothing of it
@@ -67,12 +67,13 @@ def meaning_faults(part: View) -> Iterator[Fault]:
     yield from _staleness(part)
 
 
-def meaning_warnings(part: View, today: str) -> Iterator[Fault]:
+def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: str) -> Iterator[Fault]:
     """What can be used but does not do what its author may think."""
     yield from _expired(part, today)
     yield from _unreached_namespaces(part)
     yield from _unreached_overrides(part)
     yield from _documentation(part)
+    yield from _schedulers(part, profiles)
 
 
 def seconds(duration: str) -> float:
@@ -171,3 +172,10 @@ def _documentation(part: View) -> Iterator[Fault]:
     address = part.text(path)
     if address and not address.startswith(("http://", "https://")):
         yield part.document.fault(path, f"{shown(address)} is no http or https address")
+
+
+def _schedulers(part: View, profiles: Sequence[SchedulerProfile]) -> Iterator[Fault]:
+    names = {profile.name for profile in profiles}
+    for index, name in enumerate(part.at(("schedulerNames",), list) or ()):
+        if names and name not in names:
+            yield part.document.fault(("schedulerNames", index), f"{name} has no profile in schedulerConfiguration")

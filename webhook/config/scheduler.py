@@ -1,0 +1,161 @@
+"""The cluster's KubeSchedulerConfiguration, as far as a verdict can depend on it -> `SchedulerProfile` values.
+
+Whether kube-scheduler would start with the file is not judged here; what is read of it is checked.
+
+Source: k8s.io/kube-scheduler config/v1; kubernetes pkg/scheduler/framework/runtime expandMultiPointPlugins.
+"""
+
+import re
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from webhook.config.document import Document, read_document
+from webhook.config.faults import ConfigError, Fault, Path, shown
+from webhook.core.model import NodeAffinity, SpreadConstraint
+from webhook.core.policy import SchedulerProfile
+
+API_VERSION = "kubescheduler.config.k8s.io/v1"
+# The filters of the default profile, in their order. Source: pkg/scheduler/apis/config/v1/default_plugins.go.
+FILTERS = (
+    "NodeName",
+    "NodeUnschedulable",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "DynamicResources",
+    "NodeDeclaredFeatures",
+)
+_STEP = re.compile(r"\[(\d+)\]|([A-Za-z]+)")
+_T = TypeVar("_T", bound="_Value")
+
+
+class _Value(Struct, frozen=True, rename="camel"):
+    """Base of the file's parts; unknown fields pass, null is absent."""
+
+
+class _Plugin(_Value, frozen=True):
+    name: str = ""
+
+
+class _PluginSet(_Value, frozen=True):
+    enabled: tuple[_Plugin, ...] | None = None
+    disabled: tuple[_Plugin, ...] | None = None
+
+    def names(self) -> tuple[set[str], set[str]]:
+        """What is enabled, and what is disabled."""
+        return {plugin.name for plugin in self.enabled or ()}, {plugin.name for plugin in self.disabled or ()}
+
+
+class _Plugins(_Value, frozen=True):
+    filter: _PluginSet | None = None
+    multi_point: _PluginSet | None = None
+
+
+class _PluginConfig(_Value, frozen=True):
+    name: str = ""
+    args: dict[str, object] | None = None
+
+
+class _Profile(_Value, frozen=True):
+    scheduler_name: str | None = None
+    plugins: _Plugins | None = None
+    plugin_config: tuple[_PluginConfig, ...] | None = None
+
+
+class _File(_Value, frozen=True):
+    api_version: str | None = None
+    kind: str | None = None
+    profiles: tuple[_Profile, ...] | None = None
+
+
+class _SpreadArgs(_Value, frozen=True):
+    defaulting_type: str | None = None
+    default_constraints: tuple[SpreadConstraint, ...] | None = None
+
+
+class _AffinityArgs(_Value, frozen=True):
+    added_affinity: NodeAffinity | None = None
+
+
+class _FitArgs(_Value, frozen=True):
+    ignored_resources: tuple[str, ...] | None = None
+    ignored_resource_groups: tuple[str, ...] | None = None
+
+
+def read_profiles(text: str, *, file: str) -> tuple[SchedulerProfile, ...]:
+    """The profiles of a KubeSchedulerConfiguration.
+
+    Errors: ConfigError, whose faults are of this file.
+    """
+    reading = _Reading(read_document(text, file=file))
+    read = reading.part((), reading.document.value, _File)
+    if not reading.faults:
+        reading.is_word("apiVersion", read.api_version, API_VERSION)
+        reading.is_word("kind", read.kind, "KubeSchedulerConfiguration")
+    profiles = tuple(_profile(reading, index, profile) for index, profile in enumerate(read.profiles or ()))
+    if reading.faults:
+        raise ConfigError(reading.faults, file=file)
+    return profiles
+
+
+class _Reading:
+    """One pass over the file: parts are taken as their types, faults gather here."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.faults: list[Fault] = []
+
+    def part(self, path: Path, value: object, kind: type[_T]) -> _T:
+        """The value as this type; an empty one, and a fault, where it does not fit."""
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            text, _, place = str(error).partition(" - at `$")
+            inner = tuple(int(index) if index else name for index, name in _STEP.findall(place))
+            self.faults.append(
+                self.document.fault((*path, *inner), text[0].lower() + text[1:].replace("`", "").replace(" | null", ""))
+            )
+            return kind()
+
+    def is_word(self, name: str, value: str | None, wanted: str) -> None:
+        if value != wanted:
+            self.faults.append(self.document.fault((name,), f"must be {wanted}, is {shown(value)}"))
+
+
+def _profile(reading: _Reading, index: int, profile: _Profile) -> SchedulerProfile:
+    def args(name: str, kind: type[_T]) -> _T:
+        for place, config in enumerate(profile.plugin_config or ()):
+            if config.name == name and config.args is not None:
+                return reading.part(("profiles", index, "pluginConfig", place, "args"), config.args, kind)
+        return kind()
+
+    spread = args("PodTopologySpread", _SpreadArgs)
+    affinity = args("NodeAffinity", _AffinityArgs)
+    fit = args("NodeResourcesFit", _FitArgs)
+    return SchedulerProfile(
+        name=profile.scheduler_name or "default-scheduler",
+        disabled_filters=_disabled_filters(profile.plugins or _Plugins()),
+        defaulting_type=spread.defaulting_type or "System",
+        default_constraints=spread.default_constraints or (),
+        added_affinity=affinity.added_affinity,
+        ignored_resources=fit.ignored_resources or (),
+        ignored_resource_groups=fit.ignored_resource_groups or (),
+    )
+
+
+def _disabled_filters(plugins: _Plugins) -> tuple[str, ...]:
+    """The default profile's filters that do not run; a ``*`` that disables leaves what is enabled by name."""
+    everywhere, nowhere = (plugins.multi_point or _PluginSet()).names()
+    running = everywhere | {name for name in FILTERS if not nowhere & {name, "*"}}
+    enabled, disabled = (plugins.filter or _PluginSet()).names()
+    running = enabled | {name for name in running if not disabled & {name, "*"}}
+    return tuple(name for name in FILTERS if name not in running)
