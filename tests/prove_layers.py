@@ -1,0 +1,79 @@
+"""Proves that every import contract of pyproject.toml holds something: one forbidden import each, in a copy.
+
+Run by ``make lint``. The copy as it stands must keep every contract; each break must break its own and no other.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("webhook", "certs")
+VERDICT = re.compile(r"^(.+) (KEPT|BROKEN)$", re.MULTILINE)
+
+# Contract -> the file that gets a line, and the line.
+BREAKS = {
+    "imports point downwards": ("webhook/config/faults.py", "import webhook.metrics"),
+    "the core's own order": ("webhook/core/version.py", "import webhook.core.model"),
+    "the core does no I/O": ("webhook/core/version.py", "import time"),
+    "certs stands alone": ("certs/__init__.py", "import webhook.core.version"),
+    "only server and console know Flask, only server knows gunicorn": ("webhook/config/__init__.py", "import flask"),
+    "only cluster knows the Kubernetes client": ("webhook/config/__init__.py", "import kubernetes"),
+}
+
+
+def verdicts(file=None, line=None):
+    """Lint a copy of the packages, with the line added to the file: contract -> KEPT or BROKEN."""
+    with tempfile.TemporaryDirectory() as directory:
+        copy = Path(directory)
+        for package in PACKAGES:
+            shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        if file is not None:
+            with (copy / file).open("a", encoding="utf-8") as source:
+                source.write(f"\n{line}\n")
+        run = subprocess.run(
+            [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": directory},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    return dict(VERDICT.findall(run.stdout)) or {run.stdout + run.stderr: "FAILED"}
+
+
+def faults(contract, found):
+    """What is wrong with the verdicts after a contract was broken on purpose: None where nothing was."""
+    for name, verdict in found.items():
+        wanted = "BROKEN" if name == contract else "KEPT"
+        if verdict != wanted:
+            yield f"{contract or 'the packages as they are'}: {name} is {verdict}, wanted {wanted}"
+
+
+def main():
+    """Exit 1 if a contract is not proven."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    unproven = {contract["name"] for contract in contracts} ^ BREAKS.keys()
+    problems = [f"{name}: stands in pyproject.toml or in BREAKS, not in both" for name in sorted(unproven)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        cases = {None: pool.submit(verdicts)} | {name: pool.submit(verdicts, *at) for name, at in BREAKS.items()}
+    for contract, running in cases.items():
+        problems += faults(contract, running.result())
+    for problem in problems:
+        print(problem, file=sys.stderr)  # noqa: T201 - a command's own output
+    if not problems:
+        print(f"{len(BREAKS)} import contracts, each broken by a deliberate import")  # noqa: T201 - likewise
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
