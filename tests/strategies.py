@@ -16,7 +16,7 @@ API_VERSIONS = {"ReplicationController": "v1", "Job": "batch/v1", "Database": "e
 
 label_maps = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(["a", "b"]), max_size=4)
 label_texts = label_maps.map(lambda found: " ".join(f"{key}={value}" for key, value in found.items()))
-nullable = st.sampled_from([None, {}])
+nullable = st.none() | st.builds(dict)
 
 
 @st.composite
@@ -81,7 +81,7 @@ def metadatas(draw):
         "name": "p",
         "namespace": "shop",
         "labels": draw(nullable | label_maps),
-        "annotations": draw(nullable | st.just({"a/b-c": "d", "x": "ü"})),
+        "annotations": draw(nullable | st.builds(lambda: {"a/b-c": "d", "x": "ü"})),
     }
     kind = draw(st.sampled_from([None, *KNOWN_KINDS, *KNOWN_KINDS, "DaemonSet", "Database"]))
     if kind is not None:
