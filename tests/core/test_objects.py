@@ -5,6 +5,7 @@ import pytest
 
 from webhook.core.model import LabelSelector, TypeMeta
 from webhook.core.objects import decode_object
+from webhook.core.policy import EmbeddedKind
 
 
 def decoded(text, api_version, kind):
@@ -63,12 +64,56 @@ def test_a_pod_loses_its_environment_and_foreign_annotations():
     ("api_version", "kind"),
     [
         pytest.param("v1", "Secret", id="a kind that no answer depends on"),
-        pytest.param("apps/v1beta1", "Deployment", id="a version long gone"),
+        pytest.param("example.com/v1", "Deployment", id="a kind of that name of somebody else"),
         pytest.param(None, None, id="no kind at all"),
     ],
 )
 def test_other_kinds_have_no_value(api_version, kind):
     assert decoded("{}", api_version, kind) is None
+
+
+CUSTOM = EmbeddedKind(
+    api_version="example.com/v1",
+    kind="Thing",
+    template_path="spec.pod",
+    replicas_path="spec.size",
+    selector_path="spec.select",
+)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "spec", "replicas", "selector"),
+    [
+        pytest.param(
+            "argoproj.io/v1alpha1",
+            "Rollout",
+            '{"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": {}}',
+            3,
+            LabelSelector(match_labels={"app": "web"}),
+            id="a custom kind that is known",
+        ),
+        pytest.param(
+            "argoproj.io/v1alpha1",
+            "Rollout",
+            '{"replicas": 3, "template": {"spec": {"topologySpreadConstraints": "x"}}}',
+            None,
+            None,
+            id="nobody checked its template: only its name is sure",
+        ),
+        pytest.param(
+            "example.com/v1",
+            "Thing",
+            '{"size": 4, "select": {"matchLabels": {"a": "b"}}, "pod": {}}',
+            4,
+            LabelSelector(match_labels={"a": "b"}),
+            id="a configured kind",
+        ),
+    ],
+)
+def test_custom_owners(api_version, kind, spec, replicas, selector):
+    text = f'{{"apiVersion": "{api_version}", "kind": "{kind}", "metadata": {{"name": "o"}}, "spec": {spec}}}'
+    owner = decode_object(text.encode(), TypeMeta(api_version=api_version, kind=kind), (CUSTOM,))
+    assert (owner.meta.name, owner.replicas, owner.selector) == ("o", replicas, selector)
 
 
 def test_a_wrong_type_is_an_error():

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec import Struct
 
+from webhook.core.kinds import DecodeError, has_template, read_workload
 from webhook.core.model import Int32, LabelSelector, Named, Node, ObjectMeta, Pod, Service, TypeMeta
+from webhook.core.policy import EmbeddedKind
 
 SKIP_ANNOTATION = "evenspread.io/skip"
 INJECTED_ANNOTATION = "evenspread.io/injected"
@@ -95,6 +97,7 @@ _AUTOSCALER = msgspec.json.Decoder(Autoscaler)
 _SCALED = msgspec.json.Decoder(_Scaled)
 _REPLICATION_CONTROLLER = msgspec.json.Decoder(_ReplicationController)
 _JOB = msgspec.json.Decoder(_Job)
+_NAMED = msgspec.json.Decoder(Named)
 
 
 def _pod(raw: Raw, _: TypeMeta) -> Pod:
@@ -153,10 +156,24 @@ _KINDS: Mapping[tuple[str, str], Callable[[Raw, TypeMeta], ApiObject]] = {
 }
 
 
-def decode_object(raw: Raw, of: TypeMeta) -> ApiObject | None:
+def decode_object(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
     """The value of one API object; None for a kind that no answer depends on.
 
     Errors: msgspec.DecodeError where the JSON is broken or does not have the kind's types.
     """
-    decode = _KINDS.get((of.api_version or "", of.kind or ""))
-    return None if decode is None else decode(raw, of)
+    api_version, kind = of.api_version or "", of.kind or ""
+    decode = _KINDS.get((api_version, kind))
+    if decode is not None:
+        return decode(raw, of)
+    return _custom(raw, of, embedded) if has_template(api_version, kind, embedded) else None
+
+
+def _custom(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner:
+    """Any other kind that makes pods. The API server never checked its template, so that may be broken."""
+    try:
+        workload = read_workload(raw, embedded, api_version=of.api_version, kind=of.kind)
+    except DecodeError:
+        workload = None
+    if workload is None:
+        return _owner(of, _NAMED.decode(raw).meta, None, None)
+    return _owner(of, workload.meta, workload.replicas, workload.selector)
