@@ -1,0 +1,333 @@
+import io
+import json
+import os
+import sys
+
+import pytest
+import yaml
+
+from webhook.cli.main import main
+
+GOOD = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: good, namespace: shop}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: good}}
+  template:
+    metadata: {labels: {app: good}}
+    spec:
+      topologySpreadConstraints:
+      - maxSkew: 1
+        topologyKey: topology.kubernetes.io/zone
+        whenUnsatisfiable: ScheduleAnyway
+        labelSelector: {matchLabels: {app: good}}
+"""
+CONSTRAINT = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}
+NULL = GOOD.replace("        labelSelector: {matchLabels: {app: good}}\n", "        labelSelector:\n").replace(
+    "name: good", "name: bare"
+)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Run a command line in an empty directory; gives exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EVENSPREAD_CONFIG", raising=False)
+
+    def run(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = main(list(arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def findings(out):
+    return [f"{row['file']}:{row['line']}:{row['column']} {row['rule']}" for row in json.loads(out) if "file" in row]
+
+
+class TestExitCodes:
+    def test_fine(self, run, tmp_path):
+        write(tmp_path / "a.yaml", GOOD)
+        code, out, err = run("check", "a.yaml", "--rule", "selector-null")
+        assert (code, out, err) == (0, "1 file, 1 object, 1 workload: no findings\n", "")
+
+    def test_findings(self, run, tmp_path):
+        write(tmp_path / "a.yaml", NULL)
+        code, out, err = run("check", "a.yaml", "-o", "json", "--rule", "selector-null")
+        assert (code, findings(out), err) == (1, ["a.yaml:14:9 selector-null"], "")
+
+    @pytest.mark.parametrize(("fail_on", "code"), [("high", 1), ("low", 1), ("never", 0)])
+    def test_fail_on(self, run, tmp_path, fail_on, code):
+        write(tmp_path / "a.yaml", NULL)
+        assert run("check", "a.yaml", "--fail-on", fail_on, "--rule", "selector-null")[0] == code
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["check"], "name the manifests to check: files, directories, patterns, or - for the standard input"),
+            (["chek"], "No such command 'chek'. Did you mean 'check'?"),
+            (["check", "a", "--rule", "selector-nil"], "no rule 'selector-nil'; did you mean 'selector-null'?"),
+            (["check", "a", "--kube-version", "1.12"], "Kubernetes 1.12 is not supported; 1.29 to 1.38 are"),
+            (["check", "a", "-o", "xml"], "'xml' is not one of"),
+        ],
+        ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+    )
+    def test_usage(self, run, arguments, message):
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "")
+        assert message in err
+
+    def test_a_configuration_with_faults(self, run, tmp_path):
+        write(tmp_path / "a.yaml", GOOD)
+        write(
+            tmp_path / "policy.yaml", "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\nceilling: warn\n"
+        )
+        code, out, err = run("check", "a.yaml", "--config", "policy.yaml")
+        assert (code, out) == (2, "")
+        assert err == 'policy.yaml:3:1: ceilling: unknown field; did you mean "ceiling"?\n'
+
+    def test_a_configuration_from_the_environment(self, run, tmp_path, monkeypatch):
+        write(tmp_path / "a.yaml", NULL)
+        write(
+            tmp_path / "policy.yaml",
+            "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\nrules: {selector-null: 'off'}\n",
+        )
+        monkeypatch.setenv("EVENSPREAD_CONFIG", "policy.yaml")
+        assert run("check", "a.yaml", "--rule", "selector-null")[0] == 0
+
+    def test_our_fault_is_one_line(self, capsys, monkeypatch):
+        monkeypatch.setattr(sys, "stdin", None)
+        monkeypatch.delenv("EVENSPREAD_DEBUG", raising=False)
+        assert main(["check", "-"]) == 5
+        assert capsys.readouterr().err == (
+            "evenspread: a fault of ours, please report it (AttributeError: 'NoneType' object has no "
+            "attribute 'buffer'); EVENSPREAD_DEBUG=1 shows where\n"
+        )
+
+    def test_nothing_to_check(self, run):
+        code, out, err = run("check", "-", stdin=b"# nothing\n")
+        assert (code, out) == (
+            3,
+            "1 file, 0 objects, 0 workloads: no findings\n1 fault in the input: see above; this answer has holes\n",
+        )
+        assert (
+            err == "<stdin>:1:1: note: no Kubernetes object in it\n"
+            "evenspread: error: nothing to check: no Kubernetes object in the input\n"
+        )
+
+
+class TestInputs:
+    @pytest.fixture
+    def tree(self, tmp_path):
+        for name in ("b.yaml", "a.yml", "deep/c.json", "deep/x.txt", ".hidden/d.yaml", "deep/.e.yaml", "skip/f.yaml"):
+            text = NULL.replace("bare", name[0])
+            write(tmp_path / "tree" / name, text)
+        write(
+            tmp_path / "tree" / "deep" / "c.json",
+            json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": {"topologySpreadConstraints": [CONSTRAINT]}}),
+        )
+        (tmp_path / "tree" / "loop").symlink_to(tmp_path / "tree")
+        return tmp_path / "tree"
+
+    @pytest.mark.parametrize(
+        ("arguments", "files"),
+        [
+            pytest.param(
+                ["tree"], ["tree/a.yml", "tree/b.yaml", "tree/deep/c.json", "tree/skip/f.yaml"], id="a directory"
+            ),
+            pytest.param(
+                ["tree/"], ["tree/a.yml", "tree/b.yaml", "tree/deep/c.json", "tree/skip/f.yaml"], id="with a slash"
+            ),
+            pytest.param(
+                ["tree", "tree/a.yml"],
+                ["tree/a.yml", "tree/b.yaml", "tree/deep/c.json", "tree/skip/f.yaml"],
+                id="each file once",
+            ),
+            pytest.param(
+                ["tree", "--ignore", "skip"],
+                ["tree/a.yml", "tree/b.yaml", "tree/deep/c.json"],
+                id="a directory ignored by name",
+            ),
+            pytest.param(
+                ["tree", "--ignore", "tree/*.yaml"], ["tree/a.yml", "tree/deep/c.json"], id="files ignored by path"
+            ),
+            pytest.param(["tree/*.y*ml"], ["tree/a.yml", "tree/b.yaml"], id="a pattern"),
+            pytest.param(["tree/d*/**"], ["tree/deep/c.json"], id="a pattern in all depths"),
+            pytest.param(["-f", "tree/a.yml"], ["tree/a.yml"], id="as kubectl"),
+            pytest.param(["tree/.hidden"], ["tree/.hidden/d.yaml"], id="a hidden directory that is named"),
+            pytest.param(["tree/deep/.e.yaml"], ["tree/deep/.e.yaml"], id="a hidden file that is named"),
+        ],
+    )
+    def test_files(self, run, tree, arguments, files):
+        if "**" in arguments[0]:
+            (tree / "deep" / "x.txt").unlink()
+        _, out, err = run("check", *arguments, "-o", "json", "--rule", "selector-null")
+        assert [line.split(":")[0] for line in findings(out)] == files
+        assert err == ""
+
+    def test_standard_input(self, run):
+        code, out, _ = run("check", "-", "-o", "json", "--rule", "selector-null", stdin=NULL.encode())
+        assert (code, findings(out)) == (1, ["<stdin>:14:9 selector-null"])
+
+    def test_an_object_in_a_list(self, run, tmp_path):
+        items = "".join("- " + text.replace("\n", "\n  ").rstrip() + "\n" for text in (GOOD, NULL))
+        write(tmp_path / "a.yaml", f"apiVersion: v1\nkind: List\nitems:\n{items}")
+        _, out, _ = run("check", "a.yaml", "-o", "json", "--rule", "selector-null")
+        assert findings(out) == ["a.yaml:31:11 selector-null"]
+
+
+class TestBadFiles:
+    """One line each; the files around them are still checked."""
+
+    @pytest.fixture
+    def around(self, tmp_path):
+        write(tmp_path / "in" / "0.yaml", NULL)
+        write(tmp_path / "in" / "9.yaml", NULL)
+        return tmp_path / "in"
+
+    def check(self, run, *arguments):
+        code, out, err = run("check", "in", *arguments, "-o", "json", "--rule", "selector-null")
+        assert findings(out) == ["in/0.yaml:14:9 selector-null", "in/9.yaml:14:9 selector-null"]
+        assert "Traceback" not in err
+        assert code == 3
+        return err
+
+    @pytest.mark.parametrize(
+        ("data", "line"),
+        [
+            pytest.param(
+                "a: b: c\n",
+                "5.yaml:1:5: error: not YAML: mapping values are not allowed in this context",
+                id="not YAML",
+            ),
+            pytest.param(
+                "replicas: 3\n",
+                "5.yaml:1:1: error: not a Kubernetes object: it has no apiVersion and no kind",
+                id="not Kubernetes",
+            ),
+            pytest.param(
+                b"\x89PNG\r\n\x1a\n\0\0", "5.yaml:1:1: error: not YAML: invalid leading UTF-8 octet", id="an image"
+            ),
+            pytest.param(b"a: \xff\n", "5.yaml:1:4: error: not YAML: invalid leading UTF-8 octet", id="invalid UTF-8"),
+            pytest.param(
+                "a:\n\tb: c\n", "5.yaml:2:1: error: not YAML: a tab character; YAML is indented with spaces", id="a tab"
+            ),
+            pytest.param(
+                "kind: x\nkind: X\napiVersion: v1\n",
+                "5.yaml:2:1: error: duplicate key 'kind': kubectl takes the last one, kustomize and Flux refuse it",
+                id="a duplicate key",
+            ),
+            pytest.param(
+                "x: " + "[" * 10_000,
+                "5.yaml:1:403: error: not YAML: nested more than 400 levels deep",
+                id="10,000 brackets",
+            ),
+        ],
+    )
+    def test_content(self, run, around, data, line):
+        write(around / "5.yaml", data)
+        assert self.check(run) == f"in/{line}\n"
+
+    def test_a_broken_link(self, run, around):
+        (around / "5.yaml").symlink_to("nowhere")
+        assert self.check(run) == "in/5.yaml: error: a broken link\n"
+
+    def test_a_named_pipe(self, run, around):
+        os.mkfifo(around / "5.yaml")
+        assert self.check(run) == "in/5.yaml: error: a named pipe, not a file\n"
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+    def test_an_unreadable_file(self, run, around):
+        write(around / "5.yaml", GOOD)
+        (around / "5.yaml").chmod(0)
+        assert self.check(run) == "in/5.yaml: error: permission denied\n"
+
+    @pytest.mark.usefixtures("around")
+    def test_a_file_that_is_not_there(self, run):
+        assert self.check(run, "nowhere.yaml", "*.nope") == (
+            "nowhere.yaml: error: no such file or directory\n*.nope: error: no file matches\n"
+        )
+
+    @pytest.mark.usefixtures("around")
+    def test_a_directory_without_manifests(self, run, tmp_path):
+        (tmp_path / "empty").mkdir()
+        assert self.check(run, "empty") == "empty: error: no .yaml, .yml, .json file in this directory\n"
+
+    def test_an_empty_file_is_worth_a_note_only(self, run, around):
+        write(around / "5.yaml", "# nothing here yet\n")
+        code, out, err = run("check", "in", "-o", "json", "--rule", "selector-null")
+        assert (code, len(findings(out))) == (1, 2)
+        assert err == "in/5.yaml:1:1: note: no Kubernetes object in it\n"
+
+    def test_a_name_that_is_no_text(self, run, around):
+        write(around / os.fsdecode(b"5\xff.yaml"), "a: b\n")
+        assert "not a Kubernetes object" in self.check(run)
+
+
+class TestLargeInput:
+    def test_5000_constraints(self, run):
+        pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"topologySpreadConstraints": [CONSTRAINT] * 5000}}
+        code, out, _ = run("check", "-", "-o", "json", "--rule", "selector-null", stdin=json.dumps(pod).encode())
+        assert (code, len(findings(out))) == (1, 5000)
+
+    def test_a_selector_of_1000_terms(self, run):
+        terms = "".join(f"            k{number}: v\n" for number in range(1000))
+        selector = f"labelSelector:\n          matchLabels:\n{terms}"
+        text = GOOD.replace("labelSelector: {matchLabels: {app: good}}", selector)
+        code, _, err = run("check", "-", "--rule", "selector-null", stdin=text.encode())
+        assert (code, err) == (0, "")
+
+    @pytest.mark.slow
+    def test_a_file_of_50_mib_is_refused_where_it_is_one_document(self, run, tmp_path):
+        write(tmp_path / "a.yaml", b"a: b\n" * 10 * 2**20)
+        code, _, err = run("check", "a.yaml")
+        assert code == 3
+        assert err == "a.yaml:1:1: error: a YAML document of 50.0 MiB; up to 16 MiB are read, and JSON of any size\n"
+
+
+class TestText:
+    def test_a_block(self, run, tmp_path):
+        write(tmp_path / "a.yaml", NULL)
+        _, out, _ = run("check", "a.yaml", "--rule", "selector-null")
+        lines = out.splitlines()
+        assert lines[:4] == [
+            "a.yaml:14:9: high selector-null",
+            "  Deployment shop/bare  spec.template.spec.topologySpreadConstraints[0].labelSelector",
+            "   14 |         labelSelector:",
+            "      |         ^~~~~~~~~~~~~~",
+        ]
+        assert lines[-1] == "1 file, 1 object, 1 workload: 1 finding (1 high)"
+
+    def test_control_characters_do_not_reach_the_terminal(self, run, tmp_path):
+        write(tmp_path / "a.yaml", NULL.replace("bare", '"\\e[31mred"'))
+        _, out, _ = run("check", "a.yaml", "--rule", "selector-null")
+        assert "\x1b" not in out
+
+    def test_github_annotations(self, run, tmp_path):
+        write(tmp_path / "a,b.yaml", NULL)
+        _, out, _ = run("check", "a,b.yaml", "-o", "github", "--rule", "selector-null")
+        assert out.startswith(
+            "::error file=a%2Cb.yaml,line=14,col=9,title=evenspread/selector-null::Deployment shop/bare: "
+        )
+
+    def test_helm_output_names_the_template(self, run):
+        stdin = b"---\n# Source: web/templates/deployment.yaml\n" + NULL.encode()
+        _, out, _ = run("check", "-", "--rule", "selector-null", stdin=stdin)
+        assert "Deployment shop/bare  (web/templates/deployment.yaml)" in out
+        _, out, _ = run("check", "-", "-o", "github", "--rule", "selector-null", stdin=stdin)
+        assert out.startswith("::error file=web/templates/deployment.yaml,title=")
+
+    def test_yaml_has_the_entries_of_json(self, run, tmp_path):
+        write(tmp_path / "a.yaml", NULL)
+        _, as_json, _ = run("check", "a.yaml", "-o", "json")
+        _, as_yaml, _ = run("check", "a.yaml", "-o", "yaml")
+        assert yaml.safe_load(as_yaml) == json.loads(as_json)

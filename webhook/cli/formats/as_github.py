@@ -1,0 +1,44 @@
+"""``-o github``: workflow commands, which GitHub shows as annotations on the lines of a pull request.
+
+Source: docs.github.com, workflow commands for GitHub Actions, ``::error``.
+"""
+
+from collections.abc import Iterator
+
+from webhook.cli.formats.shape import fix, message, object_name
+from webhook.cli.outcome import Outcome
+from webhook.cli.sources import STDIN_NAME
+from webhook.core.rules.finding import Severity
+
+_COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
+
+
+def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+    """One command a line: faults of the input first, since the rest may be incomplete."""
+    for fault in outcome.faults:
+        if fault.fatal:
+            yield _command("error", fault.file, fault.line, fault.column, "evenspread: unreadable", fault.message)
+    for row in outcome.rows:
+        if row.waived:
+            continue
+        text = f"{object_name(row)}: {message(row)}"
+        if fix(row):
+            text += f"; fix: {fix(row)}"
+        # A finding in a rendered chart belongs to the template that Helm names.
+        source = row.manifest.source if row.manifest.file == STDIN_NAME else ""
+        line, column = (0, 0) if source else (row.place.line, row.place.column)
+        title = f"evenspread/{row.judged.finding.rule}"
+        yield _command(_COMMANDS[row.severity], source or row.manifest.file, line, column, title, text)
+
+
+def _command(name: str, file: str, line: int, column: int, title: str, text: str) -> str:  # noqa: PLR0913, PLR0917 the command's own fields
+    place = f",line={line},col={column}" if line else ""
+    return f"::{name} file={_property(file)}{place},title={_property(title)}::{_data(text)}\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,50 @@
+"""``-o json``: an array of findings, then of rules that could not look; its shape is a promise."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from webhook.cli.formats.shape import fix, message
+from webhook.cli.outcome import Gap, Outcome, Row
+
+
+def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+    """The array, one entry a line, so that a diff of two runs reads well."""
+    entries = [_row(row) for row in outcome.rows] + [_gap(gap) for gap in outcome.gaps]
+    lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in entries)
+    yield f"[\n{lines}\n]\n" if lines else "[]\n"
+
+
+def as_values(outcome: Outcome) -> list[dict[str, object]]:
+    """The entries as plain values."""
+    return [*map(_row, outcome.rows), *map(_gap, outcome.gaps)]
+
+
+def _row(row: Row) -> dict[str, object]:
+    manifest, judged = row.manifest, row.judged
+    entry: dict[str, object] = {
+        "file": manifest.file,
+        "line": row.place.line,
+        "column": row.place.column,
+        "object": {
+            "apiVersion": manifest.api_version,
+            "kind": manifest.kind,
+            "namespace": manifest.namespace,
+            "name": manifest.name,
+        },
+        "rule": judged.finding.rule,
+        "mode": str(judged.mode),
+        "severity": str(judged.severity),
+        "path": judged.finding.path,
+        "message": message(row),
+        "fix": fix(row),
+    }
+    if manifest.source:
+        entry["source"] = manifest.source
+    if judged.waived:
+        entry["waived"] = judged.waived
+    return entry
+
+
+def _gap(gap: Gap) -> dict[str, object]:
+    return {"rule": gap.rule, "notEvaluated": gap.missing, "objects": gap.objects}

@@ -1,0 +1,95 @@
+"""``evenspread COMMAND`` and ``kubectl evenspread COMMAND``: the way in, and the one place where errors end.
+
+Commands are imported when they are asked for, so that each starts with what it needs and no more.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from webhook.cli.outcome import Exit
+
+_COMMANDS: Mapping[str, str] = {
+    "check": "webhook.cli.check",
+    "version": "webhook.cli.version",
+}
+
+
+class _Commands(click.Group):
+    """The table above as a group of commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 click's signature
+        return [*_COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 click's signature
+        module = _COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        command = getattr(importlib.import_module(module), cmd_name)
+        if not isinstance(command, click.Command):
+            raise TypeError(module)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib  # noqa: PLC0415 only needed for a mistake
+
+            near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="evenspread", prog_name="evenspread", message="%(prog)s %(version)s")
+def evenspread() -> None:
+    """Say what Kubernetes will make of topologySpreadConstraints, before it does."""
+
+
+def run() -> None:
+    """Run the command line; the console script."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command line.
+
+    Errors: none; whatever goes wrong is a line on the standard error and an exit code.
+    """
+    # A name in the input may hold what the terminal's encoding cannot show.
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+    called = Path(sys.argv[0]).name
+    name = "kubectl evenspread" if called.startswith("kubectl") else "evenspread"
+    try:
+        result = evenspread.main(arguments, prog_name=name, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return Exit.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the results has seen enough. Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.FINE
+    except Exception as error:  # noqa: BLE001 the one boundary: a traceback helps nobody at a terminal
+        return _our_fault(error)
+    return result if isinstance(result, int) else Exit.FINE
+
+
+def _our_fault(error: Exception) -> int:
+    if os.environ.get("EVENSPREAD_DEBUG"):
+        raise error
+    what = f"{type(error).__name__}: {str(error).splitlines()[0][:256] if str(error) else ''}"
+    click.echo(f"evenspread: a fault of ours, please report it ({what}); EVENSPREAD_DEBUG=1 shows where", err=True)
+    return Exit.OUR_FAULT

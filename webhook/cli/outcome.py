@@ -1,0 +1,96 @@
+"""What a run of the command line comes to: rows, faults, what was not looked at, and the exit code."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+from msgspec import Struct
+
+from webhook.cli.documents import Fault
+from webhook.cli.manifests import Manifest, Place
+from webhook.core.policy import Mode
+from webhook.core.review import Judged
+from webhook.core.rules.finding import Severity
+
+
+class Exit(IntEnum):
+    """Exit codes; promises."""
+
+    FINE = 0
+    FINDINGS = 1
+    USAGE = 2
+    UNREADABLE = 3
+    CLUSTER = 4
+    OUR_FAULT = 5
+    INTERRUPTED = 130
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One finding and the field that it is about."""
+
+    manifest: Manifest
+    judged: Judged
+    place: Place
+
+    @property
+    def severity(self) -> Severity:
+        """How much is lost if nobody acts."""
+        return self.judged.severity
+
+    @property
+    def waived(self) -> bool:
+        """Whether the policy exempts it."""
+        return bool(self.judged.waived)
+
+
+class Gap(Struct, frozen=True):
+    """A rule that could not look, why, and at how many objects."""
+
+    rule: str
+    missing: str
+    objects: int
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """Everything that a run found.
+
+    Shape: ``kinds`` counts the objects by kind, ``workloads`` those that have a pod template.
+    """
+
+    rows: tuple[Row, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    files: int = 0
+    kinds: Mapping[str, int] = {}
+    workloads: int = 0
+
+    @property
+    def objects(self) -> int:
+        """How many API objects were read."""
+        return sum(self.kinds.values())
+
+
+_RANKS = {Severity.LOW: 1, Severity.MEDIUM: 2, Severity.HIGH: 3}
+
+
+def rank(severity: Severity) -> int:
+    """1 for low to 3 for high."""
+    return _RANKS[severity]
+
+
+def exit_code(outcome: Outcome, fail_on: str) -> Exit:
+    """What the run exits with; input that could not be read outweighs findings, since the answer has a hole.
+
+    Shape: ``fail_on`` is the lowest severity that counts, or ``never``.
+    """
+    if any(fault.fatal for fault in outcome.faults):
+        return Exit.UNREADABLE
+    if fail_on == "never":
+        return Exit.FINE
+    least = rank(Severity(fail_on))
+    counted = (row for row in outcome.rows if not row.waived)
+    return Exit.FINDINGS if any(rank(row.severity) >= least for row in counted) else Exit.FINE
+
+
+def denied(row: Row) -> bool:
+    """Whether the webhook would refuse the object for this finding."""
+    return row.judged.mode is Mode.DENY

@@ -1,0 +1,185 @@
+"""API paths -> places in the text, looked up only for what is reported.
+
+A tree of the document is built from the same events as its value; a path such as
+``spec.template.spec.topologySpreadConstraints[0].maxSkew`` is followed as far as the text goes, and what is missing is
+reported where it should stand: at the deepest field that there is.
+"""
+
+import json
+import re
+from typing import Protocol
+
+from msgspec import Struct
+from yaml._yaml import CParser
+from yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    CollectionStartEvent,
+    DocumentEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+)
+
+_TOKEN = re.compile(r'\s*([{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+)')
+_INDEX = re.compile(r"\[(\d{1,7})\]")
+
+
+class Span(Struct, frozen=True):
+    """Characters of a document, from ``start`` to before ``end``."""
+
+    start: int
+    end: int
+
+
+class Node(Struct):
+    """A value in the text; changes only while the tree is built.
+
+    Shape: ``fields`` of a mapping by key, each with the span of its key; ``items`` of a list.
+    """
+
+    start: int
+    end: int
+    fields: "dict[str, tuple[Span, Node]] | None" = None
+    items: "list[Node] | None" = None
+
+
+def find(root: Node, path: str) -> Span:
+    """The span of a path's field: its key and, on the same footing, its value.
+
+    Shape: keys may hold dots, as labels do: the longest key that fits is taken. ``a[0].{x, y}`` is ``a[0]``.
+    """
+    node, span, rest = root, Span(root.start, root.end), path
+    while rest:
+        if node.items is not None and (match := _INDEX.match(rest)) and int(match[1]) < len(node.items):
+            node = node.items[int(match[1])]
+            span, rest = Span(node.start, node.end), rest[match.end() :]
+            continue
+        name = _longest_field(node, rest.removeprefix("."))
+        if name is None:
+            break
+        key, node = (node.fields or {})[name]
+        span = Span(key.start, max(node.end, key.end) if node.start >= key.end else key.end)
+        rest = _after(rest.removeprefix("."), name)
+    return span
+
+
+def _longest_field(node: Node, rest: str) -> str | None:
+    fitting = (
+        name for name in node.fields or () if rest == name or rest.startswith((f"{name}.", f"{name}[", f"[{name}]"))
+    )
+    return max(fitting, key=len, default=None)
+
+
+def _after(rest: str, name: str) -> str:
+    return rest[len(name) + 2 :] if rest.startswith(f"[{name}]") else rest[len(name) :]
+
+
+class _Tree:
+    """Nodes in the order of the text -> the root; without recursion."""
+
+    def __init__(self, *, merges: bool) -> None:
+        self.root = Node(0, 0)
+        self.duplicates: list[tuple[str, Span]] = []
+        self._merges = merges
+        self._open: list[Node] = []
+        self._keys: list[tuple[str, Span] | None] = []
+
+    def begin(self, start: int, *, mapping: bool) -> Node:
+        node = Node(start, start, {}, None) if mapping else Node(start, start, None, [])
+        self._open.append(node)
+        self._keys.append(None)
+        return node
+
+    def finish(self, end: int) -> None:
+        node = self._open.pop()
+        self._keys.pop()
+        node.end = end
+        self.put(node, "", Span(node.start, node.end))
+
+    def put(self, node: Node, text: str, span: Span) -> None:
+        """Put a complete node where it belongs: as an item, a key, or the value of the key before it."""
+        if not self._open:
+            self.root = node
+            return
+        parent = self._open[-1]
+        key = self._keys[-1]
+        if parent.items is not None:
+            parent.items.append(node)
+        elif key is None:
+            self._keys[-1] = (text, span)
+        elif parent.fields is not None:
+            self._keys[-1] = None
+            if self._merges and key[0] == "<<":
+                for merged in reversed(node.items or [node]):
+                    parent.fields.update(merged.fields or {})
+            else:
+                if key[0] in parent.fields:
+                    self.duplicates.append(key)
+                parent.fields[key[0]] = (key[1], node)
+
+
+def yaml_tree(text: bytes) -> Node:
+    """The tree of a YAML document; the document has been read without fault before."""
+    tree = _Tree(merges=True)
+    anchors: dict[str, Node] = {}
+    next_event = CParser(text).get_event
+    while (event := next_event()) is not None and not isinstance(event, DocumentEndEvent):
+        start, end = _index(event.start_mark), _index(event.end_mark)
+        name: str = getattr(event, "anchor", None) or ""
+        if isinstance(event, ScalarEvent):
+            node = Node(start, end)
+            tree.put(node, event.value or "", Span(start, end))
+        elif isinstance(event, CollectionStartEvent):
+            node = tree.begin(start, mapping=isinstance(event, MappingStartEvent))
+        elif isinstance(event, AliasEvent):
+            tree.put(anchors[name], "", Span(start, end))
+            continue
+        else:
+            if isinstance(event, CollectionEndEvent):
+                tree.finish(end)
+            continue
+        if name:
+            anchors[name] = node
+    return tree.root
+
+
+class _Mark(Protocol):
+    @property
+    def index(self) -> int: ...
+
+
+def _index(mark: _Mark | None) -> int:
+    return mark.index if mark else 0
+
+
+def json_tree(text: str) -> Node:
+    """The tree of JSON text; the text has been read without fault before."""
+    return _json_tree(text).root
+
+
+def json_duplicates(text: str) -> list[tuple[str, int]]:
+    """Keys that stand twice in one object, each with the index of the later one."""
+    twice = False
+
+    def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
+        nonlocal twice
+        found = dict(items)
+        twice = twice or len(found) < len(items)
+        return found
+
+    json.loads(text, object_pairs_hook=pairs)
+    return [(key, span.start) for key, span in _json_tree(text).duplicates] if twice else []
+
+
+def _json_tree(text: str) -> _Tree:
+    tree = _Tree(merges=False)
+    for token in _TOKEN.finditer(text):
+        start, end = token.start(1), token.end()
+        if token[1] in {"{", "["}:
+            tree.begin(start, mapping=token[1] == "{")
+        elif token[1] in {"}", "]"}:
+            tree.finish(end)
+        elif token[1] not in {",", ":"}:
+            name = json.loads(token[1]) if token[1][0] == '"' else ""
+            tree.put(Node(start, end), name, Span(start, end))
+    return tree
