@@ -1,0 +1,28 @@
+"""Write webhook/core/gotypes.py from `oracle types` on standard input."""
+
+import pathlib
+import sys
+import textwrap
+
+HEAD = '''"""The Go types behind the kinds with a pod template: what the JSON decoder of Kubernetes 1.37.1 knows of them.
+
+Made by `oracle types | python conformance/write_types.py`; not edited by hand. Read by `webhook.core.gojson`.
+
+Shape: ``name = underlying`` for a named scalar, map or list; ``name { field:type ... }`` for a struct. A field of
+an embedded struct is written ``Embedded/field``, because an error names it so.
+"""
+
+TABLE = """
+'''
+
+
+def main() -> None:
+    lines = []
+    for line in sys.stdin.read().splitlines():
+        lines += textwrap.wrap(line, 120, break_long_words=False, break_on_hyphens=False, subsequent_indent=" ")
+    target = pathlib.Path(__file__).parent.parent / "webhook" / "core" / "gotypes.py"
+    target.write_text(HEAD + "\n".join(lines) + '\n"""\n')
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""From the bytes of an object to values, or to the words with which kube-apiserver refuses the bytes.
+
+Two ways give the same answer: a typed msgspec decoder that knows only well-formed objects, and, when that one
+fails, Go's own rules (`webhook.core.gojson`), which are slow and accept more. Only the second sees fields that
+the model lacks, so that `decode_strictly` also finds wrong types and unknown names anywhere in the object.
+
+Source: k8s.io/apimachinery runtime/serializer/json; k8s.io/apiserver endpoints/handlers (the 400 answer).
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+from webhook.core import gojson
+from webhook.core.model import PodTemplate, TypeMeta
+
+T = TypeVar("T")
+
+# Kinds whose decoding kube-apiserver reports by name; all of them are version v1 of their group.
+BUILT_IN = frozenset(
+    {
+        *("Pod", "PodTemplate", "ReplicationController", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
+        *("Job", "CronJob"),
+    }
+)
+_TEMPLATE = msgspec.json.Decoder(PodTemplate)
+_NAMELESS = (
+    'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
+_TYPE_META = msgspec.json.Decoder(TypeMeta)
+
+
+class DecodeError(Exception):
+    """An object that cannot be decoded.
+
+    Shape: ``path`` names the field with indices ("" for the whole object); ``text`` is the decoder's own text;
+    ``message`` is that of the 400 answer, the same as ``text`` for a template inside another object.
+    """
+
+    def __init__(self, *, path: str, text: str, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.text = text
+        self.message = message
+
+
+def _refused(path: str, text: str, kind: str) -> DecodeError:
+    if kind in BUILT_IN:
+        return DecodeError(
+            path=path, text=text, message=f'{kind} in version "v1" cannot be handled as a {kind}: {text}'
+        )
+    return DecodeError(path=path, text=text, message=text)
+
+
+def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: str, prefix: tuple[str, ...] = ()) -> T:
+    """Decode an object, fast where it is well formed.
+
+    Shape: ``go_type`` is ``v1.`` and a built-in kind or ``PodTemplateSpec``; ``prefix`` are the fields above.
+    Errors: DecodeError.
+    """
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode_strictly(raw, decoder, go_type, prefix)[0]
+
+
+def decode_strictly(
+    raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: str, prefix: tuple[str, ...] = ()
+) -> tuple[T, tuple[str, ...]]:
+    """Decode an object by Go's rules; with it, the warnings of strict decoding about unknown and repeated fields.
+
+    Errors: DecodeError, also for fields that the model does not have.
+    """
+    outcome = gojson.decode(_read(raw), go_type, prefix)
+    if outcome.fault is not None:
+        raise _refused(outcome.fault.path, outcome.fault.text, go_type.removeprefix("v1."))
+    return msgspec.convert(outcome.value, decoder.type), outcome.strict
+
+
+def decode_template(raw: bytes | msgspec.Raw, prefix: tuple[str, ...] = ()) -> PodTemplate:
+    """Decode a pod template that stands in an object of another kind.
+
+    Errors: DecodeError.
+    """
+    return decode(raw, _TEMPLATE, "v1.PodTemplateSpec", prefix)
+
+
+def type_of(raw: bytes) -> TypeMeta:
+    """What kind of object some bytes are.
+
+    Errors: DecodeError when they are no JSON object, or apiVersion or kind is no string.
+    """
+    try:
+        return _TYPE_META.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    outcome = gojson.decode(_read(raw), "v1.TypeMeta")
+    if outcome.fault is None:
+        return msgspec.convert(outcome.value, TypeMeta)
+    # Upstream reads the two into a struct without a name.
+    text = outcome.fault.text.replace("struct field TypeMeta.", "struct field .").replace("type v1.TypeMeta", _NAMELESS)
+    text = f"couldn't get version/kind; json parse error: {text}"
+    raise DecodeError(path=outcome.fault.path, text=text, message=text)
+
+
+def _read(raw: bytes | msgspec.Raw) -> object:
+    try:
+        return gojson.read(bytes(raw))
+    except ValueError as error:
+        text = f"the object is not valid JSON: {str(error)[:256]}"
+        raise DecodeError(path="", text=text, message=text) from None

@@ -1,0 +1,80 @@
+"""Go's renderings of text: %q, JSON of encoding/json, and what time.Parse says.
+
+Source: Go 1.26 strconv.Quote, encoding/json, time/format.go.
+"""
+
+import json
+import re
+
+_LAYOUT = "2006-01-02T15:04:05Z07:00"
+_ESCAPES = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+_HTML = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_HTML_TABLE = str.maketrans(_HTML)
+# Element of the layout, what it accepts, and its range: (name, low, high) where the element is checked at once.
+_ELEMENTS: tuple[tuple[str, str, tuple[str, int, int] | None], ...] = (
+    ("2006", r"[0-9]{4}", None),
+    ("-", "-", None),
+    ("01", r"[0-9]{2}", ("month", 1, 12)),
+    ("-", "-", None),
+    ("02", r"[0-9]{2}", None),
+    ("T", "T", None),
+    ("15", r"[0-9]{1,2}", ("hour", 0, 23)),
+    (":", ":", None),
+    ("04", r"[0-9]{2}", ("minute", 0, 59)),
+    (":", ":", None),
+    ("05", r"[0-9]{2}", ("second", 0, 59)),
+    ("", r"(?:[.,][0-9]+)?", None),
+    ("Z07:00", r"Z|[+-][0-9]{2}:[0-9]{2}", None),
+)
+_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def quote(text: str) -> str:
+    """``strconv.Quote``."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(_ESCAPES.get(char) or _rune(char) for char in text) + '"'
+
+
+def _rune(char: str) -> str:
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def json_text(value: object) -> str:
+    """A string, number or list of them as ``encoding/json`` writes it: HTML characters escaped."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_HTML_TABLE)
+
+
+def time_fault(text: str) -> str | None:
+    """What ``time.Parse(time.RFC3339, text)`` says against a text."""
+    rest, numbers = text, {}
+    for element, accepted, limits in _ELEMENTS:
+        match = re.compile(accepted, re.ASCII).match(rest)
+        if match is None:
+            return f"parsing time {quote(text)} as {quote(_LAYOUT)}: cannot parse {quote(rest)} as {quote(element)}"
+        if limits and not limits[1] <= int(match[0]) <= limits[2]:
+            return f"parsing time {quote(text)}: {limits[0]} out of range"
+        numbers[element] = match[0]
+        rest = rest[match.end() :]
+    if rest:
+        return f"parsing time {quote(text)}: extra text: {quote(rest)}"
+    year, month, day = int(numbers["2006"]), int(numbers["01"]), int(numbers["02"])
+    leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if not 1 <= day <= _DAYS[month - 1] + leap:
+        return f"parsing time {quote(text)}: day out of range"
+    return None

@@ -1,0 +1,152 @@
+"""Kubernetes quantities: the text forms, and the two roundings that the scheduler reads.
+
+    <sign><digits>[.<digits>]<suffix>      suffix: n u m "" k M G T P E | Ki Mi Gi Ti Pi Ei | e<int> E<int>
+
+Upstream keeps a number in 64 bits where it can and in arbitrary precision where it must; the two forms round
+and overflow differently, so both are kept here.
+
+Source: k8s.io/apimachinery pkg/api/resource quantity.go, amount.go, math.go, scale_int.go.
+"""
+
+import re
+from functools import lru_cache
+
+from msgspec import Struct
+
+FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+NUMERIC_WRONG = "unable to parse numeric part of quantity"
+SUFFIX_WRONG = "unable to parse quantity's suffix"
+
+_TEXT = re.compile(r"([+-]?0*([0-9]*)(?:(\.)([0-9]*))?)([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+_DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
+
+_MAX_INT64 = 2**63 - 1
+_NANO = -9
+_MILLI = -3
+# Decimal digits that always fit 64 bits with room for one more factor (upstream's maxInt64Factors).
+_SAFE_DIGITS = 18
+# Factors that upstream multiplies by in one step, which keeps the overflowed product; others end in 0.
+_ONE_STEP = frozenset({1, 2, 3, 6, 9})
+# Beyond this the wide form would need a power of ten of as many digits; upstream computes it and stalls.
+_MAX_EXPONENT = 10_000
+
+
+class Quantity(Struct, frozen=True, gc=False):
+    """``unscaled * 10**exponent``; ``wide`` is upstream's form of arbitrary precision.
+
+    Shape: not normalised, so that overflow stays upstream's: ``100E`` is 100 * 10**18, whose value is 0.
+    """
+
+    unscaled: int
+    exponent: int = 0
+    wide: bool = False
+
+    @property
+    def value(self) -> int:
+        """The number rounded up to a whole one, as ``Quantity.Value``."""
+        return _scaled(self, 0)
+
+    @property
+    def milli(self) -> int:
+        """Thousandths, rounded up, as ``Quantity.MilliValue``. Unit: milli-CPU for cpu."""
+        return _scaled(self, _MILLI)
+
+
+def parse_quantity(written: str | float) -> Quantity:
+    """Read a quantity as it stands in JSON, where a bare number is one too.
+
+    Errors: ValueError with upstream's text.
+    """
+    return _parse(written if isinstance(written, str) else repr(written))
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Quantity:
+    match = _TEXT.fullmatch(text) if text else None
+    if match is None:
+        raise ValueError(FORMAT_WRONG)
+    number, digits, _, fraction, suffix = match.groups()
+    digits, fraction = digits or "0", fraction or ""
+    base, exponent = _interpret(suffix)
+    if base == 10:
+        precision, scale, mantissa = _SAFE_DIGITS - len(digits) - len(fraction), exponent, 1
+    elif fraction:
+        precision, scale, mantissa = -1, 0, 1
+    else:
+        precision, scale, mantissa = 15 - len(digits) - int(exponent * 3 / 10) - 1, 0, 1 << exponent
+    scale -= len(fraction)
+    if precision >= 0 and scale >= _NANO:
+        unscaled = int(digits + fraction) * mantissa
+        return Quantity(-unscaled if number.startswith("-") else unscaled, scale)
+    return _wide(number, fraction, base, exponent)
+
+
+def _interpret(suffix: str) -> tuple[int, int]:
+    """Base and exponent of a suffix."""
+    if suffix in _DECIMAL:
+        return 10, _DECIMAL[suffix]
+    if suffix in _BINARY:
+        return 2, _BINARY[suffix]
+    match = _EXPONENT.fullmatch(suffix)
+    if match is None or not -(2**63) <= int(match[1]) <= _MAX_INT64:
+        raise ValueError(SUFFIX_WRONG)
+    # Upstream narrows the exponent to 32 bits.
+    return 10, (int(match[1]) + 2**31) % 2**32 - 2**31
+
+
+def _wide(number: str, fraction: str, base: int, exponent: int) -> Quantity:
+    """The form of arbitrary precision: rounded away from zero at nano, binary suffixes capped at 2**63 - 1."""
+    digits = number.lstrip("+-").replace(".", "")
+    if not digits:
+        raise ValueError(NUMERIC_WRONG)
+    unscaled, scale = int(digits), -len(fraction)
+    if base == 2:
+        unscaled <<= exponent
+    else:
+        scale += max(-_MAX_EXPONENT, min(_MAX_EXPONENT, exponent))
+    if unscaled:
+        shift = scale - _NANO
+        unscaled = unscaled * _ten(shift) if shift >= 0 else -(-unscaled // _ten(-shift))
+        scale = _NANO
+    if base == 2 and unscaled > _MAX_INT64 * _ten(-scale):
+        unscaled, scale = _MAX_INT64, 0
+    return Quantity(-unscaled if number.startswith("-") else unscaled, scale, wide=True)
+
+
+def _scaled(quantity: Quantity, exponent: int) -> int:
+    """The number in units of ``10**exponent``, rounded and overflowing as upstream does."""
+    shift = quantity.exponent - exponent
+    if quantity.wide:
+        return _scaled_wide(quantity.unscaled, shift)
+    if shift < 0:  # away from zero; no 64-bit number has more than 19 digits
+        magnitude = -(-abs(quantity.unscaled) // _ten(min(-shift, 19)))
+        return -magnitude if quantity.unscaled < 0 else magnitude
+    product = quantity.unscaled * _ten(min(shift, 19))
+    if -(2**63) <= product <= _MAX_INT64:
+        return product
+    return _int64(product) if shift in _ONE_STEP else 0
+
+
+def _scaled_wide(unscaled: int, shift: int) -> int:
+    if shift == 0:
+        return _int64(unscaled)
+    if shift > 0:
+        return _int64(_int64(unscaled) * _ten(shift))
+    divisor = _ten(-shift)
+    if unscaled < _MAX_INT64 and -shift < 19:
+        # Upstream truncates towards zero here and then adds one, below zero too.
+        narrow = _int64(unscaled)
+        quotient = abs(narrow) // divisor * (-1 if narrow < 0 else 1)
+        return quotient + (1 if narrow % divisor else 0)
+    return _int64(-(-unscaled // divisor))
+
+
+def _int64(number: int) -> int:
+    """The low 64 bits, as Go keeps them."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def _ten(exponent: int) -> int:
+    return int(10**exponent)
