@@ -1,0 +1,60 @@
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from build import pod
+
+import webhook.example
+from webhook.cluster.snapshot import load_snapshot
+from webhook.config import load_policy
+from webhook.core.defaulting import Skip, inject
+from webhook.core.model import ZONE
+from webhook.core.version import RECORDED
+from webhook.example.make import TEAMS, text
+
+FILES = Path(webhook.example.__file__).parent
+CLUSTER = FILES / "cluster.jsonl"
+
+
+def test_the_file_is_what_the_script_writes():
+    assert CLUSTER.read_text(encoding="utf-8") == text(), "run python -m webhook.example.make"
+
+
+def test_the_cluster():
+    made = load_snapshot(CLUSTER)
+    assert made.version == RECORDED
+    nodes = made.index.nodes()
+    assert Counter(node.labels.get(ZONE) for node in nodes) == {
+        "eu-central-1a": 4,
+        "eu-central-1b": 4,
+        "eu-central-1c": 3,
+        None: 1,
+    }
+    assert [node.name for node in nodes if node.spec.unschedulable] == ["worker-c2"]
+    waiting = [p.meta.labels["app"] for p in made.index.pods("payments") if not p.pod_spec.node_name]
+    assert Counter(waiting) == {"ledger": 2, "fraud-scoring": 2}
+    assert made.objects["Pod"] == sum(team.replicas for team in TEAMS)
+
+
+@pytest.mark.parametrize(
+    ("labelled", "owned", "namespace", "given"),
+    [
+        pytest.param(
+            "app=web pod-template-hash=6d9f7c5b8",
+            "ReplicaSet/web-6d9f7c5b8",
+            "shop",
+            [("topology.kubernetes.io/zone", "DoNotSchedule"), ("kubernetes.io/hostname", "ScheduleAnyway")],
+            id="a pod of web",
+        ),
+        pytest.param("app=grafana", "DaemonSet/node-exporter", "monitoring", "daemon-set", id="a DaemonSet's pod"),
+        pytest.param("app=prometheus", "StatefulSet/prometheus", "batch", "owner-unknown", id="an owner elsewhere"),
+    ],
+)
+def test_what_the_policy_gives_to_pods(labelled, owned, namespace, given):
+    policy = load_policy(str(FILES / "policy.yaml")).policy
+    made = inject(pod(labelled, owner=owned), namespace, policy, load_snapshot(CLUSTER).index, waited=True)
+    if isinstance(made, Skip):
+        assert made.reason == given
+    else:
+        assert [(one.topology_key, one.when_unsatisfiable) for one in made.constraints] == given
+        assert made.patch
