@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct, structs
 
-from webhook.core.messages import one_line
+from webhook.core.rules.finding import one_line
 
 _SEPARATOR = re.compile(rb"^---([^\n]*)\n?", re.MULTILINE)
 _SOURCE = re.compile(rb"^# Source: ([^\r\n]{1,256})", re.MULTILINE)

@@ -1,7 +1,7 @@
 """Where each kind of object keeps its pod templates, and what rules need to know of the object around them.
 
-Built-in kinds are decoded in one typed pass. Custom resources, and built-in ones that do not fit their types, are
-walked by path over parsed JSON: ``[*]`` stands for every entry of a list, ``*`` for every value of a map.
+Built-in kinds are decoded in one typed pass. Custom resources are walked by path over parsed JSON: ``[*]`` stands for
+every entry of a list, ``*`` for every value of a map.
 
 Source: the API types of k8s.io/api, and the CRDs of the projects named in ``_CUSTOM``.
 """
@@ -12,24 +12,14 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from webhook.core.model import Int32, LabelSelector, ObjectMeta, PodTemplate, TypeMeta
+from webhook.core.decoding import DecodeError, decode, decode_strictly, type_of
+from webhook.core.model import Int32, LabelSelector, Named, ObjectMeta, PodTemplate, TypeMeta
 from webhook.core.policy import EmbeddedKind
+
+_T = TypeVar("_T")
 
 IntOrText = int | str
 """A count or a percentage, as maxSurge is written."""
-
-
-class DecodeError(Exception):
-    """A template that does not fit the types of the API.
-
-    Shape: ``path`` is the API path where known; ``text`` the decoder's own words; ``message`` the whole refusal.
-    """
-
-    def __init__(self, *, path: str, text: str, message: str) -> None:
-        super().__init__(message)
-        self.path = path
-        self.text = text
-        self.message = message
 
 
 class Template(Struct, frozen=True, kw_only=True):
@@ -57,7 +47,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     """An object that is a pod or makes pods.
 
     Shape: ``built_in`` says that kube-apiserver itself validates the templates. ``selector`` is the object's own
-    ``spec.selector``. ``suspended`` objects make no pods at present.
+    ``spec.selector``. ``suspended`` objects make no pods at present. ``late_labels`` are keys of labels that the object
+    itself tells its controller to put on some of the pods.
     """
 
     api_version: str
@@ -69,6 +60,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     built_in: bool = False
     strategy: Strategy | None = None
     suspended: bool = False
+    late_labels: tuple[str, ...] = ()
 
     @property
     def group(self) -> str:
@@ -129,11 +121,6 @@ class _Controller(_Json, frozen=True):
     spec: _ControllerSpec | None = None
 
 
-class _BareTemplate(_Json, frozen=True):
-    metadata: ObjectMeta | None = None
-    template: PodTemplate | None = None
-
-
 class _Site(Struct, frozen=True):
     """One place of templates in an object.
 
@@ -150,6 +137,7 @@ class _Layout(Struct, frozen=True):
     selector: str | None = "spec.selector"
     strategy: str | None = None
     suspend: str | None = None
+    late_labels: tuple[str, ...] = ()
 
 
 def _plain(strategy: str | None = None) -> _Layout:
@@ -167,24 +155,24 @@ def _ray(prefix: str, *more: _Site) -> _Layout:
     return _Layout((head, workers, *more), selector=None, suspend="spec.suspend")
 
 
-_BUILT_IN: Mapping[tuple[str, str], _Layout] = {
-    ("", "Pod"): _Layout((_Site(""),), selector=None),
-    ("", "PodTemplate"): _Layout((_Site("template"),), selector=None),
-    ("", "ReplicationController"): _plain(),
-    ("apps", "Deployment"): _plain("spec.strategy"),
-    ("apps", "ReplicaSet"): _plain(),
-    ("apps", "StatefulSet"): _plain("spec.updateStrategy"),
-    ("apps", "DaemonSet"): _Layout((_Site("spec.template"),), strategy="spec.updateStrategy"),
-    ("batch", "Job"): _Layout((_Site("spec.template", "spec.parallelism"),), suspend="spec.suspend"),
-    ("batch", "CronJob"): _Layout(
-        (_Site("spec.jobTemplate.spec.template", "spec.jobTemplate.spec.parallelism"),),
-        selector="spec.jobTemplate.spec.selector",
-        suspend="spec.suspend",
-    ),
-}
+_BUILT_IN = frozenset(
+    {
+        *(("", "Pod"), ("", "ReplicationController")),
+        *(("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet")),
+        *(("batch", "Job"), ("batch", "CronJob")),
+    }
+)
 
 _CUSTOM: Mapping[tuple[str, str], _Layout] = {
-    ("argoproj.io", "Rollout"): _plain(),
+    ("argoproj.io", "Rollout"): _Layout(
+        (_Site("spec.template", "spec.replicas"),),
+        late_labels=(
+            "spec.strategy.canary.canaryMetadata.labels",
+            "spec.strategy.canary.stableMetadata.labels",
+            "spec.strategy.blueGreen.activeMetadata.labels",
+            "spec.strategy.blueGreen.previewMetadata.labels",
+        ),
+    ),
     ("apps.kruise.io", "CloneSet"): _plain(),
     ("apps.kruise.io", "StatefulSet"): _plain("spec.updateStrategy"),
     ("apps.kruise.io", "DaemonSet"): _Layout((_Site("spec.template"),)),
@@ -215,10 +203,9 @@ _CUSTOM: Mapping[tuple[str, str], _Layout] = {
     ("serving.knative.dev", "Configuration"): _Layout((_Site("spec.template"),), selector=None),
 }
 
-_TYPE = msgspec.json.Decoder(TypeMeta)
+_NAMED = msgspec.json.Decoder(Named)
 _OBJECT = msgspec.json.Decoder(_Object)
 _POD = msgspec.json.Decoder(PodTemplate)
-_BARE_TEMPLATE = msgspec.json.Decoder(_BareTemplate)
 _CONTROLLER = msgspec.json.Decoder(_Controller)
 
 _NO_META = ObjectMeta()
@@ -237,55 +224,76 @@ def read_workload(
 
     Shape: ``raw`` is JSON text or parsed JSON; ``api_version`` and ``kind`` are what it says of itself, where the
     caller knows that already.
-    Errors: DecodeError for a template that does not fit the API; msgspec.DecodeError for text that is no JSON
-    object; RecursionError for text nested some thousand deep.
+    Errors: DecodeError for an object that the API's types do not fit; of a custom resource, only for its constraints.
     """
     if api_version is None or kind is None:
-        stated = _TYPE.decode(raw) if isinstance(raw, bytes | Raw) else msgspec.convert(raw, TypeMeta)
+        stated = stated_type(raw)
         api_version, kind = stated.api_version or "", stated.kind or ""
-    layout, built_in = _layout(api_version, kind, embedded)
-    if layout is None:
-        return None
-    if not isinstance(raw, bytes | Raw):
-        return _walk(raw, api_version, kind, layout, built_in=built_in)
-    if built_in:
-        try:
-            return _READERS.get(kind, _read_object)(raw, api_version, kind)
-        except msgspec.ValidationError:
-            pass  # the walk finds out whether a template is at fault, and words it
-    return _walk(msgspec.json.decode(raw), api_version, kind, layout, built_in=built_in)
+    own = _configured(api_version, kind, embedded) if embedded else None
+    key = (api_version.rpartition("/")[0], kind)
+    if own is None and key in _BUILT_IN:
+        return _READERS.get(kind, _read_object)(raw, api_version, kind)
+    layout = own or _CUSTOM.get(key)
+    return None if layout is None else _walk(_parsed(raw), api_version, kind, layout)
+
+
+def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:
+    """What an object says that it is. Errors: DecodeError."""
+    if isinstance(raw, bytes | Raw):
+        return type_of(bytes(raw))
+    return type_of(msgspec.json.encode({name: raw[name] for name in ("apiVersion", "kind") if name in raw}))
+
+
+def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
+    """The metadata of an object whatever else is wrong with it; empty where they are wrong too. Errors: none."""
+    try:
+        named = _NAMED.decode(raw) if isinstance(raw, bytes | Raw) else msgspec.convert(raw, Named)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _NO_META
+    return named.meta
 
 
 def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
     """Whether objects of this kind are known to hold pod templates."""
-    return _layout(api_version, kind, embedded)[0] is not None
+    key = (api_version.rpartition("/")[0], kind)
+    return key in _BUILT_IN or key in _CUSTOM or _configured(api_version, kind, embedded) is not None
 
 
-def _layout(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]) -> tuple[_Layout | None, bool]:
-    """Where the kind keeps its templates, and whether it is built in; what is configured comes first."""
+def _configured(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]) -> _Layout | None:
     for own in embedded:
         if own.kind == kind and own.api_version == api_version:
-            return _Layout((_Site(own.template_path, own.replicas_path),), selector=own.selector_path), False
-    key = (api_version.rpartition("/")[0], kind)
-    own_layout = _BUILT_IN.get(key)
-    return (own_layout, True) if own_layout else (_CUSTOM.get(key), False)
+            return _Layout((_Site(own.template_path, own.replicas_path),), selector=own.selector_path)
+    return None
 
 
-def _read_pod(raw: bytes | Raw, api_version: str, kind: str) -> Workload:
-    pod = _POD.decode(raw)
+def _parsed(raw: bytes | Raw | Mapping[str, object]) -> object:
+    if not isinstance(raw, bytes | Raw):
+        return raw
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        text = f"the object is not valid JSON: {str(error)[:256]}"
+        raise DecodeError(path="", text=text, message=text) from None
+
+
+def _typed(raw: bytes | Raw | Mapping[str, object], decoder: msgspec.json.Decoder[_T], kind: str) -> _T:
+    """Decode an object of a built-in kind, as kube-apiserver would where it does not fit at once."""
+    if isinstance(raw, bytes | Raw):
+        return decode(raw, decoder, f"v1.{kind}")
+    try:
+        return msgspec.convert(raw, decoder.type)
+    except msgspec.ValidationError:
+        return decode_strictly(msgspec.json.encode(raw), decoder, f"v1.{kind}")[0]
+
+
+def _read_pod(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: str) -> Workload:
+    pod = _typed(raw, _POD, kind)
     templates = (Template(path="", template=pod, replicas=1),)
     return Workload(api_version=api_version, kind=kind, meta=pod.meta, templates=templates, replicas=1, built_in=True)
 
 
-def _read_bare_template(raw: bytes | Raw, api_version: str, kind: str) -> Workload:
-    found = _BARE_TEMPLATE.decode(raw)
-    templates = (Template(path="template.", template=found.template),) if found.template else ()
-    meta = found.metadata or _NO_META
-    return Workload(api_version=api_version, kind=kind, meta=meta, templates=templates, built_in=True)
-
-
-def _read_controller(raw: bytes | Raw, api_version: str, kind: str) -> Workload:
-    found = _CONTROLLER.decode(raw)
+def _read_controller(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: str) -> Workload:
+    found = _typed(raw, _CONTROLLER, kind)
     spec = found.spec or _ControllerSpec()
     template = spec.template
     return Workload(
@@ -299,8 +307,8 @@ def _read_controller(raw: bytes | Raw, api_version: str, kind: str) -> Workload:
     )
 
 
-def _read_object(raw: bytes | Raw, api_version: str, kind: str) -> Workload:
-    found = _OBJECT.decode(raw)
+def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: str) -> Workload:
+    found = _typed(raw, _OBJECT, kind)
     spec = found.spec or _NO_SPEC
     if kind == "CronJob":
         job = (spec.job_template.spec if spec.job_template else None) or _NO_JOB_SPEC
@@ -329,12 +337,12 @@ def _strategy(written: _Strategy | None) -> Strategy | None:
 
 
 _CRON_JOB_PATH = "spec.jobTemplate.spec.template."
-_READERS = {"Pod": _read_pod, "PodTemplate": _read_bare_template, "ReplicationController": _read_controller}
+_READERS = {"Pod": _read_pod, "ReplicationController": _read_controller}
 
 
-def _walk(value: object, api_version: str, kind: str, layout: _Layout, *, built_in: bool) -> Workload:
-    """Read an object by its layout; what is not where it should be is absent, but a template that is must decode."""
-    templates = tuple(_templates(value, layout, api_version, kind))
+def _walk(value: object, api_version: str, kind: str, layout: _Layout) -> Workload:
+    """Read a custom resource by its layout; what is not where it should be is absent."""
+    templates = tuple(_templates(value, layout))
     counts = {template.replicas for template in templates}
     return Workload(
         api_version=api_version,
@@ -343,42 +351,52 @@ def _walk(value: object, api_version: str, kind: str, layout: _Layout, *, built_
         templates=templates,
         replicas=counts.pop() if len(counts) == 1 else None,
         selector=_selector(_at(value, layout.selector)),
-        built_in=built_in,
         strategy=_strategy(_lenient(_at(value, layout.strategy), _Strategy)),
         suspended=_at(value, layout.suspend) is True,
+        late_labels=tuple(key for path in layout.late_labels for key in _keys(_at(value, path))),
     )
 
 
-def _templates(value: object, layout: _Layout, api_version: str, kind: str) -> Iterator[Template]:
+def _templates(value: object, layout: _Layout) -> Iterator[Template]:
     for site in layout.sites:
         for path, found, entry in _sites(value, site.template):
-            if found is None:
-                continue
-            replicas = _at(entry, site.replicas)
-            yield Template(
-                path=f"{path}." if path else "",
-                template=_decode_template(found, path, api_version, kind),
-                replicas=replicas if type(replicas) is int else 1 if kind == "Pod" else None,
-            )
+            if found is not None:
+                replicas = _at(entry, site.replicas)
+                yield Template(
+                    path="".join(part if part.startswith("[") else f".{part}" for part in path).removeprefix(".") + ".",
+                    template=_decode_template(found, path),
+                    replicas=replicas if type(replicas) is int else None,
+                )
 
 
-def _decode_template(found: object, path: str, api_version: str, kind: str) -> PodTemplate:
+def _decode_template(found: object, path: tuple[str, ...]) -> PodTemplate:
+    """A template inside a custom resource.
+
+    What its controller makes of other fields than ours is not known here: if one of them does not fit, only labels,
+    annotations and constraints are read.
+    """
     try:
         return msgspec.convert(found, PodTemplate)
-    except msgspec.ValidationError as error:
-        version = api_version.rpartition("/")[2]
-        message = f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
-        raise DecodeError(path=path, text=str(error), message=message) from None
+    except msgspec.ValidationError:
+        pass
+    if isinstance(found, dict):
+        kept = {"metadata": ("labels", "annotations"), "spec": ("topologySpreadConstraints",)}
+        found = {part: _only(found.get(part), names) for part, names in kept.items()}
+    return decode_strictly(msgspec.json.encode(found), _POD, "v1.PodTemplateSpec", path)[0]
 
 
-def _sites(value: object, path: str) -> Iterator[tuple[str, object, object]]:
+def _only(value: object, names: tuple[str, ...]) -> object:
+    return {name: value[name] for name in names if name in value} if isinstance(value, dict) else value
+
+
+def _sites(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, object]]:
     """Every place that a path with wildcards stands for: its concrete path, its value, the last wildcard's entry."""
-    frontier = [("", value, value)]
+    frontier: list[tuple[tuple[str, ...], object, object]] = [((), value, value)]
     for name, many in _steps(path):
         frontier = [
-            (at + step, child, child if step and many else entry)
+            ((*at, step), child, child if many else entry)
             for at, here, entry in frontier
-            for step, child in _children(here, name, many=many, first=not at)
+            for step, child in _children(here, name, many=many)
         ]
     return iter(frontier)
 
@@ -394,16 +412,15 @@ def _steps(path: str) -> Iterator[tuple[str, bool]]:
             yield segment, False
 
 
-def _children(here: object, name: str, *, many: bool, first: bool) -> Iterator[tuple[str, object]]:
-    dot = "" if first else "."
+def _children(here: object, name: str, *, many: bool) -> Iterator[tuple[str, object]]:
     if many and name == "[]":
         if isinstance(here, list):
             yield from ((f"[{index}]", child) for index, child in enumerate(here))
     elif isinstance(here, dict):
         if many:
-            yield from ((f"{dot}{key}" if key.isalnum() else f"[{key}]", child) for key, child in here.items())
+            yield from ((key if key.isalnum() else f"[{key}]", child) for key, child in here.items())
         elif name in here:
-            yield f"{dot}{name}", here[name]
+            yield name, here[name]
 
 
 def _at(value: object, path: str | None) -> object:
@@ -417,14 +434,15 @@ def _at(value: object, path: str | None) -> object:
     return value
 
 
+def _keys(value: object) -> tuple[str, ...]:
+    return tuple(value) if isinstance(value, dict) else ()
+
+
 def _selector(value: object) -> LabelSelector | None:
     """A label selector; a plain map of labels (ReplicationController) is read as matchLabels."""
     if isinstance(value, dict) and value and all(isinstance(entry, str) for entry in value.values()):
         return LabelSelector(match_labels=value)
     return _lenient(value, LabelSelector)
-
-
-_T = TypeVar("_T")
 
 
 def _lenient(value: object, type_: type[_T]) -> _T | None:

@@ -1,27 +1,17 @@
 """The words of a decision: warnings of one short line, and denials whose first line stands alone.
 
-Text that comes from the object is bounded and freed of control characters here: kube-apiserver drops a warning that
-holds one, silently.
+Text that comes from the object is bounded and freed of control characters.
 """
 
-import re
 from collections.abc import Sequence
 
 from webhook.core.policy import Messages
-from webhook.core.rules.finding import Finding
+from webhook.core.rules.finding import Finding, one_line
 
 # kube-apiserver asks for 120 characters a warning; beyond 4,096 in all it cuts every one of them.
 WARNING_CHARS = 120
 MOST_WARNINGS = 3
 MOST_BLOCKS = 10
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-
-
-def one_line(text: str, limit: int = 256) -> str:
-    """The text without control characters, at most so long; what was cut ends in an ellipsis."""
-    flat = _CONTROL.sub(" ", text)
-    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
 
 
 def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
@@ -35,10 +25,11 @@ def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def _warning(finding: Finding) -> str:
-    whole = f"evenspread/{finding.rule}: {finding.summary}"
-    remedy = f"; {finding.remedy}" if finding.remedy else ""
+    said = f"evenspread/{finding.rule}: {finding.warning or finding.summary}"
+    remedy = f"; {finding.remedy}" if finding.remedy and not finding.warning else ""
+    # The fix is worth more than the end of a long label; but not more than what is wrong.
     room = WARNING_CHARS - len(remedy)
-    return one_line(one_line(whole, room if room > len(whole) // 2 else WARNING_CHARS) + remedy, WARNING_CHARS)
+    return one_line(one_line(said, room) + remedy if room > WARNING_CHARS // 2 else said + remedy, WARNING_CHARS)
 
 
 def denial(name: str, findings: Sequence[Finding], messages: Messages) -> str:
@@ -59,7 +50,6 @@ def denial(name: str, findings: Sequence[Finding], messages: Messages) -> str:
         lines.append(f"  and {len(findings) - MOST_BLOCKS} more")
     lines.append("  check before pushing: kubectl evenspread check -f FILE")
     if messages.docs_url:
-        lines.append(f"  {messages.docs_url.rstrip('/')}/{first.rule}")
-    if messages.footer:
-        lines.append(f"  {messages.footer}")
+        lines.append(f"  about {first.rule}: {messages.docs_url.rstrip('/')}/{first.rule}")
+    lines.extend(f"  {line}" for line in messages.footer.splitlines())
     return "\n".join(lines)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec import Struct
 
-from webhook.core.kinds import DecodeError, has_template, read_workload
+from webhook.core.decoding import DecodeError
+from webhook.core.kinds import has_template, read_workload
 from webhook.core.model import Int32, LabelSelector, Named, Node, ObjectMeta, Pod, Service, TypeMeta
 from webhook.core.policy import EmbeddedKind
 

@@ -7,23 +7,28 @@ Nothing in here raises, whatever the request holds: what cannot be read is a val
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
+from webhook.core.decoding import DecodeError
 from webhook.core.defaulting import Injection, Skip, inject
 from webhook.core.index import ClusterIndex
-from webhook.core.kinds import DecodeError, Workload, has_template, read_workload
-from webhook.core.messages import denial, one_line, warnings_of
+from webhook.core.kinds import Workload, has_template, read_meta, read_workload, stated_type
+from webhook.core.messages import denial, warnings_of
+from webhook.core.model import ObjectMeta
+from webhook.core.objects import MIRROR_ANNOTATION
 from webhook.core.owners import AwaitOwner
 from webhook.core.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
-from webhook.core.rules import BY_ID, RULES, wrong_type
-from webhook.core.rules.finding import Finding, NotEvaluated, Placed, Severity, Subject, place
+from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, evaluate
+from webhook.core.rules.api import wrong_type
+from webhook.core.rules.finding import Finding, NotEvaluated, Severity, Subject, one_line, place
+from webhook.core.validation import constraint_warnings
 from webhook.core.version import KubernetesVersion
 
-EXEMPT = "evenspread.io/exempt"
-MIRROR = "kubernetes.io/config.mirror"
+EXEMPT_ANNOTATION = "evenspread.io/exempt"
+
 _MOST_AUDITED = 8
-_KUBE_SYSTEM = "system:serviceaccounts:kube-system"
+_KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -64,9 +69,10 @@ class Judged(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """The answer to one request, as a value; ``reason`` says why nothing was looked at, where nothing was.
+    """The answer to one request, as a value.
 
-    Shape: ``injection`` is what a pod gets, or would get where defaults are only observed; then ``patch`` is empty.
+    Shape: ``reason`` says why nothing was looked at, where nothing was. ``injection`` is what a pod gets, or would
+    get where defaults are only observed; then ``patch`` is empty. ``awaits`` is an owner worth waiting for.
     """
 
     allowed: bool = True
@@ -84,7 +90,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 class Examination(Struct, frozen=True, kw_only=True):
     """All there is to say of one object, for the command line and for reports.
 
-    Shape: ``workload`` is None where the kind has no pod template or the template cannot be read; then
+    Shape: ``workload`` is None where the kind has no pod template or the object cannot be decoded; then
     ``decode_error`` says why, and ``findings`` has it as `wrong-type`. ``warnings`` are kube-apiserver's own.
     """
 
@@ -95,10 +101,16 @@ class Examination(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
+class _Setting(Struct, frozen=True):
+    policy: Policy
+    index: ClusterIndex | None
+    version: KubernetesVersion
+    offline: bool = False
+
+
 class _Evaluation(Struct, frozen=True):
     workload: Workload | None
-    placed: tuple[Placed, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...]
     not_evaluated: tuple[NotEvaluated, ...] = ()
     decode_error: DecodeError | None = None
 
@@ -110,29 +122,25 @@ def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
     *,
     version: KubernetesVersion,
     today: str,
-    remaining: Callable[[], float],  # noqa: ARG001 the seconds left: what needs the cluster may run out of time
+    remaining: Callable[[], float],  # noqa: ARG001 the seconds left: rules of this module need none worth counting
 ) -> Decision:
     """Judge one request of the validating route.
 
     Shape: ``today`` is an ISO date (UTC).
     """
-    if request.object is None or request.sub_resource or request.operation not in {"CREATE", "UPDATE"}:
+    if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
         return Decision(reason="nothing to review")
-    new = _evaluate(request.object, request, policy, version)
+    setting = _Setting(policy, index, version)
+    new = _evaluate(request.object, request, setting)
     if isinstance(new, str):
-        return Decision(reason=new, audit={"unreadable": new} if new == "unreadable" else {})
-    if not new.findings and not new.not_evaluated:
-        return Decision()
-    old = _old(request, policy, version)
-    meta = new.workload.meta if new.workload else None
-    target = Target(
-        namespace=request.namespace,
-        namespace_labels=_namespace_labels(index, request.namespace),
-        kind=request.kind,
-        name=request.name,
-        labels=(meta.labels if meta else None) or {},
-    )
+        return Decision(reason=new)
+    if not new.findings:
+        return Decision(not_evaluated=new.not_evaluated) if new.not_evaluated else _CLEAN
+    old = _old(request, setting)
+    target = _target(new.workload, request.kind, request.namespace, request.name, index)
     judged = _judge(new, policy, target, today)
+    if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
+        judged = tuple(map(_never_denied_for_places, judged))
     if old is not None:
         judged = _subtract(judged, old)
     return _decide(request, policy, new, judged, told=_is_read(new, old))
@@ -157,7 +165,7 @@ def mutate(  # noqa: PLR0913 as review
         return Decision(reason="nothing to patch" if is_pod else "not a pod")
     try:
         workload = read_workload(request.object, api_version="v1", kind="Pod")
-    except (DecodeError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    except DecodeError:
         workload = None  # the API server says so better, after this route
     if workload is None or not workload.templates:
         return Decision(reason="unreadable")
@@ -182,123 +190,109 @@ def examine(  # noqa: PLR0913 as review
     """Everything the rules say of one object, whoever owns it and whatever it was before.
 
     Shape: ``namespace`` is where the object would be created if it names none.
-    Errors: msgspec.DecodeError for text that is no JSON object.
+    Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
     """
-    stated = _stated(raw)
-    request = Request(
-        uid="",
-        operation="CREATE",
-        group=stated.api_version.rpartition("/")[0],
-        version=stated.api_version.rpartition("/")[2],
-        kind=stated.kind,
-    )
-    found = _evaluate(raw, request, policy, version, offline=True)
+    stated = stated_type(raw)
+    group, _, minor = (stated.api_version or "").rpartition("/")
+    request = Request(uid="", operation="CREATE", group=group, version=minor, kind=stated.kind or "")
+    found = _evaluate(raw, request, _Setting(policy, index, version, offline=True))
     if isinstance(found, str):
         return Examination()
-    meta = found.workload.meta if found.workload else None
-    where = (meta.namespace if meta else "") or namespace
-    target = Target(
-        namespace=where,
-        namespace_labels=_namespace_labels(index, where),
-        kind=stated.kind,
-        name=meta.name if meta else "",
-        labels=(meta.labels if meta else None) or {},
-    )
+    workload = found.workload
+    where = (workload.meta.namespace if workload else "") or namespace
+    target = _target(workload, request.kind, where, workload.meta.name if workload else "", index)
     return Examination(
-        workload=found.workload,
+        workload=workload,
         findings=_judge(found, policy, target, today),
         not_evaluated=found.not_evaluated,
         decode_error=found.decode_error,
+        warnings=_api_warnings(workload, found) if workload is not None and workload.built_in else (),
     )
 
 
-def _namespace_labels(index: ClusterIndex | None, namespace: str) -> Mapping[str, str]:
-    return (index.namespace_labels(namespace) if index is not None else None) or {}
+def _api_warnings(workload: Workload, found: _Evaluation) -> tuple[str, ...]:
+    """kube-apiserver's warnings, which it sends only of an object that it accepts."""
+    if any(finding.rule in API_RULES for finding in found.findings):
+        return ()
+    return tuple(
+        warning
+        for template in workload.templates
+        for warning in constraint_warnings(
+            template.template.pod_spec.constraints, f"{template.path}spec.topologySpreadConstraints"
+        )
+    )
 
 
-class _Stated(Struct, frozen=True, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
-
-
-def _stated(raw: bytes | Mapping[str, object]) -> _Stated:
-    try:
-        return msgspec.json.decode(raw, type=_Stated) if isinstance(raw, bytes) else msgspec.convert(raw, _Stated)
-    except msgspec.ValidationError:
-        return _Stated()
-
-
-def _evaluate(
-    raw: bytes | Raw | Mapping[str, object],
-    request: Request,
-    policy: Policy,
-    version: KubernetesVersion,
-    *,
-    offline: bool = False,
-) -> _Evaluation | str:
+def _evaluate(raw: bytes | Raw | Mapping[str, object], request: Request, setting: _Setting) -> _Evaluation | str:
     """What every rule answers, or why there is nothing to ask."""
-    api_version, kind = request.api_version, request.kind
+    policy = setting.policy
     try:
-        workload = read_workload(raw, policy.workloads, api_version=api_version, kind=kind)
+        workload = read_workload(raw, policy.workloads, api_version=request.api_version, kind=request.kind)
     except DecodeError as error:
-        return _Evaluation(None, findings=(wrong_type(error),), decode_error=error)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return "unreadable"
+        silence = "" if setting.offline else _silence(read_meta(raw), policy)
+        return silence or _Evaluation(None, (wrong_type(error),), decode_error=error)
     if workload is None:
         return "no pod template"
-    if not offline and (silence := _silence(workload, policy)):
+    if not setting.offline and (silence := _silence(workload.meta, policy)):
         return silence
-    placed = place(workload)
     subject = Subject(
         workload=workload,
-        placed=placed,
+        placed=place(workload),
         policy=policy,
-        version=version,
-        api_server_warns=workload.built_in and not offline,
+        version=setting.version,
+        index=setting.index,
+        offline=setting.offline,
     )
-    findings: list[Finding] = []
-    missing: list[NotEvaluated] = []
-    for rule in RULES:
-        for answer in rule.evaluate(subject):
-            if isinstance(answer, Finding):
-                findings.append(answer)
-            else:
-                missing.append(answer)
-    return _Evaluation(workload, placed, tuple(findings), tuple(missing))
+    findings, missing = evaluate(subject)
+    return _Evaluation(workload, findings, missing)
 
 
-def _silence(workload: Workload, policy: Policy) -> str:
-    """Why nothing is said of this object, whatever it holds."""
-    if workload.meta.deletion_timestamp is not None:
+def _old(request: Request, setting: _Setting) -> _Evaluation | None:
+    """What the rules said of the object before this request."""
+    if request.operation != "UPDATE" or request.old_object is None:
+        return None
+    old = _evaluate(request.old_object, request, setting)
+    return None if isinstance(old, str) else old
+
+
+def _silence(meta: ObjectMeta, policy: Policy) -> str:
+    """Why nothing is said of this object, whatever else it holds."""
+    if meta.deletion_timestamp is not None:
         return "being deleted"
-    owner = workload.meta.controller
+    owner = meta.controller
     if owner is not None and has_template(owner.api_version, owner.kind, policy.workloads):
         return "its owner is reviewed"
-    if workload.meta.annotations and MIRROR in workload.meta.annotations:
+    if meta.annotations and MIRROR_ANNOTATION in meta.annotations:
         return "mirror pod"
     return ""
 
 
-def _old(request: Request, policy: Policy, version: KubernetesVersion) -> _Evaluation | None:
-    if request.operation != "UPDATE" or request.old_object is None:
-        return None
-    old = _evaluate(request.old_object, request, policy, version, offline=False)
-    return None if isinstance(old, str) else old
+def _target(workload: Workload | None, kind: str, namespace: str, name: str, index: ClusterIndex | None) -> Target:
+    labels = workload.meta.labels if workload else None
+    return Target(
+        namespace=namespace,
+        namespace_labels=(index.namespace_labels(namespace) if index is not None else None) or {},
+        kind=kind,
+        name=name,
+        labels=labels or {},
+    )
 
 
 def _judge(found: _Evaluation, policy: Policy, target: Target, today: str) -> tuple[Judged, ...]:
+    """The mode of each finding here; what is off is left out."""
     ceiling = ceiling_for(policy, target.namespace, target.namespace_labels)
-    waived_by_annotation = _annotated(found.workload) if policy.annotation_exempt != "none" else frozenset()
+    annotated = _annotated(found.workload) if policy.annotation_exempt != "none" else frozenset()
     judged = []
     for finding in found.findings:
         rule = BY_ID[finding.rule]
-        default = rule.mode if finding.warns else rule.mode.capped(Mode.AUDIT)
+        default = rule.mode if finding.warns is None else Mode.WARN if finding.warns else Mode.AUDIT
         configured = mode_for(policy, rule.id, default, rule.since)
         mode, waived = configured.capped(ceiling), ""
-        if mode is not Mode.AUDIT and (exemption := exempted(policy, rule.id, target, today)):
+        exemption = exempted(policy, rule.id, target, today) if policy.exemptions else None
+        if exemption is not None:
             mode, waived = mode.capped(Mode.AUDIT), f"exempted: {exemption.reason}"
-        elif rule.id in waived_by_annotation and (mode is Mode.WARN or policy.annotation_exempt == "denials"):
-            mode, waived = mode.capped(Mode.AUDIT), f"exempted by {EXEMPT}"
+        elif rule.id in annotated and (mode is not Mode.DENY or policy.annotation_exempt == "denials"):
+            mode, waived = mode.capped(Mode.AUDIT), f"exempted by {EXEMPT_ANNOTATION}"
         if mode is not Mode.OFF:
             judged.append(
                 Judged(finding=finding, severity=rule.severity, mode=mode, configured=configured, waived=waived)
@@ -311,15 +305,26 @@ def _annotated(workload: Workload | None) -> frozenset[str]:
     if workload is None:
         return frozenset()
     metas = (workload.meta, *(template.template.meta for template in workload.templates))
-    texts = (meta.annotations[EXEMPT] for meta in metas if meta.annotations and EXEMPT in meta.annotations)
+    texts = [
+        meta.annotations[EXEMPT_ANNOTATION]
+        for meta in metas
+        if meta.annotations and EXEMPT_ANNOTATION in meta.annotations
+    ]
     return frozenset(rule.strip() for text in texts for rule in text.split(","))
 
 
+def _never_denied_for_places(judged: Judged) -> Judged:
+    """Whether there is a place says nothing of the pod itself, and controllers of kube-system must go on."""
+    if judged.mode is Mode.DENY and judged.finding.rule in FEASIBILITY:
+        return replace(judged, mode=Mode.WARN, waived="never denied here")
+    return judged
+
+
 def _subtract(judged: Iterable[Judged], old: _Evaluation) -> tuple[Judged, ...]:
-    """Findings that the old object had already deny nothing."""
+    """A finding that the old object had already denies nothing."""
     had = {(finding.rule, finding.key) for finding in old.findings}
     return tuple(
-        msgspec.structs.replace(each, mode=Mode.WARN, waived="the old object had it")
+        replace(each, mode=Mode.WARN, waived="the old object had it")
         if each.mode is Mode.DENY and (each.finding.rule, each.finding.key) in had
         else each
         for each in judged
@@ -327,27 +332,24 @@ def _subtract(judged: Iterable[Judged], old: _Evaluation) -> tuple[Judged, ...]:
 
 
 def _is_read(new: _Evaluation, old: _Evaluation | None) -> bool:
-    """Whether a person will read a warning, and it is about what they just wrote."""
+    """Whether a person will read a warning, and has just written what it is about."""
     if new.workload is None:
-        return True
+        return old is None or new.findings != old.findings
     if new.workload.meta.controller is not None:
         return False
     return old is None or old.workload is None or _relevant(new.workload) != _relevant(old.workload)
 
 
-def _relevant(workload: Workload) -> object:
+def _relevant(workload: Workload) -> tuple[object, ...]:
     """Everything in an object that a finding can be about."""
-    specs = [
-        (template.path, template.replicas, template.template.labels, template.template.spec)
-        for template in workload.templates
-    ]
-    return (workload.replicas, workload.selector, workload.strategy, specs)
+    templates = [(each.path, each.replicas, each.template.labels, each.template.spec) for each in workload.templates]
+    return (workload.replicas, workload.selector, workload.strategy, templates)
 
 
 def _decide(request: Request, policy: Policy, found: _Evaluation, judged: Sequence[Judged], *, told: bool) -> Decision:
     denied = [each.finding for each in judged if each.mode is Mode.DENY]
     warned = [each.finding for each in judged if each.mode is Mode.WARN] if told else []
-    name = f"{request.kind} {request.namespace}/{request.name or '(unnamed)'}"
+    name = f"{request.kind} {request.namespace}/{request.name}".removesuffix("/")
     return Decision(
         allowed=not denied,
         message=denial(name, denied, policy.messages) if denied else "",
@@ -359,13 +361,23 @@ def _decide(request: Request, policy: Policy, found: _Evaluation, judged: Sequen
 
 
 def _audit(judged: Sequence[Judged]) -> Mapping[str, str]:
-    """One annotation a finding, bounded in number and length; the whole is in the report."""
+    """One annotation a finding, bounded in number and in length; the whole is in the report.
+
+    Shape: kube-apiserver drops a key that is no qualified name, and puts the webhook's own name before each.
+    """
     notes = {
-        f"finding-{number}": one_line(
-            f"{each.finding.rule} {each.mode} {each.finding.path}: {each.finding.summary}; {each.finding.remedy}", 1024
-        )
+        f"finding-{number}": one_line(f"{each.finding.rule} {each.mode} {each.finding.path}: {_sentence(each)}", 1024)
         for number, each in enumerate(judged[:_MOST_AUDITED], start=1)
     }
     if judged:
         notes["findings"] = str(len(judged))
     return notes
+
+
+def _sentence(judged: Judged) -> str:
+    parts = (judged.finding.summary, judged.finding.remedy, judged.waived)
+    return "; ".join(part for part in parts if part)
+
+
+_REVIEWED = frozenset({"CREATE", "UPDATE"})
+_CLEAN = Decision()

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from webhook.cli.formats.shape import MOST_CHARS, fix, message, object_name, plural
 from webhook.cli.outcome import Outcome, Row
-from webhook.core.messages import one_line
-from webhook.core.rules.finding import Severity
+from webhook.core.rules.finding import Severity, one_line
 
 _BOLD, _DIM, _RED, _YELLOW, _BLUE, _GREEN = "1", "2", "31", "33", "34", "32"
 _COLORS = {Severity.HIGH: _RED, Severity.MEDIUM: _YELLOW, Severity.LOW: _BLUE}

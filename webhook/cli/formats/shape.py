@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from webhook.cli.outcome import Outcome, Row
-from webhook.core.messages import one_line
+from webhook.core.rules.finding import one_line
 
 MOST_CHARS = 4096  # of one text from outside; one field of an object can hold megabytes
 

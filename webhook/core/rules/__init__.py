@@ -5,32 +5,37 @@
 
 from collections.abc import Mapping
 
-from webhook.core.kinds import DecodeError
-from webhook.core.policy import Mode
-from webhook.core.rules import selector
-from webhook.core.rules.finding import Finding, Rule, Severity
+from webhook.core.rules import api, cluster, effect, revision, selector, topology
+from webhook.core.rules.finding import Finding, NotEvaluated, Rule, Subject
 
 RULES: tuple[Rule, ...] = (
-    Rule(
-        id="wrong-type",
-        title="a field has a value that kube-apiserver cannot decode",
-        severity=Severity.HIGH,
-        mode=Mode.DENY,
-        evaluate=lambda _subject: (),  # answered while the object is read; nothing is left to ask afterwards
-        api=True,
-    ),
-    Rule(
-        id="selector-null",
-        title="a constraint without labelSelector counts no pod",
-        severity=Severity.HIGH,
-        mode=Mode.WARN,
-        evaluate=selector.selector_null,
-    ),
+    *api.RULES,
+    *(selector.NULL, selector.EMPTY, selector.NOT_SELF, cluster.TOO_WIDE),
+    *(revision.MIXED, revision.ABSENT, revision.WRONG_KIND),
+    *(cluster.KEY_UNKNOWN, cluster.KEY_PARTIAL, topology.TYPO, topology.DEPRECATED),
+    *(cluster.TAINTED, cluster.MIN_DOMAINS, cluster.CEILING, cluster.CONFLICTS, cluster.ZONE_LOSS, cluster.ALL_IN_ONE),
+    *(effect.DEFAULTS_LOST, effect.NO_EFFECT, cluster.DIFFER, cluster.AUTOSCALER, effect.REQUIRED),
+    *(cluster.DO_NOT_FIT, cluster.STUCK, cluster.ROLLOUT_STUCK, cluster.GROUP_CAP),
 )
 
 BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
+API_RULES = frozenset(rule.id for rule in api.RULES)
+FEASIBILITY = frozenset(rule.id for rule in cluster.FEASIBILITY)
+
+_ORDER: Mapping[str, int] = {rule.id: place for place, rule in enumerate(RULES)}
+_FAMILIES = (api.evaluate, selector.evaluate, revision.evaluate, topology.evaluate, effect.evaluate)
 
 
-def wrong_type(error: DecodeError) -> Finding:
-    """A template that does not fit the API's types, in kube-apiserver's words."""
-    return Finding(rule="wrong-type", path=error.path, summary=error.text, detail=error.message, key=error.text)
+def evaluate(subject: Subject) -> tuple[tuple[Finding, ...], tuple[NotEvaluated, ...]]:
+    """What all rules say of one object: the findings in rule order, and the rules that could not look, once each."""
+    findings: list[Finding] = []
+    missing: dict[str, NotEvaluated] = {}
+    for family in _FAMILIES:
+        for answer in family(subject):
+            if isinstance(answer, Finding):
+                findings.append(answer)
+            else:
+                missing.setdefault(answer.rule, answer)
+    findings.sort(key=lambda finding: _ORDER[finding.rule])
+    unseen = cluster.evaluate(subject)
+    return tuple(findings), (*missing.values(), *unseen) if missing else unseen

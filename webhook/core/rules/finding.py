@@ -1,14 +1,18 @@
 """What a rule is, what it is asked about, and what it answers: nothing, findings, or that it could not look."""
 
-from collections.abc import Callable, Iterable
+import re
 from enum import StrEnum
 
 from msgspec import Struct
 
+from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import SpreadConstraint
 from webhook.core.policy import Mode, Policy
 from webhook.core.version import KubernetesVersion
+
+# C0, DEL, C1, the two Unicode line ends, and what reverses the direction of text.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 
 
 class Severity(StrEnum):
@@ -23,20 +27,23 @@ class Finding(Struct, frozen=True, kw_only=True):
     """One rule broken at one place; a value, never an exception.
 
     Shape: ``path`` is the whole API path. ``summary`` has the numbers and ``remedy`` the smallest fix in a few words:
-    together they are a warning. ``headline`` is the same as the first line of a denial, ``detail`` what it means, and
+    together they are a warning, unless ``warning`` has its words, and the first line of a denial, unless ``headline``
+    has. ``detail`` is what it means, and
     ``fix`` what to write into the manifest. ``key`` tells the same finding in another version of the object: it holds
-    no index. ``warns`` is False where the rule is not sure enough to bother anybody.
+    no index. ``warns`` is None for the rule's own default mode; True asks for a warning and False for silence where
+    nobody configured the rule.
     """
 
     rule: str
     path: str
     summary: str
     remedy: str = ""
+    warning: str = ""
     headline: str = ""
     detail: str = ""
     fix: str = ""
     key: str = ""
-    warns: bool = True
+    warns: bool | None = None
 
 
 class NotEvaluated(Struct, frozen=True):
@@ -61,7 +68,8 @@ class Placed(Struct, frozen=True):
     @property
     def name(self) -> str:
         """How messages call it: ``zone[0]``."""
-        return f"{(self.constraint.topology_key or '').rpartition('/')[2]}[{self.index}]"
+        segment = (self.constraint.topology_key or "").rpartition("/")[2]
+        return f"{one_line(segment, 40) or 'constraint'}[{self.index}]"
 
     @property
     def key(self) -> str:
@@ -72,15 +80,21 @@ class Placed(Struct, frozen=True):
 class Subject(Struct, frozen=True, kw_only=True):
     """What a rule is asked about.
 
-    Shape: ``placed`` are the constraints of all templates, in order. ``api_server_warns`` says that kube-apiserver
-    gives its own warnings for this object in this request.
+    Shape: ``placed`` are the constraints of all templates, in order. ``offline`` says that no kube-apiserver sees the
+    object in this moment, so that its warnings are ours to give.
     """
 
     workload: Workload
     placed: tuple[Placed, ...]
     policy: Policy
     version: KubernetesVersion
-    api_server_warns: bool = False
+    index: ClusterIndex | None = None
+    offline: bool = False
+
+    @property
+    def pods(self) -> str:
+        """How messages call the pods: as in "but the pods have"."""
+        return "this pod has" if self.workload.kind == "Pod" else "the pods have"
 
 
 Answer = Finding | NotEvaluated
@@ -89,19 +103,17 @@ Answer = Finding | NotEvaluated
 class Rule(Struct, frozen=True, kw_only=True):
     """One check. Its id, and the meaning of its id, are promises.
 
-    Shape: ``mode`` is the default one. ``feasibility`` rules are never denied on Pods.
+    Shape: ``mode`` is the default one; a finding may ask for another (`Finding.warns`). ``why`` and ``silent`` are for
+    people: why it matters, and when the rule says nothing.
     """
 
     id: str
     title: str
     severity: Severity
     mode: Mode
-    evaluate: Callable[[Subject], Iterable[Answer]]
+    why: str
+    silent: str
     since: str = "1.0"
-    why: str = ""
-    silent: str = ""
-    feasibility: bool = False
-    api: bool = False
 
 
 def place(workload: Workload) -> tuple[Placed, ...]:
@@ -111,3 +123,12 @@ def place(workload: Workload) -> tuple[Placed, ...]:
         for template in workload.templates
         for index, constraint in enumerate(template.template.pod_spec.constraints)
     )
+
+
+def one_line(text: str, limit: int = 256) -> str:
+    """Text from outside as one line without control characters; what is cut ends in an ellipsis.
+
+    kube-apiserver drops a warning that holds a control character, silently.
+    """
+    flat = _CONTROL.sub(" ", text[: limit + 1])
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

@@ -1,21 +1,200 @@
-"""Rules about labelSelector: whom a constraint counts."""
+"""Rules about labelSelector: whom a constraint counts.
 
-from collections.abc import Iterator
+A constraint balances a workload only if it counts the workload's own pods. What it counts is decided requirement by
+requirement against the labels that the pods will have; a requirement on a label that somebody adds later is open.
+"""
 
-from webhook.core.rules.finding import Finding, Subject
+from collections.abc import Iterator, Mapping
+
+from webhook.core.kinds import Workload
+from webhook.core.model import LabelSelector, LabelSelectorRequirement
+from webhook.core.policy import Mode
+from webhook.core.rules.added import may_be_added
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
+
+NULL = Rule(
+    id="selector-null",
+    title="the constraint has no labelSelector",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "A null or absent labelSelector matches no pod. Every domain counts 0 pods for ever, so that the constraint "
+        "spreads nothing; all it does is keep the pod off nodes that lack the topology key."
+    ),
+    silent="for built-in kinds in admission: kube-apiserver itself warns of them since Kubernetes 1.28.",
+)
+EMPTY = Rule(
+    id="selector-empty",
+    title="the constraint has an empty labelSelector",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "`labelSelector: {}` means something else in each release: up to Kubernetes 1.26 and from 1.38 it counts every "
+        "pod of the namespace, from 1.27 to 1.37 no existing pod at all, so that the constraint does nothing."
+    ),
+    silent="if matchLabelKeys names a label that the pods have: then that label is the selector.",
+)
+NOT_SELF = Rule(
+    id="selector-not-self",
+    title="the pods do not match the selector of their own constraint",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "The scheduler counts the pods that the selector matches. If a workload's own pods are not among them, placing "
+        "one changes no count: the constraint follows other pods, or none, and never balances these."
+    ),
+    silent=(
+        "if the selector asks for a label that a controller, binding or a service mesh adds after the template was "
+        "written (pod-template-hash, apps.kubernetes.io/pod-index, batch.kubernetes.io/job-name, ray.io/*, …): then "
+        "the rule is not evaluated. For kinds known by configuration only, any absent label may be added."
+    ),
+)
 
 
-def selector_null(subject: Subject) -> Iterator[Finding]:
-    """A null selector matches no pod: the constraint only asks that the key exists."""
-    if subject.api_server_warns:
-        return
+LATE_LABELS = "labels that are added after the template"
+_IDENTITY = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "app", "k8s-app")
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the three rules say of each constraint; at most one of them speaks of it."""
     for placed in subject.placed:
-        if placed.constraint.selector is None:
-            yield Finding(
-                rule="selector-null",
-                path=f"{placed.path}.labelSelector",
-                summary=f"{placed.name} has no labelSelector: it counts no pod and spreads nothing",
-                remedy="add labelSelector",
-                detail="a null labelSelector matches no pod: every node that has the key is as good as any other",
-                key=placed.key,
-            )
+        selector = placed.constraint.selector
+        if selector is None:
+            if subject.offline or not subject.workload.built_in:
+                yield _null(placed, subject.workload)
+        elif selector.match_labels or selector.match_expressions:
+            yield from _not_self(placed, selector, subject)
+        elif not _keyed(placed, subject.workload):
+            yield _empty(placed, subject)
+
+
+def _null(placed: Placed, workload: Workload) -> Finding:
+    own, fix = _own(placed, workload)
+    return Finding(
+        rule=NULL.id,
+        path=f"{placed.path}.labelSelector",
+        summary=f"{placed.name} has no labelSelector: it counts no pod",
+        remedy=f"use {own}",
+        detail="a null labelSelector matches no pod: every domain counts 0, whatever runs there",
+        fix=fix,
+        key=placed.key,
+    )
+
+
+def _empty(placed: Placed, subject: Subject) -> Finding:
+    counts = "no existing pod" if (1, 27) <= subject.version < (1, 38) else "every pod of the namespace"
+    own, fix = _own(placed, subject.workload)
+    return Finding(
+        rule=EMPTY.id,
+        path=f"{placed.path}.labelSelector",
+        summary=f"{placed.name} has labelSelector {{}}: in Kubernetes {subject.version} it counts {counts}",
+        remedy=f"use {own}",
+        detail=f"labelSelector {{}} counts {counts} in Kubernetes {subject.version}, and not so in other releases",
+        fix=fix,
+        key=placed.key,
+    )
+
+
+def _keyed(placed: Placed, workload: Workload) -> bool:
+    """Whether matchLabelKeys makes a selector out of nothing."""
+    labels = placed.template.template.labels
+    return any(
+        key in labels or may_be_added(workload, key, in_template=False)
+        for key in placed.constraint.match_label_keys or ()
+    )
+
+
+def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iterator[Answer]:
+    labels = placed.template.template.labels
+    wanted = selector.match_labels or {}
+    if not selector.match_expressions and wanted.items() <= labels.items():
+        return
+    is_open = False
+    failing: list[LabelSelectorRequirement] = []
+    for requirement in requirements(selector):
+        if may_be_added(subject.workload, requirement.key, in_template=requirement.key in labels):
+            is_open = True
+        elif not _holds(requirement, labels):
+            failing.append(requirement)
+    if failing:
+        yield _mismatch(placed, failing, subject)
+    elif is_open:
+        yield NotEvaluated(NOT_SELF.id, LATE_LABELS)
+
+
+def _mismatch(placed: Placed, failing: list[LabelSelectorRequirement], subject: Subject) -> Finding:
+    labels = placed.template.template.labels
+    counts = one_line(",".join(_requirement(each) for each in failing))
+    have = one_line(",".join(_pair(each.key, labels) for each in failing))
+    if all(each.key in labels and each.operator == "In" for each in failing):
+        right, fix = _written({each.key: labels[each.key] for each in failing})
+    else:
+        right, fix = _own(placed, subject.workload)
+    holds = "holds pods back" if placed.constraint.hard else "follows other pods"
+    return Finding(
+        rule=NOT_SELF.id,
+        path=f"{placed.path}.labelSelector",
+        summary=f"{placed.name} counts {counts} but {subject.pods} {have}: it never balances",
+        remedy=f"use {right}",
+        headline=f"{placed.name} counts {counts} but {subject.pods} {have}; set matchLabels {right}",
+        detail=f"counts {counts}, {subject.pods} {have}: it {holds} and never balances them",
+        fix=fix,
+        key=f"{placed.key} {counts} {have}",
+    )
+
+
+def _own(placed: Placed, workload: Workload) -> tuple[str, str]:
+    """A selector that counts the workload's own pods: its own, else the labels that commonly name an application."""
+    labels = placed.template.template.labels
+    own = workload.selector.match_labels if workload.selector else None
+    if own and own.items() <= labels.items():
+        return _written(own)
+    named = {key: labels[key] for key in _IDENTITY if key in labels}
+    return _written(named) if named else ("the pods' own labels", "matchLabels: the labels that all of these pods have")
+
+
+def _written(labels: Mapping[str, str]) -> tuple[str, str]:
+    """Labels as a warning says them, and as a manifest has them."""
+    pairs = ", ".join(f"{key}: {value}" for key, value in labels.items())
+    return one_line(",".join(f"{key}={value}" for key, value in labels.items())), one_line(f"matchLabels: {{{pairs}}}")
+
+
+def requirements(selector: LabelSelector) -> Iterator[LabelSelectorRequirement]:
+    """A selector as the requirements that all must hold; matchLabels are In with one value."""
+    for key, value in (selector.match_labels or {}).items():
+        yield LabelSelectorRequirement(key=key, operator="In", values=(value,))
+    yield from selector.match_expressions or ()
+
+
+def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    """Whether the labels meet it; one that kube-apiserver refuses is not judged here."""
+    values = requirement.values or ()
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in values if values else True
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return True
+
+
+def _requirement(requirement: LabelSelectorRequirement) -> str:
+    values = ",".join(requirement.values or ())
+    match requirement.operator:
+        case "In" if len(requirement.values or ()) == 1:
+            return f"{requirement.key}={values}"
+        case "In" | "NotIn":
+            return f"{requirement.key} {requirement.operator.lower()} ({values})"
+        case "Exists":
+            return requirement.key
+        case _:
+            return f"!{requirement.key}"
+
+
+def _pair(key: str, labels: Mapping[str, str]) -> str:
+    return f"{key}={labels[key]}" if key in labels else f"no {key}"

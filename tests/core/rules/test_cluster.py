@@ -1,0 +1,58 @@
+"""Rules that need the cluster say that they could not look, of the objects that they are about."""
+
+import pytest
+from build import index
+from manifest import examined, workload
+
+from webhook.core.rules import RULES
+
+DECLARED = {
+    "selector-too-wide",
+    "topology-key-unknown",
+    "topology-key-partial",
+    "constraints-differ-in-group",
+    "autoscaler-reads-it-differently",
+}
+REPLICATED = {"all-in-one-domain", "group-cap"}
+HARD = {"tainted-nodes-counted", "replicas-do-not-fit"}
+PLACED = {"zone-loss-strands-pods", "replicas-can-get-stuck", "rollout-can-get-stuck"}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        pytest.param(workload("Pod", "app=web"), set(), id="a pod that declares nothing"),
+        pytest.param(workload("Deployment", "app=web"), REPLICATED, id="replicas that declare nothing"),
+        pytest.param(workload("Pod", "app=web", "zone soft 1 app=web"), DECLARED, id="a soft constraint on a pod"),
+        pytest.param(workload("Pod", "app=web", "zone hard 1 app=web"), DECLARED | HARD, id="a hard one on a pod"),
+        pytest.param(
+            workload("Deployment", "app=web", "zone hard 1 app=web"),
+            DECLARED | HARD | REPLICATED | PLACED,
+            id="a hard one on replicas",
+        ),
+        pytest.param(
+            workload("Deployment", "app=web", "zone hard 1 app=web minDomains:3", "hostname hard 1 app=web"),
+            DECLARED | HARD | REPLICATED | PLACED | {"min-domains-unreachable", "zone-host-ceiling", "revision-mixed"},
+            id="zone and host",
+        ),
+        pytest.param(
+            workload("Pod", "app=web", "zone hard 1 app=web nodeTaintsPolicy:Honor", nodeSelector={"disk": "ssd"}),
+            (DECLARED | HARD | {"spread-conflicts-affinity"}) - {"tainted-nodes-counted"},
+            id="a pinned pod",
+        ),
+    ],
+)
+def test_rules_that_could_not_look(manifest, expected):
+    missing = examined(manifest).not_evaluated
+    assert {each.rule for each in missing} == expected
+    assert len(missing) == len(expected)
+
+
+def test_they_say_what_is_missing():
+    manifest = workload("Deployment", "app=web")
+    assert {each.missing for each in examined(manifest).not_evaluated} == {"no cluster"}
+    assert {each.missing for each in examined(manifest, index=index()).not_evaluated} == {"not supported yet"}
+
+
+def test_rules_are_named_once():
+    assert len({rule.id for rule in RULES}) == len(RULES) == 36

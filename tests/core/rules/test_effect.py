@@ -1,0 +1,136 @@
+"""What declaring constraints does at all."""
+
+import pytest
+from build import autoscaler, index, node
+from manifest import said, workload
+
+from webhook.core.model import HOSTNAME, SpreadConstraint
+from webhook.core.policy import DefaultConstraint, Defaults, Mode, Policy
+
+HOST_AWAY = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "web"}}}
+        ]
+    }
+}
+HOST_RATHER_AWAY = {
+    "podAntiAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 1, "podAffinityTerm": {"topologyKey": HOSTNAME, "labelSelector": {}}}
+        ]
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "constraints", "fields", "lost"),
+    [
+        pytest.param("Deployment", ["zone hard 1 app=web"], {}, "hostname", id="zones alone"),
+        pytest.param("StatefulSet", ["hostname soft 1 app=web"], {}, "zone", id="hosts alone"),
+        pytest.param("Rollout", ["rack hard 1 app=web"], {}, "hostname and zone", id="neither"),
+        pytest.param("Deployment", ["zone hard 1 app=web", "hostname soft 1 app=web"], {}, None, id="both"),
+        pytest.param("Deployment", [], {}, None, id="none declared"),
+        pytest.param("Deployment", ["zone hard 1 app=web"], {"replicas": 1}, None, id="a single replica"),
+        pytest.param("Deployment", ["zone hard 1 app=web"], {"affinity": HOST_AWAY}, None, id="hosts by anti-affinity"),
+        pytest.param("Deployment", ["zone hard 1 app=web"], {"affinity": HOST_RATHER_AWAY}, None, id="hosts preferred"),
+        pytest.param("Job", ["zone hard 1 app=web"], {}, None, id="the scheduler does not spread Jobs"),
+    ],
+)
+def test_what_declaring_one_switches_off(kind, constraints, fields, lost):
+    expected = [f"declaring constraints switched off the scheduler's own {lost} spreading"] if lost else []
+    assert said("system-defaults-lost", workload(kind, "app=web", *constraints, **fields)) == expected
+
+
+SINGLE = ["zone[0] has no effect on a single replica"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "constraint", "replicas", "expected"),
+    [
+        pytest.param("StatefulSet", "zone hard 1 app=web", 1, SINGLE, id="one pod"),
+        pytest.param("StatefulSet", "zone hard 1 app=web", 2, [], id="two pods"),
+        pytest.param("StatefulSet", "zone hard 1 tier=front", 1, [], id="one pod that counts others"),
+        pytest.param("StatefulSet", "zone hard 1 app=web", 0, [], id="none yet"),
+        pytest.param(
+            "StatefulSet",
+            "zone hard 3 app=web",
+            3,
+            ["zone[0] has no effect: maxSkew 3 is never reached by 3 replicas"],
+            id="maxSkew 3 over 3 pods",
+        ),
+        pytest.param("StatefulSet", "zone hard 2 app=web", 3, [], id="maxSkew 2 over 3 pods"),
+        pytest.param("StatefulSet", "zone hard 3 app=web minDomains:3", 3, [], id="a cap of 3"),
+        pytest.param("Deployment", "zone hard 3 app=web", 3, [], id="a rollout brings a fourth"),
+        pytest.param(
+            "Deployment",
+            "zone hard 4 app=web",
+            3,
+            ["zone[0] has no effect: maxSkew 4 is never reached by 3 replicas"],
+            id="maxSkew 4 over 3 and a fourth",
+        ),
+        pytest.param("StatefulSet", "zone soft 3 app=web", 3, [], id="a soft one still prefers"),
+        pytest.param(
+            "StatefulSet",
+            "zone soft 100 app=web",
+            3,
+            ["zone[0] has no effect: maxSkew 100 levels the scores of 3 replicas"],
+            id="a soft maxSkew that drowns the counts",
+        ),
+        pytest.param(
+            "DaemonSet",
+            "zone hard 1 app=web",
+            None,
+            ["zone[0] has no effect: a DaemonSet puts one pod on each node"],
+            id="a DaemonSet",
+        ),
+    ],
+)
+def test_constraints_that_can_do_nothing(kind, constraint, replicas, expected):
+    assert (
+        said("spread-without-effect", workload(kind, "app=web tier=front", constraint, replicas=replicas)) == expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("zones", "constraint", "expected"),
+    [
+        pytest.param("aa", "zone hard 1 app=web", ["zone[0] has no effect: all nodes are one domain"], id="one zone"),
+        pytest.param("ab", "zone hard 1 app=web", [], id="two zones"),
+        pytest.param("aa", "zone hard 1 app=web minDomains:2", [], id="one zone, and two are asked for"),
+    ],
+)
+def test_one_domain_is_never_uneven(zones, constraint, expected):
+    cluster = index(*(node(f"n{number}", zone) for number, zone in enumerate(zones)))
+    assert said("spread-without-effect", workload("Deployment", "app=web", constraint), index=cluster) == expected
+
+
+def test_an_autoscaler_may_add_to_a_single_replica():
+    scaled = index(autoscaler("Deployment/web", 10))
+    manifest = workload("Deployment", "app=web", "zone hard 1 app=web", replicas=1)
+    assert said("spread-without-effect", manifest, index=scaled) == []
+
+
+REQUIRED = Policy(ceiling=Mode.DENY, rules={"spread-required": Mode.WARN})
+INJECTED = Policy(
+    rules={"spread-required": Mode.WARN},
+    defaults=Defaults(mode="inject", default_constraints=(DefaultConstraint(constraint=SpreadConstraint()),)),
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "constraints", "fields", "policy", "speaks"),
+    [
+        pytest.param("Deployment", [], {}, REQUIRED, True, id="three replicas and nothing"),
+        pytest.param("Deployment", [], {"replicas": 1}, REQUIRED, False, id="one replica"),
+        pytest.param("Deployment", ["zone soft 1 app=web"], {}, REQUIRED, False, id="a constraint"),
+        pytest.param("Deployment", [], {"affinity": HOST_AWAY}, REQUIRED, False, id="anti-affinity"),
+        pytest.param("Job", [], {}, REQUIRED, False, id="a Job"),
+        pytest.param("DaemonSet", [], {}, REQUIRED, False, id="a DaemonSet"),
+        pytest.param("Deployment", [], {}, INJECTED, False, id="defaults are injected"),
+        pytest.param("Deployment", [], {}, Policy(), False, id="not configured"),
+    ],
+)
+def test_workloads_that_must_say_how_they_are_spread(kind, constraints, fields, policy, speaks):
+    expected = ["3 replicas declare neither spread constraints nor anti-affinity"] if speaks else []
+    assert said("spread-required", workload(kind, "app=web", *constraints, **fields), policy=policy) == expected

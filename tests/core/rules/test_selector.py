@@ -1,0 +1,175 @@
+"""Whom a constraint counts."""
+
+import pytest
+from manifest import findings, said, workload
+
+from webhook.core.version import KubernetesVersion
+
+
+@pytest.mark.parametrize(
+    ("pods", "constraint", "expected"),
+    [
+        pytest.param(
+            "app=web-v2",
+            "zone hard 1 app=web",
+            "zone[0] counts app=web but the pods have app=web-v2: it never balances",
+            id="another value",
+        ),
+        pytest.param(
+            "tier=front",
+            "zone hard 1 app=web",
+            "zone[0] counts app=web but the pods have no app: it never balances",
+            id="a label that the pods lack",
+        ),
+        pytest.param(
+            "app=web tier=front",
+            "hostname soft 1 app=web tier=back",
+            "hostname[0] counts tier=back but the pods have tier=front: it never balances",
+            id="only the requirement that fails is named",
+        ),
+        pytest.param(
+            "app=web",
+            {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]}},
+            "zone[0] counts app in (a,b) but the pods have app=web: it never balances",
+            id="In",
+        ),
+        pytest.param(
+            "app=web",
+            {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}},
+            "zone[0] counts app notin (web) but the pods have app=web: it never balances",
+            id="NotIn",
+        ),
+        pytest.param(
+            "app=web",
+            {"labelSelector": {"matchExpressions": [{"key": "track", "operator": "Exists"}]}},
+            "zone[0] counts track but the pods have no track: it never balances",
+            id="Exists",
+        ),
+        pytest.param(
+            "app=web",
+            {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}},
+            "zone[0] counts !app but the pods have app=web: it never balances",
+            id="DoesNotExist",
+        ),
+    ],
+)
+def test_pods_that_do_not_match_their_own_selector(pods, constraint, expected):
+    if isinstance(constraint, dict):
+        zone = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+        constraint = {**zone, **constraint}
+    assert said("selector-not-self", workload("Deployment", pods, constraint)) == [expected]
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        pytest.param("zone hard 1 app=web", id="the same label"),
+        pytest.param("zone hard 1 tier=front", id="a label shared with other workloads"),
+        pytest.param("zone hard 1 app=web keys:pod-template-hash", id="with a revision"),
+        pytest.param(
+            {
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["db"]}]},
+            },
+            id="NotIn of others",
+        ),
+    ],
+)
+def test_pods_that_match_their_own_selector_are_right(constraint):
+    assert said("selector-not-self", workload("Deployment", "app=web tier=front", constraint)) == []
+
+
+OPEN = ["not evaluated: labels that are added after the template"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "expected"),
+    [
+        pytest.param("Deployment", "pod-template-hash", OPEN, id="a Deployment's revision"),
+        pytest.param("StatefulSet", "apps.kubernetes.io/pod-index", OPEN, id="a StatefulSet's ordinal"),
+        pytest.param("StatefulSet", "statefulset.kubernetes.io/pod-name", OPEN, id="a StatefulSet's pod"),
+        pytest.param("DaemonSet", "controller-revision-hash", OPEN, id="a DaemonSet's revision"),
+        pytest.param("Job", "job-name", OPEN, id="a Job's name as it was spelt"),
+        pytest.param("CronJob", "batch.kubernetes.io/job-name", OPEN, id="a CronJob's Job"),
+        pytest.param("Rollout", "rollouts-pod-template-hash", OPEN, id="a Rollout's revision"),
+        pytest.param("RayCluster", "ray.io/cluster", OPEN, id="Ray's cluster"),
+        pytest.param("PyTorchJob", "training.kubeflow.org/job-name", OPEN, id="a training job's name"),
+        pytest.param("Deployment", "topology.kubernetes.io/zone", OPEN, id="the zone of a bound pod"),
+        pytest.param("Deployment", "service.istio.io/canonical-name", OPEN, id="what a mesh adds"),
+        pytest.param(
+            "Deployment",
+            "controller-revision-hash",
+            [("zone[0] counts controller-revision-hash=1 but the pods have no controller-revision-hash:"
+             " it never balances")],
+            id="another kind's label stays wrong",
+        ),
+        pytest.param(
+            "Pod",
+            "pod-template-hash",
+            ["zone[0] counts pod-template-hash=1 but this pod has no pod-template-hash: it never balances"],
+            id="a Pod has its labels",
+        ),
+    ],
+)  # fmt: skip
+def test_labels_that_come_after_the_template_are_not_called_wrong(kind, key, expected):
+    manifest = workload(kind, "app=web", f"zone hard 1 app=web {key}=1")
+    if kind in {"RayCluster", "PyTorchJob"}:
+        pod = manifest["spec"].pop("template")
+        group = {"RayCluster": "headGroupSpec", "PyTorchJob": "pytorchReplicaSpecs"}[kind]
+        manifest["spec"] = {group: {"template": pod} if kind == "RayCluster" else {"Worker": {"template": pod}}}
+    assert said("selector-not-self", manifest) == expected
+
+
+def test_a_wrong_label_is_wrong_whatever_comes_later():
+    manifest = workload("Deployment", "app=web-v2", "zone hard 1 app=web pod-template-hash=1")
+    assert said("selector-not-self", manifest) == [
+        "zone[0] counts app=web but the pods have app=web-v2: it never balances"
+    ]
+
+
+def test_a_rollout_may_label_its_canaries():
+    canary = {"strategy": {"canary": {"canaryMetadata": {"labels": {"role": "canary"}}}}}
+    manifest = workload("Rollout", "app=web", "zone hard 1 app=web role=canary", spec=canary)
+    assert said("selector-not-self", manifest) == OPEN
+
+
+@pytest.mark.parametrize(
+    ("kind", "pods", "expected"),
+    [
+        pytest.param("Deployment", "app=web x=y", "use app=web", id="the workload's own selector"),
+        pytest.param(
+            "Pod", "app.kubernetes.io/name=web x=y", "use app.kubernetes.io/name=web", id="the label that names it"
+        ),
+        pytest.param("Pod", "x=y", "use the pods' own labels", id="nothing to go by"),
+    ],
+)
+def test_the_fix_of_a_missing_selector(kind, pods, expected):
+    found = findings(workload(kind, pods, "zone hard 1 null"))
+    assert ("selector-null", "warn", "zone[0] has no labelSelector: it counts no pod", expected) in found
+
+
+@pytest.mark.parametrize(
+    ("version", "counts"),
+    [((1, 37), "no existing pod"), ((1, 29), "no existing pod"), ((1, 38), "every pod of the namespace")],
+    ids=["today", "long ago", "from 1.38"],
+)
+def test_an_empty_selector_means_something_else_in_each_release(version, counts):
+    manifest = workload("Deployment", "app=web", "zone hard 1 {}")
+    text = f"zone[0] has labelSelector {{}}: in Kubernetes {version[0]}.{version[1]} it counts {counts}"
+    assert said("selector-empty", manifest, version=KubernetesVersion(*version)) == [text]
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        pytest.param("pod-template-hash", [], id="the controller adds it"),
+        pytest.param("app", [], id="the pods have it"),
+        pytest.param(
+            "nope", ["zone[0] has labelSelector {}: in Kubernetes 1.37 it counts no existing pod"], id="nobody has it"
+        ),
+    ],
+)
+def test_match_label_keys_make_a_selector_of_an_empty_one(keys, expected):
+    assert said("selector-empty", workload("Deployment", "app=web", f"zone hard 1 {{}} keys:{keys}")) == expected

@@ -1,0 +1,143 @@
+"""The words of a decision."""
+
+import pytest
+from manifest import DENY, decide, workload
+
+from webhook.core.messages import WARNING_CHARS, denial, warnings_of
+from webhook.core.policy import Messages, Mode, Policy
+from webhook.core.rules.finding import Finding, one_line
+
+STRICT = Policy(ceiling=Mode.DENY, rules={"selector-not-self": Mode.DENY, "revision-mixed": Mode.DENY})
+FIT = Finding(
+    rule="replicas-do-not-fit",
+    path="spec.replicas",
+    summary="2 of 7 fit: zone c (1 node, cordoned) stays at 0",
+    remedy="nodeTaintsPolicy: Honor fits 7",
+    detail="2 of 7 fit (cause: spread): zone a 1, b 1, c 0 (1 node, cordoned), maxSkew 1",
+    fix="nodeTaintsPolicy: Honor (7 of 7) | maxSkew: 4 (7 of 7)",
+)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        pytest.param(
+            workload("Pod", "app=web-v2", "zone hard 1 app=web"),
+            "evenspread/selector-not-self: zone[0] counts app=web but this pod has app=web-v2: it never balances;"
+            " use app=web-v2",
+            id="selector-not-self",
+        ),
+        pytest.param(
+            workload("Pod", "app=web", "topology.kubernetes.io/hostname hard 1 app=web"),
+            "evenspread/topology-key-typo: topology.kubernetes.io/hostname is no label of Kubernetes;"
+            " use kubernetes.io/hostname",
+            id="topology-key-typo",
+        ),
+        pytest.param(
+            workload("Deployment", "app=web", "zone hard 1 app=web", replicas=12),
+            "evenspread/revision-mixed: a rollout of 12 can end 4 apart (maxSkew 1);"
+            " add matchLabelKeys: [pod-template-hash]",
+            id="revision-mixed",
+        ),
+        pytest.param(
+            workload("StatefulSet", "app=web", "zone hard 1 app=web keys:pod-template-hash"),
+            "evenspread/match-label-key-wrong-kind: zone[0] matches on pod-template-hash,"
+            " which pods of a StatefulSet nev…; remove it",
+            id="the end of a long text goes before the fix does",
+        ),
+    ],
+)
+def test_warnings_of_one_line(manifest, expected):
+    assert decide(manifest, policy=Policy()).warnings == (expected,)
+    assert len(expected) <= WARNING_CHARS
+
+
+@pytest.mark.parametrize(
+    ("count", "tail"),
+    [
+        (3, None),
+        (4, "evenspread: 1 more finding; all of them: kubectl evenspread check -f FILE"),
+        (6, "evenspread: 3 more findings; all of them: kubectl evenspread check -f FILE"),
+    ],
+)
+def test_at_most_three_warnings_and_a_tail(count, tail):
+    told = warnings_of([FIT] * count)
+    one = "2 of 7 fit: zone c (1 node, cordoned) stays at 0; nodeTaintsPolicy: Honor fits 7"
+    assert told[:3] == (f"evenspread/replicas-do-not-fit: {one}",) * 3
+    assert told[3:] == (() if tail is None else (tail,))
+
+
+def test_a_denial_has_a_first_line_that_stands_alone():
+    decision = decide(workload("Rollout", "app=web-v2", "zone hard 1 app=web"), policy=STRICT)
+    assert decision.message.splitlines() == [
+        "Rollout shop/web: zone[0] counts app=web but the pods have app=web-v2; set matchLabels app=web-v2",
+        "  1 selector-not-self  spec.template.spec.topologySpreadConstraints[0].labelSelector",
+        "    counts app=web, the pods have app=web-v2: it holds pods back and never balances them",
+        "    fix: matchLabels: {app: web-v2}",
+        "  check before pushing: kubectl evenspread check -f FILE",
+    ]
+
+
+def test_a_denial_of_two_problems():
+    first = Finding(rule="selector-not-self", path="spec.x", summary="s", remedy="r", headline="h", detail="d", fix="f")
+    messages = Messages(docs_url="https://docs.example/rules/", footer="Ask #platform.")
+    assert denial("Rollout shop/web", [first, FIT], messages).splitlines() == [
+        "Rollout shop/web: h (1 of 2 problems)",
+        "  1 selector-not-self  spec.x",
+        "    d",
+        "    fix: f",
+        "  2 replicas-do-not-fit  spec.replicas",
+        "    2 of 7 fit (cause: spread): zone a 1, b 1, c 0 (1 node, cordoned), maxSkew 1",
+        "    fix: nodeTaintsPolicy: Honor (7 of 7) | maxSkew: 4 (7 of 7)",
+        "  check before pushing: kubectl evenspread check -f FILE",
+        "  about selector-not-self: https://docs.example/rules/selector-not-self",
+        "  Ask #platform.",
+    ]
+
+
+def test_kube_apiservers_text_stands_in_the_frame():
+    text = "spec.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero"
+    decision = decide(workload("Rollout", "app=web", "zone hard 0 app=web"))
+    assert decision.message.splitlines() == [
+        f"Rollout shop/web: {text}",
+        "  1 max-skew  spec.template.spec.topologySpreadConstraints[0].maxSkew",
+        "    Invalid value: 0: must be greater than zero",
+        "    fix: maxSkew: 1",
+        "  check before pushing: kubectl evenspread check -f FILE",
+    ]
+
+
+HOSTILE = "a\nb\x00\x1b[31m\u202e\u2028" + "x" * 500
+
+
+def test_text_from_the_object_is_bounded_and_on_one_line():
+    manifest = workload("Rollout", "app=web", "zone hard 0 app=web")
+    constraint = manifest["spec"]["template"]["spec"]["topologySpreadConstraints"][0]
+    constraint["topologyKey"] = constraint["nodeTaintsPolicy"] = HOSTILE
+    constraint["labelSelector"] = {"matchLabels": {HOSTILE: HOSTILE}}
+    for policy in (DENY, STRICT, Policy()):
+        decision = decide(manifest, policy=policy)
+        for text in (*decision.warnings, *decision.message.splitlines(), *decision.audit.values()):
+            assert text.isprintable()
+            assert len(text) <= 1100
+        assert all(len(text) <= WARNING_CHARS for text in decision.warnings)
+
+
+def test_a_footer_of_several_lines_is_kept():
+    text = denial("Pod shop/web", [FIT], Messages(footer="one\ntwo"))
+    assert text.endswith("\n  one\n  two")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [("plain", 10, "plain"), ("a\tb\r\nc", 10, "a b c"), ("abcdef", 4, "abc…"), ("", 4, ""), ("ünï", 3, "ünï")],
+)
+def test_shown(text, limit, expected):
+    assert one_line(text, limit) == expected
+
+
+def test_many_problems_are_not_all_printed():
+    text = denial("Pod shop/web", [FIT] * 40, Messages())
+    assert "(1 of 40 problems)" in text
+    assert "  and 30 more" in text
+    assert len(text) < 4096

@@ -1,0 +1,114 @@
+"""Manifests for tests, in a notation that shows at a glance what a rule sees.
+
+A constraint is written ``zone hard 1 app=web``: key, action, maxSkew, selector. ``null`` and ``{}`` are selectors too;
+``keys:a,b`` are matchLabelKeys, ``minDomains:3`` and the other fields as they are called.
+"""
+
+import json
+
+from webhook.core.policy import Mode, Policy
+from webhook.core.review import Request, examine, review
+from webhook.core.version import KubernetesVersion
+
+KEYS = {"zone": "topology.kubernetes.io/zone", "hostname": "kubernetes.io/hostname"}
+ACTIONS = {"hard": "DoNotSchedule", "soft": "ScheduleAnyway"}
+API_VERSIONS = {
+    "Pod": "v1",
+    "ReplicationController": "v1",
+    "Job": "batch/v1",
+    "CronJob": "batch/v1",
+    "Rollout": "argoproj.io/v1alpha1",
+    "CloneSet": "apps.kruise.io/v1alpha1",
+    "RayCluster": "ray.io/v1",
+    "PyTorchJob": "kubeflow.org/v1",
+}
+RECENT = KubernetesVersion(1, 37)
+TODAY = "2026-11-21"
+DENY = Policy(ceiling=Mode.DENY)
+
+
+def labels(text):
+    return dict(part.split("=", 1) for part in text.split())
+
+
+def constraint(text):
+    key, action, max_skew, *rest = text.split()
+    found = {"maxSkew": int(max_skew), "topologyKey": KEYS.get(key, key), "whenUnsatisfiable": ACTIONS[action]}
+    pairs = labels(" ".join(part for part in rest if "=" in part))
+    if pairs:
+        found["labelSelector"] = {"matchLabels": pairs}
+    for part in rest:
+        name, _, value = part.partition(":")
+        if part == "{}":
+            found["labelSelector"] = {}
+        elif name == "keys":
+            found["matchLabelKeys"] = value.split(",")
+        elif value and "=" not in part:
+            found[name] = int(value) if value.isdigit() else value
+    return found
+
+
+def template(pod_labels, *constraints, **spec):
+    written = [constraint(each) if isinstance(each, str) else each for each in constraints]
+    return {
+        "metadata": {"labels": labels(pod_labels)},
+        "spec": {**({"topologySpreadConstraints": written} if written else {}), **spec},
+    }
+
+
+def workload(kind, pod_labels, *constraints, replicas=3, selector="app=web", meta=None, spec=None, **pod_spec):
+    """An object of that kind; ``selector`` is its own spec.selector, ``pod_spec`` further fields of the pod spec."""
+    pod = template(pod_labels, *constraints, **pod_spec)
+    found = {"apiVersion": API_VERSIONS.get(kind, "apps/v1"), "kind": kind}
+    named = {"name": "web", "namespace": "shop", **(meta or {})}
+    if kind == "Pod":
+        return {**found, "metadata": {**pod["metadata"], **named}, "spec": pod["spec"]}
+    if kind == "CronJob":
+        return {**found, "metadata": named, "spec": {"jobTemplate": {"spec": {"template": pod}}, **(spec or {})}}
+    body = {"template": pod}
+    if kind == "Job":
+        body["parallelism"] = replicas
+    elif kind != "DaemonSet":
+        body["replicas"] = replicas
+    if selector and kind not in {"Job", "ReplicationController"}:
+        body["selector"] = {"matchLabels": labels(selector)}
+    return {**found, "metadata": named, "spec": {**body, **(spec or {})}}
+
+
+def examined(manifest, policy=DENY, *, index=None, version=RECENT):
+    return examine(manifest, policy, index, version=version, today=TODAY)
+
+
+def findings(manifest, **kwargs):
+    """What the rules say of a manifest, as ``(rule, mode, summary, remedy)``."""
+    return [
+        (each.finding.rule, str(each.mode), each.finding.summary, each.finding.remedy)
+        for each in examined(manifest, **kwargs).findings
+    ]
+
+
+def said(rule, manifest, **kwargs):
+    """What one rule says of a manifest: its summaries, or ``["not evaluated: …"]``."""
+    found = examined(manifest, **kwargs)
+    missing = [f"not evaluated: {each.missing}" for each in found.not_evaluated if each.rule == rule]
+    return [each.finding.summary for each in found.findings if each.finding.rule == rule] + missing
+
+
+def request(new, old=None, **fields):
+    group, _, version = (new or old)["apiVersion"].rpartition("/")
+    asked = {
+        "uid": "u",
+        "operation": "UPDATE" if old else "CREATE",
+        "group": group,
+        "version": version,
+        "kind": (new or old)["kind"],
+        "namespace": "shop",
+        "name": "web",
+        "object": json.dumps(new).encode() if new else None,
+        "old_object": json.dumps(old).encode() if old else None,
+    }
+    return Request(**{**asked, **fields})
+
+
+def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, **fields):
+    return review(request(new, old, **fields), policy, index, version=version, today=TODAY, remaining=lambda: 2.0)

@@ -1,0 +1,74 @@
+"""Labels that a pod gets after its template was written: by its controller, at binding, or by other webhooks.
+
+A rule must not call a selector wrong for asking for one of them.
+
+Source: each project's own code; Kubernetes: deployment/util, controller/history, statefulset/stateful_set_utils.go,
+job/job_controller.go, the PodTopologyLabels admission plugin.
+"""
+
+from collections.abc import Mapping
+
+from webhook.core.kinds import Workload
+
+POD_TEMPLATE_HASH = "pod-template-hash"
+CONTROLLER_REVISION_HASH = "controller-revision-hash"
+ROLLOUTS_POD_TEMPLATE_HASH = "rollouts-pod-template-hash"
+
+_STATEFUL = ("statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", CONTROLLER_REVISION_HASH)
+_JOB = (
+    *("job-name", "controller-uid", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"),
+    *("batch.kubernetes.io/job-completion-index", "batch.kubernetes.io/cronjob-scheduled-timestamp"),
+)
+_KRUISE = ("apps.kruise.io/", "lifecycle.apps.kruise.io/", CONTROLLER_REVISION_HASH, POD_TEMPLATE_HASH)
+_RAY = ("ray.io/", "app.kubernetes.io/name", "app.kubernetes.io/created-by")
+_KUBEFLOW = (
+    *("training.kubeflow.org/", "group-name", "job-name", "replica-type", "replica-index", "job-role"),
+    *("controller-name", "pytorch-job-name", "tf-job-name", "mpi-job-name"),
+)
+# At binding, and by the meshes' injectors; on pods of every kind.
+_ANY = (
+    *("topology.kubernetes.io/zone", "topology.kubernetes.io/region"),
+    *("service.istio.io/", "security.istio.io/", "topology.istio.io/", "linkerd.io/"),
+)
+
+# A name that ends in "/" stands for every key with that prefix.
+_ADDED: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("apps", "Deployment"): (POD_TEMPLATE_HASH,),
+    ("apps", "StatefulSet"): _STATEFUL,
+    ("apps", "DaemonSet"): (CONTROLLER_REVISION_HASH, "pod-template-generation"),
+    ("batch", "Job"): _JOB,
+    ("batch", "CronJob"): _JOB,
+    ("argoproj.io", "Rollout"): (ROLLOUTS_POD_TEMPLATE_HASH,),
+    ("apps.kruise.io", "CloneSet"): _KRUISE,
+    ("apps.kruise.io", "StatefulSet"): (*_STATEFUL, *_KRUISE),
+    ("apps.kruise.io", "DaemonSet"): (*_KRUISE, "pod-template-generation"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("leaderworkerset.sigs.k8s.io/", *_STATEFUL),
+    ("jobset.x-k8s.io", "JobSet"): ("jobset.sigs.k8s.io/", *_JOB),
+    ("ray.io", "RayCluster"): _RAY,
+    ("ray.io", "RayJob"): (*_RAY, *_JOB),
+    ("ray.io", "RayService"): _RAY,
+    ("batch.volcano.sh", "Job"): ("volcano.sh/",),
+    # Knative names the revision in the label app, and the project owns the prefix.
+    ("serving.knative.dev", "Service"): ("serving.knative.dev/", "app", POD_TEMPLATE_HASH),
+    ("serving.knative.dev", "Configuration"): ("serving.knative.dev/", "app", POD_TEMPLATE_HASH),
+}
+
+
+def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
+    """Whether a pod of this workload may carry the label although its template does not, or with another value.
+
+    A kind that only the configuration knows may add any label, but hardly changes one that the template has.
+    """
+    if _among(key, _ANY) or key in workload.late_labels:
+        return True
+    kind = (workload.group, workload.kind)
+    added = _ADDED.get(kind)
+    if added is None and workload.group == "kubeflow.org":
+        added = _KUBEFLOW
+    if added is None:
+        return not in_template and not workload.built_in
+    return _among(key, added)
+
+
+def _among(key: str, names: tuple[str, ...]) -> bool:
+    return any(key.startswith(name) if name.endswith("/") else key == name for name in names)

@@ -1,0 +1,109 @@
+"""What kube-apiserver says of the field, as rules: each of its errors gets the id of the rule that it belongs to.
+
+Source: `webhook.core.validation` words the errors, `webhook.core.decoding` the refusal of a wrong type.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from webhook.core.decoding import DecodeError
+from webhook.core.policy import Mode
+from webhook.core.rules.finding import Finding, Rule, Severity, Subject
+from webhook.core.validation import FieldError, validate_constraints
+
+
+def _rule(id_: str, title: str, why: str) -> Rule:
+    silent = "in admission of built-in kinds: there kube-apiserver has refused the object before any webhook is asked."
+    return Rule(id=id_, title=title, severity=Severity.HIGH, mode=Mode.DENY, why=why, silent=silent)
+
+
+_UNUSABLE = (
+    "Inside a custom resource nobody checks the field before the controller makes pods: each of them is refused, and "
+    "the only trace is an event."
+)
+
+MAX_SKEW = _rule("max-skew", "maxSkew is missing or not positive", _UNUSABLE)
+TOPOLOGY_KEY = _rule("topology-key", "topologyKey is missing", _UNUSABLE)
+WHEN_UNSATISFIABLE = _rule(
+    "when-unsatisfiable",
+    "whenUnsatisfiable is missing or neither DoNotSchedule nor ScheduleAnyway",
+    f"There is no default, whatever the API's comment says. {_UNUSABLE}",
+)
+MIN_DOMAINS = _rule("min-domains", "minDomains is not positive, or stands beside ScheduleAnyway", _UNUSABLE)
+AFFINITY_POLICY = _rule("node-affinity-policy", "nodeAffinityPolicy is neither Honor nor Ignore", _UNUSABLE)
+TAINTS_POLICY = _rule("node-taints-policy", "nodeTaintsPolicy is neither Honor nor Ignore", _UNUSABLE)
+MATCH_LABEL_KEYS = _rule(
+    "match-label-keys", "matchLabelKeys has no selector, repeats one of its keys, or names no label", _UNUSABLE
+)
+LABEL_SELECTOR = _rule("label-selector", "labelSelector is not a valid selector", _UNUSABLE)
+DUPLICATE = _rule("duplicate-constraint", "two constraints have the same key and the same action", _UNUSABLE)
+WRONG_TYPE = _rule("wrong-type", "a field has a value of the wrong type", _UNUSABLE)
+
+RULES = (
+    *(MAX_SKEW, TOPOLOGY_KEY, WHEN_UNSATISFIABLE, MIN_DOMAINS, AFFINITY_POLICY, TAINTS_POLICY),
+    *(MATCH_LABEL_KEYS, LABEL_SELECTOR, DUPLICATE, WRONG_TYPE),
+)
+
+_BY_FIELD: Mapping[str, tuple[Rule, str]] = {
+    "maxSkew": (MAX_SKEW, "maxSkew: 1"),
+    "topologyKey": (TOPOLOGY_KEY, "topologyKey: topology.kubernetes.io/zone"),
+    "whenUnsatisfiable": (WHEN_UNSATISFIABLE, "whenUnsatisfiable: DoNotSchedule or ScheduleAnyway"),
+    "minDomains": (MIN_DOMAINS, "minDomains: 1 or more, with whenUnsatisfiable: DoNotSchedule only"),
+    "nodeAffinityPolicy": (AFFINITY_POLICY, "nodeAffinityPolicy: Honor or Ignore"),
+    "nodeTaintsPolicy": (TAINTS_POLICY, "nodeTaintsPolicy: Honor or Ignore"),
+    "matchLabelKeys": (MATCH_LABEL_KEYS, "matchLabelKeys: label keys of the pods, none of them in labelSelector"),
+    "labelSelector": (LABEL_SELECTOR, "labelSelector: {matchLabels: …} with valid label keys and values"),
+    "{topologyKey, whenUnsatisfiable}": (DUPLICATE, "keep one constraint for this key and action"),
+    # Upstream gives a key that stands in both at [i][j], without naming the field.
+    "": (MATCH_LABEL_KEYS, "name the key in matchLabelKeys or in labelSelector, not in both"),
+}
+_FIELD = re.compile(r"topologySpreadConstraints\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
+
+
+def evaluate(subject: Subject) -> Iterator[Finding]:
+    """Every error of every template, in upstream's order."""
+    for template in subject.workload.templates:
+        constraints = template.template.pod_spec.constraints
+        if not constraints:
+            continue
+        labels = template.template.labels if _is_to_be_merged(subject) else None
+        path = f"{template.path}spec.topologySpreadConstraints"
+        for error in validate_constraints(constraints, labels, path, subject.version):
+            yield _finding(error, subject)
+
+
+def _is_to_be_merged(subject: Subject) -> bool:
+    """Whether kube-apiserver will merge matchLabelKeys into the selectors; of what is stored or admitted it has."""
+    meta = subject.workload.meta
+    return subject.offline and subject.workload.kind == "Pod" and not (meta.uid or meta.creation_timestamp)
+
+
+def _finding(error: FieldError, subject: Subject) -> Finding:
+    match = _FIELD.search(error.field)
+    index, field, rest = (int(match[1]), match[2] or "", match[3]) if match else (0, "", "")
+    rule, fix = _BY_FIELD.get(field, (LABEL_SELECTOR, ""))
+    prefix = error.field[: match.start()] if match else ""
+    placed = next(each for each in subject.placed if each.index == index and f"{each.template.path}spec." == prefix)
+    said = error.text.removeprefix(f"{error.field}: ")
+    short = f"{placed.name}.{field}" if field.isalnum() else placed.name
+    return Finding(
+        rule=rule.id,
+        path=error.field,
+        summary=error.text,
+        warning=f"{short}: {said}",
+        detail=said,
+        fix=fix,
+        key=f"{placed.key} {field}{rest} {said}",
+    )
+
+
+def wrong_type(error: DecodeError) -> Finding:
+    """An object that does not fit the API's types, in kube-apiserver's words."""
+    return Finding(
+        rule=WRONG_TYPE.id,
+        path=error.path,
+        summary=error.message,
+        warning=error.text,
+        detail=error.text,
+        key=error.text,
+    )

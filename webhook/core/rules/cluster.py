@@ -1,0 +1,204 @@
+"""Rules that need the cluster: its nodes, the other pods, or a dry run.
+
+They are listed with the objects of which they could speak, so that a clean result never looks like approval by a
+rule that could not look.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+from webhook.core.kinds import Template
+from webhook.core.model import HOSTNAME, IGNORE, ZONE
+from webhook.core.policy import Mode
+from webhook.core.rules.finding import NotEvaluated, Rule, Severity, Subject
+
+NO_CLUSTER = "no cluster"
+NOT_SUPPORTED = "not supported yet"
+
+
+def _rule(id_: str, title: str, severity: Severity, mode: Mode, why: str) -> Rule:
+    silent = "without a cluster (--cluster, --snapshot): then the rule is listed as not evaluated."
+    return Rule(id=id_, title=title, severity=severity, mode=mode, why=why, silent=silent)
+
+
+TOO_WIDE = _rule(
+    "selector-too-wide",
+    "the selector also counts pods of other workloads",
+    Severity.MEDIUM,
+    Mode.AUDIT,
+    "Pods of another workload that the selector matches take places in the balance that these pods then lack.",
+)
+KEY_UNKNOWN = _rule(
+    "topology-key-unknown",
+    "no node has the topology key",
+    Severity.HIGH,
+    Mode.WARN,
+    "With a hard constraint on a label that no node has, every pod stays Pending; a soft one does nothing.",
+)
+KEY_PARTIAL = _rule(
+    "topology-key-partial",
+    "some nodes lack the topology key",
+    Severity.MEDIUM,
+    Mode.AUDIT,
+    "A node without the key is no candidate for a hard constraint, and its pods are not counted.",
+)
+TAINTED = _rule(
+    "tainted-nodes-counted",
+    "a domain of tainted nodes holds the minimum down",
+    Severity.MEDIUM,
+    Mode.AUDIT,
+    "With nodeTaintsPolicy Ignore, the default, a domain whose nodes the pod does not tolerate counts with 0 pods, and "
+    "no other domain may hold more than maxSkew.",
+)
+MIN_DOMAINS = _rule(
+    "min-domains-unreachable",
+    "minDomains is above the number of eligible domains",
+    Severity.MEDIUM,
+    Mode.AUDIT,
+    "With fewer domains than minDomains the minimum is 0, so that maxSkew is a cap on each domain.",
+)
+CEILING = _rule(
+    "zone-host-ceiling",
+    "a zone and a host constraint together cap the replicas",
+    Severity.MEDIUM,
+    Mode.AUDIT,
+    "The zone with the fewest nodes caps all zones when no node may hold a second pod.",
+)
+CONFLICTS = _rule(
+    "spread-conflicts-affinity",
+    "affinity or volumes leave fewer places than replicas",
+    Severity.HIGH,
+    Mode.WARN,
+    "A node selector, pod affinity or a volume's zone can leave no place that the constraint admits.",
+)
+ZONE_LOSS = _rule(
+    "zone-loss-strands-pods",
+    "replacements stay Pending if one zone is lost",
+    Severity.MEDIUM,
+    Mode.AUDIT,
+    "Nodes of a lost zone stay for a while and count with 0 pods: the other zones may not take the replacements.",
+)
+ALL_IN_ONE = _rule(
+    "all-in-one-domain",
+    "all ready replicas stand in one zone or on one node",
+    Severity.MEDIUM,
+    Mode.AUDIT,
+    "The loss of that zone or node takes the whole workload down.",
+)
+DIFFER = _rule(
+    "constraints-differ-in-group",
+    "workloads that count each other carry different constraints",
+    Severity.LOW,
+    Mode.AUDIT,
+    "Each pod is placed by its own constraints; pods that are counted together and judged differently drift apart.",
+)
+AUTOSCALER = _rule(
+    "autoscaler-reads-it-differently",
+    "the node autoscaler reads the constraint in another way than the scheduler",
+    Severity.MEDIUM,
+    Mode.AUDIT,
+    "Karpenter, the Cluster Autoscaler and the descheduler each leave parts of the field out.",
+)
+DO_NOT_FIT = _rule(
+    "replicas-do-not-fit",
+    "not all replicas can be placed",
+    Severity.HIGH,
+    Mode.WARN,
+    "However the scheduler chooses, some pods stay Pending because of spread constraints.",
+)
+STUCK = _rule(
+    "replicas-can-get-stuck",
+    "some orders of placing the replicas leave pods Pending",
+    Severity.HIGH,
+    Mode.WARN,
+    "The scheduler places one pod at a time and never moves one: two constraints can exclude each other on the way.",
+)
+ROLLOUT_STUCK = _rule(
+    "rollout-can-get-stuck",
+    "some orders of a rolling update leave pods Pending",
+    Severity.HIGH,
+    Mode.WARN,
+    "Old pods count until they are gone; a rollout can wait for a place that only its own progress would free.",
+)
+GROUP_CAP = _rule(
+    "group-cap",
+    "a cap of a SpreadGroup is or would be broken",
+    Severity.HIGH,
+    Mode.WARN,
+    "A SpreadGroup says how much of a group one zone or node may hold.",
+)
+
+
+# They say whether there is room at this moment, not whether the object is right.
+FEASIBILITY = (CONFLICTS, ZONE_LOSS, DO_NOT_FIT, STUCK, ROLLOUT_STUCK)
+
+
+class Shape(NamedTuple):
+    """What of an object decides which of these rules could speak of it."""
+
+    declares: bool
+    selects: bool
+    hard: bool
+    counts_tainted: bool
+    min_domains: bool
+    zone_and_host: bool
+    pinned: bool
+    replicated: bool
+    rolls: bool
+
+
+_NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
+    (TOO_WIDE, lambda shape: shape.selects),
+    (KEY_UNKNOWN, lambda shape: shape.declares),
+    (KEY_PARTIAL, lambda shape: shape.declares),
+    (TAINTED, lambda shape: shape.counts_tainted),
+    (MIN_DOMAINS, lambda shape: shape.min_domains),
+    (CEILING, lambda shape: shape.zone_and_host),
+    (CONFLICTS, lambda shape: shape.hard and shape.pinned),
+    (ZONE_LOSS, lambda shape: shape.hard and shape.replicated),
+    (ALL_IN_ONE, lambda shape: shape.replicated),
+    (DIFFER, lambda shape: shape.selects),
+    (AUTOSCALER, lambda shape: shape.declares),
+    (DO_NOT_FIT, lambda shape: shape.hard),
+    (STUCK, lambda shape: shape.hard and shape.replicated),
+    (ROLLOUT_STUCK, lambda shape: shape.hard and shape.rolls),
+    (GROUP_CAP, lambda shape: shape.replicated),
+)
+# Kinds that keep no number of pods running, or one on each node.
+_NOT_REPLICATED = frozenset({"Pod", "PodTemplate", "DaemonSet", "Job", "CronJob"})
+_ROLLS = frozenset({"Deployment", "StatefulSet", "Rollout", "CloneSet"})
+
+
+def evaluate(subject: Subject) -> tuple[NotEvaluated, ...]:
+    """The rules that could have spoken of this object."""
+    return _missing(_shape(subject), NO_CLUSTER if subject.index is None else NOT_SUPPORTED)
+
+
+@cache  # at most 2 ** len(Shape) answers for each of the two reasons
+def _missing(shape: Shape, reason: str) -> tuple[NotEvaluated, ...]:
+    return tuple(NotEvaluated(rule.id, reason) for rule, could_speak in _NEEDS if could_speak(shape))
+
+
+def _shape(subject: Subject) -> Shape:
+    workload = subject.workload
+    constraints = [placed.constraint for placed in subject.placed]
+    hard = [constraint for constraint in constraints if constraint.hard]
+    hard_keys = {constraint.topology_key for constraint in hard}
+    return Shape(
+        declares=bool(constraints),
+        selects=any(constraint.selector for constraint in constraints),
+        hard=bool(hard),
+        counts_tainted=any(constraint.node_taints_policy in {None, IGNORE} for constraint in hard),
+        min_domains=any((constraint.min_domains or 1) > 1 for constraint in hard),
+        zone_and_host=ZONE in hard_keys and HOSTNAME in hard_keys,
+        pinned=any(_is_pinned(template) for template in workload.templates),
+        replicated=workload.kind not in _NOT_REPLICATED and workload.replicas not in {0, 1},
+        rolls=workload.kind in _ROLLS,
+    )
+
+
+def _is_pinned(template: Template) -> bool:
+    spec = template.template.pod_spec
+    claims = any(volume.persistent_volume_claim for volume in spec.volumes or ())
+    return claims or bool(spec.node_selector or spec.affinity)

@@ -1,0 +1,227 @@
+"""Rules about what declaring constraints does at all: nothing, less than thought, or that none is declared."""
+
+from collections.abc import Iterator, Mapping
+from math import log
+
+from webhook.core.kinds import Template, Workload
+from webhook.core.model import HOSTNAME, ZONE, LabelSelector
+from webhook.core.policy import Mode
+from webhook.core.rules.finding import Finding, Placed, Rule, Severity, Subject
+from webhook.core.rules.revision import surge_of
+
+DEFAULTS_LOST = Rule(
+    id="system-defaults-lost",
+    title="declaring a constraint switched off the scheduler's own spreading",
+    severity=Severity.LOW,
+    mode=Mode.AUDIT,
+    why=(
+        "A pod without constraints is spread by kube-scheduler over hosts and zones, softly. One constraint of its own "
+        "switches both off: a pod that asks for zones alone may stand on one node with all its siblings."
+    ),
+    silent=(
+        "if hosts and zones are both named, by constraints or by pod anti-affinity; for a single replica; and for "
+        "kinds that the scheduler does not spread by itself."
+    ),
+)
+NO_EFFECT = Rule(
+    id="spread-without-effect",
+    title="the constraint cannot have an effect",
+    severity=Severity.LOW,
+    mode=Mode.AUDIT,
+    why=(
+        "A constraint that never changes where a pod goes suggests a safety that is not there, and it still switches "
+        "the scheduler's own spreading off."
+    ),
+    silent="if the selector counts more than this workload's own pods, and where an autoscaler may add replicas.",
+)
+REQUIRED = Rule(
+    id="spread-required",
+    title="the workload declares neither spread constraints nor anti-affinity",
+    severity=Severity.MEDIUM,
+    mode=Mode.OFF,
+    why="For platforms that ask every replicated service to say how it is spread. Off unless configured.",
+    silent="for a single replica, for kinds that run to completion or on every node, and where defaults are injected.",
+)
+
+# ReplicaSets, StatefulSets and ReplicationControllers are the owners that the scheduler's default selector knows.
+_SPREAD_BY_DEFAULT = frozenset(
+    {
+        *(("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("", "ReplicationController")),
+        ("argoproj.io", "Rollout"),
+    }
+)
+_SERVES = _SPREAD_BY_DEFAULT | {("apps.kruise.io", "CloneSet"), ("apps.kruise.io", "StatefulSet")}
+_SPREAD_KEYS = {HOSTNAME: "hostname", ZONE: "zone"}
+# The fewest replicas of which one can be lost without losing all.
+_REPLICATED = 2
+# A soft constraint weighs ln(domains + 2) a pod; 100 domains are more than most have. Fewer than ten points of the
+# hundred are less than any other plugin of the scheduler gives for one step.
+_LARGEST_WEIGHT = log(102)
+_POINTS = 10
+
+
+def evaluate(subject: Subject) -> Iterator[Finding]:
+    """What the three rules say of the object."""
+    workload = subject.workload
+    kind = (workload.group, workload.kind)
+    for template in workload.templates:
+        declared = template.template.pod_spec.constraints
+        if not declared and kind in _SERVES:
+            yield from _required(template, subject)
+        elif declared and kind in _SPREAD_BY_DEFAULT:
+            yield from _defaults_lost(template)
+    for placed in subject.placed:
+        yield from _without_effect(placed, subject)
+
+
+def _required(template: Template, subject: Subject) -> Iterator[Finding]:
+    defaults = subject.policy.defaults
+    injected = defaults.mode == "inject" and bool(defaults.default_constraints or defaults.overrides)
+    if (template.replicas or 1) < _REPLICATED or injected or _anti_affine(template):
+        return
+    yield Finding(
+        rule=REQUIRED.id,
+        path=f"{template.path}spec.topologySpreadConstraints",
+        summary=f"{template.replicas} replicas declare neither spread constraints nor anti-affinity",
+        remedy="add topologySpreadConstraints for zone and hostname",
+        detail="nothing keeps the replicas apart but the scheduler's own soft spreading",
+        fix="topologySpreadConstraints for topology.kubernetes.io/zone and kubernetes.io/hostname",
+        key=template.path,
+    )
+
+
+def _anti_affine(template: Template) -> bool:
+    affinity = template.template.pod_spec.affinity
+    anti = affinity.pod_anti_affinity if affinity else None
+    return anti is not None and bool(anti.required or anti.preferred)
+
+
+def _defaults_lost(template: Template) -> Iterator[Finding]:
+    if template.replicas is not None and template.replicas < _REPLICATED:
+        return
+    keys = _keys_kept_apart(template)
+    lost = [name for key, name in _SPREAD_KEYS.items() if key not in keys]
+    if not lost:
+        return
+    key = next(key for key, name in _SPREAD_KEYS.items() if name == lost[0])
+    said = " and ".join(lost)
+    yield Finding(
+        rule=DEFAULTS_LOST.id,
+        path=f"{template.path}spec.topologySpreadConstraints",
+        summary=f"declaring constraints switched off the scheduler's own {said} spreading",
+        remedy=f"add {lost[0]} ScheduleAnyway",
+        detail=f"no constraint names {said}: the scheduler's soft defaults (hostname 3, zone 5) no longer hold",
+        fix=f"- {{maxSkew: 3, topologyKey: {key}, whenUnsatisfiable: ScheduleAnyway, labelSelector: …}}",
+        key=template.path,
+    )
+
+
+def _keys_kept_apart(template: Template) -> frozenset[str]:
+    """Topology keys over which something of the pod's own spreads it."""
+    spec = template.template.pod_spec
+    keys = {constraint.topology_key for constraint in spec.constraints}
+    anti = spec.affinity.pod_anti_affinity if spec.affinity else None
+    if anti is not None:
+        keys.update(term.topology_key for term in anti.required or ())
+        keys.update(term.pod_affinity_term.topology_key for term in anti.preferred or () if term.pod_affinity_term)
+    return frozenset(key for key in keys if key)
+
+
+def _without_effect(placed: Placed, subject: Subject) -> Iterator[Finding]:
+    why = _daemon(subject) or _one_domain(placed, subject) or _too_few(placed, subject)
+    if why is None:
+        return
+    summary, detail = why
+    yield Finding(
+        rule=NO_EFFECT.id,
+        path=placed.path,
+        summary=f"{placed.name} {summary}",
+        remedy="remove it",
+        detail=detail,
+        fix="remove the constraint",
+        key=placed.key,
+    )
+
+
+def _daemon(subject: Subject) -> tuple[str, str] | None:
+    if subject.workload.kind != "DaemonSet":
+        return None
+    return (
+        "has no effect: a DaemonSet puts one pod on each node",
+        "each pod of a DaemonSet is bound to its node by affinity, so that no other node is ever asked",
+    )
+
+
+def _one_domain(placed: Placed, subject: Subject) -> tuple[str, str] | None:
+    """One domain is never ahead of another; without a cluster nobody knows."""
+    key = placed.constraint.topology_key or ""
+    if subject.index is None or subject.policy.capacity == "growing" or (placed.constraint.min_domains or 1) > 1:
+        return None
+    if len(subject.index.domains(key)) != 1:
+        return None
+    return ("has no effect: all nodes are one domain", "every node that has the key has the same value")
+
+
+def _too_few(placed: Placed, subject: Subject) -> tuple[str, str] | None:
+    """A constraint that counts these pods only, and so few of them that it can refuse or prefer nothing."""
+    workload = subject.workload
+    replicas = placed.template.replicas or 0
+    if (
+        replicas < 1
+        or (workload.group, workload.kind) not in _SERVES
+        or _is_scaled(subject)
+        or not _counts_own_pods_only(placed.constraint.selector, workload.selector)
+    ):
+        return None
+    if replicas == 1:
+        return (
+            "has no effect on a single replica",
+            "one pod is balanced wherever it stands; all that is left is where a rolling update puts the next one",
+        )
+    max_skew = placed.constraint.max_skew or 0
+    if placed.constraint.hard:
+        surge = _surge(workload, replicas)
+        return _never_reached(max_skew, replicas, replicas + surge, placed.constraint.min_domains or 1)
+    return _level(max_skew, replicas)
+
+
+def _surge(workload: Workload, replicas: int) -> int:
+    """The most pods above ``replicas`` that the kind ever makes; as many again where it has ways of its own."""
+    if workload.kind == "Deployment":
+        return surge_of(workload.strategy, replicas)
+    return 0 if workload.kind in {"StatefulSet", "ReplicaSet", "ReplicationController"} else replicas
+
+
+def _never_reached(max_skew: int, replicas: int, most: int, min_domains: int) -> tuple[str, str] | None:
+    if max_skew < most or min_domains > 1:
+        return None
+    return (
+        f"has no effect: maxSkew {max_skew} is never reached by {replicas} replicas",
+        f"at most {most} pods exist at a time, so that no domain can be more than {max_skew} ahead of another",
+    )
+
+
+def _level(max_skew: int, replicas: int) -> tuple[str, str] | None:
+    """Source: scoring.go scoreForCount adds maxSkew - 1 to every node; NormalizeScore divides by the largest."""
+    pods = (replicas - 1) * _LARGEST_WEIGHT
+    if max_skew < 1 or (points := 100 * pods / (pods + max_skew - 1)) >= _POINTS:
+        return None
+    return (
+        f"has no effect: maxSkew {max_skew} levels the scores of {replicas} replicas",
+        f"a soft maxSkew is added to every count: all replicas in one domain cost {points:.0f} points of 100",
+    )
+
+
+def _is_scaled(subject: Subject) -> bool:
+    """Whether an autoscaler is known that may add replicas."""
+    workload, index = subject.workload, subject.index
+    name, namespace = workload.meta.name, workload.meta.namespace
+    return index is not None and index.autoscaler(workload.api_version, workload.kind, namespace, name) is not None
+
+
+def _counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:
+    """Whether everything that the constraint counts is also selected by the workload, by their plain labels."""
+    if selector is None or own is None or own.match_expressions:
+        return False
+    wanted: Mapping[str, str] = selector.match_labels or {}
+    return bool(own.match_labels) and (own.match_labels or {}).items() <= wanted.items()
