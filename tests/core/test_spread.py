@@ -1,6 +1,13 @@
+import gzip
+import json
+from pathlib import Path
+
+import msgspec
 import pytest
 from build import index, meta, namespace, owner, selector, service
 
+from webhook.core.model import Pod, TypeMeta
+from webhook.core.objects import decode_object
 from webhook.core.selectors import EVERYTHING, compile_selector, selector_from_labels
 from webhook.core.spread import default_selector, label_selector, pod_services
 
@@ -112,3 +119,18 @@ def test_two_values_of_one_key_still_select_nothing():
     (second,) = made.match_expressions
     assert (second.key, second.operator, second.values) == ("a", "In", ("2",))
     assert not compile_selector(made).matches({"a": "1"})
+
+
+def test_default_selector_agrees_with_kube_scheduler():
+    """192 scenarios recorded with Kubernetes 1.37.1; the conformance program's README says how."""
+    path = Path(__file__).parent.parent / "testdata" / "default-selector.jsonl.gz"
+    with gzip.open(path) as lines:
+        cases = [json.loads(line) for line in lines]
+    assert len(cases) == 192
+    for scenario, expected in ((case["scenario"], case["expected"]) for case in cases):
+        kinds = ("services", "replicaSets", "statefulSets", "replicationControllers")
+        found = [entry for kind in kinds for entry in scenario.get(kind, ())]
+        values = [decode_object(json.dumps(each).encode(), msgspec.convert(each, TypeMeta)) for each in found]
+        incoming = msgspec.convert(scenario["pod"], Pod)
+        made = default_selector(incoming.meta, incoming.meta.namespace, index(*values))
+        assert made.text == expected["defaultSelector"], scenario["id"]

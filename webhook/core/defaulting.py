@@ -258,7 +258,7 @@ def _decided(
     for default in wanted:
         constraint = default.constraint
         if default.hard_when_domains is not None:
-            hard = len(_domains(constraint, pod, policy, index)) >= default.hard_when_domains
+            hard = _has_domains(default.hard_when_domains, constraint, pod, policy, index)
             constraint = msgspec.structs.replace(
                 constraint,
                 when_unsatisfiable=DO_NOT_SCHEDULE if hard else SCHEDULE_ANYWAY,
@@ -271,8 +271,10 @@ def _decided(
         yield constraint
 
 
-def _domains(constraint: SpreadConstraint, pod: PodTemplate, policy: Policy, index: ClusterIndex) -> frozenset[str]:
-    """The eligible domains of this pod: those of nodes that the constraint's node policies let count.
+def _has_domains(
+    wanted: int, constraint: SpreadConstraint, pod: PodTemplate, policy: Policy, index: ClusterIndex
+) -> bool:
+    """Whether so many domains are eligible for this pod: those of nodes that the constraint's node policies let count.
 
     Shape: domains that the configuration names exist without nodes; not for a pod that chooses its nodes, since
     nobody knows the labels of nodes that are not there.
@@ -281,17 +283,19 @@ def _domains(constraint: SpreadConstraint, pod: PodTemplate, policy: Policy, ind
     affine = constraint.node_affinity_policy != IGNORE
     tolerant = constraint.node_taints_policy != HONOR
     chooses = affine and (spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
-    named = frozenset() if chooses else frozenset(policy.domains.get(key, ()))
+    domains = set() if chooses else {*policy.domains.get(key, ())}
     if tolerant and not chooses:
-        return index.domains(key) | named
+        return len(domains | index.domains(key)) >= wanted
     required = compile_required_nodes(spec.node_selector, spec.affinity)
-    eligible = (
-        node
-        for node in index.nodes()
-        if (not chooses or required.matches(node.name, node.labels))
-        and (tolerant or first_untolerated(node.taints, spec.tolerations, _EFFECTS) is None)
-    )
-    return frozenset(node.labels[key] for node in eligible if key in node.labels) | named
+    for node in index.nodes():
+        if len(domains) >= wanted:
+            break
+        domain = node.labels.get(key)
+        if domain is None or domain in domains or (chooses and not required.matches(node.name, node.labels)):
+            continue
+        if tolerant or first_untolerated(node.taints, spec.tolerations, _EFFECTS) is None:
+            domains.add(domain)
+    return len(domains) >= wanted
 
 
 def _identity(constraint: SpreadConstraint) -> tuple[str | None, str | None]:
