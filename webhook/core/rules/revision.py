@@ -93,11 +93,11 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
 
 def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator[Finding]:
     labels = placed.template.template.labels
+    kind = (workload.group, workload.kind)
     for number, key in enumerate(keys):
-        if key in labels or not key:
+        if key in labels or not key or key == _REVISION.get(kind):
             continue
         path = f"{placed.path}.matchLabelKeys[{number}]"
-        kind = (workload.group, workload.kind)
         if key in _REVISION_LABELS and kind in _REVISION and _REVISION[kind] != key:
             yield _wrong_kind(placed, path, key, workload.kind, _REVISION[kind])
         elif not may_be_added(workload, key, in_template=False):
