@@ -18,7 +18,7 @@ NOT_SUPPORTED = "not supported yet"
 
 
 def _rule(id_: str, title: str, severity: Severity, mode: Mode, why: str) -> Rule:
-    silent = "without a cluster (--cluster, --snapshot): then the rule is listed as not evaluated."
+    silent = "without a cluster, and in this release with one too: the rule is listed as not evaluated."
     return Rule(id=id_, title=title, severity=severity, mode=mode, why=why, silent=silent)
 
 
@@ -165,6 +165,8 @@ _NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
     (ROLLOUT_STUCK, lambda shape: shape.hard and shape.rolls),
     (GROUP_CAP, lambda shape: shape.replicated),
 )
+NEED_CLUSTER = frozenset(rule.id for rule, _ in _NEEDS)
+
 # Kinds that keep no number of pods running, or one on each node.
 _NOT_REPLICATED = frozenset({"Pod", "PodTemplate", "DaemonSet", "Job", "CronJob"})
 _NO_REPLICAS = frozenset({0, 1})
