@@ -349,7 +349,8 @@ def _relevant(workload: Workload) -> tuple[object, ...]:
 def _decide(request: Request, policy: Policy, found: _Evaluation, judged: Sequence[Judged], *, told: bool) -> Decision:
     denied = [each.finding for each in judged if each.mode is Mode.DENY]
     warned = [each.finding for each in judged if each.mode is Mode.WARN] if told else []
-    name = f"{request.kind} {request.namespace}/{request.name}".removesuffix("/")
+    own = request.name or (found.workload.meta.generate_name if found.workload else "")
+    name = f"{request.kind} {request.namespace}/{own}".removesuffix("/")
     return Decision(
         allowed=not denied,
         message=denial(name, denied, policy.messages) if denied else "",
