@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test e2e lint docs lock
+.PHONY: help install run test conformance e2e lint lock
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -28,6 +28,10 @@ run: $(READY)  ## start the webhook with an example cluster and print three comm
 test: $(READY)  ## the whole offline suite (Python only)
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
+SEED ?= $(shell date +%s)
+conformance: $(READY)  ## fresh verdicts of Kubernetes' own code, compared with ours; SEED=n repeats (needs Go)
+	@conformance/fresh.sh $(SEED) $(CURDIR)/$(BIN)/evenspread $(CURDIR)/$(BIN)/python
+
 e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@$(BIN)/python -m pytest -m e2e tests/e2e -v --durations 5
@@ -39,10 +43,6 @@ lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a delib
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/prove_layers.py
 	@$(BIN)/vulture
-
-docs: $(READY)  ## write the references that come from the code (tests say when they are out of date)
-	@$(BIN)/python tests/config/reference.py
-	@$(BIN)/python tests/core/rules/pages.py
 
 lock: $(READY)  ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --no-header --generate-hashes --universal --python-version 3.11 pyproject.toml --output-file requirements.lock

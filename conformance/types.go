@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 )
 
@@ -19,7 +18,6 @@ import (
 var roots = []any{
 	corev1.Pod{}, corev1.PodTemplate{}, corev1.ReplicationController{}, appsv1.Deployment{}, appsv1.StatefulSet{}, appsv1.DaemonSet{},
 	appsv1.ReplicaSet{}, batchv1.Job{}, batchv1.CronJob{}, configv1.PodTopologySpreadArgs{},
-	metav1.TypeMeta{},
 }
 
 // opaque are the types that decode themselves.

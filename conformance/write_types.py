@@ -1,9 +1,10 @@
-"""Write webhook/core/gotypes.py from `oracle types` on standard input."""
+"""Write webhook/core/gotypes.py from `oracle types` on standard input; with --check, say whether it is that already."""
 
 import pathlib
 import sys
 import textwrap
 
+TARGET = pathlib.Path(__file__).parent.parent / "webhook" / "core" / "gotypes.py"
 HEAD = '''"""The Go types behind the kinds with a pod template: what the JSON decoder of Kubernetes 1.37.1 knows of them.
 
 Made by `oracle types | python conformance/write_types.py`; not edited by hand. Read by `webhook.core.gojson`.
@@ -16,13 +17,18 @@ TABLE = """
 '''
 
 
-def main() -> None:
+def main() -> int:
     lines = []
     for line in sys.stdin.read().splitlines():
         lines += textwrap.wrap(line, 120, break_long_words=False, break_on_hyphens=False, subsequent_indent=" ")
-    target = pathlib.Path(__file__).parent.parent / "webhook" / "core" / "gotypes.py"
-    target.write_text(HEAD + "\n".join(lines) + '\n"""\n')
+    text = HEAD + "\n".join(lines) + '\n"""\n'
+    if sys.argv[1:] != ["--check"]:
+        TARGET.write_text(text)
+    elif TARGET.read_text() != text:
+        print("webhook/core/gotypes.py is not what the oracle prints: pipe `oracle types` into write_types.py")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

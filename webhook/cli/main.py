@@ -15,6 +15,7 @@ from webhook.cli.outcome import Exit
 
 _COMMANDS: Mapping[str, str] = {
     "check": "webhook.cli.check",
+    "conformance": "webhook.cli.conformance",
     "version": "webhook.cli.version",
 }
 

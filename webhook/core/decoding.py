@@ -24,9 +24,6 @@ BUILT_IN = frozenset(
     }
 )
 _TEMPLATE = msgspec.json.Decoder(PodTemplate)
-_NAMELESS = (
-    'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-)
 _TYPE_META = msgspec.json.Decoder(TypeMeta)
 
 
@@ -71,10 +68,20 @@ def decode_strictly(
 
     Errors: DecodeError, also for fields that the model does not have.
     """
+    value, warnings = as_go_reads(raw, go_type, prefix)
+    return msgspec.convert(value, decoder.type), warnings
+
+
+def as_go_reads(raw: bytes | msgspec.Raw, go_type: str, prefix: tuple[str, ...] = ()) -> tuple[object, tuple[str, ...]]:
+    """The JSON value that Go's decoder keeps of an object, and the warnings of strict decoding.
+
+    Shape: the value has the known fields only; nulls and repeated fields are resolved, quantities are text.
+    Errors: DecodeError.
+    """
     outcome = gojson.decode(_read(raw), go_type, prefix)
     if outcome.fault is not None:
         raise _refused(outcome.fault.path, outcome.fault.text, go_type.removeprefix("v1."))
-    return msgspec.convert(outcome.value, decoder.type), outcome.strict
+    return outcome.value, outcome.strict
 
 
 def decode_template(raw: bytes | msgspec.Raw, prefix: tuple[str, ...] = ()) -> PodTemplate:
@@ -94,13 +101,10 @@ def type_of(raw: bytes) -> TypeMeta:
         return _TYPE_META.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    outcome = gojson.decode(_read(raw), "v1.TypeMeta")
-    if outcome.fault is None:
-        return msgspec.convert(outcome.value, TypeMeta)
-    # Upstream reads the two into a struct without a name.
-    text = outcome.fault.text.replace("struct field TypeMeta.", "struct field .").replace("type v1.TypeMeta", _NAMELESS)
-    text = f"couldn't get version/kind; json parse error: {text}"
-    raise DecodeError(path=outcome.fault.path, text=text, message=text)
+    stated = gojson.stated_type(_read(raw))
+    if isinstance(stated, gojson.Fault):
+        raise DecodeError(path=stated.path, text=stated.text, message=stated.text)
+    return TypeMeta(api_version=stated["apiVersion"] or None, kind=stated["kind"] or None)
 
 
 def _read(raw: bytes | msgspec.Raw) -> object:

@@ -27,6 +27,8 @@ _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _OPAQUE = frozenset({"v1.Time", "resource.Quantity", "intstr.IntOrString", "v1.FieldsV1"})
 _MISSING = object()
+_INTERPRETING = "couldn't get version/kind; json parse error"
+_TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 
 
 class Number(str):
@@ -142,6 +144,28 @@ def decode(node: object, go_type: str, prefix: tuple[str, ...] = ()) -> Outcome:
     if walk.fault is not None:
         return Outcome(None, walk.fault, ())
     return Outcome({} if value is _MISSING else value, None, tuple(walk.strict))
+
+
+def stated_type(node: object) -> dict[str, str] | Fault:
+    """The apiVersion and kind of a document, "" where absent, or the fault that hides them.
+
+    Here alone names are read in any case, because upstream uses the standard library for this.
+    Source: runtime/serializer/json meta.go SimpleMetaFactory.Interpret.
+    """
+    if not isinstance(node, Members):
+        text = f"{_INTERPRETING}: json: cannot unmarshal {_kind_of(node)} into Go value of type {_TYPE_META}"
+        return Fault("", text)
+    stated, fault = {"apiVersion": "", "kind": ""}, None
+    for name, value in node:
+        known = {"apiversion": "apiVersion", "kind": "kind"}.get(name.casefold())
+        if known is None or value is None:
+            continue
+        if isinstance(value, str) and not isinstance(value, Number):
+            stated[known] = value
+        elif fault is None:
+            field = f"Go struct field .{known} of type string"
+            fault = Fault(known, f"{_INTERPRETING}: json: cannot unmarshal {_kind_of(value)} into {field}")
+    return fault or stated
 
 
 class _SelfDecodingError(Exception):

@@ -375,7 +375,6 @@ v1.TolerationOperator = string
 v1.TopologySpreadConstraint { maxSkew:int32 topologyKey:string whenUnsatisfiable:v1.UnsatisfiableConstraintAction
  labelSelector:*v1.LabelSelector minDomains:*int32 nodeAffinityPolicy:*v1.NodeInclusionPolicy
  nodeTaintsPolicy:*v1.NodeInclusionPolicy matchLabelKeys:[]string }
-v1.TypeMeta { kind:string apiVersion:string }
 v1.TypedLocalObjectReference { apiGroup:*string kind:string name:string }
 v1.TypedObjectReference { apiGroup:*string kind:string name:string namespace:*string }
 v1.URIScheme = string

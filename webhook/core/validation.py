@@ -91,9 +91,14 @@ def required(path: str, detail: str) -> FieldError:
     return FieldError(type=REQUIRED, field=path, detail=detail)
 
 
-def invalid(path: str, value: str | int, detail: str, *, plain: bool = True) -> FieldError:
+def invalid(path: str, value: str | int, detail: str) -> FieldError:
     """``field.Invalid``."""
-    return FieldError(type=INVALID, field=path, bad_value=value, detail=detail, plain=plain)
+    return FieldError(type=INVALID, field=path, bad_value=value, detail=detail)
+
+
+def invalid_named(path: str, value: str, detail: str, version: KubernetesVersion) -> FieldError:
+    """``field.Invalid`` of a value whose Go type is a named string."""
+    return FieldError(type=INVALID, field=path, bad_value=value, detail=detail, plain=version < _SHOWS_JSON)
 
 
 def forbidden(path: str, detail: str) -> FieldError:
@@ -247,9 +252,7 @@ def _requirement_errors(
         if values:
             yield forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
     else:
-        yield invalid(
-            f"{path}.operator", requirement.operator, "not a valid selector operator", plain=version < _SHOWS_JSON
-        )
+        yield invalid_named(f"{path}.operator", requirement.operator, "not a valid selector operator", version)
     for fault in key_faults(requirement.key, version):
         yield invalid(f"{path}.key", requirement.key, fault)
     for index, value in enumerate(values):

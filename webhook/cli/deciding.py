@@ -1,0 +1,139 @@
+"""The evaluators behind `evenspread conformance`: one scenario of a vector file -> our answer to it.
+
+Each takes the scenario's JSON and gives what stands in ``expected`` of the same kind. The scenarios are those of the
+oracle in conformance/, which runs Kubernetes' own code on them.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+from yaml._yaml import CParser
+from yaml.error import MarkedYAMLError
+from yaml.scanner import ScannerError
+
+from webhook.cli.go_scalars import UnreadableError
+from webhook.cli.go_yaml import read_document
+from webhook.core.args import ArgsError, decode_args, validate_args
+from webhook.core.decoding import BUILT_IN, DecodeError, as_go_reads, type_of
+from webhook.core.kinds import read_workload
+from webhook.core.model import LabelSelector, SpreadConstraint
+from webhook.core.validation import FieldError, constraint_warnings, merge_match_label_keys, validate_constraints
+from webhook.core.version import RECORDED
+
+
+class _Create(Struct, frozen=True):
+    object: Raw
+    id: str = ""
+
+
+class _Args(Struct, frozen=True):
+    id: str = ""
+    args: Raw = Raw()
+    yaml: str = ""
+
+
+def decide_validate(scenario: bytes) -> Mapping[str, object]:
+    """What kube-apiserver answers to a create request."""
+    case = msgspec.json.decode(scenario, type=_Create)
+    answer: dict[str, object] = {"id": case.id, "errors": [], "warnings": [], "topologySpreadConstraints": None}
+    try:
+        kind = type_of(bytes(case.object)).kind or ""
+        if kind not in BUILT_IN:
+            return {"id": case.id, "undecidable": f"{kind[:64]!r} is no kind with a recorded strategy"}
+        value, strict = as_go_reads(case.object, f"v1.{kind}")
+    except DecodeError as error:
+        return answer | {"decodeError": error.text, "decodeMessage": error.message}
+    if strict:
+        answer["strictWarnings"] = list(strict)
+    workload = read_workload(value) if isinstance(value, dict) else None
+    for written in workload.templates if workload else ():
+        template, path = written.template, f"{written.path}spec.topologySpreadConstraints"
+        constraints: Sequence[SpreadConstraint] = template.pod_spec.constraints
+        labels = template.labels if kind == "Pod" else None
+        errors = validate_constraints(constraints, labels, path, RECORDED)
+        warnings = () if errors else constraint_warnings(constraints, path)
+        if labels is not None:
+            constraints = merge_match_label_keys(constraints, labels, RECORDED)
+        answer["errors"] = [_error(error) for error in errors]
+        answer["warnings"] = list(warnings)
+        answer["topologySpreadConstraints"] = [_constraint(each) for each in constraints] or None
+    return answer
+
+
+def decide_args(scenario: bytes) -> Mapping[str, object]:
+    """What kube-scheduler makes of an args block."""
+    case = msgspec.json.decode(scenario, type=_Args)
+    answer: dict[str, object] = {"id": case.id, "errors": []}
+    try:
+        raw = _yaml_to_json(case.yaml) if case.yaml else bytes(case.args or b"null")
+        args = decode_args(raw)
+    except ArgsError as error:
+        return answer | {"decodeError": str(error)}
+    shown: dict[str, object] = {"defaultingType": args.defaulting_type}
+    if args.constraints:
+        shown["defaultConstraints"] = [_constraint(each) for each in args.constraints]
+    return answer | {"args": shown, "errors": [_error(error) for error in validate_args(args)]}
+
+
+def _yaml_to_json(text: str) -> bytes:
+    """YAML as sigs.k8s.io/yaml turns it into JSON: the first document, its names sorted."""
+    try:
+        value = read_document(text.encode("utf-8", "replace")).value
+    except UnreadableError as error:
+        raise ArgsError(f"yaml: {_syntax_fault(text) or error.message}") from None
+    return msgspec.json.encode(value, order="sorted")
+
+
+def _syntax_fault(text: str) -> str | None:
+    """go-yaml's words, which are libyaml's, and its way of counting lines. Source: go-yaml v2 decode.go fail."""
+    parser = CParser(text)
+    try:
+        while parser.get_event() is not None:
+            pass
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line if error.problem_mark else 0
+        if line:
+            line += isinstance(error, ScannerError)
+        elif error.context_mark:
+            line = error.context_mark.line
+        return f"line {line}: {error.problem}" if line else str(error.problem)
+    return None
+
+
+def _error(error: FieldError) -> dict[str, object]:
+    return {
+        "type": error.type,
+        "field": error.field,
+        "badValue": error.bad_value,
+        "detail": error.detail,
+        "text": error.text,
+    }
+
+
+def _constraint(constraint: SpreadConstraint) -> dict[str, object]:
+    """A constraint as Go writes it: three fields always, the others unless empty."""
+    optional = {
+        "labelSelector": None if constraint.selector is None else _selector(constraint.selector),
+        "minDomains": constraint.min_domains,
+        "nodeAffinityPolicy": constraint.node_affinity_policy,
+        "nodeTaintsPolicy": constraint.node_taints_policy,
+        "matchLabelKeys": list(constraint.match_label_keys or ()) or None,
+    }
+    return {
+        "maxSkew": constraint.max_skew or 0,
+        "topologyKey": constraint.topology_key or "",
+        "whenUnsatisfiable": constraint.when_unsatisfiable or "",
+    } | {name: value for name, value in optional.items() if value is not None}
+
+
+def _selector(selector: LabelSelector) -> dict[str, object]:
+    written: dict[str, object] = {}
+    if selector.match_labels:
+        written["matchLabels"] = dict(selector.match_labels)
+    if selector.match_expressions:
+        written["matchExpressions"] = [
+            {"key": each.key, "operator": each.operator} | ({"values": list(each.values)} if each.values else {})
+            for each in selector.match_expressions
+        ]
+    return written
