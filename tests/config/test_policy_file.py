@@ -3,7 +3,7 @@ import textwrap
 import pytest
 
 from webhook.config import ConfigError, parse_policy
-from webhook.core.model import LabelSelector, SpreadConstraint
+from webhook.core.model import SpreadConstraint
 from webhook.core.policy import (
     DefaultConstraint,
     Defaults,
@@ -17,6 +17,7 @@ from webhook.core.policy import (
     NamespaceMatch,
     Policy,
 )
+from webhook.core.selectors import EVERYTHING, selector_from_labels
 
 HEAD = "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"
 MODES = "must be one of off, audit, warn, deny"
@@ -76,8 +77,8 @@ def test_every_field_arrives_in_the_policy():
     zone = SpreadConstraint(max_skew=1, topology_key="zone", when_unsatisfiable="DoNotSchedule")
     payments = DefaultsOverride(
         name="payments",
-        namespace_selector=LabelSelector(),
-        pod_selector=LabelSelector(match_labels={"a": "b"}),
+        namespace_selector=EVERYTHING,
+        pod_selector=selector_from_labels({"a": "b"}),
         min_replicas=2,
     )
     assert read == Policy(
@@ -88,7 +89,7 @@ def test_every_field_arrives_in_the_policy():
         stuck_threshold=0.05,
         namespaces=(
             NamespaceCeiling(
-                match=NamespaceMatch(names=("payments",), namespace_selector=LabelSelector(match_labels={"tier": "x"})),
+                match=NamespaceMatch(names=("payments",), namespace_selector=selector_from_labels({"tier": "x"})),
                 ceiling=Mode.AUDIT,
             ),
         ),

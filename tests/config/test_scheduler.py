@@ -19,6 +19,11 @@ POLICY = (
     "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"
     "schedulerConfiguration: scheduler.yaml\nschedulerNames: [default-scheduler, batch]\n"
 )
+ARGS = "profiles[0].pluginConfig[0].args"
+NO_INTEGER = (
+    "decoding args for plugin PodTopologySpread: json: cannot unmarshal string into Go struct field"
+    " TopologySpreadConstraint.defaultConstraints.maxSkew of type int32"
+)
 
 
 def profiles(body):
@@ -123,9 +128,15 @@ def test_the_filters_that_a_profile_does_not_run(plugins, disabled):
             " {name: PodTopologySpread, args: {defaultConstraints: [{maxSkew: x}]}}]}]",
             [
                 "s:3:79: profiles[0].pluginConfig[0].args.ignoredResources[0]: expected str, got int",
-                "s:3:149: profiles[0].pluginConfig[1].args.defaultConstraints[0].maxSkew: expected int, got str",
+                f"s:3:117: profiles[0].pluginConfig[1].args: decoding .profiles[0].pluginConfig[1]: {NO_INTEGER}",
             ],
             id="arguments of the wrong types",
+        ),
+        pytest.param(
+            HEAD + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: List,"
+            " defaultConstraints: [{maxSkew: 0, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]}}]}]",
+            [f"s:3:114: {ARGS}.defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)"],
+            id="arguments that kube-scheduler refuses",
         ),
         pytest.param("a: [", ["s:2:1: not YAML: did not find expected node content"], id="no YAML"),
     ],

@@ -5,6 +5,7 @@ from webhook.core.defaulting import Injection, Skip, inject
 from webhook.core.model import HOSTNAME, ZONE
 from webhook.core.owners import AwaitOwner
 from webhook.core.policy import Defaults, DefaultsOverride, Policy
+from webhook.core.selectors import compile_selector
 
 HASH = "pod-template-hash"
 ROLLOUT_HASH = "rollouts-pod-template-hash"
@@ -310,12 +311,16 @@ def test_without_a_cluster():
 OVERRIDES = (
     DefaultsOverride(
         name="critical",
-        namespace_selector=selector("tier=gold"),
+        namespace_selector=compile_selector(selector("tier=gold")),
         min_replicas=3,
         default_constraints=(default(max_skew=1), default(HOSTNAME, max_skew=1)),
     ),
-    DefaultsOverride(name="quiet", pod_selector=selector("app=cron")),
-    DefaultsOverride(name="gold", namespace_selector=selector("tier=gold"), default_constraints=(default(max_skew=2),)),
+    DefaultsOverride(name="quiet", pod_selector=compile_selector(selector("app=cron"))),
+    DefaultsOverride(
+        name="gold",
+        namespace_selector=compile_selector(selector("tier=gold")),
+        default_constraints=(default(max_skew=2),),
+    ),
 )
 
 
@@ -345,7 +350,7 @@ def test_an_override_without_constraints_exempts():
 def test_an_unknown_namespace_still_has_its_name():
     by_name = DefaultsOverride(
         name="shop",
-        namespace_selector=selector("kubernetes.io/metadata.name=shop"),
+        namespace_selector=compile_selector(selector("kubernetes.io/metadata.name=shop")),
         default_constraints=(default(max_skew=4),),
     )
     made = inject(pod(WEB, owner=SET), "shop", policy(overrides=(by_name,)), index(*DEPLOYMENT))

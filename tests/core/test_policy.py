@@ -1,6 +1,5 @@
 import pytest
 
-from webhook.core.model import LabelSelector, LabelSelectorRequirement
 from webhook.core.policy import (
     CEILING_LABEL,
     Defaults,
@@ -17,8 +16,9 @@ from webhook.core.policy import (
     mode_for,
     override_for,
 )
+from webhook.core.selectors import selector_from_labels
 
-TEAM = LabelSelector(match_labels={"team": "red"})
+TEAM = selector_from_labels({"team": "red"})
 ENTRIES = (
     NamespaceCeiling(match=NamespaceMatch(names=("payments", "shop")), ceiling=Mode.DENY),
     NamespaceCeiling(match=NamespaceMatch(namespace_selector=TEAM), ceiling=Mode.AUDIT),
@@ -121,7 +121,7 @@ def test_when_an_exemption_holds(rule, today, exempt):
     ],
 )
 def test_the_override_of_a_pod(namespace_labels, pod_labels, replicas, name):
-    database = LabelSelector(match_labels={"app": "db"})
+    database = selector_from_labels({"app": "db"})
     overrides = (
         DefaultsOverride(name="both", namespace_selector=TEAM, pod_selector=database, min_replicas=2),
         DefaultsOverride(name="red", namespace_selector=TEAM, min_replicas=2),
@@ -129,24 +129,3 @@ def test_the_override_of_a_pod(namespace_labels, pod_labels, replicas, name):
     )
     found = override_for(Defaults(overrides=overrides), namespace_labels, pod_labels, replicas)
     assert (found.name if found else None) == name
-
-
-@pytest.mark.parametrize(
-    ("operator", "values", "labels", "selected"),
-    [
-        pytest.param("In", ("a", "b"), {"k": "a"}, True, id="in"),
-        pytest.param("In", ("a", "b"), {"k": "c"}, False, id="in, another value"),
-        pytest.param("In", ("a",), {}, False, id="in, absent"),
-        pytest.param("NotIn", ("a",), {"k": "b"}, True, id="not in"),
-        pytest.param("NotIn", ("a",), {"k": "a"}, False, id="not in, that value"),
-        pytest.param("NotIn", ("a",), {}, True, id="not in, absent"),
-        pytest.param("Exists", None, {"k": ""}, True, id="exists"),
-        pytest.param("Exists", None, {}, False, id="exists, absent"),
-        pytest.param("DoesNotExist", None, {}, True, id="does not exist"),
-        pytest.param("DoesNotExist", None, {"k": "a"}, False, id="does not exist, but does"),
-    ],
-)
-def test_expressions_of_a_selector(operator, values, labels, selected):
-    selector = LabelSelector(match_expressions=(LabelSelectorRequirement(key="k", operator=operator, values=values),))
-    override = DefaultsOverride(name="one", pod_selector=selector)
-    assert (override_for(Defaults(overrides=(override,)), {}, labels, 1) is override) is selected

@@ -1,4 +1,4 @@
-"""A checked document -> the `Policy` that core works with."""
+"""A document without faults -> the `Policy` that core works with."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,39 +6,107 @@ from typing import Any
 import msgspec
 
 from webhook.config.meaning import seconds
-from webhook.core.policy import Policy, SchedulerProfile
+from webhook.core.model import LabelSelector, SpreadConstraint
+from webhook.core.policy import (
+    DefaultConstraint,
+    Defaults,
+    DefaultsOverride,
+    Exemption,
+    Match,
+    Mode,
+    NamespaceCeiling,
+    NamespaceMatch,
+    Policy,
+    SchedulerProfile,
+)
+from webhook.core.selectors import EVERYTHING, Selector, compile_selector
 
 Raw = Mapping[str, Any]  # raw YAML, already checked against the schema
 
 
 def built(value: Raw, profiles: tuple[SchedulerProfile, ...]) -> Policy:
-    """The policy that a document without faults says; what it leaves out has the defaults of `Policy`."""
-    fields: dict[str, Any] = {key: inner for key, inner in value.items() if key not in _RESHAPED}
-    if "defaults" in value:
-        fields["defaults"] = _defaults(value["defaults"])
-    if "exempt" in value.get("annotations", {}):
-        fields["annotationExempt"] = value["annotations"]["exempt"]
-    if "maxStaleness" in value:
-        fields["maxStalenessSeconds"] = seconds(value["maxStaleness"])
-    return msgspec.structs.replace(msgspec.convert(fields, Policy), scheduler_profiles=profiles)
+    """The policy that a document says; what it leaves out has the defaults of `Policy`."""
+    plain = {name: inner for name, inner in value.items() if name not in _RESHAPED}
+    policy = msgspec.convert(plain, Policy)
+    return msgspec.structs.replace(
+        policy,
+        namespaces=_namespaces(value.get("namespaces", [])),
+        exemptions=_exemptions(value.get("exemptions", [])),
+        defaults=_defaults(value.get("defaults", {})),
+        annotation_exempt=value.get("annotations", {}).get("exempt", policy.annotation_exempt),
+        max_staleness_seconds=seconds(value["maxStaleness"])
+        if "maxStaleness" in value
+        else policy.max_staleness_seconds,
+        scheduler_profiles=profiles,
+    )
 
 
-_RESHAPED = frozenset({"apiVersion", "kind", "defaults", "annotations", "maxStaleness"})
+_RESHAPED = frozenset({"namespaces", "exemptions", "defaults", "annotations", "maxStaleness"})
+_RESHAPED_DEFAULTS = frozenset({"defaultConstraints", "overrides", "owners"})
 
 
-def _defaults(value: Raw) -> dict[str, Any]:
-    return {
-        **value,
-        "defaultConstraints": _constraints(value),
-        "overrides": [
-            {**override, "defaultConstraints": _constraints(override)} for override in value.get("overrides", ())
-        ],
-        "owners": [(owner["apiVersion"], owner["kind"]) for owner in value.get("owners", ())],
-    }
+def _namespaces(entries: list[Raw]) -> tuple[NamespaceCeiling, ...]:
+    return tuple(
+        NamespaceCeiling(
+            match=NamespaceMatch(
+                names=tuple(entry["match"]["names"]) if "names" in entry["match"] else None,
+                namespace_selector=_selector(entry["match"], "namespaceSelector"),
+            ),
+            ceiling=Mode(entry["ceiling"]),
+        )
+        for entry in entries
+    )
 
 
-def _constraints(value: Raw) -> list[dict[str, Any]]:
-    return [
-        {"constraint": constraint, "hardWhenDomains": constraint.get("hardWhenDomains")}
-        for constraint in value.get("defaultConstraints", ())
-    ]
+def _exemptions(entries: list[Raw]) -> tuple[Exemption, ...]:
+    return tuple(
+        Exemption(
+            rule=entry["rule"],
+            match=Match(
+                namespace=entry["match"].get("namespace"),
+                namespace_selector=_selector(entry["match"], "namespaceSelector"),
+                kind=entry["match"].get("kind"),
+                name=entry["match"].get("name"),
+                selector=_selector(entry["match"], "selector"),
+            ),
+            reason=entry["reason"],
+            expires=entry.get("expires"),
+        )
+        for entry in entries
+    )
+
+
+def _defaults(value: Raw) -> Defaults:
+    return msgspec.structs.replace(
+        msgspec.convert({name: inner for name, inner in value.items() if name not in _RESHAPED_DEFAULTS}, Defaults),
+        default_constraints=_constraints(value.get("defaultConstraints", [])),
+        overrides=_overrides(value.get("overrides", [])),
+        owners=tuple((owner["apiVersion"], owner["kind"]) for owner in value.get("owners", [])),
+    )
+
+
+def _overrides(entries: list[Raw]) -> tuple[DefaultsOverride, ...]:
+    return tuple(
+        DefaultsOverride(
+            name=entry["name"],
+            namespace_selector=_selector(entry, "namespaceSelector"),
+            pod_selector=_selector(entry, "podSelector"),
+            min_replicas=entry.get("minReplicas"),
+            default_constraints=_constraints(entry["defaultConstraints"]),
+        )
+        for entry in entries
+    )
+
+
+def _constraints(entries: list[Raw]) -> tuple[DefaultConstraint, ...]:
+    return tuple(
+        DefaultConstraint(
+            constraint=msgspec.convert(entry, SpreadConstraint), hard_when_domains=entry.get("hardWhenDomains")
+        )
+        for entry in entries
+    )
+
+
+def _selector(value: Raw, name: str) -> Selector:
+    written = value.get(name)
+    return EVERYTHING if written is None else compile_selector(msgspec.convert(written, LabelSelector))

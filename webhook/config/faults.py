@@ -15,6 +15,7 @@ Path = tuple[str | int, ...]
 MAX_SHOWN = 64  # characters of one name or value from the file; a fault stays one readable line
 MAX_FAULTS = 100  # more lines help nobody; a file can hold a hundred thousand faults
 
+_STEP = re.compile(r"\[([0-9]+)\]|([^.\[\]]+)")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -74,6 +75,11 @@ def render_path(path: Iterable[str | int]) -> str:
         else:
             text += f"[{shown(part)[1:-1]}]"
     return text
+
+
+def parse_path(text: str) -> Path:
+    """The parts of a path in the API's form; keys that stand in brackets are told from indices by their letters."""
+    return tuple(int(index) if index else name for index, name in _STEP.findall(text))
 
 
 def shown(value: object) -> str:

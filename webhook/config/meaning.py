@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from webhook.config.faults import Fault, Path, did_you_mean, render_path, shown
+from webhook.config.upstream import upstream_faults, upstream_warnings
 from webhook.config.view import View
 from webhook.core.policy import SchedulerProfile, release
 
@@ -65,6 +66,7 @@ def meaning_faults(part: View) -> Iterator[Fault]:
     yield from _exemptions(part)
     yield from _workloads(part)
     yield from _staleness(part)
+    yield from upstream_faults(part)
 
 
 def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: str) -> Iterator[Fault]:
@@ -74,6 +76,7 @@ def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: st
     yield from _unreached_overrides(part)
     yield from _documentation(part)
     yield from _schedulers(part, profiles)
+    yield from upstream_warnings(part)
 
 
 def seconds(duration: str) -> float:

@@ -5,15 +5,16 @@ Whether kube-scheduler would start with the file is not judged here; what is rea
 Source: k8s.io/kube-scheduler config/v1; kubernetes pkg/scheduler/framework/runtime expandMultiPointPlugins.
 """
 
-import re
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from webhook.config.document import Document, read_document
-from webhook.config.faults import ConfigError, Fault, Path, shown
-from webhook.core.model import NodeAffinity, SpreadConstraint
+from webhook.config.faults import ConfigError, Fault, Path, parse_path, render_path, shown
+from webhook.config.upstream import upstream_fault
+from webhook.core.args import SYSTEM, ArgsError, PodTopologySpreadArgs, decode_args, validate_args
+from webhook.core.model import NodeAffinity
 from webhook.core.policy import SchedulerProfile
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
@@ -34,7 +35,6 @@ FILTERS = (
     "DynamicResources",
     "NodeDeclaredFeatures",
 )
-_STEP = re.compile(r"\[(\d+)\]|([A-Za-z]+)")
 _T = TypeVar("_T", bound="_Value")
 
 
@@ -77,11 +77,6 @@ class _File(_Value, frozen=True):
     profiles: tuple[_Profile, ...] | None = None
 
 
-class _SpreadArgs(_Value, frozen=True):
-    defaulting_type: str | None = None
-    default_constraints: tuple[SpreadConstraint, ...] | None = None
-
-
 class _AffinityArgs(_Value, frozen=True):
     added_affinity: NodeAffinity | None = None
 
@@ -120,10 +115,8 @@ class _Reading:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             text, _, place = str(error).partition(" - at `$")
-            inner = tuple(int(index) if index else name for index, name in _STEP.findall(place))
-            self.faults.append(
-                self.document.fault((*path, *inner), text[0].lower() + text[1:].replace("`", "").replace(" | null", ""))
-            )
+            words = text[0].lower() + text[1:].replace("`", "").replace(" | null", "")
+            self.faults.append(self.document.fault((*path, *parse_path(place.rstrip("`"))), words))
             return kind()
 
     def is_word(self, name: str, value: str | None, wanted: str) -> None:
@@ -132,24 +125,36 @@ class _Reading:
 
 
 def _profile(reading: _Reading, index: int, profile: _Profile) -> SchedulerProfile:
-    def args(name: str, kind: type[_T]) -> _T:
-        for place, config in enumerate(profile.plugin_config or ()):
-            if config.name == name and config.args is not None:
-                return reading.part(("profiles", index, "pluginConfig", place, "args"), config.args, kind)
-        return kind()
-
-    spread = args("PodTopologySpread", _SpreadArgs)
-    affinity = args("NodeAffinity", _AffinityArgs)
-    fit = args("NodeResourcesFit", _FitArgs)
+    spread, affinity, fit = PodTopologySpreadArgs(defaulting_type=SYSTEM), _AffinityArgs(), _FitArgs()
+    for place, config in enumerate(profile.plugin_config or ()):
+        path: Path = ("profiles", index, "pluginConfig", place, "args")
+        match config.name:
+            case "PodTopologySpread":
+                spread = _spread_args(reading, config.args, path)
+            case "NodeAffinity":
+                affinity = reading.part(path, config.args or {}, _AffinityArgs)
+            case "NodeResourcesFit":
+                fit = reading.part(path, config.args or {}, _FitArgs)
     return SchedulerProfile(
         name=profile.scheduler_name or "default-scheduler",
         disabled_filters=_disabled_filters(profile.plugins or _Plugins()),
-        defaulting_type=spread.defaulting_type or "System",
-        default_constraints=spread.default_constraints or (),
+        defaulting_type=spread.defaulting_type,
+        default_constraints=spread.constraints,
         added_affinity=affinity.added_affinity,
         ignored_resources=fit.ignored_resources or (),
         ignored_resource_groups=fit.ignored_resource_groups or (),
     )
+
+
+def _spread_args(reading: _Reading, args: dict[str, object] | None, path: Path) -> PodTopologySpreadArgs:
+    """The block as kube-scheduler reads it; its faults are in kube-scheduler's words."""
+    try:
+        spread = decode_args(msgspec.json.encode(args), f".{render_path(path[:-1])}")
+    except ArgsError as error:
+        reading.faults.append(reading.document.fault(path, str(error)))
+        return PodTopologySpreadArgs(defaulting_type=SYSTEM)
+    reading.faults += [upstream_fault(reading.document, error, path) for error in validate_args(spread)]
+    return spread
 
 
 def _disabled_filters(plugins: _Plugins) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from webhook.core.model import LabelSelector, LabelSelectorRequirement, NodeAffinity, SpreadConstraint
+from webhook.core.model import NodeAffinity, SpreadConstraint
+from webhook.core.selectors import EVERYTHING, Selector
 
 
 class Mode(StrEnum):
@@ -50,14 +51,14 @@ class Target(Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
 
 
-class Match(Struct, frozen=True, kw_only=True, rename="camel"):
+class Match(Struct, frozen=True, kw_only=True):
     """Which objects an exemption applies to; every field given must match, absent fields match everything."""
 
     namespace: str | None = None
-    namespace_selector: LabelSelector | None = None
+    namespace_selector: Selector = EVERYTHING
     kind: str | None = None
     name: str | None = None
-    selector: LabelSelector | None = None
+    selector: Selector = EVERYTHING
 
     def matches(self, target: Target) -> bool:
         """Whether every field that is given matches."""
@@ -65,24 +66,24 @@ class Match(Struct, frozen=True, kw_only=True, rename="camel"):
             self.namespace in {None, target.namespace}
             and self.kind in {None, target.kind}
             and self.name in {None, target.name}
-            and _selects(self.namespace_selector, target.namespace_labels)
-            and _selects(self.selector, target.labels)
+            and self.namespace_selector.matches(target.namespace_labels)
+            and self.selector.matches(target.labels)
         )
 
 
-class NamespaceMatch(Struct, frozen=True, kw_only=True, rename="camel"):
+class NamespaceMatch(Struct, frozen=True, kw_only=True):
     """Which namespaces a ceiling applies to; every field given must match."""
 
     names: tuple[str, ...] | None = None
-    namespace_selector: LabelSelector | None = None
+    namespace_selector: Selector = EVERYTHING
 
 
-class NamespaceCeiling(Struct, frozen=True, kw_only=True, rename="camel"):
+class NamespaceCeiling(Struct, frozen=True, kw_only=True):
     match: NamespaceMatch
     ceiling: Mode
 
 
-class Exemption(Struct, frozen=True, kw_only=True, rename="camel"):
+class Exemption(Struct, frozen=True, kw_only=True):
     """Unit: ``expires`` is an ISO date; the exemption holds through that day (UTC)."""
 
     rule: str
@@ -91,17 +92,17 @@ class Exemption(Struct, frozen=True, kw_only=True, rename="camel"):
     expires: str | None = None
 
 
-class DefaultConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
+class DefaultConstraint(Struct, frozen=True, kw_only=True):
     """A default constraint: PodTopologySpreadArgs' own fields, and the threshold for hardness that is ours."""
 
     constraint: SpreadConstraint
     hard_when_domains: int | None = None
 
 
-class DefaultsOverride(Struct, frozen=True, kw_only=True, rename="camel"):
+class DefaultsOverride(Struct, frozen=True, kw_only=True):
     name: str
-    namespace_selector: LabelSelector | None = None
-    pod_selector: LabelSelector | None = None
+    namespace_selector: Selector = EVERYTHING
+    pod_selector: Selector = EVERYTHING
     min_replicas: int | None = None
     default_constraints: tuple[DefaultConstraint, ...] = ()
 
@@ -186,7 +187,7 @@ def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, s
         return _MODES[label]
     for entry in policy.namespaces:
         names = entry.match.names
-        if (names is None or namespace in names) and _selects(entry.match.namespace_selector, namespace_labels):
+        if (names is None or namespace in names) and entry.match.namespace_selector.matches(namespace_labels):
             return entry.ceiling
     return policy.ceiling
 
@@ -236,32 +237,9 @@ def override_for(
     """
     for override in defaults.overrides:
         if (
-            _selects(override.namespace_selector, namespace_labels)
-            and _selects(override.pod_selector, pod_labels)
+            override.namespace_selector.matches(namespace_labels)
+            and override.pod_selector.matches(pod_labels)
             and (override.min_replicas is None or (replicas is not None and replicas >= override.min_replicas))
         ):
             return override
     return None
-
-
-def _selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Whether an absent or a given selector takes these labels; absent takes all, unlike a constraint's."""
-    if selector is None:
-        return True
-    wanted = selector.match_labels or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
-        return False
-    return all(_meets(requirement, labels) for requirement in selector.match_expressions or ())
-
-
-def _meets(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    present = requirement.key in labels
-    match requirement.operator:
-        case "In":
-            return present and labels[requirement.key] in (requirement.values or ())
-        case "NotIn":
-            return not present or labels[requirement.key] not in (requirement.values or ())
-        case "Exists":
-            return present
-        case _:
-            return not present
