@@ -130,6 +130,8 @@ def takes(field):
         return f"a [{SHARED[field['$ref']].lower()}](#{SHARED[field['$ref']].lower().replace(' ', '-')})"
     if "const" in field:
         return "this word"
+    if field.get("$ref") == "#/$defs/ruleId":
+        return "the id of a rule"
     if "enum" in field:
         return ", ".join(f"`{word}`" for word in field["enum"])
     if "x-must" in field:

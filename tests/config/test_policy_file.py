@@ -208,6 +208,11 @@ def test_what_people_write_is_understood(body, expected):
             ['3:9: rules.selector-not-sef: unknown rule; did you mean "selector-not-self"?'],
             id="a rule, mistyped",
         ),
+        pytest.param(
+            "exemptions: [{rule: 5, match: {kind: Job}, reason: x}]",
+            ["3:21: exemptions[0].rule: unknown rule 5"],
+            id="a rule that is a number",
+        ),
         pytest.param("rules: {qqq: deny}", ["3:9: rules.qqq: unknown rule"], id="a rule like no other"),
         pytest.param("rules: [selector-null]", ["3:8: rules: must be a mapping, is a list"], id="a list of rules"),
         pytest.param(

@@ -1,7 +1,8 @@
 from config.reference import PAGE, page
 
 from webhook.config import ConfigError, load_policy, parse_policy
-from webhook.config.shape import fields
+from webhook.config.shape import fields, schema
+from webhook.core.rules import RULES
 
 EXAMPLE = PAGE.parent / "example-policy.yaml"
 
@@ -31,6 +32,10 @@ def test_the_example_has_every_field():
     refused = {"defaults.defaultConstraints[].labelSelector", "defaults.overrides[].defaultConstraints[].labelSelector"}
     missing = [path for path, _part in fields() if f"{path.rpartition('.')[2]}:" not in text and path not in refused]
     assert missing == []
+
+
+def test_the_schema_knows_every_rule():
+    assert schema()["$defs"]["ruleId"]["enum"] == [rule.id for rule in RULES]
 
 
 def test_every_field_is_described():

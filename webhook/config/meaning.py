@@ -7,52 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from webhook.config.faults import Fault, Path, did_you_mean, render_path, shown
+from webhook.config.faults import Fault, Path, render_path, shown
 from webhook.config.upstream import upstream_faults, upstream_warnings
 from webhook.config.view import View
 from webhook.core.policy import SchedulerProfile, release
+from webhook.core.rules import RULES
 
-RULES_VERSION = "1.0"  # the newest that this release knows
+RULES_VERSION = max((rule.since for rule in RULES), key=release)
 MAX_STALENESS_SECONDS = 24 * 3600.0  # an older copy of a cluster says nothing of it
-
-RULE_IDS = (
-    "max-skew",
-    "topology-key",
-    "when-unsatisfiable",
-    "min-domains",
-    "node-affinity-policy",
-    "node-taints-policy",
-    "match-label-keys",
-    "label-selector",
-    "duplicate-constraint",
-    "wrong-type",
-    "selector-null",
-    "selector-empty",
-    "selector-not-self",
-    "selector-too-wide",
-    "revision-mixed",
-    "match-label-key-absent",
-    "match-label-key-wrong-kind",
-    "topology-key-unknown",
-    "topology-key-partial",
-    "topology-key-typo",
-    "topology-key-deprecated",
-    "tainted-nodes-counted",
-    "min-domains-unreachable",
-    "zone-host-ceiling",
-    "spread-conflicts-affinity",
-    "zone-loss-strands-pods",
-    "all-in-one-domain",
-    "system-defaults-lost",
-    "spread-without-effect",
-    "constraints-differ-in-group",
-    "autoscaler-reads-it-differently",
-    "spread-required",
-    "replicas-do-not-fit",
-    "replicas-can-get-stuck",
-    "rollout-can-get-stuck",
-    "group-cap",
-)
 
 _KUBERNETES_GROUPS = frozenset({"", "apps", "batch"})
 _DURATION_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)")
@@ -61,7 +23,6 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-
 
 def meaning_faults(part: View) -> Iterator[Fault]:
     """What makes a configuration unusable although its shape is right."""
-    yield from _rules(part)
     yield from _rules_version(part)
     yield from _exemptions(part)
     yield from _workloads(part)
@@ -84,12 +45,6 @@ def seconds(duration: str) -> float:
     return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(duration))
 
 
-def _rules(part: View) -> Iterator[Fault]:
-    for rule in part.at(("rules",), dict) or {}:
-        if rule not in RULE_IDS:
-            yield part.document.fault(("rules", rule), f"unknown rule{did_you_mean(rule, RULE_IDS)}", key=True)
-
-
 def _rules_version(part: View) -> Iterator[Fault]:
     version = part.text(("rulesVersion",))
     if version is not None and release(version) > release(RULES_VERSION):
@@ -99,10 +54,6 @@ def _rules_version(part: View) -> Iterator[Fault]:
 
 def _exemptions(part: View) -> Iterator[Fault]:
     for entry in part.entries(("exemptions",)):
-        rule = part.text((*entry, "rule"))
-        if rule is not None and rule not in RULE_IDS:
-            message = f"unknown rule {shown(rule)}{did_you_mean(rule, RULE_IDS)}"
-            yield part.document.fault((*entry, "rule"), message)
         expires = part.text((*entry, "expires"))
         if expires is not None and not _is_date(expires):
             yield part.document.fault((*entry, "expires"), f"{expires} is no day of the calendar")

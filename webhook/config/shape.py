@@ -127,6 +127,13 @@ def _faults(error: ValidationError, document: Document) -> Iterator[Fault]:
             # jsonschema reports each missing name by itself, in words only.
             name = next(name for name in part["required"] if error.message.startswith(f"'{name}' "))
             yield document.fault((*path, name), "is required")
+        case "enum" if part == schema()["$defs"]["ruleId"]:
+            word: object = error.instance
+            hint = did_you_mean(word, part["enum"]) if isinstance(word, str) else ""
+            if "propertyNames" in error.absolute_schema_path:
+                yield document.fault((*path, str(word)), f"unknown rule{hint}", key=True)
+            else:
+                yield document.fault(path, f"unknown rule {shown(word)}{hint}")
         case keyword:
             misfit = _Misfit(str(keyword), error.validator_value, error.instance, part, document.written.get(path))
             yield document.fault(path, _WORDS.get(str(keyword), _empty)(misfit))
