@@ -19,10 +19,12 @@ from webhook.core.policy import (
 from webhook.core.selectors import selector_from_labels
 
 TEAM = selector_from_labels({"team": "red"})
+NAMED = selector_from_labels({"kubernetes.io/metadata.name": "legacy"})
 ENTRIES = (
     NamespaceCeiling(match=NamespaceMatch(names=("payments", "shop")), ceiling=Mode.DENY),
     NamespaceCeiling(match=NamespaceMatch(namespace_selector=TEAM), ceiling=Mode.AUDIT),
-    NamespaceCeiling(match=NamespaceMatch(names=("shop", "legacy")), ceiling=Mode.OFF),
+    NamespaceCeiling(match=NamespaceMatch(names=("shop",)), ceiling=Mode.DENY),
+    NamespaceCeiling(match=NamespaceMatch(namespace_selector=NAMED), ceiling=Mode.OFF),
 )
 
 
@@ -87,6 +89,7 @@ WEB = Target(namespace="legacy", namespace_labels={"team": "red"}, kind="Deploym
         pytest.param(Match(namespace="legacy", kind="StatefulSet"), False, id="another kind"),
         pytest.param(Match(namespace="legacy", name="api"), False, id="another name"),
         pytest.param(Match(namespace_selector=TEAM), True, id="the namespace's labels"),
+        pytest.param(Match(namespace_selector=NAMED), True, id="the label that every namespace has"),
         pytest.param(Match(selector=TEAM), False, id="the object's labels"),
     ],
 )

@@ -41,7 +41,8 @@ _MODES = {mode.value: mode for mode in Mode}
 class Target(Struct, frozen=True, kw_only=True):
     """What a match is asked about: one object and its namespace.
 
-    Shape: ``labels`` are those of the object itself; absent labels are an empty mapping.
+    Shape: ``labels`` are those of the object itself; absent labels are an empty mapping, and so are those of a
+    namespace that is not known, whose name is then all that selectors see.
     """
 
     namespace: str
@@ -66,7 +67,7 @@ class Match(Struct, frozen=True, kw_only=True):
             self.namespace in {None, target.namespace}
             and self.kind in {None, target.kind}
             and self.name in {None, target.name}
-            and self.namespace_selector.matches(target.namespace_labels)
+            and self.namespace_selector.matches({_NAME_LABEL: target.namespace, **target.namespace_labels})
             and self.selector.matches(target.labels)
         )
 
@@ -172,6 +173,7 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 CEILING_LABEL = "evenspread.io/ceiling"
+_NAME_LABEL = "kubernetes.io/metadata.name"  # kube-apiserver sets it on every namespace
 
 
 def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, str]) -> Mode:
@@ -187,7 +189,8 @@ def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, s
         return _MODES[label]
     for entry in policy.namespaces:
         names = entry.match.names
-        if (names is None or namespace in names) and entry.match.namespace_selector.matches(namespace_labels):
+        labels = {_NAME_LABEL: namespace, **namespace_labels}
+        if (names is None or namespace in names) and entry.match.namespace_selector.matches(labels):
             return entry.ceiling
     return policy.ceiling
 
