@@ -17,6 +17,7 @@ _COMMANDS: Mapping[str, str] = {
     "check": "webhook.cli.check",
     "conformance": "webhook.cli.conformance",
     "version": "webhook.cli.version",
+    "webhook": "webhook.cli.webhook",
 }
 
 

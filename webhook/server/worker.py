@@ -6,6 +6,7 @@
     drain         idle connections would hold a stop for the whole graceful_timeout: see `Worker.drain`
     second port   health and metrics, without TLS, on the same loop
     upgrades      WebSocket is not offered
+    numbers       a length that Python refuses to read would be an unhandled exception: 400
 
 Everything private that is relied on is listed in `PRIVATE_NAMES`, and a test asserts that it exists.
 Source: gunicorn 27.0.1 workers/gasgi.py, asgi/protocol.py.
@@ -13,6 +14,7 @@ Source: gunicorn 27.0.1 workers/gasgi.py, asgi/protocol.py.
 
 import asyncio
 import logging
+import resource
 import signal
 import socket
 import ssl
@@ -29,13 +31,23 @@ from webhook.server.state import State
 
 FIRST_REQUEST_SECONDS = 10.0
 _SWEEP_SECONDS = 1.0
+_GOODBYE_SECONDS = 1.0
+_OTHER_DESCRIPTORS = 200
 
 PRIVATE_NAMES = (
     (gasgi, ("ASGIProtocol",)),
     (gasgi.ASGIWorker, ("_serve", "_get_ssl_context", "handle_exit_signal", "init_signals", "load_wsgi", "run")),
     (
         ASGIProtocol,
-        ("_will_close", "_is_websocket_upgrade", "_close_transport", "connection_made", "connection_lost"),
+        (
+            "_will_close",
+            "_is_websocket_upgrade",
+            "_feed_callback_parser",
+            "_send_error_response",
+            "_close_transport",
+            "connection_made",
+            "connection_lost",
+        ),
     ),
 )
 
@@ -64,6 +76,9 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn publishes no t
         self.opened = time.monotonic()
         super().connection_made(transport)
         self.worker.connections.add(self)
+        self._admit(transport)
+
+    def _admit(self, transport: asyncio.Transport) -> None:
         if self.worker.nr_conns > self.cfg.worker_connections:
             transport.abort()
 
@@ -85,6 +100,15 @@ class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn publishes no t
     def _will_close(self, request: object, response_requires_close: bool) -> bool:
         return bool(self.worker.app.state.draining or super()._will_close(request, response_requires_close))
 
+    def _feed_callback_parser(self, data: bytes) -> bool:
+        try:
+            return bool(super()._feed_callback_parser(data))
+        except ValueError:
+            # A Content-Length beyond 4,300 digits, which Python refuses to read as a number.
+            self._send_error_response(400, "Invalid header")
+            self._close_transport()
+            return False
+
     def _is_websocket_upgrade(self, _request: object) -> bool:
         return False
 
@@ -96,9 +120,7 @@ class HealthConnection(Connection):
         super().__init__(worker)
         self.app = worker.health
 
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        """Take the connection."""
-        super().connection_made(transport)
+    def _admit(self, _transport: asyncio.Transport) -> None:
         self.worker.nr_conns -= 1
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -114,7 +136,8 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
     app: Served
 
     def init_process(self) -> None:
-        """Have gunicorn make our connections."""
+        """Have gunicorn make our connections, and see that there are descriptors for them."""
+        _raise_descriptor_limit(self.cfg.worker_connections + _OTHER_DESCRIPTORS)
         gasgi.ASGIProtocol = Connection
         self.connections: set[Connection] = set()
         super().init_process()
@@ -148,7 +171,14 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         for connection in list(self.connections):
             if connection.idle:
                 connection._close_transport()  # noqa: SLF001 gunicorn's own way to close: flush, then end
+        self.loop.call_later(_GOODBYE_SECONDS, self._abort_idle)
         self.handle_exit_signal()
+
+    def _abort_idle(self) -> None:
+        """Whoever does not answer the end of a TLS session would hold the stop for the loop's 30 s."""
+        for connection in list(self.connections):
+            if connection.idle:
+                connection.transport.abort()
 
     def _get_ssl_context(self) -> ssl.SSLContext:
         try:
@@ -184,6 +214,14 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
             for connection in list(self.connections):
                 if connection.silent and connection.opened < latest:
                     connection.transport.abort()
+
+
+def _raise_descriptor_limit(wanted: int) -> None:
+    """Many systems still start processes with a soft limit of 1,024; the hard limit is what was decided."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -1,0 +1,289 @@
+"""The ASGI callables, called as a server calls them; and Flask's routes by its own client."""
+
+import asyncio
+import json
+import time
+
+import pytest
+from server.conftest import review
+
+from webhook.admission import Engine
+from webhook.config import load_policy
+from webhook.core.policy import Mode, Policy
+from webhook.core.version import RECORDED
+from webhook.metrics import Metrics
+from webhook.server.asgi import AdmissionApp, health_app
+from webhook.server.bodies import BodyError, read_body
+from webhook.server.bridge import bridge
+from webhook.server.routes import create_admission, create_health
+from webhook.server.state import MAX_HELD_BYTES, State
+from webhook.server.upkeep import follow_configuration, take_configuration
+
+ENGINE = Engine(policy=Policy(ceiling=Mode.DENY), version=RECORDED)
+
+
+@pytest.fixture
+def state():
+    return State(ENGINE, Metrics())
+
+
+def request(path="/validate", method="POST", body=b"", headers=(), query=b"timeout=2s"):
+    stated = {b"content-type": b"application/json", b"content-length": str(len(body)).encode()} | dict(headers)
+    return {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query,
+        "http_version": "1.1",
+        "scheme": "https",
+        "headers": [(name, value) for name, value in stated.items() if value is not None],
+        "server": ("127.0.0.1", 8443),
+        "client": ("127.0.0.1", 5),
+    }
+
+
+def call(application, scope, parts=(b"",)):
+    """Status, headers, body of one response."""
+    messages = [
+        {"type": "http.request", "body": part, "more_body": number < len(parts) - 1}
+        for number, part in enumerate(parts)
+    ]
+    sent = []
+
+    async def receive():
+        if messages:
+            return messages.pop(0)
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(application(scope, receive, send))
+    if not sent:
+        return None
+    start, *rest = sent
+    return start["status"], dict(start["headers"]), b"".join(part["body"] for part in rest)
+
+
+def nothing(_scope, _receive, _send):
+    raise AssertionError("not asked for")
+
+
+def test_a_review_is_answered_and_accounted_for(state):
+    status, headers, body = call(AdmissionApp(state, nothing), request(body=review()), (review(),))
+    assert status == 200
+    assert headers[b"content-type"] == b"application/json"
+    assert headers[b"content-length"] == str(len(body)).encode()
+    assert json.loads(body)["response"] == {"uid": "u-1", "allowed": True}
+    text = state.metrics.text().decode()
+    assert 'evenspread_admission_requests_total{decision="allow",dry_run="false",route="validate"} 1.0\n' in text
+    assert 'evenspread_admission_duration_seconds_count{route="validate"} 1.0\n' in text
+    assert state.held_bytes == 0
+
+
+def test_a_body_may_come_in_pieces(state):
+    body = review()
+    parts = [body[at : at + 7] for at in range(0, len(body), 7)]
+    assert call(AdmissionApp(state, nothing), request(body=body), parts)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("scope", "parts", "status", "told"),
+    [
+        pytest.param(
+            request(headers={b"content-type": b"text/plain"}),
+            (b"x",),
+            415,
+            b"Content-Type is 'text/plain'; only application/json is read\n",
+            id="another type",
+        ),
+        pytest.param(
+            request(headers={b"content-type": None}),
+            (b"x",),
+            415,
+            b"Content-Type is ''; only application/json is read\n",
+            id="no type",
+        ),
+        pytest.param(
+            request(headers={b"content-length": b"7340033"}),
+            (b"",),
+            413,
+            b"the body has 7340033 bytes; at most 7340032 are read\n",
+            id="a byte too much, by its length",
+        ),
+        pytest.param(
+            request(headers={b"content-length": None}),
+            (b"x" * 4_000_000, b"x" * 4_000_000),
+            413,
+            b"the body has more than 7340032 bytes\n",
+            id="too much, without a length",
+        ),
+        pytest.param(request(), (b"[]",), 400, b"not an admission.k8s.io/v1 AdmissionReview: ", id="no review"),
+    ],
+)
+def test_refusals(state, scope, parts, status, told):
+    answered, headers, body = call(AdmissionApp(state, nothing), scope, parts)
+    assert answered == status
+    assert body.startswith(told)
+    assert b"retry-after" not in headers
+    assert f'evenspread_admission_refusals_total{{status="{status}"}} 1.0\n' in state.metrics.text().decode()
+    assert state.held_bytes == 0
+
+
+def test_too_much_in_memory_at_once_is_refused_without_a_time_to_retry(state):
+    state.held_bytes = MAX_HELD_BYTES - 10
+    status, headers, _ = call(AdmissionApp(state, nothing), request(body=review()), (review(),))
+    assert status == 429
+    assert b"retry-after" not in headers
+    assert state.held_bytes == MAX_HELD_BYTES - 10
+
+
+def test_a_client_that_leaves_is_not_answered(state):
+    assert call(AdmissionApp(state, nothing), request(body=review()), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "least", "most"),
+    [
+        pytest.param(b"timeout=2s", 1.5, 1.75, id="what the API server still waits, less a margin"),
+        pytest.param(b"a=b&timeout=10s&c", 9.5, 9.75, id="among others"),
+        pytest.param(b"", 9.5, 9.75, id="Kubernetes' default"),
+        pytest.param(b"timeout=nonsense", 9.5, 9.75, id="nonsense is the default"),
+    ],
+)
+def test_the_deadline_is_the_callers(state, query, least, most):
+    seen = []
+
+    app = AdmissionApp(state, nothing)
+    kept = app._judge
+
+    def judge(route, body, deadline):
+        seen.append(deadline - time.perf_counter())
+        return kept(route, body, deadline)
+
+    app._judge = judge
+    call(app, request(body=review(), query=query), (review(),))
+    assert least < seen[0] <= most
+
+
+def test_health_is_answered_without_flask(state):
+    app = health_app(state, nothing)
+    assert call(app, request("/healthz", "GET"))[::2] == (200, b"ok\n")
+    assert call(app, request("/readyz", "GET"))[::2] == (
+        200,
+        b"serving: ok\nconfiguration: ok\ncertificate: ok\ncluster: none known\n",
+    )
+    state.draining = True
+    assert call(app, request("/readyz", "GET"))[0] == 503
+
+
+@pytest.mark.parametrize("threaded", [False, True], ids=["by Flask's client", "through the bridge"])
+def test_every_other_route_is_flask(state, threaded):
+    admission, health = create_admission(state), create_health(state)
+
+    def ask(app, path, method="GET", body=b""):
+        if threaded:
+            status, _, text = call(bridge(lambda: app, limit=1000), request(path, method, body), (body,))
+            return status, text
+        answer = app.test_client().open(path, method=method, data=body, content_type="application/json")
+        return answer.status_code, answer.data
+
+    assert ask(admission, "/nowhere") == (404, b"404 Not Found\n")
+    assert ask(admission, "/validate") == (405, b"405 Method Not Allowed\n")
+    assert ask(admission, "/metrics")[0] == 404
+    assert ask(health, "/validate", "POST", review())[0] == 404
+    assert b"evenspread_build_info" in ask(health, "/metrics")[1]
+    status, body = ask(admission, "/validate", "POST", review())
+    assert (status, json.loads(body)["response"]["uid"]) == (200, "u-1")
+    assert ask(admission, "/mutate", "POST", b"{}")[0] == 400
+
+
+def test_flask_refuses_what_the_fast_path_refuses(state):
+    client = create_admission(state).test_client()
+    assert client.post("/validate", data=b"{}", content_type="text/plain").status_code == 415
+    assert (
+        client.post("/validate", data=b"x" * (7 * 1024 * 1024 + 1), content_type="application/json").status_code == 413
+    )
+
+
+def test_sixteen_handlers_run_at_once():
+    def slow(_environ, start):
+        time.sleep(0.1)
+        start("200 OK", [("X-Twice", "a"), ("X-Twice", "b")])
+        return [b"a", b"b"]
+
+    application = bridge(lambda: slow, limit=10)
+
+    async def ask():
+        sent = []
+
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message):
+            sent.append(message)
+
+        await application(request("/", "GET"), receive, send)
+        return sent
+
+    async def all_of_them():
+        began = time.monotonic()
+        answers = await asyncio.gather(*(ask() for _ in range(16)))
+        return time.monotonic() - began, answers
+
+    took, answers = asyncio.run(all_of_them())
+    assert took < 1.0
+    assert answers[0][0]["headers"] == [(b"x-twice", b"a"), (b"x-twice", b"b"), (b"content-length", b"2")]
+    assert answers[0][1]["body"] == b"ab"
+
+
+def test_a_body_that_does_not_come_is_a_408(monkeypatch):
+    monkeypatch.setattr("webhook.server.bodies.BODY_SECONDS", 0.05)
+    parts = [{"type": "http.request", "body": b"x", "more_body": True}]
+
+    async def receive():
+        if not parts:
+            await asyncio.sleep(5)
+        return parts.pop()
+
+    with pytest.raises(BodyError) as caught:
+        asyncio.run(read_body(request(), receive, 100))
+    assert caught.value.status == 408
+
+
+GOOD = "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"
+
+
+def test_a_changed_configuration_is_taken_and_a_bad_one_is_not(tmp_path, state):
+    file = tmp_path / "policy.yaml"
+    file.write_text(GOOD)
+    loaded = load_policy(file)
+    file.write_text(GOOD + "ceiling: audit\n")
+
+    async def watch(until):
+        task = asyncio.create_task(follow_configuration(state, loaded))
+        deadline = time.monotonic() + 8
+        while not until() and time.monotonic() < deadline:  # noqa: ASYNC110 nobody tells when it is done
+            await asyncio.sleep(0.05)
+        task.cancel()
+
+    asyncio.run(watch(lambda: state.engine.policy.ceiling is Mode.AUDIT))
+    assert state.engine.policy.ceiling is Mode.AUDIT
+
+    file.write_text(GOOD + "ceiling: nonsense\n")
+    asyncio.run(watch(lambda: state.config_fault))
+    assert state.engine.policy.ceiling is Mode.AUDIT
+    assert state.config_fault.startswith(f"invalid, the last good one is in use: {file}:3:")
+    assert "evenspread_config_valid 0.0\n" in state.metrics.text().decode()
+    ready, text = state.readiness()
+    assert ready
+    assert "configuration: invalid" in text
+
+    take_configuration(state, loaded)
+    assert state.config_fault == ""
+    assert "evenspread_config_valid 1.0\n" in state.metrics.text().decode()
+
+
+def test_today_is_an_iso_date(state):
+    assert state.today() == time.strftime("%Y-%m-%d", time.gmtime())

@@ -1,0 +1,188 @@
+"""The context that follows its files, and rotation under connections."""
+
+import socket
+import ssl
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from server.conftest import Server, posted, read_reply, review, serving
+
+from certs.authority import CertificateError, Pair, certificate_of, issue_authority, issue_leaf
+from certs.store import write_pair
+from webhook.server.tls import RotatingTls
+
+NOW = datetime.now(UTC)
+CA = issue_authority(NOW)
+
+
+def leaf(name="localhost", at=NOW):
+    return issue_leaf(CA, (name, "localhost", "127.0.0.1"), at)
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def handshake(tls, name="localhost"):
+    """The serial number that a client with or without SNI gets, over memory alone."""
+    trust = ssl.create_default_context(cadata=CA.certificate.decode())
+    trust.check_hostname = name is not None
+    left, right = socket.socketpair()
+    with left, right:
+        left.settimeout(5)
+        right.settimeout(5)
+        done = threading.Thread(target=lambda: tls.context.wrap_socket(left, server_side=True).close())
+        done.start()
+        with trust.wrap_socket(right, server_hostname=name) as client:
+            serial = int(client.getpeercert()["serialNumber"], 16)
+        done.join()
+    return serial
+
+
+def serial(pair):
+    return certificate_of(pair.certificate).serial_number
+
+
+@pytest.mark.parametrize("name", [pytest.param("localhost", id="with SNI"), pytest.param(None, id="without SNI")])
+def test_new_files_are_served_on_a_later_handshake(tmp_path, name):
+    clock, first, second = Clock(), leaf(), leaf()
+    tls = RotatingTls(*write_pair(tmp_path, first), clock=clock)
+    assert handshake(tls, name) == serial(first)
+    write_pair(tmp_path, second)
+    assert handshake(tls, name) == serial(first), "the files are looked at twice a second"
+    clock.now += 1
+    assert handshake(tls, name) == serial(second)
+    assert tls.fault == ""
+
+
+def test_a_mismatched_pair_keeps_the_last_good_one_until_it_is_mended(tmp_path):
+    clock, first, second = Clock(), leaf(), leaf()
+    certificate, key = write_pair(tmp_path, first)
+    tls = RotatingTls(certificate, key, clock=clock)
+    key.write_bytes(second.key)
+    clock.now += 1
+    assert handshake(tls) == serial(first)
+    assert tls.fault == f"{certificate} and {key}: the private key does not belong to the certificate"
+    assert tls.faults == 1
+    certificate.write_bytes(second.certificate)
+    clock.now += 1
+    assert handshake(tls) == serial(second)
+    assert tls.fault == ""
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda certificate, _: certificate.unlink(), id="gone"),
+        pytest.param(lambda certificate, _: certificate.write_bytes(b""), id="empty"),
+        pytest.param(lambda _, key: key.write_bytes(key.read_bytes()[:50]), id="half a key"),
+        pytest.param(lambda certificate, _: (certificate.unlink(), certificate.mkdir()), id="a directory"),
+    ],
+)
+def test_files_that_cannot_be_read_keep_the_last_good_pair(tmp_path, spoil):
+    clock, first = Clock(), leaf()
+    certificate, key = write_pair(tmp_path, first)
+    tls = RotatingTls(certificate, key, clock=clock)
+    spoil(certificate, key)
+    clock.now += 1
+    assert handshake(tls) == serial(first)
+    assert tls.fault
+
+
+def test_the_first_pair_must_be_good(tmp_path):
+    certificate, key = write_pair(tmp_path, Pair(certificate=leaf().certificate, key=leaf().key))
+    with pytest.raises(CertificateError):
+        RotatingTls(certificate, key)
+
+
+def test_an_encrypted_key_is_refused_without_asking_the_terminal(tmp_path):
+    certificate, key = write_pair(tmp_path, leaf())
+    key.write_bytes(b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
+    with pytest.raises(CertificateError):
+        RotatingTls(certificate, key)
+
+
+@pytest.mark.parametrize(
+    ("settings", "served"),
+    [
+        pytest.param({"maximum_version": ssl.TLSVersion.TLSv1_2}, "TLSv1.2", id="TLS 1.2"),
+        pytest.param({}, "TLSv1.3", id="TLS 1.3"),
+    ],
+)
+def test_tls_versions(server, settings, served):
+    with server.connect(server.tls(**settings)) as connection:
+        assert connection.version() == served
+
+
+def test_older_versions_are_refused(server):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(server.ca)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning, match="TLSv1_1 is deprecated"):
+        context.minimum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.warns(DeprecationWarning, match="TLSv1_1 is deprecated"):
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        server.connect(context).close()
+
+
+def test_http_2_is_not_offered(server):
+    context = server.tls()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with server.connect(context) as connection:
+        assert connection.selected_alpn_protocol() == "http/1.1"
+
+
+@pytest.mark.slow
+def test_rotation_under_fresh_connections_with_a_mismatched_window(tmp_path):
+    first, second = leaf(), leaf()
+    certificate, key = write_pair(tmp_path, first)
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(CA.certificate)
+    with serving("--cert", str(certificate), "--key", str(key)) as started:
+        server = started._replace(ca=str(authority))
+        seen, failures, done = [], [], threading.Event()
+        clients = [threading.Thread(target=fresh, args=(server, seen, failures, done)) for _ in range(4)]
+        for client in clients:
+            client.start()
+        time.sleep(0.5)
+        key.write_bytes(second.key)  # the window opens: a certificate and the key of another
+        time.sleep(1.2)
+        certificate.write_bytes(second.certificate)
+        closed = time.monotonic()
+        time.sleep(2.0)
+        done.set()
+        for client in clients:
+            client.join()
+        assert failures == []
+        old = [at for at, number in seen if number == serial(first)]
+        new = [at for at, number in seen if number == serial(second)]
+        assert len(seen) > 20
+        assert new
+        assert max(old) - closed < 2.0
+        assert server.metric("evenspread_certificate_faults_total") >= 1
+        assert "certificate: ok\n" in server.get("/readyz")[1]
+
+
+def fresh(server: Server, seen, failures, done):
+    context = server.tls()
+    while not done.is_set():
+        try:
+            with server.connect(context) as connection, connection.makefile("rb") as stream:
+                number = int(connection.getpeercert()["serialNumber"], 16)
+                connection.sendall(posted(review()))
+                assert read_reply(stream).status == 200
+                seen.append((time.monotonic(), number))
+        except Exception as error:  # noqa: BLE001 every kind of failure counts
+            failures.append(repr(error))
+
+
+def test_expiry_is_a_metric(server):
+    week = (datetime.now(UTC) + timedelta(days=7)).timestamp()
+    assert abs(server.metric("evenspread_certificate_expiry_timestamp_seconds") - week) < 600

@@ -1,0 +1,116 @@
+"""Registering a webhook that runs outside the cluster, and taking it out again.
+
+Fail-open, two seconds, system namespaces excluded: what is registered from a terminal must not be able to hold up a
+cluster, and if its end is missed it is one `kubectl delete` away.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from webhook.cluster.connection import ApiServer, ClusterError
+
+NAME = "evenspread-local"
+_GROUP = "/apis/admissionregistration.k8s.io/v1"
+_MANAGER = {"app.kubernetes.io/name": "evenspread", "app.kubernetes.io/managed-by": "evenspread-webhook"}
+_TIMEOUT_SECONDS = 2
+_SYSTEM = ("kube-system", "kube-public", "kube-node-lease")
+
+_WRITES = ("CREATE", "UPDATE")
+# Group, resources, operations. A pod's constraints cannot change after its creation.
+_VALIDATED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("", ("pods",), ("CREATE",)),
+    ("", ("replicationcontrollers",), _WRITES),
+    ("apps", ("deployments", "statefulsets", "daemonsets", "replicasets"), _WRITES),
+    ("batch", ("jobs", "cronjobs"), _WRITES),
+    ("argoproj.io", ("rollouts",), _WRITES),
+    ("apps.kruise.io", ("clonesets", "statefulsets", "daemonsets"), _WRITES),
+    ("leaderworkerset.x-k8s.io", ("leaderworkersets",), _WRITES),
+    ("jobset.x-k8s.io", ("jobsets",), _WRITES),
+    ("ray.io", ("rayclusters", "rayjobs", "rayservices"), _WRITES),
+    ("kubeflow.org", ("pytorchjobs", "tfjobs", "mpijobs", "xgboostjobs", "paddlejobs", "mxjobs", "jaxjobs"), _WRITES),
+    ("batch.volcano.sh", ("jobs",), _WRITES),
+    ("serving.knative.dev", ("services",), _WRITES),
+)
+_MUTATED = (("", ("pods",), ("CREATE",)),)
+
+
+def configurations(url: str, ca: bytes, *, mutating: bool) -> tuple[Mapping[str, Any], ...]:
+    """The webhook configurations to register; the mutating one only if anything would be patched."""
+    validating = _configuration("Validating", "validate", url, ca, _VALIDATED)
+    if not mutating:
+        return (validating,)
+    return (validating, _configuration("Mutating", "mutate", url, ca, _MUTATED))
+
+
+def register(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
+    """Create the configurations, or bring our own of an earlier run up to date.
+
+    Errors: ClusterError; nothing of another owner is touched.
+    """
+    for configuration in made:
+        path = _path(configuration["kind"])
+        status, found = server.request("GET", path)
+        if status == 200 and not _MANAGER.items() <= (found.get("metadata", {}).get("labels") or {}).items():
+            raise ClusterError(f"{configuration['kind']} {NAME} exists and is not ours; delete it, or let it be")
+        status, answer = server.request(
+            "PATCH",
+            f"{path}?fieldManager=evenspread&force=true",
+            configuration,
+            media="application/apply-patch+yaml",
+        )
+        if status not in {200, 201}:
+            raise ClusterError(f"{configuration['kind']} {NAME}: {status} {answer.get('message', '')}")
+
+
+def unregister(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
+    """Delete what `register` created; what is gone already is fine.
+
+    Errors: ClusterError, after every deletion was tried.
+    """
+    failed = []
+    for configuration in made:
+        status, answer = server.request("DELETE", _path(configuration["kind"]))
+        if status not in {200, 202, 404}:
+            failed.append(f"{configuration['kind']} {NAME}: {status} {answer.get('message', '')}")
+    if failed:
+        raise ClusterError("; ".join(failed))
+
+
+def _path(kind: str) -> str:
+    return f"{_GROUP}/{kind.lower()}s/{NAME}"
+
+
+def _configuration(
+    family: str, route: str, url: str, ca: bytes, rules: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]]
+) -> Mapping[str, Any]:
+    webhook: dict[str, Any] = {
+        "name": f"{route}.evenspread.io",
+        "clientConfig": {"url": f"{url}/{route}", "caBundle": base64.b64encode(ca).decode()},
+        "rules": [
+            {
+                "apiGroups": [group],
+                "apiVersions": ["*"],
+                "operations": list(operations),
+                "resources": list(resources),
+                "scope": "Namespaced",
+            }
+            for group, resources, operations in rules
+        ],
+        "namespaceSelector": {
+            "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(_SYSTEM)}]
+        },
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Ignore",
+        "matchPolicy": "Equivalent",
+        "timeoutSeconds": _TIMEOUT_SECONDS,
+    }
+    if family == "Mutating":
+        webhook["reinvocationPolicy"] = "IfNeeded"
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": f"{family}WebhookConfiguration",
+        "metadata": {"name": NAME, "labels": dict(_MANAGER)},
+        "webhooks": [webhook],
+    }
