@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance e2e lint lock
+.PHONY: help install run test conformance e2e lint docs lock
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -43,6 +43,10 @@ lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a delib
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/prove_layers.py
 	@$(BIN)/vulture
+
+docs: $(READY)  ## write the references that come from the code (tests say when they are out of date)
+	@$(BIN)/python tests/config/reference.py
+	@$(BIN)/python tests/core/rules/pages.py
 
 lock: $(READY)  ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --no-header --generate-hashes --universal --python-version 3.11 pyproject.toml --output-file requirements.lock

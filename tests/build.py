@@ -1,5 +1,6 @@
 """Objects for tests: every default is valid, labels are written ``app=web tier=front``."""
 
+from webhook.core.defaulting import inject
 from webhook.core.index import ClusterIndex
 from webhook.core.model import (
     HOSTNAME,
@@ -17,6 +18,7 @@ from webhook.core.model import (
 )
 from webhook.core.objects import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
 from webhook.core.policy import DefaultConstraint, Defaults, Policy
+from webhook.core.version import RECORDED
 
 NAMESPACE = "shop"
 API_VERSIONS = {
@@ -137,3 +139,8 @@ def default(key=ZONE, *, hard_when=None, **fields):
 def policy(*defaults, mode="inject", scheduler_names=("default-scheduler",), domains=None, **more):
     settings = Defaults(mode=mode, default_constraints=defaults or (default(),), **more)
     return Policy(defaults=settings, scheduler_names=scheduler_names, domains=domains or {})
+
+
+def defaulted(incoming, configured, cluster, **more):
+    """What a pod of the namespace gets."""
+    return inject(incoming, NAMESPACE, configured, cluster, RECORDED, **more)

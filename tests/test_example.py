@@ -52,7 +52,7 @@ def test_the_cluster():
 )
 def test_what_the_policy_gives_to_pods(labelled, owned, namespace, given):
     policy = load_policy(str(FILES / "policy.yaml")).policy
-    made = inject(pod(labelled, owner=owned), namespace, policy, load_snapshot(CLUSTER).index, waited=True)
+    made = inject(pod(labelled, owner=owned), namespace, policy, load_snapshot(CLUSTER).index, RECORDED, waited=True)
     if isinstance(made, Skip):
         assert made.reason == given
     else:

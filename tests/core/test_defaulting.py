@@ -1,8 +1,22 @@
+import msgspec
 import pytest
-from build import autoscaler, constraint, default, index, namespace, node, owner, pod, policy, selector, service
+from build import (
+    autoscaler,
+    constraint,
+    default,
+    defaulted,
+    index,
+    namespace,
+    node,
+    owner,
+    pod,
+    policy,
+    selector,
+    service,
+)
 
-from webhook.core.defaulting import Injection, Skip, inject
-from webhook.core.model import HOSTNAME, ZONE
+from webhook.core.defaulting import Injection, Skip
+from webhook.core.model import HOSTNAME, ZONE, NodeSpec, Taint, Toleration
 from webhook.core.owners import AwaitOwner
 from webhook.core.policy import Defaults, DefaultsOverride, Policy
 from webhook.core.selectors import compile_selector
@@ -175,7 +189,7 @@ def short(injection):
     ],
 )
 def test_pods_that_get_constraints(incoming, cluster, configured, given):
-    made = inject(incoming, "shop", configured, index(namespace(), *cluster))
+    made = defaulted(incoming, configured, index(namespace(), *cluster))
     assert isinstance(made, Injection)
     assert short(made) == given
 
@@ -268,6 +282,13 @@ def test_pods_that_get_constraints(incoming, cluster, configured, given):
             id="hostname alone, which would add nodes",
         ),
         pytest.param(
+            pod(WEB, owner=SET),
+            DEPLOYMENT,
+            policy(default(max_skew=0)),
+            "would-be-refused",
+            id="a default nobody checked",
+        ),
+        pytest.param(
             pod(WEB, owner=SET, annotations={"a": "x" * 262_000}),
             DEPLOYMENT,
             policy(),
@@ -277,7 +298,7 @@ def test_pods_that_get_constraints(incoming, cluster, configured, given):
     ],
 )
 def test_pods_that_pass_as_they_are(incoming, cluster, configured, reason):
-    assert inject(incoming, "shop", configured, index(namespace(), *cluster)) == Skip(reason)
+    assert defaulted(incoming, configured, index(namespace(), *cluster)) == Skip(reason)
 
 
 @pytest.mark.parametrize(
@@ -289,23 +310,23 @@ def test_pods_that_pass_as_they_are(incoming, cluster, configured, reason):
     ],
 )
 def test_the_allowed_twins(incoming):
-    assert isinstance(inject(incoming, "shop", policy(), index(*DEPLOYMENT)), Injection)
+    assert isinstance(defaulted(incoming, policy(), index(*DEPLOYMENT)), Injection)
 
 
 def test_a_pod_before_its_owner():
     incoming = pod(WEB, owner=SET)
     awaited = AwaitOwner(api_version="apps/v1", kind="ReplicaSet", namespace="shop", name="web-7d4")
-    assert inject(incoming, "shop", policy(), index(service("web", "app=web"))) == awaited
-    assert inject(incoming, "shop", policy(), index(service("web", "app=web")), waited=True) == Skip("owner-unknown")
-    assert isinstance(inject(incoming, "shop", policy(), index(*DEPLOYMENT)), Injection)
+    assert defaulted(incoming, policy(), index(service("web", "app=web"))) == awaited
+    assert defaulted(incoming, policy(), index(service("web", "app=web")), waited=True) == Skip("owner-unknown")
+    assert isinstance(defaulted(incoming, policy(), index(*DEPLOYMENT)), Injection)
 
 
 def test_nothing_is_awaited_for_pods_that_get_nothing_anyway():
-    assert inject(pod(WEB, owner=SET, node_name="n"), "shop", policy(), index()) == Skip("has-node-name")
+    assert defaulted(pod(WEB, owner=SET, node_name="n"), policy(), index()) == Skip("has-node-name")
 
 
 def test_without_a_cluster():
-    assert inject(pod(WEB, owner=SET), "shop", policy(), None) == Skip("cluster-unknown")
+    assert defaulted(pod(WEB, owner=SET), policy(), None) == Skip("cluster-unknown")
 
 
 OVERRIDES = (
@@ -337,14 +358,14 @@ OVERRIDES = (
 def test_overrides(labelled, replicas, tier, given, override):
     cluster = index(namespace("shop", f"tier={tier}"), owner("StatefulSet/s", labelled, replicas=replicas))
     configured = policy(default(when=SOFT, max_skew=5), overrides=OVERRIDES)
-    made = inject(pod(labelled, owner="StatefulSet/s"), "shop", configured, cluster)
+    made = defaulted(pod(labelled, owner="StatefulSet/s"), configured, cluster)
     assert (short(made), made.record.override) == (given, override)
 
 
 def test_an_override_without_constraints_exempts():
     cluster = index(namespace("shop"), owner("StatefulSet/s", "app=cron", replicas=3))
     configured = policy(overrides=OVERRIDES)
-    assert inject(pod("app=cron", owner="StatefulSet/s"), "shop", configured, cluster) == Skip("no-defaults")
+    assert defaulted(pod("app=cron", owner="StatefulSet/s"), configured, cluster) == Skip("no-defaults")
 
 
 def test_an_unknown_namespace_still_has_its_name():
@@ -353,7 +374,7 @@ def test_an_unknown_namespace_still_has_its_name():
         namespace_selector=compile_selector(selector("kubernetes.io/metadata.name=shop")),
         default_constraints=(default(max_skew=4),),
     )
-    made = inject(pod(WEB, owner=SET), "shop", policy(overrides=(by_name,)), index(*DEPLOYMENT))
+    made = defaulted(pod(WEB, owner=SET), policy(overrides=(by_name,)), index(*DEPLOYMENT))
     assert made.record.override == "shop"
 
 
@@ -393,8 +414,33 @@ def test_an_unknown_namespace_still_has_its_name():
 )
 def test_hard_when_domains(zones, domains, defaults, given):
     cluster = index(owner("StatefulSet/s", "app=web", replicas=3), *(node(zone, zone) for zone in zones.split()))
-    made = inject(pod(owner="StatefulSet/s"), "shop", policy(*defaults, domains=domains), cluster)
+    made = defaulted(pod(owner="StatefulSet/s"), policy(*defaults, domains=domains), cluster)
     assert short(made) == given
+
+
+PINNED = {"node_selector": {ZONE: "a"}}
+TAINTED = (Taint(key="dedicated", value="gpu", effect="NoSchedule"),)
+TOLERATES = {"tolerations": (Toleration(operator="Exists"),)}
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields", "domains", "hard"),
+    [
+        pytest.param({}, {}, {}, True, id="a tainted node's zone counts, as in the scheduler"),
+        pytest.param({}, {"node_taints_policy": "Honor"}, {}, False, id="unless taints are honoured"),
+        pytest.param(TOLERATES, {"node_taints_policy": "Honor"}, {}, True, id="and not tolerated"),
+        pytest.param(PINNED, {}, {}, False, id="zones that the pod may not use do not count"),
+        pytest.param(PINNED, {"node_affinity_policy": "Ignore"}, {}, True, id="unless affinity is ignored"),
+        pytest.param(PINNED, {}, {ZONE: ("a", "b", "c")}, False, id="nor zones without nodes, for a pod that chooses"),
+        pytest.param({}, {"node_taints_policy": "Honor"}, {ZONE: ("c",)}, True, id="which count for others"),
+    ],
+)
+def test_which_domains_exist_for_a_pod(spec, fields, domains, hard):
+    tainted = msgspec.structs.replace(node("n3", "c"), spec=NodeSpec(taints=TAINTED))
+    cluster = index(owner("StatefulSet/s", "app=web", replicas=3), node("n1", "a"), node("n2", "b"), tainted)
+    incoming = pod(owner="StatefulSet/s", **spec)
+    made = defaulted(incoming, policy(default(hard_when=3, **fields), domains=domains), cluster)
+    assert made.constraints[0].hard is hard
 
 
 @pytest.mark.parametrize(
@@ -410,5 +456,5 @@ def test_hard_when_domains(zones, domains, defaults, given):
 def test_hostname_defaults_where_nodes_grow(nodes, accepts, given, withheld):
     cluster = index(owner("StatefulSet/s", "app=web", replicas=3), *nodes)
     configured = policy(default(), default(HOSTNAME), accept_node_growth=accepts)
-    made = inject(pod(owner="StatefulSet/s"), "shop", configured, cluster)
+    made = defaulted(pod(owner="StatefulSet/s"), configured, cluster)
     assert (short(made), made.withheld) == (given, withheld)

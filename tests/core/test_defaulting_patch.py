@@ -2,9 +2,9 @@ import json
 
 import msgspec
 import pytest
-from build import constraint, default, index, owner, pod, policy, selector
+from build import constraint, default, defaulted, index, owner, pod, policy, selector
 
-from webhook.core.defaulting import Skip, inject, revision
+from webhook.core.defaulting import Skip, revision
 from webhook.core.model import HOSTNAME, ZONE, ObjectMeta, OwnerReference, Pod, PodSpec
 from webhook.core.policy import Defaults
 
@@ -19,11 +19,10 @@ OWN = constraint(HOSTNAME, when="ScheduleAnyway", select="app=other")
     [
         pytest.param((NULL,), (0,), id="a null selector"),
         pytest.param((OWN, NULL), (1,), id="only what is null"),
-        pytest.param((constraint(key=None), NULL), (1,), id="an entry that is no constraint"),
     ],
 )
 def test_null_selectors_are_filled(constraints, filled):
-    made = inject(pod(owner="StatefulSet/s", constraints=constraints), "shop", policy(fill_null_selector=True), SET)
+    made = defaulted(pod(owner="StatefulSet/s", constraints=constraints), policy(fill_null_selector=True), SET)
     assert made.record.filled == filled
     assert made.record.constraints == ()
     for place, (before, after) in enumerate(zip(constraints, made.constraints, strict=True)):
@@ -32,16 +31,18 @@ def test_null_selectors_are_filled(constraints, filled):
 
 
 @pytest.mark.parametrize(
-    ("constraints", "fill"),
+    ("constraints", "fill", "reason"),
     [
-        pytest.param((NULL,), False, id="not configured"),
-        pytest.param((OWN,), True, id="nothing to fill"),
-        pytest.param((constraint(select="{}"),), True, id="an empty selector is not null"),
+        pytest.param((NULL,), False, "own-constraints", id="not configured"),
+        pytest.param((OWN,), True, "own-constraints", id="nothing to fill"),
+        pytest.param((constraint(select="{}"),), True, "own-constraints", id="an empty selector is not null"),
+        pytest.param((constraint(key=None),), True, "own-constraints", id="an entry that is no constraint"),
+        pytest.param((constraint(key=None), NULL), True, "would-be-refused", id="beside what is refused anyway"),
     ],
 )
-def test_constraints_that_stay(constraints, fill):
-    made = inject(pod(owner="StatefulSet/s", constraints=constraints), "shop", policy(fill_null_selector=fill), SET)
-    assert made == Skip("own-constraints")
+def test_constraints_that_stay(constraints, fill, reason):
+    made = defaulted(pod(owner="StatefulSet/s", constraints=constraints), policy(fill_null_selector=fill), SET)
+    assert made == Skip(reason)
 
 
 def controlled(**metadata):
@@ -89,7 +90,7 @@ INJECTED = [
     ],
 )
 def test_the_patch(incoming, spec, noted):
-    made = inject(incoming, "shop", policy(), SET)
+    made = defaulted(incoming, policy(), SET)
     first, second = made.patch
     assert first == {"op": "add", "path": spec[0], "value": spec[1]}
     assert (second["op"], second["path"]) == ("add", noted)
@@ -99,7 +100,7 @@ def test_the_patch(incoming, spec, noted):
 
 def test_the_patch_of_a_filled_selector():
     incoming = pod(owner="StatefulSet/s", constraints=(OWN, NULL))
-    first, second = inject(incoming, "shop", policy(fill_null_selector=True), SET).patch
+    first, second = defaulted(incoming, policy(fill_null_selector=True), SET).patch
     path = "/spec/topologySpreadConstraints/1/labelSelector"
     assert first == {"op": "add", "path": path, "value": {"matchLabels": {"app": "web"}}}
     noted = json.loads(second["value"]["evenspread.io/injected"])
@@ -107,7 +108,7 @@ def test_the_patch_of_a_filled_selector():
 
 
 def test_observing_says_what_would_be_injected_and_patches_nothing():
-    made = inject(pod(owner="StatefulSet/s"), "shop", policy(mode="observe"), SET)
+    made = defaulted(pod(owner="StatefulSet/s"), policy(mode="observe"), SET)
     assert [one.topology_key for one in made.constraints] == [ZONE]
     assert made.patch == ()
 

@@ -130,7 +130,7 @@ def test_a_footer_of_several_lines_is_kept():
 
 @pytest.mark.parametrize(
     ("text", "limit", "expected"),
-    [("plain", 10, "plain"), ("a\tb\r\nc", 10, "a b c"), ("abcdef", 4, "abc…"), ("", 4, ""), ("ünï", 3, "ünï")],
+    [("plain", 10, "plain"), ("a\tb\u202ec", 10, "a b c"), ("abcdef", 4, "abc…"), ("", 4, ""), ("ünï", 3, "ünï")],
 )
 def test_shown(text, limit, expected):
     assert one_line(text, limit) == expected

@@ -7,11 +7,12 @@ import subprocess
 import jsonpatch
 import msgspec
 import pytest
+from build import defaulted
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from strategies import clusters, defaults, raw_pods
 
-from webhook.core.defaulting import Injection, inject
+from webhook.core.defaulting import Injection
 from webhook.core.model import Pod
 from webhook.core.policy import Policy
 
@@ -23,7 +24,7 @@ def as_sent(raw):
 
 
 def patched(raw, policy, cluster):
-    result = inject(msgspec.json.decode(json.dumps(raw), type=Pod), "shop", policy, cluster, waited=True)
+    result = defaulted(msgspec.json.decode(json.dumps(raw), type=Pod), policy, cluster, waited=True)
     patch = result.patch if isinstance(result, Injection) else ()
     return jsonpatch.apply_patch(as_sent(raw), list(patch)), result
 

@@ -19,7 +19,9 @@ from msgspec import Struct
 from webhook.core.index import NAMESPACE_NAME_LABEL, ClusterIndex
 from webhook.core.model import (
     DO_NOT_SCHEDULE,
+    HONOR,
     HOSTNAME,
+    IGNORE,
     SCHEDULE_ANYWAY,
     ZONE,
     LabelSelector,
@@ -41,7 +43,10 @@ from webhook.core.owners import (
     own_selector,
 )
 from webhook.core.policy import DefaultConstraint, Defaults, DefaultsOverride, Policy, override_for
-from webhook.core.spread import default_selector
+from webhook.core.selectors import compile_required_nodes, first_untolerated
+from webhook.core.spread import default_selector, label_selector
+from webhook.core.validation import validate_constraints
+from webhook.core.version import KubernetesVersion
 
 Operation = Mapping[str, object]
 """One operation of a JSON Patch: ``op``, ``path``, ``value``."""
@@ -64,6 +69,7 @@ class SkipReason(StrEnum):
     NO_DEFAULTS = "no-defaults"
     NO_SELECTOR = "no-selector"
     NO_ROOM = "annotations-full"
+    REFUSED = "would-be-refused"
 
 
 class Skip(Struct, frozen=True, gc=False):
@@ -108,17 +114,35 @@ SYSTEM_CONSTRAINTS = (
 _REVISION_LABELS = ("pod-template-hash", "rollouts-pod-template-hash")
 # Nodes with these labels were made by Karpenter, which takes the minimum over hosts as 0 and adds nodes for it.
 _NODE_GROWTH_LABELS = ("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
+# A taint of another effect keeps no pod away. Source: podtopologyspread/common.go matchNodeInclusionPolicies.
+_EFFECTS = ("NoSchedule", "NoExecute")
 _MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalAnnotationSizeLimitB
 
 
-def inject(
-    pod: PodTemplate, namespace: str, policy: Policy, index: ClusterIndex | None, *, waited: bool = False
+def inject(  # noqa: PLR0913 each is a fact of its own
+    pod: PodTemplate,
+    namespace: str,
+    policy: Policy,
+    index: ClusterIndex | None,
+    version: KubernetesVersion,
+    *,
+    waited: bool = False,
 ) -> Injection | Skip | AwaitOwner:
     """What a pod gets that is about to be created.
 
     Shape: ``pod`` as it was sent, before the API server merges matchLabelKeys. ``waited`` says that asking again is
     no use: an owner that is still unknown then means Skip.
     """
+    result = _decide(pod, namespace, policy, index, waited=waited)
+    # Users would be blamed for what we add; defaults are checked as they are read, so this is the second lock.
+    if isinstance(result, Injection) and validate_constraints(result.constraints, pod.labels, "", version):
+        return Skip(SkipReason.REFUSED)
+    return result
+
+
+def _decide(
+    pod: PodTemplate, namespace: str, policy: Policy, index: ClusterIndex | None, *, waited: bool
+) -> Injection | Skip | AwaitOwner:
     excluded = _excluded(pod, policy)
     if excluded is not None or index is None:
         return Skip(excluded or SkipReason.CLUSTER_UNKNOWN)
@@ -163,7 +187,7 @@ def _opted_out(meta: ObjectMeta) -> bool:
 def _selector(pod: PodTemplate, namespace: str, owner: Owner | None, index: ClusterIndex) -> LabelSelector | None:
     """The selector that the scheduler would deduce; where it deduces none, the owner's own."""
     deduced = default_selector(pod.meta, namespace, index)
-    return own_selector(pod, owner) if deduced.empty else deduced.label_selector()
+    return own_selector(pod, owner) if deduced.empty else label_selector(deduced)
 
 
 def _namespace_labels(namespace: str, index: ClusterIndex) -> Mapping[str, str]:
@@ -198,7 +222,7 @@ def _defaults(
     withheld = () if defaults.accept_node_growth else tuple(_grown_for(wanted, index))
     constraints = tuple(
         _complete(constraint, selector, pod, defaults)
-        for constraint in _decided(wanted, policy, index)
+        for constraint in _decided(wanted, pod, policy, index)
         if constraint.topology_key not in withheld
     )
     if not constraints:
@@ -225,15 +249,16 @@ def _grown_for(wanted: tuple[DefaultConstraint, ...], index: ClusterIndex) -> It
         yield from {default.constraint.topology_key or "" for default in wanted} & {HOSTNAME}
 
 
-def _decided(wanted: tuple[DefaultConstraint, ...], policy: Policy, index: ClusterIndex) -> Iterator[SpreadConstraint]:
+def _decided(
+    wanted: tuple[DefaultConstraint, ...], pod: PodTemplate, policy: Policy, index: ClusterIndex
+) -> Iterator[SpreadConstraint]:
     """The constraints with hard or soft decided; of two that then are the same to Kubernetes, the one as written."""
     written = {_identity(default.constraint) for default in wanted if default.hard_when_domains is None}
     decided: set[tuple[str | None, str | None]] = set()
     for default in wanted:
         constraint = default.constraint
         if default.hard_when_domains is not None:
-            key = constraint.topology_key or ""
-            hard = len(index.domains(key) | {*policy.domains.get(key, ())}) >= default.hard_when_domains
+            hard = _has_domains(default.hard_when_domains, constraint, pod, policy, index)
             constraint = msgspec.structs.replace(
                 constraint,
                 when_unsatisfiable=DO_NOT_SCHEDULE if hard else SCHEDULE_ANYWAY,
@@ -244,6 +269,33 @@ def _decided(wanted: tuple[DefaultConstraint, ...], policy: Policy, index: Clust
                 continue
         decided.add(_identity(constraint))
         yield constraint
+
+
+def _has_domains(
+    wanted: int, constraint: SpreadConstraint, pod: PodTemplate, policy: Policy, index: ClusterIndex
+) -> bool:
+    """Whether so many domains are eligible for this pod: those of nodes that the constraint's node policies let count.
+
+    Shape: domains that the configuration names exist without nodes; not for a pod that chooses its nodes, since
+    nobody knows the labels of nodes that are not there.
+    """
+    key, spec = constraint.topology_key or "", pod.pod_spec
+    affine = constraint.node_affinity_policy != IGNORE
+    tolerant = constraint.node_taints_policy != HONOR
+    chooses = affine and (spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
+    domains = set() if chooses else {*policy.domains.get(key, ())}
+    if tolerant and not chooses:
+        return len(domains | index.domains(key)) >= wanted
+    required = compile_required_nodes(spec.node_selector, spec.affinity)
+    for node in index.nodes():
+        if len(domains) >= wanted:
+            break
+        domain = node.labels.get(key)
+        if domain is None or domain in domains or (chooses and not required.matches(node.name, node.labels)):
+            continue
+        if tolerant or first_untolerated(node.taints, spec.tolerations, _EFFECTS) is None:
+            domains.add(domain)
+    return len(domains) >= wanted
 
 
 def _identity(constraint: SpreadConstraint) -> tuple[str | None, str | None]:

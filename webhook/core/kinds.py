@@ -46,7 +46,8 @@ class Strategy(Struct, frozen=True, kw_only=True):
 class Workload(Struct, frozen=True, kw_only=True):
     """An object that is a pod or makes pods.
 
-    Shape: ``built_in`` says that kube-apiserver itself validates the templates. ``selector`` is the object's own
+    Shape: ``built_in`` says that kube-apiserver itself validates the templates. ``group`` is
+    that of ``api_version``, empty for core. ``selector`` is the object's own
     ``spec.selector``. ``suspended`` objects make no pods at present. ``late_labels`` are keys of labels that the object
     itself tells its controller to put on some of the pods.
     """
@@ -60,12 +61,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     built_in: bool = False
     strategy: Strategy | None = None
     suspended: bool = False
+    group: str = ""
     late_labels: tuple[str, ...] = ()
-
-    @property
-    def group(self) -> str:
-        """The API group; empty for core."""
-        return self.api_version.rpartition("/")[0]
 
 
 class _Json(Struct, frozen=True, rename="camel"):
@@ -298,6 +295,7 @@ def _read_controller(raw: bytes | Raw | Mapping[str, object], api_version: str, 
     template = spec.template
     return Workload(
         api_version=api_version,
+        group=api_version.rpartition("/")[0],
         kind=kind,
         meta=found.metadata or _NO_META,
         templates=(Template(path="spec.template.", template=template, replicas=spec.replicas),) if template else (),
@@ -318,6 +316,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
         replicas = spec.parallelism if kind == "Job" else None if kind == "DaemonSet" else spec.replicas
     return Workload(
         api_version=api_version,
+        group=api_version.rpartition("/")[0],
         kind=kind,
         meta=found.metadata or _NO_META,
         templates=(Template(path=path, template=template, replicas=replicas),) if template else (),
@@ -346,6 +345,7 @@ def _walk(value: object, api_version: str, kind: str, layout: _Layout) -> Worklo
     counts = {template.replicas for template in templates}
     return Workload(
         api_version=api_version,
+        group=api_version.rpartition("/")[0],
         kind=kind,
         meta=_lenient(_at(value, "metadata"), ObjectMeta) or _NO_META,
         templates=templates,

@@ -151,7 +151,7 @@ def mutate(  # noqa: PLR0913 as review
     policy: Policy,
     index: ClusterIndex | None,
     *,
-    version: KubernetesVersion,  # noqa: ARG001 what Kubernetes accepts differs between releases
+    version: KubernetesVersion,
     remaining: Callable[[], float],  # noqa: ARG001 the seconds left: what needs the cluster may run out of time
     waited: bool = False,
 ) -> Decision:
@@ -169,7 +169,7 @@ def mutate(  # noqa: PLR0913 as review
         workload = None  # the API server says so better, after this route
     if workload is None or not workload.templates:
         return Decision(reason="unreadable")
-    result = inject(workload.templates[0].template, request.namespace, policy, index, waited=waited)
+    result = inject(workload.templates[0].template, request.namespace, policy, index, version, waited=waited)
     if isinstance(result, AwaitOwner):
         return Decision(reason="owner-unknown", awaits=result)
     if isinstance(result, Skip):
@@ -349,7 +349,8 @@ def _relevant(workload: Workload) -> tuple[object, ...]:
 def _decide(request: Request, policy: Policy, found: _Evaluation, judged: Sequence[Judged], *, told: bool) -> Decision:
     denied = [each.finding for each in judged if each.mode is Mode.DENY]
     warned = [each.finding for each in judged if each.mode is Mode.WARN] if told else []
-    name = f"{request.kind} {request.namespace}/{request.name}".removesuffix("/")
+    own = request.name or (found.workload.meta.generate_name if found.workload else "")
+    name = f"{request.kind} {request.namespace}/{own}".removesuffix("/")
     return Decision(
         allowed=not denied,
         message=denial(name, denied, policy.messages) if denied else "",

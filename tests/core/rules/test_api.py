@@ -1,7 +1,14 @@
 """kube-apiserver's own words, each under the id of a rule."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from manifest import constraint, examined, findings, workload
+
+from webhook.core.model import LabelSelector, LabelSelectorRequirement, SpreadConstraint
+from webhook.core.rules.api import are_plainly_right
+from webhook.core.validation import validate_constraints
+from webhook.core.version import NEWEST, OLDEST, KubernetesVersion
 
 ROOT = "spec.template.spec.topologySpreadConstraints[0]"
 
@@ -106,3 +113,49 @@ def test_a_custom_resource_may_mean_something_else_by_other_fields():
 def test_a_stored_pod_has_its_keys_merged(meta, rules):
     manifest = workload("Pod", "app=web", broken(matchLabelKeys=["app"]), meta=meta)
     assert [rule for rule, mode, _, _ in findings(manifest) if mode == "deny"] == rules
+
+
+WORDS = st.sampled_from([None, "", "app", "a b", "zone", "x" * 64, "-", "a/b/c"])
+LABELS = st.none() | st.dictionaries(st.sampled_from(["app", "a b", "zone", "x/y"]), st.sampled_from(["", "web", "-"]))
+SELECTORS = st.none() | st.builds(
+    LabelSelector,
+    match_labels=LABELS,
+    match_expressions=st.none() | st.just((LabelSelectorRequirement(key="app", operator="In"),)),
+)
+CONSTRAINTS = st.lists(
+    st.builds(
+        SpreadConstraint,
+        max_skew=st.sampled_from([None, -1, 0, 1, 2]),
+        topology_key=WORDS,
+        when_unsatisfiable=st.sampled_from([None, "", "DoNotSchedule", "ScheduleAnyway", "x"]),
+        label_selector=SELECTORS,
+        min_domains=st.sampled_from([None, None, 0, 1]),
+        node_affinity_policy=st.sampled_from([None, None, "Honor", "x"]),
+        node_taints_policy=st.sampled_from([None, None, "Ignore", "x"]),
+        match_label_keys=st.none() | st.lists(st.sampled_from(["app", "v", "a b", ""]), max_size=2).map(tuple),
+    ),
+    max_size=3,
+).map(tuple)
+VERSIONS = st.integers(OLDEST.minor, NEWEST.minor).map(lambda minor: KubernetesVersion(1, minor))
+
+
+@given(CONSTRAINTS, VERSIONS)
+def test_what_a_first_look_calls_right_has_no_error(constraints, version):
+    if are_plainly_right(constraints):
+        assert validate_constraints(constraints, None, "spec", version) == ()
+
+
+def test_a_first_look_is_enough_for_common_constraints():
+    selector = LabelSelector(match_labels={"app": "web"})
+    zone, host = (
+        SpreadConstraint(
+            max_skew=1,
+            topology_key=key,
+            when_unsatisfiable="DoNotSchedule",
+            label_selector=selector,
+            match_label_keys=("pod-template-hash",),
+        )
+        for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
+    )
+    assert are_plainly_right((zone, host))
+    assert not are_plainly_right((zone, zone))

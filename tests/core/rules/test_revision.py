@@ -95,13 +95,15 @@ def test_a_rollout_can_end_uneven(zones, replicas, surge, expected):
         pytest.param("zone hard 1 app=web", {"strategy": {"type": "Recreate"}}, id="Recreate"),
         pytest.param("zone soft 1 app=web", {}, id="a soft constraint"),
         pytest.param("zone hard 1 app=web keys:pod-template-hash", {}, id="each revision for itself"),
+        pytest.param("zone hard 1 app=web keys:tier", {}, id="a label that may be another in each revision"),
         pytest.param("zone hard 12 app=web", {}, id="as many replicas as maxSkew"),
         pytest.param("zone hard 1 app=web minDomains:4", {}, id="maxSkew is a cap while domains are missing"),
         pytest.param("zone hard 1 {}", {}, id="what counts nothing"),
     ],
 )
 def test_a_rollout_that_cannot_end_uneven(constraint, spec):
-    assert said("revision-mixed", workload("Deployment", "app=web", constraint, replicas=12, spec=spec)) == []
+    manifest = workload("Deployment", "app=web tier=front", constraint, replicas=12, spec=spec)
+    assert said("revision-mixed", manifest) == []
 
 
 def test_without_nodes_only_zones_are_judged():

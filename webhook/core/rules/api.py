@@ -4,9 +4,11 @@ Source: `webhook.core.validation` words the errors, `webhook.core.decoding` the 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from webhook.core.decoding import DecodeError
+from webhook.core.labels import key_faults, value_faults
+from webhook.core.model import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelector, SpreadConstraint
 from webhook.core.policy import Mode
 from webhook.core.rules.finding import Finding, Rule, Severity, Subject
 from webhook.core.validation import FieldError, validate_constraints
@@ -57,6 +59,8 @@ _BY_FIELD: Mapping[str, tuple[Rule, str]] = {
     # Upstream gives a key that stands in both at [i][j], without naming the field.
     "": (MATCH_LABEL_KEYS, "name the key in matchLabelKeys or in labelSelector, not in both"),
 }
+_ACTIONS = frozenset({DO_NOT_SCHEDULE, SCHEDULE_ANYWAY})
+_POLICIES = frozenset({None, HONOR, IGNORE})
 _FIELD = re.compile(r"topologySpreadConstraints\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
 
 
@@ -64,12 +68,45 @@ def evaluate(subject: Subject) -> Iterator[Finding]:
     """Every error of every template, in upstream's order."""
     for template in subject.workload.templates:
         constraints = template.template.pod_spec.constraints
-        if not constraints:
+        if are_plainly_right(constraints):
             continue
         labels = template.template.labels if _is_to_be_merged(subject) else None
         path = f"{template.path}spec.topologySpreadConstraints"
         for error in validate_constraints(constraints, labels, path, subject.version):
             yield _finding(error, subject)
+
+
+def are_plainly_right(constraints: Sequence[SpreadConstraint]) -> bool:
+    """Whether a first look already shows that there is no error in any release; most constraints are so."""
+    seen: set[tuple[str | None, str | None]] = set()
+    for constraint in constraints:
+        selector, pair = constraint.selector, (constraint.topology_key, constraint.when_unsatisfiable)
+        if (
+            (constraint.max_skew or 0) < 1
+            or not pair[0]
+            or pair[1] not in _ACTIONS
+            or pair in seen
+            or constraint.min_domains is not None
+            or constraint.node_affinity_policy not in _POLICIES
+            or constraint.node_taints_policy not in _POLICIES
+            or (constraint.match_label_keys and not _are_plain_keys(constraint.match_label_keys, selector))
+            or (selector is not None and not _is_plain_selector(selector))
+        ):
+            return False
+        seen.add(pair)
+    return True
+
+
+def _is_plain_selector(selector: LabelSelector) -> bool:
+    if selector.match_expressions:
+        return False
+    return not any(key_faults(key) or value_faults(value) for key, value in (selector.match_labels or {}).items())
+
+
+def _are_plain_keys(keys: Sequence[str], selector: LabelSelector | None) -> bool:
+    if selector is None or len(keys) != 1:
+        return False
+    return keys[0] not in (selector.match_labels or ()) and not key_faults(keys[0])
 
 
 def _is_to_be_merged(subject: Subject) -> bool:

@@ -18,7 +18,7 @@ NOT_SUPPORTED = "not supported yet"
 
 
 def _rule(id_: str, title: str, severity: Severity, mode: Mode, why: str) -> Rule:
-    silent = "without a cluster (--cluster, --snapshot): then the rule is listed as not evaluated."
+    silent = "without a cluster, and in this release with one too: the rule is listed as not evaluated."
     return Rule(id=id_, title=title, severity=severity, mode=mode, why=why, silent=silent)
 
 
@@ -165,8 +165,12 @@ _NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
     (ROLLOUT_STUCK, lambda shape: shape.hard and shape.rolls),
     (GROUP_CAP, lambda shape: shape.replicated),
 )
+NEED_CLUSTER = frozenset(rule.id for rule, _ in _NEEDS)
+
 # Kinds that keep no number of pods running, or one on each node.
 _NOT_REPLICATED = frozenset({"Pod", "PodTemplate", "DaemonSet", "Job", "CronJob"})
+_NO_REPLICAS = frozenset({0, 1})
+_IGNORES = frozenset({None, IGNORE})
 _ROLLS = frozenset({"Deployment", "StatefulSet", "Rollout", "CloneSet"})
 
 
@@ -182,18 +186,25 @@ def _missing(shape: Shape, reason: str) -> tuple[NotEvaluated, ...]:
 
 def _shape(subject: Subject) -> Shape:
     workload = subject.workload
-    constraints = [placed.constraint for placed in subject.placed]
-    hard = [constraint for constraint in constraints if constraint.hard]
-    hard_keys = {constraint.topology_key for constraint in hard}
+    selects = hard = counts_tainted = min_domains = zone = host = False
+    for placed in subject.placed:
+        constraint = placed.constraint
+        selects = selects or bool(constraint.selector)
+        if constraint.hard:
+            hard = True
+            counts_tainted = counts_tainted or constraint.node_taints_policy in _IGNORES
+            min_domains = min_domains or (constraint.min_domains or 1) > 1
+            zone = zone or constraint.topology_key == ZONE
+            host = host or constraint.topology_key == HOSTNAME
     return Shape(
-        declares=bool(constraints),
-        selects=any(constraint.selector for constraint in constraints),
-        hard=bool(hard),
-        counts_tainted=any(constraint.node_taints_policy in {None, IGNORE} for constraint in hard),
-        min_domains=any((constraint.min_domains or 1) > 1 for constraint in hard),
-        zone_and_host=ZONE in hard_keys and HOSTNAME in hard_keys,
-        pinned=any(_is_pinned(template) for template in workload.templates),
-        replicated=workload.kind not in _NOT_REPLICATED and workload.replicas not in {0, 1},
+        declares=bool(subject.placed),
+        selects=selects,
+        hard=hard,
+        counts_tainted=counts_tainted,
+        min_domains=min_domains,
+        zone_and_host=zone and host,
+        pinned=hard and any(_is_pinned(template) for template in workload.templates),
+        replicated=workload.kind not in _NOT_REPLICATED and workload.replicas not in _NO_REPLICAS,
         rolls=workload.kind in _ROLLS,
     )
 

@@ -66,12 +66,12 @@ def evaluate(subject: Subject) -> Iterator[Finding]:
     kind = (workload.group, workload.kind)
     for template in workload.templates:
         declared = template.template.pod_spec.constraints
-        if not declared and kind in _SERVES:
+        if not declared and kind in _SERVES and subject.policy.rules.get(REQUIRED.id, Mode.OFF) is not Mode.OFF:
             yield from _required(template, subject)
         elif declared and kind in _SPREAD_BY_DEFAULT:
             yield from _defaults_lost(template)
-    for placed in subject.placed:
-        yield from _without_effect(placed, subject)
+    if subject.placed:
+        yield from _without_effect(subject, kind)
 
 
 def _required(template: Template, subject: Subject) -> Iterator[Finding]:
@@ -127,61 +127,54 @@ def _keys_kept_apart(template: Template) -> frozenset[str]:
     return frozenset(key for key in keys if key)
 
 
-def _without_effect(placed: Placed, subject: Subject) -> Iterator[Finding]:
-    why = _daemon(subject) or _one_domain(placed, subject) or _too_few(placed, subject)
-    if why is None:
-        return
-    summary, detail = why
-    yield Finding(
-        rule=NO_EFFECT.id,
-        path=placed.path,
-        summary=f"{placed.name} {summary}",
-        remedy="remove it",
-        detail=detail,
-        fix="remove the constraint",
-        key=placed.key,
-    )
-
-
-def _daemon(subject: Subject) -> tuple[str, str] | None:
-    if subject.workload.kind != "DaemonSet":
-        return None
-    return (
-        "has no effect: a DaemonSet puts one pod on each node",
-        "each pod of a DaemonSet is bound to its node by affinity, so that no other node is ever asked",
-    )
+def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding]:
+    is_daemon = subject.workload.kind == "DaemonSet"
+    serves = kind in _SERVES and not _is_scaled(subject)
+    for placed in subject.placed:
+        if is_daemon:
+            why: tuple[str, str] | None = (
+                "has no effect: a DaemonSet puts one pod on each node",
+                "each pod of a DaemonSet is bound to its node by affinity, so that no other node is ever asked",
+            )
+        else:
+            why = _one_domain(placed, subject) or (_too_few(placed, subject.workload) if serves else None)
+        if why is not None:
+            summary, detail = why
+            yield Finding(
+                rule=NO_EFFECT.id,
+                path=placed.path,
+                summary=f"{placed.name} {summary}",
+                remedy="remove it",
+                detail=detail,
+                fix="remove the constraint",
+                key=placed.key,
+            )
 
 
 def _one_domain(placed: Placed, subject: Subject) -> tuple[str, str] | None:
     """One domain is never ahead of another; without a cluster nobody knows."""
-    key = placed.constraint.topology_key or ""
     if subject.index is None or subject.policy.capacity == "growing" or (placed.constraint.min_domains or 1) > 1:
         return None
-    if len(subject.index.domains(key)) != 1:
+    if len(subject.index.domains(placed.constraint.topology_key or "")) != 1:
         return None
     return ("has no effect: all nodes are one domain", "every node that has the key has the same value")
 
 
-def _too_few(placed: Placed, subject: Subject) -> tuple[str, str] | None:
+def _too_few(placed: Placed, workload: Workload) -> tuple[str, str] | None:
     """A constraint that counts these pods only, and so few of them that it can refuse or prefer nothing."""
-    workload = subject.workload
-    replicas = placed.template.replicas or 0
-    if (
-        replicas < 1
-        or (workload.group, workload.kind) not in _SERVES
-        or _is_scaled(subject)
-        or not _counts_own_pods_only(placed.constraint.selector, workload.selector)
-    ):
+    replicas, max_skew = placed.template.replicas or 0, placed.constraint.max_skew or 0
+    if replicas < 1 or 1 <= max_skew < replicas != 1:
+        return None
+    if not _counts_own_pods_only(placed.constraint.selector, workload.selector):
         return None
     if replicas == 1:
         return (
             "has no effect on a single replica",
             "one pod is balanced wherever it stands; all that is left is where a rolling update puts the next one",
         )
-    max_skew = placed.constraint.max_skew or 0
     if placed.constraint.hard:
-        surge = _surge(workload, replicas)
-        return _never_reached(max_skew, replicas, replicas + surge, placed.constraint.min_domains or 1)
+        most = replicas + _surge(workload, replicas)
+        return _never_reached(max_skew, replicas, most, placed.constraint.min_domains or 1)
     return _level(max_skew, replicas)
 
 

@@ -1,6 +1,5 @@
 """What a rule is, what it is asked about, and what it answers: nothing, findings, or that it could not look."""
 
-import re
 from enum import StrEnum
 
 from msgspec import Struct
@@ -10,9 +9,6 @@ from webhook.core.kinds import Template, Workload
 from webhook.core.model import SpreadConstraint
 from webhook.core.policy import Mode, Policy
 from webhook.core.version import KubernetesVersion
-
-# C0, DEL, C1, the two Unicode line ends, and what reverses the direction of text.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 
 
 class Severity(StrEnum):
@@ -126,9 +122,11 @@ def place(workload: Workload) -> tuple[Placed, ...]:
 
 
 def one_line(text: str, limit: int = 256) -> str:
-    """Text from outside as one line without control characters; what is cut ends in an ellipsis.
+    """Text from outside as one printable line; what is cut ends in an ellipsis.
 
     kube-apiserver drops a warning that holds a control character, silently.
     """
-    flat = _CONTROL.sub(" ", text[: limit + 1])
+    flat = text[: limit + 1]
+    if not flat.isprintable():
+        flat = "".join(letter if letter.isprintable() else " " for letter in flat)
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

@@ -57,7 +57,8 @@ MIXED = Rule(
         "revision count alone."
     ),
     silent=(
-        "for soft constraints, strategy Recreate and maxSurge 0, and whenever no order of the update can end further "
+        "for soft constraints, strategy Recreate and maxSurge 0, if matchLabelKeys names any label that the pods have, "
+        "and whenever no order of the update can end further "
         "apart than maxSkew at these replicas. Without a cluster it speaks only of zones, and only if it would "
         "with two of them as well as with three."
     ),
@@ -87,17 +88,17 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         keys = placed.constraint.match_label_keys
         if keys:
             yield from _keys(placed, keys, subject.workload)
-        if is_deployment and placed.constraint.hard and POD_TEMPLATE_HASH not in (keys or ()):
+        if is_deployment and placed.constraint.hard and not _tells_revisions(placed):
             yield from _mixed(placed, subject)
 
 
 def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator[Finding]:
     labels = placed.template.template.labels
+    kind = (workload.group, workload.kind)
     for number, key in enumerate(keys):
-        if key in labels or not key:
+        if key in labels or not key or key == _REVISION.get(kind):
             continue
         path = f"{placed.path}.matchLabelKeys[{number}]"
-        kind = (workload.group, workload.kind)
         if key in _REVISION_LABELS and kind in _REVISION and _REVISION[kind] != key:
             yield _wrong_kind(placed, path, key, workload.kind, _REVISION[kind])
         elif not may_be_added(workload, key, in_template=False):
@@ -110,6 +111,12 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
                 fix=f"label the pods with {one_line(key)}, or take it out of matchLabelKeys",
                 key=f"{placed.key} {key}",
             )
+
+
+def _tells_revisions(placed: Placed) -> bool:
+    """Whether old and new pods may be counted apart; a label of the template may be another one in each revision."""
+    labels = placed.template.template.labels
+    return any(key == POD_TEMPLATE_HASH or key in labels for key in placed.constraint.match_label_keys or ())
 
 
 def _wrong_kind(placed: Placed, path: str, key: str, kind: str, right: str | None) -> Finding:

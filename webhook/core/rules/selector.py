@@ -21,7 +21,10 @@ NULL = Rule(
         "A null or absent labelSelector matches no pod. Every domain counts 0 pods for ever, so that the constraint "
         "spreads nothing; all it does is keep the pod off nodes that lack the topology key."
     ),
-    silent="for built-in kinds in admission: kube-apiserver itself warns of them since Kubernetes 1.28.",
+    silent=(
+        "for built-in kinds in admission: kube-apiserver itself warns of them since Kubernetes 1.28. Beside "
+        "matchLabelKeys: there it is an error (match-label-keys)."
+    ),
 )
 EMPTY = Rule(
     id="selector-empty",
@@ -60,7 +63,8 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     for placed in subject.placed:
         selector = placed.constraint.selector
         if selector is None:
-            if subject.offline or not subject.workload.built_in:
+            # With matchLabelKeys it is refused: then there is a finding already.
+            if (subject.offline or not subject.workload.built_in) and not placed.constraint.match_label_keys:
                 yield _null(placed, subject.workload)
         elif selector.match_labels or selector.match_expressions:
             yield from _not_self(placed, selector, subject)

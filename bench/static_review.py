@@ -1,0 +1,124 @@
+"""How long a static review takes in this process, decoding and encoding included.
+
+    python -m bench.static_review
+
+Each case is a 6 KiB AdmissionReview of a Deployment as kube-apiserver posts it, managedFields and all. Printed are the
+median and the 90th percentile of single calls over ROUNDS rounds, in microseconds, and how much of it decoding takes.
+"""
+
+import json
+import statistics
+from timeit import repeat
+
+from webhook.admission import Engine, answer, decode
+from webhook.core.policy import Policy
+from webhook.core.version import KubernetesVersion
+
+BYTES = 6 * 1024
+CALLS = 200
+ROUNDS = 60
+ENGINE = Engine(policy=Policy(), version=KubernetesVersion(1, 37))
+
+
+def constraint(key, action, app="web", **more):
+    selector = {"matchLabels": {"app": app}}
+    return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action, "labelSelector": selector, **more}
+
+
+ZONE = constraint("topology.kubernetes.io/zone", "DoNotSchedule", matchLabelKeys=["pod-template-hash"])
+HOST = constraint("kubernetes.io/hostname", "ScheduleAnyway")
+WRONG = constraint("topology.kubernetes.io/zone", "DoNotSchedule", "other", matchLabelKeys=["pod-template-hash"])
+
+
+def container(number):
+    return {
+        "name": f"c{number}",
+        "image": f"registry.example/team/app-{number}:1.2.3",
+        "ports": [{"containerPort": 8080 + number, "protocol": "TCP"}],
+        "env": [{"name": f"SETTING_{n}", "value": f"value-{n}"} for n in range(6)],
+        "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}},
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "imagePullPolicy": "IfNotPresent",
+    }
+
+
+def deployment(*constraints):
+    fields = {f"f:{name}": {} for name in ("replicas", "selector", "strategy", "template", "progressDeadlineSeconds")}
+    labels = {"app": "web", "app.kubernetes.io/name": "web", "team": "shop"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": "web",
+            "namespace": "shop",
+            "uid": "14e00b09-9eb3-469b-82a6-607c5686704f",
+            "labels": labels,
+            "annotations": {"deployment.kubernetes.io/revision": "1"},
+            "managedFields": [{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": fields}}],
+        },
+        "spec": {
+            "replicas": 6,
+            "selector": {"matchLabels": {"app": "web"}},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "containers": [container(number) for number in range(3)],
+                    "topologySpreadConstraints": list(constraints),
+                    "serviceAccountName": "web",
+                    "schedulerName": "default-scheduler",
+                },
+            },
+        },
+        "status": {},
+    }
+
+
+def review(new, old=None):
+    """The posted bytes, an annotation filled up to 6 KiB where there is only one object."""
+    request = {
+        "uid": "5c942f51-9f2c-48e7-ad97-689e4f10e082",
+        "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
+        "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+        "name": "web",
+        "namespace": "shop",
+        "operation": "UPDATE" if old else "CREATE",
+        "userInfo": {"username": "admin", "groups": ["system:masters", "system:authenticated"]},
+        "object": new,
+        "oldObject": old,
+        "dryRun": False,
+    }
+    body = json.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
+    if old is None:
+        new["metadata"]["annotations"]["filled"] = "x" * (BYTES - len(body) - len(', "filled": ""'))
+        body = json.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
+    return body.encode()
+
+
+CASES = {
+    "no constraints": review(deployment()),
+    "two right constraints": review(deployment(ZONE, HOST)),
+    "one warning": review(deployment(WRONG, HOST)),
+    "unchanged update, one wrong": review(deployment(WRONG, HOST), deployment(WRONG, HOST)),
+}
+
+
+def call(body):
+    return answer("validate", decode(body), ENGINE, today="2026-11-21", remaining=lambda: 2.0).body
+
+
+def microseconds(function, *args):
+    rounds = [seconds / CALLS * 1e6 for seconds in repeat(lambda: function(*args), number=CALLS, repeat=ROUNDS)]
+    return statistics.median(rounds), statistics.quantiles(rounds, n=10)[-1]
+
+
+def main():
+    print(f"{'case':30} {'bytes':>6} {'median µs':>10} {'p90 µs':>8} {'of it the envelope':>19}")
+    for name, body in CASES.items():
+        median, high = microseconds(call, body)
+        print(f"{name:30} {len(body):6} {median:10.1f} {high:8.1f} {microseconds(decode, body)[0]:19.1f}")
+
+
+if __name__ == "__main__":
+    main()

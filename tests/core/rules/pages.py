@@ -1,0 +1,90 @@
+"""Writes docs/rules/ from the rules and their examples: ``python tests/core/rules/pages.py``.
+
+Each file of testdata/rules has two manifests: one that breaks the rule, and its twin that does not. The messages on a
+page are those that the rules give of the first one.
+"""
+
+from pathlib import Path
+
+import yaml
+
+from webhook.core.messages import denial, warnings_of
+from webhook.core.policy import Messages, Mode, Policy
+from webhook.core.review import examine
+from webhook.core.rules import API_RULES, FEASIBILITY, RULES
+from webhook.core.rules.cluster import NEED_CLUSTER
+from webhook.core.version import RECORDED
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = ROOT / "tests" / "testdata" / "rules"
+PAGES = ROOT / "docs" / "rules"
+# Every rule may speak, whatever its default mode.
+OPEN = Policy(ceiling=Mode.DENY, rules={rule.id: Mode.WARN for rule in RULES})
+
+INDEX = """# Rules
+
+One page a rule: what it says, why it matters, an example, and when it is silent. A mode is `deny`, `warn`, `audit` or
+`off`; it is set per rule in the configuration (`rules`), and capped by the `ceiling` (global, per namespace, or the
+Namespace label `evenspread.io/ceiling`). Every rule answers *pass*, *finding*, or *not evaluated* with the fact
+that was missing.
+
+| rule | severity | mode | speaks |
+|---|---|---|---|
+"""
+
+
+def examples(rule):
+    """The text of the two manifests of a rule; None for a rule that has none."""
+    path = EXAMPLES / f"{rule}.yaml"
+    return path.read_text().split("---\n") if path.exists() else None
+
+
+def found(text, rule):
+    """What the rule says of a manifest."""
+    answers = examine(yaml.safe_load(text), OPEN, None, version=RECORDED, today="2026-01-01").findings
+    return [each.finding for each in answers if each.finding.rule == rule]
+
+
+def sentence(text):
+    """Text that begins a line; the name of a field keeps its first letter."""
+    return text[0].upper() + text[1:] if text.split()[0].islower() else text
+
+
+def page(rule):
+    """One rule as Markdown."""
+    lines = [f"# {rule.id}", "", f"{sentence(rule.title)}.", "", rule.why, ""]
+    lines += ["| severity | default mode | since |", "|---|---|---|"]
+    lines += [f"| {rule.severity} | {rule.mode} | {rule.since} |", ""]
+    if rule.id in FEASIBILITY:
+        lines += ["It never denies a Pod, a scale request, or an account of kube-system.", ""]
+    texts = examples(rule.id)
+    if texts is not None:
+        bad, good = texts
+        findings = found(bad, rule.id)
+        named = f"{yaml.safe_load(bad)['kind']} shop/web"
+        lines += ["## Breaks the rule", "", "```yaml", bad.rstrip(), "```", "", "As a warning:", "", "```"]
+        lines += [*warnings_of(findings), "```", "", "As a denial:", "", "```"]
+        lines += [denial(named, findings, Messages()), "```", ""]
+        lines += ["## Does not", "", "```yaml", good.rstrip(), "```", ""]
+    lines += ["## When it is silent", "", sentence(rule.silent), ""]
+    return "\n".join(lines)
+
+
+def index():
+    """The table of all rules."""
+    rows = []
+    for rule in RULES:
+        kind = "as kube-apiserver does" if rule.id in API_RULES else "with a cluster" if rule.id in NEED_CLUSTER else ""
+        rows.append(f"| [{rule.id}]({rule.id}.md) | {rule.severity} | {rule.mode} | {kind or 'of the object alone'} |")
+    return INDEX + "\n".join(rows) + "\n"
+
+
+def pages():
+    """Every page by its name."""
+    return {"README.md": index(), **{f"{rule.id}.md": page(rule) for rule in RULES}}
+
+
+if __name__ == "__main__":
+    PAGES.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (PAGES / name).write_text(text)
