@@ -78,7 +78,8 @@ an environment variable of the same name (`--admission-port` is `EVENSPREAD_ADMI
 
 ## Fields
 
-What has neither a default nor *required* is absent unless it is given.
+What has neither a default nor *required* is absent unless it is given. `schedulerConfiguration`, `stuckThreshold`,
+`maxStaleness` and `defaults.fallback` are checked, but no answer of this release depends on them.
 """
 
 
