@@ -121,6 +121,14 @@ def test_what_the_old_object_had_is_not_denied(old, new, allowed, warned):
     assert (decision.allowed, told) == (allowed, warned)
 
 
+@pytest.mark.parametrize("broken", [WRONG, {"maxSkew": "1"}], ids=["reads", "does not decode"])
+def test_what_an_owner_leaves_behind_is_not_denied(broken):
+    """`kubectl delete deployment --cascade=orphan`: denied, the Deployment could never be deleted."""
+    before = workload("ReplicaSet", "app=web", broken, meta=owned("Deployment", "apps/v1"))
+    decision = decide(workload("ReplicaSet", "app=web", broken), before, policy=EVERYTHING)
+    assert (decision.allowed, [w for w in decision.warnings if "selector-not-self" in w]) == (True, [])
+
+
 def test_what_becomes_of_a_violation_that_was_there():
     before = workload("Rollout", "app=web", WRONG)
     (found,) = [

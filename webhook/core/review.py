@@ -131,7 +131,7 @@ def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
     if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
         return Decision(reason="nothing to review")
     setting = _Setting(policy, index, version)
-    new = _evaluate(request.object, request, setting)
+    new = _evaluate(request.object, request, setting, spared=True)
     if isinstance(new, str):
         return Decision(reason=new)
     if not new.findings:
@@ -195,7 +195,7 @@ def examine(  # noqa: PLR0913 as review
     stated = stated_type(raw)
     group, _, minor = (stated.api_version or "").rpartition("/")
     request = Request(uid="", operation="CREATE", group=group, version=minor, kind=stated.kind or "")
-    found = _evaluate(raw, request, _Setting(policy, index, version, offline=True))
+    found = _evaluate(raw, request, _Setting(policy, index, version, offline=True), spared=False)
     if isinstance(found, str):
         return Examination()
     workload = found.workload
@@ -223,17 +223,22 @@ def _api_warnings(workload: Workload, found: _Evaluation) -> tuple[str, ...]:
     )
 
 
-def _evaluate(raw: bytes | Raw | Mapping[str, object], request: Request, setting: _Setting) -> _Evaluation | str:
-    """What every rule answers, or why there is nothing to ask."""
+def _evaluate(
+    raw: bytes | Raw | Mapping[str, object], request: Request, setting: _Setting, *, spared: bool
+) -> _Evaluation | str:
+    """What every rule answers, or why there is nothing to ask.
+
+    Shape: ``spared`` says that objects which nobody is to be told of are not looked at.
+    """
     policy = setting.policy
     try:
         workload = read_workload(raw, policy.workloads, api_version=request.api_version, kind=request.kind)
     except DecodeError as error:
-        silence = "" if setting.offline else _silence(read_meta(raw), policy)
+        silence = _silence(read_meta(raw), policy) if spared else ""
         return silence or _Evaluation(None, (wrong_type(error),), decode_error=error)
     if workload is None:
         return "no pod template"
-    if not setting.offline and (silence := _silence(workload.meta, policy)):
+    if spared and (silence := _silence(workload.meta, policy)):
         return silence
     subject = Subject(
         workload=workload,
@@ -251,7 +256,8 @@ def _old(request: Request, setting: _Setting) -> _Evaluation | None:
     """What the rules said of the object before this request."""
     if request.operation != "UPDATE" or request.old_object is None:
         return None
-    old = _evaluate(request.old_object, request, setting)
+    # Its owner may have answered for it until now: garbage collection orphans what it leaves behind.
+    old = _evaluate(request.old_object, request, setting, spared=False)
     return None if isinstance(old, str) else old
 
 
