@@ -10,7 +10,7 @@ from webhook.core.decoding import DecodeError
 from webhook.core.labels import key_faults, value_faults
 from webhook.core.model import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelector, SpreadConstraint
 from webhook.core.policy import Mode
-from webhook.core.rules.finding import Finding, Rule, Severity, Subject
+from webhook.core.rules.finding import Finding, Placed, Rule, Severity, Subject
 from webhook.core.validation import FieldError, validate_constraints
 
 
@@ -61,7 +61,7 @@ _BY_FIELD: Mapping[str, tuple[Rule, str]] = {
 }
 _ACTIONS = frozenset({DO_NOT_SCHEDULE, SCHEDULE_ANYWAY})
 _POLICIES = frozenset({None, HONOR, IGNORE})
-_FIELD = re.compile(r"topologySpreadConstraints\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
+_FIELD = re.compile(r"\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
 
 
 def evaluate(subject: Subject) -> Iterator[Finding]:
@@ -72,8 +72,9 @@ def evaluate(subject: Subject) -> Iterator[Finding]:
             continue
         labels = template.template.labels if _is_to_be_merged(subject) else None
         path = f"{template.path}spec.topologySpreadConstraints"
+        placed = [each for each in subject.placed if each.template is template]
         for error in validate_constraints(constraints, labels, path, subject.version):
-            yield _finding(error, subject)
+            yield _finding(error, path, placed)
 
 
 def are_plainly_right(constraints: Sequence[SpreadConstraint]) -> bool:
@@ -115,12 +116,11 @@ def _is_to_be_merged(subject: Subject) -> bool:
     return subject.offline and subject.workload.kind == "Pod" and not (meta.uid or meta.creation_timestamp)
 
 
-def _finding(error: FieldError, subject: Subject) -> Finding:
-    match = _FIELD.search(error.field)
+def _finding(error: FieldError, path: str, constraints: Sequence[Placed]) -> Finding:
+    match = _FIELD.match(error.field, len(path))
     index, field, rest = (int(match[1]), match[2] or "", match[3]) if match else (0, "", "")
     rule, fix = _BY_FIELD.get(field, (LABEL_SELECTOR, ""))
-    prefix = error.field[: match.start()] if match else ""
-    placed = next(each for each in subject.placed if each.index == index and f"{each.template.path}spec." == prefix)
+    placed = constraints[index]
     said = error.text.removeprefix(f"{error.field}: ")
     short = f"{placed.name}.{field}" if field.isalnum() else placed.name
     return Finding(
