@@ -1,4 +1,3 @@
-import io
 import json
 import os
 import sys
@@ -28,21 +27,6 @@ CONSTRAINT = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSched
 NULL = GOOD.replace("        labelSelector: {matchLabels: {app: good}}\n", "        labelSelector:\n").replace(
     "name: good", "name: bare"
 )
-
-
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    """Run a command line in an empty directory; gives exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EVENSPREAD_CONFIG", raising=False)
-
-    def run(*arguments, stdin=b""):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        code = main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def write(path, text):

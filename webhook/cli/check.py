@@ -32,7 +32,7 @@ def check(  # noqa: PLR0913 one parameter an option
     output: str,
     fail_on: str,
     config: str | None,
-    kube_version: KubernetesVersion,
+    kube_version: KubernetesVersion | None,
     namespace: str,
     rules: tuple[str, ...],
     ceiling: str | None,

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from webhook.cli.outcome import Exit
+from webhook.cli.exits import Exit
 from webhook.cli.vectors import Tally, VectorError, compare_file
 
 _SHOWN = 3

@@ -8,7 +8,7 @@ Source: apimachinery pkg/util/yaml/decoder.go ``YAMLReader``, ``YAMLOrJSONDecode
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import msgspec
 from msgspec import Struct, structs
@@ -17,6 +17,7 @@ from webhook.core.rules.finding import one_line
 
 _SEPARATOR = re.compile(rb"^---([^\n]*)\n?", re.MULTILINE)
 _SOURCE = re.compile(rb"^# Source: ([^\r\n]{1,256})", re.MULTILINE)
+_LEADING = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n|---[^\n]*\n)*")
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _MALFORMED = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
 
@@ -44,8 +45,8 @@ class Document(Struct, frozen=True, kw_only=True):
     """One document of a file.
 
     Shape: ``line`` (from 1) and ``column`` (from 0) are where its first character stands in the file. ``json`` says
-    that the text is JSON and nothing else; ``malformed`` why text in braces is not. ``source`` is the template that
-    Helm names above it.
+    that the text is JSON and nothing else; ``malformed`` why text in braces is not. ``comments`` are the lines above
+    its content, those of documents without content before it included.
     """
 
     file: str
@@ -55,7 +56,13 @@ class Document(Struct, frozen=True, kw_only=True):
     json: bool = False
     malformed: str = ""
     malformed_at: int = 0
-    source: str = ""
+    comments: bytes = b""
+
+    @property
+    def source(self) -> str:
+        """The template that Helm names above what it rendered; empty elsewhere."""
+        found = _SOURCE.search(self.comments)
+        return found[1].decode("utf-8", "replace").strip() if found else ""
 
     def place(self, index: int | None) -> tuple[int, int]:
         """Line and column (from 1) of a character of this document, counted from its start."""
@@ -75,12 +82,12 @@ def split(file: str, data: bytes) -> Iterator[Document | Fault]:
     if data.startswith(_BYTE_ORDER_MARKS) or b"\0" in (data[:1], data[1:2]):
         yield Fault(file=file, message="UTF-16 text, which kubectl does not read; save it as UTF-8", line=1, column=1)
         return
-    start, line, readable = 0, 1, True
+    start, line, readable, above = 0, 1, True, b""
     for separator in _SEPARATOR.finditer(data):
         end = separator.start()
         rest = separator[1].strip()
         if readable and end > start:
-            yield from _chunk(file, data[start:end], line)
+            above = yield from _chunk(Document(file=file, text=data[start:end], line=line, comments=above))
         line += data.count(b"\n", start, end)
         readable = not rest or rest.startswith(b"#")
         if not readable:
@@ -91,15 +98,25 @@ def split(file: str, data: bytes) -> Iterator[Document | Fault]:
         start = separator.end() if end > start else end
         line += end < start
     if readable:
-        yield from _chunk(file, data[start:], line)
+        yield from _chunk(Document(file=file, text=data[start:], line=line, comments=above))
 
 
-def _chunk(file: str, text: bytes, line: int) -> Iterator[Document | Fault]:
-    """One piece between separators: a YAML document, or JSON objects behind each other."""
-    found = _SOURCE.search(text[:4096])
-    whole = Document(
-        file=file, text=text, line=line, source=found[1].decode("utf-8", "replace").strip() if found else ""
-    )
+def _chunk(whole: Document) -> Generator[Document | Fault, None, bytes]:
+    """One piece between separators: a YAML document, JSON objects behind each other, or nothing but comments.
+
+    Shape: returns the comments that belong to the next piece.
+    """
+    leading = _LEADING.match(whole.text)
+    comments = whole.comments + (leading[0] if leading else b"")
+    if len(comments) - len(whole.comments) == len(whole.text):
+        return comments
+    whole = structs.replace(whole, comments=comments)
+    yield from _json_or_yaml(whole)
+    return b""
+
+
+def _json_or_yaml(whole: Document) -> Iterator[Document | Fault]:
+    text, line = whole.text, whole.line
     if not text.lstrip().startswith(b"{"):
         yield whole
         return

@@ -7,10 +7,12 @@ from msgspec import Struct
 
 from webhook.cli.documents import Fault
 from webhook.cli.manifests import Manifest, read_manifests
-from webhook.cli.outcome import Gap, Outcome, Row
+from webhook.cli.outcome import Gap, Note, Outcome, Row
 from webhook.cli.sources import File
+from webhook.cli.strict import unknown_fields
+from webhook.core.index import ClusterIndex
 from webhook.core.policy import Policy
-from webhook.core.review import examine
+from webhook.core.review import Examination, examine
 from webhook.core.version import KubernetesVersion
 
 
@@ -29,82 +31,101 @@ class Frame(Struct, frozen=True, kw_only=True):
 
 
 def look(
-    files: Iterable[File | Fault],
-    frame: Frame,
-    *,
-    duplicates: bool = True,
-    progress: Callable[[int], None] = lambda _objects: None,
+    files: Iterable[File | Fault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
 ) -> Outcome:
-    """Examine every object of the files.
-
-    Shape: ``duplicates`` as in `read_manifests`; ``progress`` is told the number of objects so far.
-    """
-    seen = _Seen()
-    for file in files:
-        if isinstance(file, Fault):
-            seen.faults.append(file)
-            continue
-        seen.files += 1
-        empty = True
-        for found in read_manifests(file.name, file.data, duplicates=duplicates):
-            empty = False
-            if isinstance(found, Fault):
-                seen.faults.append(found)
-            else:
-                seen.examine(found, frame)
-                progress(seen.objects)
-        if empty:
-            seen.faults.append(
-                Fault(file=file.name, message="no Kubernetes object in it", line=1, column=1, fatal=False)
-            )
-    if not seen.objects and not any(fault.fatal for fault in seen.faults):
-        seen.faults.append(Fault(file="evenspread", message="nothing to check: no Kubernetes object in the input"))
+    """Examine every object of the files; ``progress`` is told the number of objects so far."""
+    seen = Seen()
+    for manifest in seen.manifests(files, duplicates=True):
+        examined = seen.examine(manifest, frame, None)
+        if examined.workload is not None:
+            seen.notes += [
+                Note(manifest=manifest, place=manifest.locate(path), path=path, text=text)
+                for path, text in unknown_fields(manifest, examined.workload)
+            ]
+        progress(seen.objects)
     return seen.outcome()
 
 
-class _Seen:
+class Seen:
     """What a run has come to so far."""
 
     def __init__(self) -> None:
-        self.files = 0
         self.objects = 0
+        self._files = 0
         self.faults: list[Fault] = []
+        self.notes: list[Note] = []
         self._workloads = 0
+        self._owned = 0
         self._kinds: Counter[str] = Counter()
-        self._rows: list[Row] = []
+        self._clean: list[tuple[str, str]] = []
+        self.rows: list[Row] = []
         self._gaps: Counter[tuple[str, str]] = Counter()
 
-    def examine(self, manifest: Manifest, frame: Frame) -> None:
+    def manifests(self, files: Iterable[File | Fault], *, duplicates: bool) -> Iterator[Manifest]:
+        """The objects of the files; faults and files are counted on the way.
+
+        Shape: ``duplicates`` as in `read_manifests`.
+        """
+        for file in files:
+            if isinstance(file, Fault):
+                self.faults.append(file)
+                continue
+            self._files += 1
+            empty = True
+            for found in read_manifests(file.name, file.data, duplicates=duplicates):
+                empty = False
+                if isinstance(found, Fault):
+                    self.faults.append(found)
+                else:
+                    yield found
+            if empty:
+                message = "no Kubernetes object in it"
+                self.faults.append(Fault(file=file.name, message=message, line=1, column=1, fatal=False))
+
+    def pass_by(self, manifest: Manifest) -> None:
+        """Count an object that is looked at in its controller."""
+        self.objects += 1
+        self._owned += 1
+        self._kinds[manifest.kind] += 1
+
+    def examine(self, manifest: Manifest, frame: Frame, index: ClusterIndex | None) -> Examination:
+        """Look at one object."""
         self.objects += 1
         self._kinds[manifest.kind] += 1
         examined = examine(
             manifest.value,
             frame.policy,
-            None,
+            index,
             version=frame.version,
             today=frame.today,
             namespace=manifest.namespace or frame.namespace,
         )
-        self._workloads += examined.workload is not None or examined.decode_error is not None
+        if examined.workload is not None or examined.decode_error is not None:
+            self._workloads += 1
+            if not examined.findings:
+                self._clean.append((manifest.file, manifest.title))
         for judged in examined.findings:
             if not frame.rules or judged.finding.rule in frame.rules:
                 place = manifest.locate(judged.finding.path)
-                self._rows.append(Row(manifest=manifest, judged=judged, place=place))
+                self.rows.append(Row(manifest=manifest, judged=judged, place=place))
         # A rule that lacks the same fact for several constraints of an object is one gap of that object.
         missing = {(gap.rule, gap.missing) for gap in examined.not_evaluated}
         self._gaps.update(gap for gap in missing if not frame.rules or gap[0] in frame.rules)
+        return examined
 
     def outcome(self) -> Outcome:
+        """The whole; a run that saw no object at all has a hole, even if nothing went wrong."""
+        if not self.objects and not any(fault.fatal for fault in self.faults):
+            message = "nothing to check: no Kubernetes object in the input"
+            self.faults.append(Fault(file="evenspread", message=message))
         return Outcome(
-            rows=tuple(self._rows),
+            rows=tuple(self.rows),
+            notes=tuple(self.notes),
             faults=tuple(self.faults),
             gaps=tuple(Gap(rule, missing, count) for (rule, missing), count in sorted(self._gaps.items())),
-            files=self.files,
+            files=self._files,
             kinds=self._kinds,
             workloads=self._workloads,
+            owned=self._owned,
+            clean=tuple(self._clean),
         )
-
-
-def selected(outcome: Outcome) -> Iterator[Row]:
-    """The rows that count: those that no exemption waives."""
-    return (row for row in outcome.rows if not row.waived)

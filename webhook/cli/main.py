@@ -11,13 +11,16 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.outcome import Exit
+from webhook.cli.exits import Exit
 
 _COMMANDS: Mapping[str, str] = {
     "check": "webhook.cli.check",
+    "audit": "webhook.cli.audit",
+    "test": "webhook.cli.test",
     "conformance": "webhook.cli.conformance",
     "version": "webhook.cli.version",
     "webhook": "webhook.cli.webhook",
+    "completion": "webhook.cli.completion",
 }
 
 

@@ -18,11 +18,15 @@ from webhook.cli.documents import Document, Fault, split
 from webhook.cli.go_scalars import UnreadableError, json_number
 from webhook.cli.go_yaml import MAX_DUPLICATES, read_document
 from webhook.cli.positions import Node, find, json_duplicates, json_tree, yaml_tree
+from webhook.core.rules.finding import one_line
 
 Json = Any  # raw JSON from outside: core.decoding gives it types
 
 # An API server takes requests of 3 MiB. A second reads about 5 MiB of YAML, or 300 of JSON.
 MAX_YAML_BYTES = 16 * 2**20
+
+# The first line of a snapshot file is about the file.
+SNAPSHOT_HEADER = "Snapshot"
 
 # What kubectl rewrites before it sends it: fractions, exponents, integers beyond 64 bits.
 _ODD_NUMBER = re.compile(rb"[:\[,]\s*-?[0-9]+(?:[.eE]|[0-9]{18})")
@@ -45,18 +49,32 @@ class Place(Struct, frozen=True, kw_only=True):
 class Manifest(Struct, frozen=True, kw_only=True):
     """One API object as a client would send it.
 
-    Shape: ``value`` is a JSON value, or JSON text of an object. ``source`` is the Helm template that it comes from, if
-    that is known. ``locate`` finds a field by its API path.
+    Shape: ``value`` is a JSON value, or JSON text of an object. ``locate`` finds a field by its API path.
     """
 
-    file: str
+    document: Document
     api_version: str
     kind: str
     namespace: str
     name: str
     value: bytes | Mapping[str, Json]
-    source: str
     locate: Callable[[str], Place]
+
+    @property
+    def file(self) -> str:
+        """The file that it stands in."""
+        return self.document.file
+
+    @property
+    def source(self) -> str:
+        """The Helm template that it comes from, if that is known."""
+        return self.document.source
+
+    @property
+    def title(self) -> str:
+        """The object as people say it: ``Deployment shop/web``."""
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return one_line(f"{self.kind} {name or '(unnamed)'}")
 
 
 class _Head(Struct, rename="camel"):
@@ -170,6 +188,8 @@ def _json_objects(document: Document, *, duplicates: bool, outer: _Head | None =
         yield from _json_items(document, head, items, duplicates=duplicates)
         return
     stated = _inherit(head, outer) if outer else head
+    if stated.kind == SNAPSHOT_HEADER and not stated.api_version:
+        return
     if missing := _missing(stated.api_version, stated.kind):
         yield document.fault(missing)
         return
@@ -271,13 +291,12 @@ def _manifest(
     metadata = head.metadata if isinstance(head.metadata, dict) else {}
     namespace, name = metadata.get("namespace"), metadata.get("name") or metadata.get("generateName")
     return Manifest(
-        file=document.file,
+        document=document,
         api_version=head.api_version,
         kind=head.kind,
         namespace=namespace if isinstance(namespace, str) else "",
         name=name if isinstance(name, str) else "",
         value=value,
-        source=document.source,
         locate=(lambda path: locate(prefix + path)) if prefix else locate,
     )
 

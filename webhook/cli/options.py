@@ -8,9 +8,9 @@ import click
 from click.shell_completion import CompletionItem
 from msgspec import structs
 
+from webhook.cli.exits import Exit
 from webhook.cli.formats import FORMATS
 from webhook.cli.looking import Frame
-from webhook.cli.outcome import Exit
 from webhook.core.policy import Mode, Policy
 from webhook.core.rules import BY_ID
 from webhook.core.version import NEWEST, OLDEST, RECORDED, KubernetesVersion, parse_version
@@ -75,9 +75,7 @@ _LOOKING = (
         "--kube-version",
         type=Version(),
         metavar="VERSION",
-        default=str(RECORDED),
-        show_default=True,
-        help=f"Kubernetes release whose behaviour is asked for, {OLDEST} to {NEWEST}.",
+        help=f"Kubernetes release whose behaviour is asked for, {OLDEST} to {NEWEST}.  [default: {RECORDED}]",
     ),
     click.option("-n", "--namespace", metavar="NAME", default="", help="Namespace of objects that name none."),
     click.option(
@@ -109,7 +107,12 @@ fail_on_option = click.option(
 
 
 def frame(
-    *, config: str | None, kube_version: KubernetesVersion, namespace: str, rules: tuple[str, ...], ceiling: str | None
+    *,
+    config: str | None,
+    kube_version: KubernetesVersion | None,
+    namespace: str,
+    rules: tuple[str, ...],
+    ceiling: str | None,
 ) -> Frame:
     """What the options above stand for.
 
@@ -119,7 +122,9 @@ def frame(
     policy = _policy(config, today) if config else Policy()
     if ceiling is not None:
         policy = structs.replace(policy, ceiling=Mode(ceiling), namespaces=())
-    return Frame(policy=policy, version=kube_version, today=today, namespace=namespace, rules=frozenset(rules))
+    return Frame(
+        policy=policy, version=kube_version or RECORDED, today=today, namespace=namespace, rules=frozenset(rules)
+    )
 
 
 def _policy(file: str, today: str) -> Policy:

@@ -1,27 +1,14 @@
 """What a run of the command line comes to: rows, faults, what was not looked at, and the exit code."""
 
 from collections.abc import Mapping
-from enum import IntEnum
 
 from msgspec import Struct
 
 from webhook.cli.documents import Fault
+from webhook.cli.exits import Exit
 from webhook.cli.manifests import Manifest, Place
-from webhook.core.policy import Mode
 from webhook.core.review import Judged
 from webhook.core.rules.finding import Severity
-
-
-class Exit(IntEnum):
-    """Exit codes; promises."""
-
-    FINE = 0
-    FINDINGS = 1
-    USAGE = 2
-    UNREADABLE = 3
-    CLUSTER = 4
-    OUR_FAULT = 5
-    INTERRUPTED = 130
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -42,6 +29,15 @@ class Row(Struct, frozen=True, kw_only=True):
         return bool(self.judged.waived)
 
 
+class Note(Struct, frozen=True, kw_only=True):
+    """Something that kube-apiserver warns about and no rule does: an unknown field. Counts as severity high."""
+
+    manifest: Manifest
+    place: Place
+    path: str
+    text: str
+
+
 class Gap(Struct, frozen=True):
     """A rule that could not look, why, and at how many objects."""
 
@@ -53,15 +49,20 @@ class Gap(Struct, frozen=True):
 class Outcome(Struct, frozen=True, kw_only=True):
     """Everything that a run found.
 
-    Shape: ``kinds`` counts the objects by kind, ``workloads`` those that have a pod template.
+    Shape: ``kinds`` counts the objects by kind, ``workloads`` those that have a pod template and were looked at,
+    ``owned`` those that were looked at in their controller; ``clean`` names the workloads without findings, each with
+    its file.
     """
 
     rows: tuple[Row, ...] = ()
+    notes: tuple[Note, ...] = ()
     faults: tuple[Fault, ...] = ()
     gaps: tuple[Gap, ...] = ()
     files: int = 0
     kinds: Mapping[str, int] = {}
     workloads: int = 0
+    owned: int = 0
+    clean: tuple[tuple[str, str], ...] = ()
 
     @property
     def objects(self) -> int:
@@ -86,11 +87,8 @@ def exit_code(outcome: Outcome, fail_on: str) -> Exit:
         return Exit.UNREADABLE
     if fail_on == "never":
         return Exit.FINE
+    if outcome.notes:
+        return Exit.FINDINGS  # kubectl would refuse the object
     least = rank(Severity(fail_on))
     counted = (row for row in outcome.rows if not row.waived)
     return Exit.FINDINGS if any(rank(row.severity) >= least for row in counted) else Exit.FINE
-
-
-def denied(row: Row) -> bool:
-    """Whether the webhook would refuse the object for this finding."""
-    return row.judged.mode is Mode.DENY

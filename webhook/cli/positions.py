@@ -7,17 +7,19 @@ reported where it should stand: at the deepest field that there is.
 
 import json
 import re
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any
 
 from msgspec import Struct
 from yaml._yaml import CParser
 from yaml.events import (
     AliasEvent,
-    CollectionEndEvent,
-    CollectionStartEvent,
     DocumentEndEvent,
+    MappingEndEvent,
     MappingStartEvent,
     ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
 )
 
 _TOKEN = re.compile(r'\s*([{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+)')
@@ -94,62 +96,61 @@ class _Tree:
         node = self._open.pop()
         self._keys.pop()
         node.end = end
-        self.put(node, "", Span(node.start, node.end))
+        self.put(node, "", node.start, end)
 
-    def put(self, node: Node, text: str, span: Span) -> None:
+    def scalar(self, text: str, start: int, end: int) -> None:
+        """A scalar is a key where one is due, and most often nothing more."""
+        if self._keys and self._keys[-1] is None and self._open[-1].fields is not None:
+            self._keys[-1] = (text, Span(start, end))
+        else:
+            self.put(Node(start, end), text, start, end)
+
+    def put(self, node: Node, text: str, start: int, end: int) -> None:
         """Put a complete node where it belongs: as an item, a key, or the value of the key before it."""
         if not self._open:
             self.root = node
             return
         parent = self._open[-1]
-        key = self._keys[-1]
         if parent.items is not None:
             parent.items.append(node)
-        elif key is None:
-            self._keys[-1] = (text, span)
-        elif parent.fields is not None:
-            self._keys[-1] = None
-            if self._merges and key[0] == "<<":
-                for merged in reversed(node.items or [node]):
-                    parent.fields.update(merged.fields or {})
-            else:
-                if key[0] in parent.fields:
-                    self.duplicates.append(key)
-                parent.fields[key[0]] = (key[1], node)
+            return
+        key, fields = self._keys[-1], parent.fields
+        if key is None or fields is None:
+            self._keys[-1] = (text, Span(start, end))
+            return
+        self._keys[-1] = None
+        if self._merges and key[0] == "<<":
+            for merged in reversed(node.items or [node]):
+                fields.update(merged.fields or {})
+            return
+        if key[0] in fields:
+            self.duplicates.append(key)
+        fields[key[0]] = (key[1], node)
 
 
 def yaml_tree(text: bytes) -> Node:
     """The tree of a YAML document; the document has been read without fault before."""
     tree = _Tree(merges=True)
     anchors: dict[str, Node] = {}
-    next_event = CParser(text).get_event
-    while (event := next_event()) is not None and not isinstance(event, DocumentEndEvent):
-        start, end = _index(event.start_mark), _index(event.end_mark)
-        name: str = getattr(event, "anchor", None) or ""
-        if isinstance(event, ScalarEvent):
-            node = Node(start, end)
-            tree.put(node, event.value or "", Span(start, end))
-        elif isinstance(event, CollectionStartEvent):
-            node = tree.begin(start, mapping=isinstance(event, MappingStartEvent))
-        elif isinstance(event, AliasEvent):
-            tree.put(anchors[name], "", Span(start, end))
-            continue
-        else:
-            if isinstance(event, CollectionEndEvent):
-                tree.finish(end)
-            continue
-        if name:
-            anchors[name] = node
+    next_event: Callable[[], Any] = CParser(text).get_event  # Any: which fields an event has depends on its type
+    while (event := next_event()) is not None:
+        kind = type(event)
+        if kind is ScalarEvent and event.anchor is None:
+            tree.scalar(event.value, event.start_mark.index, event.end_mark.index)
+        elif kind is MappingStartEvent or kind is SequenceStartEvent:
+            node = tree.begin(event.start_mark.index, mapping=kind is MappingStartEvent)
+            if event.anchor is not None:
+                anchors[event.anchor] = node
+        elif kind is MappingEndEvent or kind is SequenceEndEvent:
+            tree.finish(event.end_mark.index)
+        elif kind is ScalarEvent:
+            node = anchors[event.anchor] = Node(event.start_mark.index, event.end_mark.index)
+            tree.put(node, event.value, node.start, node.end)
+        elif kind is AliasEvent:
+            tree.put(anchors[event.anchor], "", event.start_mark.index, event.end_mark.index)
+        elif kind is DocumentEndEvent:
+            break
     return tree.root
-
-
-class _Mark(Protocol):
-    @property
-    def index(self) -> int: ...
-
-
-def _index(mark: _Mark | None) -> int:
-    return mark.index if mark else 0
 
 
 def json_tree(text: str) -> Node:
@@ -181,5 +182,5 @@ def _json_tree(text: str) -> _Tree:
             tree.finish(end)
         elif token[1] not in {",", ":"}:
             name = json.loads(token[1]) if token[1][0] == '"' else ""
-            tree.put(Node(start, end), name, Span(start, end))
+            tree.scalar(name, start, end)
     return tree

@@ -6,9 +6,12 @@ left out. ``-`` is the standard input. What cannot be read is a `Fault`, and the
 
 import fnmatch
 import glob
+import gzip
+import io
 import os
 import stat
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -25,6 +28,7 @@ MAX_BYTES = 2**30
 
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 _CHUNK = 2**20
+_GZIP = b"\x1f\x8b"
 
 
 class File(Struct, frozen=True):
@@ -34,10 +38,11 @@ class File(Struct, frozen=True):
     data: bytes
 
 
-def read_files(paths: Sequence[str], ignore: Iterable[str] = ()) -> Iterator[File | Fault]:
+def read_files(paths: Sequence[str], ignore: Iterable[str] = (), *, unpack: bool = False) -> Iterator[File | Fault]:
     """Read every file that the paths stand for, each once.
 
     Shape: ``ignore`` are patterns; a file or directory is left out if its whole path, or its name, matches one.
+    ``unpack`` reads through gzip.
     """
     patterns = tuple(ignore)
     seen: set[str] = set()
@@ -47,7 +52,8 @@ def read_files(paths: Sequence[str], ignore: Iterable[str] = ()) -> Iterator[Fil
                 yield found
             elif (real := os.path.realpath(found) if found != STDIN else STDIN) not in seen:
                 seen.add(real)
-                yield _read(found, given=found == path)
+                file = _read(found, given=found == path)
+                yield _unpacked(file) if unpack and isinstance(file, File) else file
 
 
 def _files(path: str, ignore: tuple[str, ...]) -> Iterator[str | Fault]:
@@ -110,7 +116,7 @@ def _read(path: str, *, given: bool) -> File | Fault:
         return Fault(file=name, message="a broken link" if broken else _reason(error))
 
 
-def _bounded(name: str, file: BinaryIO) -> File | Fault:
+def _bounded(name: str, file: BinaryIO | gzip.GzipFile) -> File | Fault:
     pieces, size = [], 0
     while piece := file.read(_CHUNK):
         pieces.append(piece)
@@ -118,6 +124,16 @@ def _bounded(name: str, file: BinaryIO) -> File | Fault:
         if size > MAX_BYTES:
             return Fault(file=name, message=f"larger than {MAX_BYTES // 2**30} GiB")
     return File(name, b"".join(pieces))
+
+
+def _unpacked(file: File) -> File | Fault:
+    if not file.data.startswith(_GZIP):
+        return file
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(file.data)) as unpacked:
+            return _bounded(file.name, unpacked)
+    except (OSError, EOFError, zlib.error) as error:
+        return Fault(file=file.name, message=f"cannot be unpacked: {error}")
 
 
 def _file_type(mode: int) -> str:

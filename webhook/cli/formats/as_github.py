@@ -5,10 +5,11 @@ Source: docs.github.com, workflow commands for GitHub Actions, ``::error``.
 
 from collections.abc import Iterator
 
-from webhook.cli.formats.shape import fix, message, object_name
+from webhook.cli.formats.shape import fix, message
+from webhook.cli.manifests import Manifest, Place
 from webhook.cli.outcome import Outcome
 from webhook.cli.sources import STDIN_NAME
-from webhook.core.rules.finding import Severity
+from webhook.core.rules.finding import Severity, one_line
 
 _COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 
@@ -21,14 +22,21 @@ def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 e
     for row in outcome.rows:
         if row.waived:
             continue
-        text = f"{object_name(row)}: {message(row)}"
+        text = f"{row.manifest.title}: {message(row)}"
         if fix(row):
             text += f"; fix: {fix(row)}"
-        # A finding in a rendered chart belongs to the template that Helm names.
-        source = row.manifest.source if row.manifest.file == STDIN_NAME else ""
-        line, column = (0, 0) if source else (row.place.line, row.place.column)
         title = f"evenspread/{row.judged.finding.rule}"
-        yield _command(_COMMANDS[row.severity], source or row.manifest.file, line, column, title, text)
+        yield _command(_COMMANDS[row.severity], *_where(row.manifest, row.place), title, text)
+    for note in outcome.notes:
+        text = f"{note.manifest.title}: {one_line(note.text)}"
+        yield _command("warning", *_where(note.manifest, note.place), "kube-apiserver", text)
+
+
+def _where(manifest: Manifest, place: Place) -> tuple[str, int, int]:
+    """A finding in a rendered chart belongs to the template that Helm names; its lines are not the template's."""
+    if manifest.source and manifest.file == STDIN_NAME:
+        return manifest.source, 0, 0
+    return manifest.file, place.line, place.column
 
 
 def _command(name: str, file: str, line: int, column: int, title: str, text: str) -> str:  # noqa: PLR0913, PLR0917 the command's own fields

@@ -5,33 +5,39 @@ from collections.abc import Iterator
 import msgspec
 
 from webhook.cli.formats.shape import fix, message
-from webhook.cli.outcome import Gap, Outcome, Row
+from webhook.cli.manifests import Manifest, Place
+from webhook.cli.outcome import Gap, Note, Outcome, Row
 
 
 def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
     """The array, one entry a line, so that a diff of two runs reads well."""
-    entries = [_row(row) for row in outcome.rows] + [_gap(gap) for gap in outcome.gaps]
-    lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in entries)
+    lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in as_values(outcome))
     yield f"[\n{lines}\n]\n" if lines else "[]\n"
 
 
 def as_values(outcome: Outcome) -> list[dict[str, object]]:
     """The entries as plain values."""
-    return [*map(_row, outcome.rows), *map(_gap, outcome.gaps)]
+    return [*map(_row, outcome.rows), *map(_note, outcome.notes), *map(_gap, outcome.gaps)]
 
 
-def _row(row: Row) -> dict[str, object]:
-    manifest, judged = row.manifest, row.judged
-    entry: dict[str, object] = {
+def _where(manifest: Manifest, place: Place) -> dict[str, object]:
+    return {
         "file": manifest.file,
-        "line": row.place.line,
-        "column": row.place.column,
+        "line": place.line,
+        "column": place.column,
         "object": {
             "apiVersion": manifest.api_version,
             "kind": manifest.kind,
             "namespace": manifest.namespace,
             "name": manifest.name,
         },
+    }
+
+
+def _row(row: Row) -> dict[str, object]:
+    judged = row.judged
+    entry: dict[str, object] = {
+        **_where(row.manifest, row.place),
         "rule": judged.finding.rule,
         "mode": str(judged.mode),
         "severity": str(judged.severity),
@@ -39,11 +45,15 @@ def _row(row: Row) -> dict[str, object]:
         "message": message(row),
         "fix": fix(row),
     }
-    if manifest.source:
-        entry["source"] = manifest.source
+    if row.manifest.source:
+        entry["source"] = row.manifest.source
     if judged.waived:
         entry["waived"] = judged.waived
     return entry
+
+
+def _note(note: Note) -> dict[str, object]:
+    return {**_where(note.manifest, note.place), "path": note.path, "warning": note.text}
 
 
 def _gap(gap: Gap) -> dict[str, object]:

@@ -3,12 +3,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from webhook.cli.formats.shape import MOST_CHARS, fix, message, object_name, plural
-from webhook.cli.outcome import Outcome, Row
+from webhook.cli.formats.shape import MOST_CHARS, fix, message, plural
+from webhook.cli.manifests import Place
+from webhook.cli.outcome import Note, Outcome, Row
 from webhook.core.rules.finding import Severity, one_line
 
-_BOLD, _DIM, _RED, _YELLOW, _BLUE, _GREEN = "1", "2", "31", "33", "34", "32"
-_COLORS = {Severity.HIGH: _RED, Severity.MEDIUM: _YELLOW, Severity.LOW: _BLUE}
+BOLD, DIM, RED, YELLOW, BLUE, GREEN = "1", "2", "31", "33", "34", "32"
+COLORS = {Severity.HIGH: RED, Severity.MEDIUM: YELLOW, Severity.LOW: BLUE}
 _MOST_QUOTED = 100  # characters of a line; beyond, it is cut around the field
 _MOST_NAMED = 6
 
@@ -29,6 +30,8 @@ def render(outcome: Outcome, *, color: bool) -> Iterator[str]:
     paint = Paint(color=color)
     for row in outcome.rows:
         yield from waived(row, paint) if row.waived else block(row, paint)
+    for note in outcome.notes:
+        yield from _note(note, paint)
     yield summary(outcome, paint)
 
 
@@ -36,29 +39,33 @@ def block(row: Row, paint: Paint) -> Iterator[str]:
     """One finding in full."""
     judged, place = row.judged, row.place
     head = f"{one_line(row.manifest.file)}:{place.line}:{place.column}:"
-    severity = paint(row.severity, _COLORS[row.severity], _BOLD)
-    yield f"{paint(head, _BOLD)} {severity} {paint(judged.finding.rule, _BOLD)}\n"
+    severity = paint(row.severity, COLORS[row.severity], BOLD)
+    yield f"{paint(head, BOLD)} {severity} {paint(judged.finding.rule, BOLD)}\n"
     source = f"  ({one_line(row.manifest.source)})" if row.manifest.source else ""
-    yield f"  {object_name(row)}{paint(source, _DIM)}  {paint(one_line(judged.finding.path), _DIM)}\n"
-    yield from _quote(row, paint)
+    yield f"  {row.manifest.title}{paint(source, DIM)}  {paint(one_line(judged.finding.path), DIM)}\n"
+    yield from _quote(place, paint, COLORS[row.severity])
     yield f"  {message(row)}\n"
-    detail = one_line(judged.finding.detail, MOST_CHARS)
-    if detail not in message(row):
-        yield f"  {paint(detail, _DIM)}\n"
     if fix(row):
-        yield f"  {paint('fix:', _GREEN)} {fix(row)}\n"
+        yield f"  {paint('fix:', GREEN)} {fix(row)}\n"
     yield "\n"
 
 
 def waived(row: Row, paint: Paint) -> Iterator[str]:
     """One finding that the policy exempts."""
     place = f"{one_line(row.manifest.file)}:{row.place.line}:{row.place.column}:"
-    yield paint(f"{place} {row.judged.finding.rule} {object_name(row)}: {one_line(row.judged.waived)}", _DIM) + "\n\n"
+    yield paint(f"{place} {row.judged.finding.rule} {row.manifest.title}: {one_line(row.judged.waived)}", DIM) + "\n\n"
 
 
-def _quote(row: Row, paint: Paint) -> Iterator[str]:
-    """The line of the manifest and a caret under the field; nothing for a line that is all of the document."""
-    place = row.place
+def _note(note: Note, paint: Paint) -> Iterator[str]:
+    head = f"{one_line(note.manifest.file)}:{note.place.line}:{note.place.column}:"
+    yield f"{paint(head, BOLD)} {paint('warning', YELLOW, BOLD)} {paint('kube-apiserver', BOLD)}\n"
+    yield f"  {note.manifest.title}\n"
+    yield from _quote(note.place, paint, YELLOW)
+    yield f"  {one_line(note.text, MOST_CHARS)}: kube-apiserver drops it, kubectl refuses it\n\n"
+
+
+def _quote(place: Place, paint: Paint, code: str) -> Iterator[str]:
+    """The line of the manifest and a caret under the field."""
     text, caret, width = place.text, place.caret, place.width
     if len(text) > _MOST_QUOTED:
         start = max(min(caret - 20, len(text) - _MOST_QUOTED), 0)
@@ -66,8 +73,8 @@ def _quote(row: Row, paint: Paint) -> Iterator[str]:
         width = min(width, _MOST_QUOTED - caret)
     text = one_line(text.replace("\t", " "), _MOST_QUOTED)
     gutter = f"{place.line:5} |"
-    yield f"{paint(gutter, _DIM)} {text}\n"
-    yield f"{paint(' ' * 6 + '|', _DIM)} {' ' * caret}{paint('^' + '~' * (width - 1), _COLORS[row.severity])}\n"
+    yield f"{paint(gutter, DIM)} {text}\n"
+    yield f"{paint(' ' * 6 + '|', DIM)} {' ' * caret}{paint('^' + '~' * (width - 1), code)}\n"
 
 
 def summary(outcome: Outcome, paint: Paint) -> str:
@@ -79,14 +86,15 @@ def summary(outcome: Outcome, paint: Paint) -> str:
     )
     if counted:
         parts = ", ".join(f"{severities[each]} {each}" for each in reversed(Severity) if severities[each])
-        found = paint(f"{plural(len(counted), 'finding')} ({parts})", _RED if severities[Severity.HIGH] else _YELLOW)
+        found = paint(f"{plural(len(counted), 'finding')} ({parts})", RED if severities[Severity.HIGH] else YELLOW)
     else:
-        found = paint("no findings", _GREEN)
+        found = paint("no findings", GREEN)
     exempted = len(outcome.rows) - len(counted)
-    lines = [f"{looked}: {found}" + (f", {exempted} exempted" if exempted else "")]
-    lines += [paint(line, _DIM) for line in not_evaluated(outcome)]
+    more = f", {plural(len(outcome.notes), 'unknown field')}" if outcome.notes else ""
+    lines = [f"{looked}: {found}{more}" + (f", {exempted} exempted" if exempted else "")]
+    lines += [paint(line, DIM) for line in not_evaluated(outcome)]
     if unread := sum(fault.fatal for fault in outcome.faults):
-        lines.append(paint(f"{plural(unread, 'fault')} in the input: see above; this answer has holes", _RED))
+        lines.append(paint(f"{plural(unread, 'fault')} in the input: see above; this answer has holes", RED))
     return "\n".join(lines) + "\n"
 
 

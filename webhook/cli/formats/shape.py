@@ -25,13 +25,6 @@ def fix(row: Row) -> str:
     return one_line(row.judged.finding.fix or row.judged.finding.remedy, MOST_CHARS)
 
 
-def object_name(row: Row) -> str:
-    """The object as people say it: ``Deployment shop/web``."""
-    manifest = row.manifest
-    name = f"{manifest.namespace}/{manifest.name}" if manifest.namespace else manifest.name
-    return one_line(f"{manifest.kind} {name or '(unnamed)'}")
-
-
 def plural(count: int, noun: str) -> str:
     """``1 file``, ``2 files``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

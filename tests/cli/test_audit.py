@@ -1,0 +1,169 @@
+import gzip
+import json
+
+import pytest
+
+
+def owned(kind, name, owner=None, selector="web", **spec):
+    """A workload of namespace shop whose constraint has the given selector; a pod where ``kind`` is Pod."""
+    pod = {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": selector}},
+            }
+        ]
+    }
+    meta = {"name": name, "namespace": "shop"}
+    if owner:
+        controller, of = owner
+        meta["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "kind": controller, "name": of, "uid": "1", "controller": True}
+        ]
+    if kind == "Pod":
+        meta["labels"] = {"app": "web"}
+        return {"apiVersion": "v1", "kind": kind, "metadata": meta, "spec": pod}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod}
+    selected = {"matchLabels": {"app": "web"}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": meta,
+        "spec": {"replicas": 3, "selector": selected, "template": template, **spec},
+    }
+
+
+FAMILY = (
+    owned("Deployment", "web", selector="old"),
+    owned("ReplicaSet", "web-1", ("Deployment", "web"), selector="old"),
+    owned("Pod", "web-1-a", ("ReplicaSet", "web-1"), selector="old"),
+    owned("Pod", "web-1-b", ("ReplicaSet", "web-1"), selector="old"),
+    {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}},
+)
+BROKEN = {
+    **owned("Rollout", "broken"),
+    "apiVersion": "argoproj.io/v1alpha1",
+    "spec": {
+        "template": {
+            "spec": {"topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "a", "whenUnsatisfiable": "x"}]}
+        }
+    },
+}
+
+
+def listed(*objects):
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2).encode()
+
+
+def snapshot(*objects, version="v1.30.2"):
+    header = {"kind": "Snapshot", "kubernetesVersion": version, "takenAt": "2026-01-01T00:00:00Z"}
+    return "\n".join(json.dumps(each) for each in (header, *objects)).encode()
+
+
+def rows(out, *rules):
+    return [
+        f"{row['object']['kind']}/{row['object']['name']} {row['rule']}"
+        for row in json.loads(out)
+        if "object" in row and row["rule"] in rules
+    ]
+
+
+class TestInputs:
+    @pytest.mark.parametrize(
+        ("data", "expected"),
+        [
+            pytest.param(listed(*FAMILY), ["Deployment/web"], id="what a controller made counts as one with it"),
+            pytest.param(listed(*FAMILY[1:]), ["ReplicaSet/web-1"], id="the highest controller there is"),
+            pytest.param(listed(*FAMILY[2:]), ["Pod/web-1-a"], id="pods of an absent controller count once"),
+            pytest.param(snapshot(*FAMILY), ["Deployment/web"], id="a snapshot"),
+            pytest.param(gzip.compress(snapshot(*FAMILY)), ["Deployment/web"], id="a packed snapshot"),
+            pytest.param(json.dumps(FAMILY[0]).encode(), ["Deployment/web"], id="one object"),
+        ],
+    )
+    def test_what_is_looked_at(self, run, data, expected):
+        code, out, err = run("audit", "-", "-o", "json", stdin=data)
+        assert (code, err) == (1, "")
+        assert rows(out, "selector-not-self") == [f"{name} selector-not-self" for name in expected]
+
+    def test_the_standard_input_is_the_default(self, run):
+        assert run("audit", "-o", "json", stdin=listed(*FAMILY))[0] == 1
+
+    @pytest.mark.parametrize(("version", "known"), [("v1.30.2", "1.30"), ("v1.2.0", "1.37"), ("soon", "1.37")])
+    def test_the_release_of_a_snapshot_counts(self, run, version, known):
+        pod = owned("Pod", "a")
+        pod["spec"]["topologySpreadConstraints"][0]["labelSelector"] = {}
+        _, out, _ = run("audit", "-o", "json", stdin=snapshot(pod, version=version))
+        [message] = [row["message"] for row in json.loads(out) if row["rule"] == "selector-empty"]
+        assert f"Kubernetes {known}" in message
+
+    @pytest.mark.parametrize(
+        ("data", "line"),
+        [
+            pytest.param(b"\x1f\x8bnonsense", "<stdin>: error: cannot be unpacked: ", id="broken gzip"),
+            pytest.param(listed()[:-3], "<stdin>:4:13: error: JSON ends before its value does", id="cut short"),
+            pytest.param(b"", "<stdin>:1:1: note: no Kubernetes object in it", id="nothing"),
+        ],
+    )
+    def test_what_cannot_be_read(self, run, data, line):
+        code, _, err = run("audit", stdin=data)
+        assert code == 3
+        assert err.startswith(line)
+
+
+class TestPage:
+    def test_summary_first_then_findings(self, run):
+        code, out, err = run(
+            "audit", "--rule", "selector-not-self", "--rule", "max-skew", stdin=listed(*FAMILY, BROKEN)
+        )
+        assert (code, err) == (1, "")
+        assert out == PAGE
+
+    def test_the_summary_alone(self, run):
+        _, out, _ = run("audit", "--summary", stdin=listed(*FAMILY))
+        assert "WORST WORKLOADS" in out
+        assert "FINDINGS\n" not in out
+
+    def test_under_a_denying_ceiling(self, run):
+        _, out, _ = run("audit", "--ceiling", "deny", "--rule", "max-skew", stdin=listed(*FAMILY, BROKEN))
+        assert "1 workload would be refused: Rollout shop/broken\n" in out
+        assert "max-skew  high      deny" in out
+
+    def test_nothing_found(self, run):
+        code, out, _ = run("audit", "--rule", "max-skew", stdin=listed(*FAMILY))
+        assert code == 0
+        assert out == (
+            "5 objects: 2 Pod, 1 Deployment, 1 ReplicaSet, 1 Node\n"
+            "1 workload looked at; 3 more looked at in the controllers that made them\n\nno findings\n"
+        )
+
+
+PAGE = """\
+6 objects: 2 Pod, 1 Deployment, 1 ReplicaSet, 1 Node, 1 Rollout
+2 workloads looked at; 3 more looked at in the controllers that made them
+
+2 findings in 2 workloads: 2 high
+1 workload would be refused under --ceiling deny: Rollout shop/broken
+
+RULE               SEVERITY  MODE   FINDINGS  WORKLOADS  NAMESPACES
+max-skew           high      warn          1          1           1
+selector-not-self  high      warn          1          1           1
+
+WORST NAMESPACES    HIGH  MEDIUM     LOW
+shop                   2       0       0
+
+WORST WORKLOADS        HIGH  MEDIUM     LOW
+Deployment shop/web       1       0       0
+Rollout shop/broken       1       0       0
+
+FINDINGS
+
+Deployment shop/web  <stdin>:31
+  high    selector-not-self: hostname[0] counts app=old but the pods have app=web: it never balances
+          fix: matchLabels: {app: web}
+
+Rollout shop/broken  <stdin>:175
+  high    max-skew: spec.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero
+          fix: maxSkew: 1
+"""

@@ -1,0 +1,96 @@
+import subprocess
+import sys
+
+import pytest
+
+from webhook import __version__
+from webhook.cli import main as main_module
+from webhook.cli.completion import kubectl
+from webhook.cli.main import evenspread
+
+
+def test_version(run):
+    code, out, err = run("version")
+    assert (code, err) == (0, "")
+    assert out == f"evenspread {__version__} (Kubernetes 1.29 to 1.38; verdicts recorded with 1.37)\n"
+
+
+def test_every_command_has_help(run):
+    for name in evenspread.list_commands(None):
+        code, out, err = run(name, "--help")
+        assert (code, err) == (0, ""), name
+        assert out.startswith(f"Usage: evenspread {name}")
+
+
+def test_as_a_plugin_of_kubectl(run, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/usr/local/bin/kubectl-evenspread"])
+    assert run("check", "--help")[1].startswith("Usage: kubectl evenspread check")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_completion_scripts(run, shell):
+    code, out, _ = run("completion", shell)
+    assert code == 0
+    assert "_EVENSPREAD_COMPLETE" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param(["che"], ["check\tCheck manifests", ":4"], id="a command"),
+        pytest.param(["check", "--fail"], ["--fail-on\tLowest severity", ":4"], id="an option"),
+        pytest.param(["check", "--fail-on", "h"], ["high", ":4"], id="a value"),
+        pytest.param(["check", "--rule", "selector-nu"], ["selector-null\t", ":4"], id="a rule"),
+        pytest.param(["check", "--config", ""], [":0"], id="a file"),
+    ],
+)
+def test_kubectl_completes(capsys, monkeypatch, words, expected):
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-evenspread", *words])
+    kubectl()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[: len(start)] for line, start in zip(lines, expected, strict=True)] == expected
+
+
+def test_offline_commands_import_no_server(tmp_path):
+    """What starts slowly, or reaches outside, stays out of a check."""
+    (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: Pod\n")
+    script = (
+        "import sys; from webhook.cli.main import main; main(['check', 'a.yaml']); "
+        "print(sorted({'flask', 'gunicorn', 'kubernetes', 'rich', 'jsonschema', 'uvloop', 'cryptography', 'ssl', "
+        "'prometheus_client', 'asyncio'} & sys.modules.keys()))"
+    )
+    done = subprocess.run(  # noqa: S603 our own command
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_reader_that_leaves_is_no_fault(tmp_path):
+    (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: Pod\n---\n" * 3)
+    script = "from webhook.cli.main import run; run()"
+    shell = ["/bin/bash", "-o", "pipefail", "-c", f"{sys.executable} -c '{script}' check a.yaml -o sarif | head -c 1"]
+    done = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603 our own command
+    assert (done.stdout, done.stderr) == ("{", "")
+
+
+def test_an_interrupt_is_no_fault(monkeypatch, run):
+    def interrupted(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main_module.evenspread, "main", interrupted)
+    assert run("version") == (130, "", "")
+
+
+def test_a_fault_of_ours_can_be_looked_into(monkeypatch, run):
+    def broken(*_arguments, **_options):
+        raise RuntimeError("first\nsecond")
+
+    monkeypatch.setattr(main_module.evenspread, "main", broken)
+    code, out, err = run("version")
+    assert (code, out) == (5, "")
+    assert (
+        err == "evenspread: a fault of ours, please report it (RuntimeError: first); EVENSPREAD_DEBUG=1 shows where\n"
+    )
+    monkeypatch.setenv("EVENSPREAD_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        run("version")

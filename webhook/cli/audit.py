@@ -1,0 +1,57 @@
+"""``evenspread audit``: the rules over a whole cluster, from what kubectl prints or a snapshot file."""
+
+import sys
+
+import click
+from msgspec import structs
+
+from webhook.cli.console import colored, end_progress, print_faults, print_results, progress
+from webhook.cli.formats import renderer
+from webhook.cli.options import fail_on_option, frame, looking_options, output_option
+from webhook.cli.outcome import exit_code
+from webhook.cli.sources import read_files
+from webhook.cli.survey import stated_version, survey
+from webhook.core.version import KubernetesVersion
+
+
+@click.command(epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 input that could not be read.")
+@click.argument("files", nargs=-1, metavar="[FILE|-]...")
+@output_option
+@click.option("--summary", is_flag=True, help="With text: only the summary, not the findings.")
+@fail_on_option
+@looking_options
+def audit(  # noqa: PLR0913 one parameter an option
+    *,
+    files: tuple[str, ...],
+    output: str,
+    summary: bool,
+    fail_on: str,
+    config: str | None,
+    kube_version: KubernetesVersion | None,
+    namespace: str,
+    rules: tuple[str, ...],
+    ceiling: str | None,
+) -> None:
+    """Check what runs in a cluster: a summary of all findings first, then each of them.
+
+    FILE is what kubectl printed, or a snapshot (JSON Lines); .gz too, and - for the standard input:
+
+      kubectl get deployments,statefulsets,daemonsets,cronjobs -A -o json | evenspread audit -
+
+    Objects that a controller in the same input made are looked at once, in the controller. With --ceiling deny the
+    modes are those of a webhook that denies: the summary says what would be refused.
+    """
+    looked = frame(config=config, kube_version=kube_version, namespace=namespace, rules=rules, ceiling=ceiling)
+    read = [*read_files(files or ("-",), unpack=True)]
+    if kube_version is None and (stated := stated_version(read)):
+        looked = structs.replace(looked, version=stated)
+    outcome = survey(read, looked, progress=progress())
+    end_progress()
+    print_faults(outcome.faults)
+    if output == "text":
+        from webhook.cli.formats.audit_page import render  # noqa: PLC0415 other formats do without
+
+        print_results(render(outcome, color=colored(sys.stdout), findings=not summary))
+    else:
+        print_results(renderer(output)(outcome, color=False))
+    click.get_current_context().exit(exit_code(outcome, fail_on))

@@ -1,0 +1,128 @@
+"""The page of ``evenspread audit``: what was looked at, what would be refused, where it is worst, then each finding."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+
+from webhook.cli.formats.as_text import BOLD, COLORS, DIM, GREEN, RED, YELLOW, Paint, not_evaluated
+from webhook.cli.formats.shape import fix, message, plural
+from webhook.cli.outcome import Outcome, Row
+from webhook.core.policy import Mode
+from webhook.core.rules.finding import Severity
+
+_MOST_KINDS = 8
+_MOST_WORST = 10
+_SEVERITIES = tuple(reversed(Severity))
+
+
+def render(outcome: Outcome, *, color: bool, findings: bool = True) -> Iterator[str]:
+    """The page, piece by piece; without ``findings`` the summary alone."""
+    paint = Paint(color=color)
+    counted = [row for row in outcome.rows if not row.waived]
+    yield from _looked_at(outcome)
+    yield from _totals(outcome, counted, paint)
+    if counted:
+        yield from _by_rule(counted, paint)
+        yield from _worst("namespace", counted, lambda row: row.manifest.namespace or "(none)", paint)
+        yield from _worst("workload", counted, lambda row: row.manifest.title, paint)
+    gaps = [*not_evaluated(outcome)]
+    if gaps:
+        yield "\n" + "".join(paint(line, DIM) + "\n" for line in gaps)
+    if findings and counted:
+        yield f"\n{paint('FINDINGS', BOLD)}\n"
+        yield from _findings(counted, paint)
+    if unread := sum(fault.fatal for fault in outcome.faults):
+        yield "\n" + paint(f"{plural(unread, 'fault')} in the input: see above; this answer has holes", RED) + "\n"
+
+
+def _looked_at(outcome: Outcome) -> Iterator[str]:
+    kinds = Counter(outcome.kinds).most_common()
+    shown = ", ".join(f"{count:,} {kind}" for kind, count in kinds[:_MOST_KINDS])
+    rest = sum(count for _, count in kinds[_MOST_KINDS:])
+    yield f"{plural(outcome.objects, 'object')}: {shown}{f', {rest:,} of other kinds' if rest else ''}\n"
+    owned = f"; {outcome.owned:,} more looked at in the controllers that made them" if outcome.owned else ""
+    yield f"{plural(outcome.workloads, 'workload')} looked at{owned}\n\n"
+
+
+def _totals(outcome: Outcome, counted: Sequence[Row], paint: Paint) -> Iterator[str]:
+    if counted:
+        severities = Counter(row.severity for row in counted)
+        parts = ", ".join(
+            paint(f"{severities[each]:,} {each}", COLORS[each]) for each in _SEVERITIES if severities[each]
+        )
+        objects = _objects(counted)
+        yield f"{paint(plural(len(counted), 'finding'), BOLD)} in {plural(len(objects), 'workload')}: {parts}"
+    else:
+        yield paint("no findings", GREEN)
+    exempted = len(outcome.rows) - len(counted)
+    yield f"; {exempted:,} exempted\n" if exempted else "\n"
+    now = _objects(row for row in counted if row.judged.mode is Mode.DENY)
+    later = _objects(row for row in counted if row.judged.configured is Mode.DENY)
+    if now:
+        yield paint(f"{plural(len(now), 'workload')} would be refused", RED) + f": {_names(now)}\n"
+    elif later:
+        told = f"{plural(len(later), 'workload')} would be refused under --ceiling deny"
+        yield f"{paint(told, YELLOW)}: {_names(later)}\n"
+    elif counted:
+        yield "nothing would be refused\n"
+
+
+def _objects(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
+    """The workloads of the rows: apiVersion and title -> title."""
+    return {(row.manifest.api_version, row.manifest.title): row.manifest.title for row in rows}
+
+
+def _names(objects: dict[tuple[str, str], str]) -> str:
+    names = sorted(objects.values())
+    return ", ".join(names[:_MOST_WORST]) + (
+        f" and {len(names) - _MOST_WORST:,} more" if len(names) > _MOST_WORST else ""
+    )
+
+
+def _by_rule(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
+    rules: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        rules[row.judged.finding.rule].append(row)
+    width = max(len(rule) for rule in rules)
+    yield "\n" + paint(f"{'RULE':{width}}  SEVERITY  MODE   FINDINGS  WORKLOADS  NAMESPACES", BOLD) + "\n"
+    order = sorted(rules.items(), key=lambda entry: (_SEVERITIES.index(entry[1][0].severity), -len(entry[1]), entry[0]))
+    for rule, found in order:
+        severity = found[0].severity
+        modes = "/".join(sorted({str(row.judged.mode) for row in found}))
+        namespaces = {row.manifest.namespace for row in found}
+        yield (
+            f"{rule:{width}}  {paint(f'{severity:8}', COLORS[severity])}  {modes:5}  "
+            f"{len(found):8,}  {len(_objects(found)):9,}  {len(namespaces):10,}\n"
+        )
+
+
+def _worst(noun: str, rows: Sequence[Row], name: Callable[[Row], str], paint: Paint) -> Iterator[str]:
+    """The names with most findings, the most severe first."""
+    found: dict[str, Counter[Severity]] = defaultdict(Counter)
+    for row in rows:
+        found[name(row)][row.severity] += 1
+    worst = sorted(found.items(), key=lambda entry: ([-entry[1][each] for each in _SEVERITIES], entry[0]))
+    width = max(len(entry[0]) for entry in worst[:_MOST_WORST])
+    title = f"WORST {noun.upper()}S"
+    width = max(width, len(title))
+    yield "\n" + paint(f"{title:{width}}  " + "  ".join(f"{each.upper():>6}" for each in _SEVERITIES), BOLD) + "\n"
+    for entry, counts in worst[:_MOST_WORST]:
+        yield f"{entry:{width}}  " + "  ".join(f"{counts[each]:6,}" for each in _SEVERITIES) + "\n"
+    if len(worst) > _MOST_WORST:
+        yield paint(f"and {len(worst) - _MOST_WORST:,} more", DIM) + "\n"
+
+
+def _findings(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
+    """Each finding in one line or two, under its workload, in the order of namespaces and names."""
+
+    def key(row: Row) -> tuple[str, str, str]:
+        return row.manifest.namespace, row.manifest.title, row.manifest.api_version
+
+    for (_, title, _), found in groupby(sorted(rows, key=key), key):
+        each = [*found]
+        yield f"\n{paint(title, BOLD)}  {paint(f'{each[0].manifest.file}:{each[0].place.line}', DIM)}\n"
+        for row in each:
+            severity = paint(f"{row.severity:6}", COLORS[row.severity])
+            yield f"  {severity}  {row.judged.finding.rule}: {message(row)}\n"
+            if fix(row):
+                yield f"          {paint('fix:', GREEN)} {fix(row)}\n"

@@ -1,0 +1,97 @@
+"""A whole cluster in, an outcome out: like `looking`, but every object is looked at where its author wrote it.
+
+The ReplicaSets of a Deployment and their pods repeat its template; they are passed by where the controller is in the
+input too. Pods of one controller that is not in the input count as one.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from webhook.cli.documents import Fault
+from webhook.cli.looking import Frame, Seen
+from webhook.cli.manifests import SNAPSHOT_HEADER, Manifest
+from webhook.cli.outcome import Outcome
+from webhook.cli.sources import File
+from webhook.core.index import ClusterIndex
+from webhook.core.kinds import has_template
+from webhook.core.model import Named, OwnerReference, TypeMeta
+from webhook.core.objects import decode_object
+from webhook.core.version import KubernetesVersion, parse_version
+
+_NAMED = msgspec.json.Decoder(Named)
+
+_Key = tuple[str, str, str, str]  # namespace, group, kind, name
+
+
+class _Header(msgspec.Struct, frozen=True, rename="camel"):
+    kind: str = ""
+    kubernetes_version: str = ""
+
+
+def survey(
+    files: Sequence[File | Fault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
+) -> Outcome:
+    """Examine every object that no other object of the input has made."""
+    here, index = set[_Key](), ClusterIndex()
+    for manifest in Seen().manifests(files, duplicates=False):
+        if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
+            here.add((manifest.namespace, _group(manifest.api_version), manifest.kind, manifest.name))
+        _index(manifest, frame, index)
+    seen, absent = Seen(), set[_Key]()
+    for manifest in seen.manifests(files, duplicates=False):
+        owner = _controller(manifest, frame)
+        key = owner and (manifest.namespace, _group(owner.api_version), owner.kind, owner.name)
+        if key and (key in here or key in absent):
+            seen.pass_by(manifest)
+        else:
+            seen.examine(manifest, frame, index)
+            if key:
+                absent.add(key)
+        progress(seen.objects)
+    return seen.outcome()
+
+
+def stated_version(files: Sequence[File | Fault]) -> KubernetesVersion | None:
+    """The release that the first snapshot's header names, if it is a supported one."""
+    for file in files:
+        if isinstance(file, File):
+            try:
+                header = msgspec.json.decode(file.data.partition(b"\n")[0], type=_Header)
+                if header.kind == SNAPSHOT_HEADER:
+                    return parse_version(header.kubernetes_version)
+            except ValueError:  # msgspec's errors are ValueErrors too
+                continue
+    return None
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
+    """Tell the index of an object; one that it cannot decode is examined all the same."""
+    of = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
+    try:
+        value = decode_object(Raw(_json(manifest)), of, frame.policy.workloads)
+    except (ValueError, RecursionError):
+        return
+    if value is not None:
+        index.apply("ADDED", value)
+
+
+def _controller(manifest: Manifest, frame: Frame) -> OwnerReference | None:
+    """The controller that made an object with a template; None where that is no kind with a template itself."""
+    workloads = frame.policy.workloads
+    if not has_template(manifest.api_version, manifest.kind, workloads):
+        return None
+    try:
+        owner = _NAMED.decode(_json(manifest)).meta.controller
+    except (ValueError, RecursionError):
+        return None
+    return owner if owner and has_template(owner.api_version, owner.kind, workloads) else None
+
+
+def _json(manifest: Manifest) -> bytes:
+    return manifest.value if isinstance(manifest.value, bytes) else msgspec.json.encode(manifest.value)
