@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import click
 import yaml
 
+from webhook.cli.webhook import webhook as command
 from webhook.config.shape import resolved, schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -72,10 +74,10 @@ The mode of a rule is the one in `rules`, else the rule's own; the ceiling caps 
 
 ## Process settings
 
-Where a process listens, finds its certificates and keeps its logs is no matter of policy: those are flags, each with
-an environment variable of the same name (`--admission-port` is `EVENSPREAD_ADMISSION_PORT`); `evenspread webhook
---help` lists them.
+Where the process listens and finds its files is no matter of policy: those are flags of `evenspread webhook`, and each
+can stand in the environment.
 
+SETTINGS
 ## Fields
 
 What has neither a default nor *required* is absent unless it is given. `schedulerConfiguration`, `stuckThreshold`,
@@ -85,7 +87,22 @@ What has neither a default nor *required* is absent unless it is given. `schedul
 
 def page():
     """The page as it should be."""
-    return HEAD + "".join(section(title, part) for title, part in mappings())
+    return HEAD.replace("SETTINGS\n", settings()) + "".join(section(title, part) for title, part in mappings())
+
+
+def settings():
+    """The flags of the process that have a variable."""
+    shown = [
+        (
+            option.opts[0],
+            option.envvar,
+            f"{option.help} [default: {option.default}]" if option.show_default else option.help,
+        )
+        for option in command.params
+        if isinstance(option, click.Option) and option.envvar
+    ]
+    rows = "".join(f"| `{flag}` | `{variable}` | {meaning} |\n" for flag, variable, meaning in shown)
+    return f"| flag | environment | meaning |\n|---|---|---|\n{rows}\n"
 
 
 def mappings():

@@ -8,7 +8,7 @@ EXAMPLE = PAGE.parent / "example-policy.yaml"
 
 
 def test_the_page_says_what_the_schema_says():
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python tests/config/reference.py"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: make docs"
 
 
 def test_the_faults_on_the_page_are_those_that_users_see():
