@@ -34,7 +34,7 @@ conformance: $(READY)  ## fresh verdicts of Kubernetes' own code, compared with 
 
 e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
-	@$(BIN)/python -m pytest -m e2e tests/e2e -v --durations 5
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e -v --durations 5
 
 lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a deliberate break), dead code
 	@$(BIN)/ruff check

@@ -2,12 +2,17 @@
 
 import itertools
 import pathlib
+import socket
 
 import pytest
+from e2e.controlplane import flags
 from e2e.controlplane.up import ControlPlane, built
 from e2e.kubectl import Kubectl
 from e2e.objects import ROLLOUT_CRD
+from e2e.served import certified, serving
 from e2e.waiting import eventually
+
+from webhook.core.rules import RULES
 
 NUMBERS = itertools.count(1)
 
@@ -26,10 +31,28 @@ def _binaries() -> pathlib.Path:
     return built()
 
 
+@pytest.fixture(name="pod_addresses_are_local", scope="session")
+def _pod_addresses_are_local() -> bool:
+    """Whether netns.sh has made the addresses of pods ours, so that a Service can be dialled."""
+    with socket.socket() as sock:
+        try:
+            sock.bind(("10.64.0.1", 0))
+        except OSError:
+            return False
+        return True
+
+
+@pytest.fixture(name="pod_addresses")
+def _pod_addresses(pod_addresses_are_local):
+    if not pod_addresses_are_local:
+        pytest.skip("not in a network namespace: netns.sh says why")
+
+
 @pytest.fixture(name="plane", scope="session")
-def _plane(binaries, tmp_path_factory):
+def _plane(binaries, pod_addresses_are_local, tmp_path_factory):
     """Six nodes in three zones, and Argo's Rollout as a kind."""
-    with ControlPlane(tmp_path_factory.mktemp("plane"), binaries) as plane:
+    apiserver = flags.ENDPOINTS if pod_addresses_are_local else ()
+    with ControlPlane(tmp_path_factory.mktemp("plane"), binaries, apiserver=apiserver) as plane:
         plane.add_nodes({"a": 2, "b": 2, "c": 2})
         plane.await_nodes()
         plane.api.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", ROLLOUT_CRD)
@@ -53,3 +76,27 @@ def _namespace(plane):
     eventually(lambda: plane.api.send("GET", f"{path}/serviceaccounts/default").status == 200)
     yield name
     plane.api.send("DELETE", path)
+
+
+@pytest.fixture(name="denying", scope="session")
+def _denying(plane, tmp_path_factory):
+    """The webhook with every rule on deny."""
+    folder = tmp_path_factory.mktemp("denying")
+    rules = {rule.id: "deny" for rule in RULES}
+    with serving(folder, {"ceiling": "deny", "rules": rules}, *certified(folder, plane.authority)) as webhook:
+        yield webhook
+
+
+@pytest.fixture(name="strict", scope="session")
+def _strict(plane, tmp_path_factory):
+    """The webhook with the ceiling on deny: what the API server itself would refuse is denied, the rest warned of."""
+    folder = tmp_path_factory.mktemp("strict")
+    with serving(folder, {"ceiling": "deny"}, *certified(folder, plane.authority)) as webhook:
+        yield webhook
+
+
+@pytest.fixture(name="passing")
+def _passing(plane, tmp_path):
+    """A webhook of the test's own, to be killed, with the policy that everybody has who wrote none."""
+    with serving(tmp_path, {}, *certified(tmp_path, plane.authority)) as webhook:
+        yield webhook

@@ -51,8 +51,8 @@ class _Handler(socketserver.StreamRequestHandler):
 class _Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
 
-    def __init__(self, context: ssl.SSLContext | None, answer: Answer) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, address: tuple[str, int], context: ssl.SSLContext | None, answer: Answer) -> None:
+        super().__init__(address, _Handler)
         self.context = context
         self.answer = answer
         self.ended = threading.Event()
@@ -76,17 +76,23 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 @contextlib.contextmanager
-def answering(folder: pathlib.Path, answer: Answer, *, tls: bool = True):
-    """A server for the length of a test. Without TLS it takes connections and never says a word."""
+def answering(
+    folder: pathlib.Path,
+    answer: Answer,
+    *,
+    address: tuple[str, int] = ("127.0.0.1", 0),
+    names: tuple[str, ...] = ("127.0.0.1",),
+):
+    """A server for the length of a test. Without any name it takes connections and never says a word."""
     authority = Authority("double-ca")
     context = None
-    if tls:
-        certificate, key = authority.issue("double", names=("127.0.0.1",))
+    if names:
+        certificate, key = authority.issue("double", names=names)
         pair = folder / "double.pem"
         pair.write_bytes(certificate + key)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(pair)
-    server = _Server(context, answer)
+    server = _Server(address, context, answer)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

@@ -13,10 +13,7 @@ GROUPS = {
 ROLLOUT_CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": "rollouts.argoproj.io",
-        # Groups of the Kubernetes project need this; others are free to leave it out.
-    },
+    "metadata": {"name": "rollouts.argoproj.io"},
     "spec": {
         "group": "argoproj.io",
         "names": {"kind": "Rollout", "listKind": "RolloutList", "plural": "rollouts", "singular": "rollout"},
@@ -90,9 +87,19 @@ def workload(kind: str, name: str, *constraints: dict, replicas: int = 2) -> dic
     }
 
 
+def clean(kind: str, name: str = "web", replicas: int = 2) -> dict:
+    """A workload that no rule objects to."""
+    if kind == "DaemonSet":
+        made = workload(kind, name)
+        del made["spec"]["replicas"]
+        return made
+    keys = ["pod-template-hash"] if kind == "Deployment" else None
+    zone = constraint(matchLabelKeys=keys)
+    host = constraint(topologyKey=HOST, whenUnsatisfiable="ScheduleAnyway", matchLabelKeys=keys)
+    return workload(kind, name, zone, host, replicas=replicas)
+
+
 def path(kind: str, namespace: str, name: str = "") -> str:
     """Where the API server keeps such objects."""
-    group = {"Pod": "/api/v1", "ConfigMap": "/api/v1", "Rollout": "/apis/argoproj.io/v1alpha1"}.get(
-        kind, "/apis/apps/v1"
-    )
+    group = GROUPS.get(kind, "/apis/apps/v1")
     return f"{group}/namespaces/{namespace}/{kind.lower()}s" + (f"/{name}" if name else "")

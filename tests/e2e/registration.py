@@ -23,6 +23,11 @@ class Server(NamedTuple):
     url: str  # without a path
     authority: bytes  # PEM
 
+    @property
+    def bundle(self) -> str:
+        """The authority as a clientConfig wants it."""
+        return base64.b64encode(self.authority).decode()
+
 
 @contextlib.contextmanager
 def registered(
@@ -56,10 +61,7 @@ def _configuration(route: str, name: str, namespace: str, server: Server, policy
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        "clientConfig": {
-            "url": f"{server.url}/{route}",
-            "caBundle": base64.b64encode(server.authority).decode(),
-        },
+        "clientConfig": {"url": f"{server.url}/{route}", "caBundle": server.bundle},
         "timeoutSeconds": TIMEOUT,
         "rules": list(EVERYTHING),
     }

@@ -64,7 +64,7 @@ def test_pods_are_created_when_the_connection(plane, namespace, tmp_path, change
     mute = within == TIMED_OUT
 
     with (
-        answering(tmp_path, calls.append, tls=not mute) as server,
+        answering(tmp_path, calls.append, names=() if mute else ("127.0.0.1",)) as server,
         registered(plane, namespace, changed(server), policy="Ignore"),
     ):
         began = time.monotonic()

@@ -1,0 +1,98 @@
+"""What a person reads: the API server's own refusals, ours, and our warnings."""
+
+import re
+
+import pytest
+from e2e.objects import HOST, clean, constraint, path, pod, workload
+from e2e.registration import registered
+
+BLOCK = re.compile(r"^  \d+ (\S+)  (.*)\n    (.*)$", re.MULTILINE)
+
+
+@pytest.fixture(name="hooked")
+def _hooked(plane, namespace, strict):
+    with registered(plane, namespace, strict.server):
+        yield namespace
+
+
+def told(message):
+    """Path and text of each fault in a denial of ours."""
+    return [(path, text) for _, path, text in BLOCK.findall(message)]
+
+
+def test_a_field_fault_of_a_pod_is_the_api_servers_own_to_refuse(plane, hooked, strict):
+    before = strict.reviews("mutate"), strict.reviews("validate")
+
+    refused = plane.api.send("POST", path("Pod", hooked), pod("web", constraint(maxSkew=0)))
+
+    assert (refused.status, refused.message) == (
+        422,
+        'Pod "web" is invalid: spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero',
+    )
+    assert (strict.reviews("mutate") - before[0], strict.reviews("validate") - before[1]) == (1, 0)
+
+
+FAULTS = [
+    pytest.param([constraint(maxSkew=0)], id="maxSkew 0"),
+    pytest.param([constraint(maxSkew=None)], id="no maxSkew"),
+    pytest.param([constraint(topologyKey=None)], id="no topologyKey"),
+    pytest.param([constraint(whenUnsatisfiable="Sometimes")], id="an unknown action"),
+    pytest.param([constraint(minDomains=0)], id="minDomains 0"),
+    pytest.param([constraint(minDomains=2, whenUnsatisfiable="ScheduleAnyway")], id="minDomains of a soft constraint"),
+    pytest.param([constraint(nodeTaintsPolicy="Obey")], id="an unknown taints policy"),
+    pytest.param([constraint(nodeAffinityPolicy="Obey")], id="an unknown affinity policy"),
+    pytest.param([constraint(matchLabelKeys=["v"], labelSelector=None)], id="matchLabelKeys without a selector"),
+    pytest.param([constraint(matchLabelKeys=["a b"])], id="a label key that is none"),
+    pytest.param([constraint(), constraint(maxSkew=2)], id="the same constraint twice"),
+    pytest.param([constraint(labelSelector={"matchLabels": {"app": "a b"}})], id="a label value that is none"),
+    pytest.param(
+        [constraint(labelSelector={"matchExpressions": [{"key": "app", "operator": "In"}]})], id="In without values"
+    ),
+    pytest.param(
+        [constraint(labelSelector={"matchExpressions": [{"key": "app", "operator": "Gt"}]})], id="an unknown operator"
+    ),
+    pytest.param(
+        [constraint(maxSkew=-1, topologyKey=""), constraint(topologyKey=HOST, maxSkew=0)], id="several faults"
+    ),
+]
+
+
+@pytest.mark.parametrize("constraints", FAULTS)
+def test_a_broken_rollout_is_refused_with_the_words_that_a_deployment_gets(plane, hooked, constraints):
+    native = plane.api.send("POST", path("Deployment", hooked), workload("Deployment", "web", *constraints))
+    causes = [(cause["field"], cause["message"]) for cause in native.body["details"]["causes"]]
+
+    ours = plane.api.send("POST", path("Rollout", hooked), workload("Rollout", "web", *constraints))
+
+    assert (native.status, ours.status, ours.body["reason"]) == (422, 403, "Forbidden")
+    assert sorted(told(ours.message)) == sorted(causes)
+    first = f'admission webhook "validate.evenspread.io" denied the request: Rollout {hooked}/web: {causes[0][0]}: '
+    assert ours.message.startswith(first)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param({"maxSkew": "1"}, id="a string for a number"),
+        pytest.param({"maxSkew": 1.5}, id="a fraction"),
+        pytest.param({"maxSkew": 2147483648}, id="a number too large"),
+        pytest.param({"labelSelector": []}, id="a list for an object"),
+    ],
+)
+def test_a_rollout_of_the_wrong_types_is_refused_with_the_words_of_decoding(plane, hooked, broken):
+    native = plane.api.send("POST", path("Deployment", hooked), workload("Deployment", "web", constraint(**broken)))
+    assert native.status == 400
+    words = native.message.partition("cannot be handled as a Deployment: ")[2]
+    assert words.startswith("json: cannot unmarshal ")
+
+    ours = plane.api.send("POST", path("Rollout", hooked), workload("Rollout", "web", constraint(**broken)))
+
+    assert (ours.status, words in ours.message) == (403, True), ours.message
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Rollout"])
+def test_a_clean_workload_passes_without_a_word(plane, namespace, denying, kind):
+    with registered(plane, namespace, denying.server):
+        created = plane.api.send("POST", path(kind, namespace), clean(kind))
+
+    assert (created.status, created.warnings) == (201, ()), created.message
