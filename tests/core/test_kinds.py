@@ -167,6 +167,8 @@ def test_a_configured_kind():
     assert paths(found) == [("spec.pools[0].pod.", 2), ("spec.pools[1].pod.", None)]
     assert (found.selector, found.built_in) == (LabelSelector(match_labels={"a": "b"}), False)
     assert read_workload(thing) is None
+    thing["spec"]["select"] = {"a": "b"}
+    assert read_workload(thing, (THING,)).selector == LabelSelector(match_labels={"a": "b"})
     assert has_template("example.com/v1", "Thing", (THING,))
 
 

@@ -19,8 +19,9 @@ from webhook.core.policy import (
     NamespaceMatch,
     Policy,
 )
-from webhook.core.review import examine, review
-from webhook.core.rules import RULES
+from webhook.core.review import Judged, _never_denied_for_places, examine, review
+from webhook.core.rules import FEASIBILITY, RULES
+from webhook.core.rules.finding import Finding, Severity
 
 REVIEWS = Path(__file__).parents[1] / "testdata" / "reviews" / "reviews.jsonl.gz"
 EVERYTHING = Policy(ceiling=Mode.DENY, rules={rule.id: Mode.DENY for rule in RULES})
@@ -269,6 +270,13 @@ def test_an_examination_looks_past_owners_and_deletion():
 def test_an_examination_of_another_kind_is_empty():
     found = examined({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}})
     assert (found.workload, found.findings, found.not_evaluated) == (None, (), ())
+
+
+@pytest.mark.parametrize("rule", sorted(FEASIBILITY))
+def test_a_pod_is_never_denied_for_want_of_a_place(rule):
+    finding = Finding(rule=rule, path="spec", summary="2 of 7 fit")
+    judged = Judged(finding=finding, severity=Severity.HIGH, mode=Mode.DENY, configured=Mode.DENY)
+    assert _never_denied_for_places(judged).mode is Mode.WARN
 
 
 def recorded():

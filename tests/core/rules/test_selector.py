@@ -81,6 +81,20 @@ def test_pods_that_match_their_own_selector_are_right(constraint):
     assert said("selector-not-self", workload("Deployment", "app=web tier=front", constraint)) == []
 
 
+def test_a_requirement_that_kube_apiserver_refuses_is_not_judged_twice():
+    refused = {"matchExpressions": [{"key": "app", "operator": "Gt", "values": ["1"]}, {"key": "app"}]}
+    constraint = {"maxSkew": 1, "topologyKey": "x", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": refused}
+    found = findings(workload("Deployment", "app=web", constraint))
+    assert [rule for rule, mode, *_ in found if mode == "deny"] == ["label-selector"] * 2
+    assert said("selector-not-self", workload("Deployment", "app=web", constraint)) == []
+
+
+def test_a_selector_that_does_not_exist_is_written_as_it_is():
+    absent = {"matchExpressions": [{"key": "web", "operator": "DoesNotExist"}]}
+    constraint = {"maxSkew": 1, "topologyKey": "x", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": absent}
+    assert said("selector-not-self", workload("Deployment", "app=web", constraint)) == []
+
+
 OPEN = ["not evaluated: labels that are added after the template"]
 
 

@@ -50,6 +50,11 @@ def test_letters_between_two_texts(one, other, distance):
     assert edits(one, other) == distance
 
 
+def test_a_key_of_ones_own_is_right():
+    found = findings(workload("Deployment", "app=web", "example.com/rack hard 1 app=web", "room hard 1 app=web"))
+    assert [rule for rule, *_ in found if rule.startswith("topology-key-")] == []
+
+
 def test_a_misspelt_key_is_told_with_the_right_one():
     manifest = workload("Deployment", "app=web", "topology.kubernetes.io/hostname hard 1 app=web")
     expected = ("topology.kubernetes.io/hostname is no label of Kubernetes", "use kubernetes.io/hostname")
