@@ -47,6 +47,7 @@ lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a delib
 docs: $(READY)  ## write the references that come from the code (tests say when they are out of date)
 	@$(BIN)/python tests/config/reference.py
 	@$(BIN)/python tests/core/rules/pages.py
+	@$(BIN)/python tests/cli/reference.py
 
 lock: $(READY)  ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --no-header --generate-hashes --universal --python-version 3.11 pyproject.toml --output-file requirements.lock

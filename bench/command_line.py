@@ -67,8 +67,8 @@ def inputs():
     yield "1,000 documents", ".yaml", ("---\n" + MANIFEST.format(number=number) for number in range(1000))
     pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"topologySpreadConstraints": [CONSTRAINT] * 5000}}
     yield "5,000 constraints with a finding each", ".json", [json.dumps(pod)]
-    lines = (f"  key-{number}: value\n" for number in range(750_000))
-    yield "a YAML document of 15 MiB", ".yaml", chain(["apiVersion: v1\nkind: ConfigMap\ndata:\n"], lines)
+    lines = (f"  key-{number}: value\n" for number in range(350_000))
+    yield "a YAML document of 7 MiB", ".yaml", chain(["apiVersion: v1\nkind: ConfigMap\ndata:\n"], lines)
     yield "a JSON list of 50 MiB, 20,000 objects", ".json", json_list()
     yield "a YAML document of 50 MiB (refused)", ".yaml", repeat("key: value\n", 50 * 2**20 // 11)
 

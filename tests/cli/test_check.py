@@ -275,7 +275,7 @@ class TestLargeInput:
         write(tmp_path / "a.yaml", b"a: b\n" * 10 * 2**20)
         code, _, err = run("check", "a.yaml")
         assert code == 3
-        assert err == "a.yaml:1:1: error: a YAML document of 50.0 MiB; up to 16 MiB are read, and JSON of any size\n"
+        assert err == "a.yaml:1:1: error: a YAML document of 50.0 MiB; up to 8 MiB are read, and JSON of any size\n"
 
 
 class TestText:

@@ -199,7 +199,7 @@ def test_an_alias_bomb_is_refused_as_go_yaml_refuses_it():
 def test_a_yaml_document_has_a_largest_size_and_the_next_is_read():
     data = b"a: " + b"x" * MAX_YAML_BYTES + b"\n---\n" + GOOD.encode()
     assert read(data) == [
-        "f:1:1: a YAML document of 16.0 MiB; up to 16 MiB are read, and JSON of any size",
+        "f:1:1: a YAML document of 8.0 MiB; up to 8 MiB are read, and JSON of any size",
         "Pod/@3:1",
     ]
 

@@ -5,7 +5,7 @@ import sys
 import click
 from msgspec import structs
 
-from webhook.cli.console import colored, end_progress, print_faults, print_results, progress
+from webhook.cli.console import collect_rarely, colored, end_progress, print_faults, print_results, progress
 from webhook.cli.formats import renderer
 from webhook.cli.options import fail_on_option, frame, looking_options, output_option
 from webhook.cli.outcome import exit_code
@@ -41,6 +41,7 @@ def audit(  # noqa: PLR0913 one parameter an option
     Objects that a controller in the same input made are looked at once, in the controller. With --ceiling deny the
     modes are those of a webhook that denies: the summary says what would be refused.
     """
+    collect_rarely()
     looked = frame(config=config, kube_version=kube_version, namespace=namespace, rules=rules, ceiling=ceiling)
     read = [*read_files(files or ("-",), unpack=True)]
     if kube_version is None and (stated := stated_version(read)):

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from webhook.cli.console import colored, end_progress, print_faults, print_results, progress
+from webhook.cli.console import collect_rarely, colored, end_progress, print_faults, print_results, progress
 from webhook.cli.formats import renderer
 from webhook.cli.looking import look
 from webhook.cli.options import fail_on_option, frame, looking_options, output_option
@@ -46,6 +46,7 @@ def check(  # noqa: PLR0913 one parameter an option
     given = (*paths, *files)
     if not given:
         raise click.UsageError("name the manifests to check: files, directories, patterns, or - for the standard input")
+    collect_rarely()
     looked = frame(config=config, kube_version=kube_version, namespace=namespace, rules=rules, ceiling=ceiling)
     outcome = look(read_files(given, ignore), looked, progress=progress())
     end_progress()

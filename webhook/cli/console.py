@@ -1,5 +1,6 @@
 """The two ends of a command: results to the standard output, all else to the standard error; colours and progress."""
 
+import gc
 import os
 import sys
 import time
@@ -12,6 +13,14 @@ from webhook.cli.documents import Fault
 
 _PATIENCE_SECONDS = 1.0  # who waits longer than this wants to see that something moves
 _STEP_SECONDS = 0.1
+
+
+def collect_rarely() -> None:
+    """Let garbage be collected less often: a run is short, and makes trees of values, not cycles.
+
+    By default the collector takes 15 % of the time of 1,000 documents.
+    """
+    gc.set_threshold(100_000, 50, 50)
 
 
 def colored(stream: TextIO) -> bool:

@@ -17,10 +17,10 @@ _COMMANDS: Mapping[str, str] = {
     "check": "webhook.cli.check",
     "audit": "webhook.cli.audit",
     "test": "webhook.cli.test",
-    "conformance": "webhook.cli.conformance",
-    "version": "webhook.cli.version",
     "webhook": "webhook.cli.webhook",
+    "conformance": "webhook.cli.conformance",
     "completion": "webhook.cli.completion",
+    "version": "webhook.cli.version",
 }
 
 

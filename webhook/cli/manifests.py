@@ -23,7 +23,7 @@ from webhook.core.rules.finding import one_line
 Json = Any  # raw JSON from outside: core.decoding gives it types
 
 # An API server takes requests of 3 MiB. A second reads about 5 MiB of YAML, or 300 of JSON.
-MAX_YAML_BYTES = 16 * 2**20
+MAX_YAML_BYTES = 8 * 2**20
 
 # The first line of a snapshot file is about the file.
 SNAPSHOT_HEADER = "Snapshot"
