@@ -52,7 +52,10 @@ def _pod_addresses(pod_addresses_are_local):
 def _plane(binaries, pod_addresses_are_local, tmp_path_factory):
     """Six nodes in three zones, and Argo's Rollout as a kind."""
     apiserver = flags.ENDPOINTS if pod_addresses_are_local else ()
-    with ControlPlane(tmp_path_factory.mktemp("plane"), binaries, apiserver=apiserver) as plane:
+    folder = tmp_path_factory.mktemp("plane")
+    rollouts = {"level": "Metadata", "verbs": ["create"], "resources": [{"group": "argoproj.io"}]}
+    apiserver += flags.audit(folder, (rollouts,))
+    with ControlPlane(folder, binaries, apiserver=apiserver) as plane:
         plane.add_nodes({"a": 2, "b": 2, "c": 2})
         plane.await_nodes()
         plane.api.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", ROLLOUT_CRD)

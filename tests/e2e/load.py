@@ -2,50 +2,46 @@
 
 import concurrent.futures
 import contextlib
+import itertools
 import threading
-import time
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from e2e.controlplane.api import Answer
 from e2e.controlplane.up import ControlPlane
 from e2e.objects import path, pod
 
 
-class Created(NamedTuple):
-    at: float  # seconds since the first was asked for
-    took: float
-    answer: Answer
+@contextlib.contextmanager
+def creating_pods(
+    plane: ControlPlane, namespace: str, *, count: int | None = None, concurrency: int = 10
+) -> Iterator[list[Answer]]:
+    """Pods that nothing schedules are created meanwhile: so many, or as long as the block takes.
 
+    Shape: the answers so far; after the block, all of them.
+    """
+    numbers = itertools.count() if count is None else iter(range(count))
+    answers: list[Answer] = []
+    ended = threading.Event()
 
-def create_pods(
-    plane: ControlPlane,
-    namespace: str,
-    count: int,
-    concurrency: int = 10,
-    *,
-    meanwhile: Callable[[], None] | None = None,
-) -> list[Created]:
-    """Create pods that nothing schedules; `meanwhile` runs beside, from when a tenth of them is there."""
-    kept = threading.local()
-    lock = threading.Lock()
-    done: list[Created] = []
-    begun = time.monotonic()
+    def create() -> None:
+        with contextlib.closing(plane.connect()) as api:
+            for number in numbers:
+                made = pod(f"load-{number}", schedulerName="none")
+                answers.append(api.send("POST", path("Pod", namespace), made))
+                if ended.is_set():
+                    return
 
-    def create(number: int) -> None:
-        if not hasattr(kept, "api"):
-            kept.api = stack.enter_context(contextlib.closing(plane.connect()))
-        at = time.monotonic()
-        answer = kept.api.send("POST", path("Pod", namespace), pod(f"load-{number}", schedulerName="none"))
-        with lock:
-            done.append(Created(at - begun, time.monotonic() - at, answer))
-
-    with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(concurrency) as threads:
-        futures = [threads.submit(create, number) for number in range(count)]
-        if meanwhile is not None:
-            while len(done) < count // 10:
-                time.sleep(0.005)
-            meanwhile()
+    with concurrent.futures.ThreadPoolExecutor(concurrency) as threads:
+        futures = [threads.submit(create) for _ in range(concurrency)]
+        try:
+            yield answers
+        finally:
+            if count is None:
+                ended.set()
         for future in futures:
             future.result()
-    return done
+
+
+def refusals(answers: list[Answer]) -> list[str]:
+    """What was said of the pods that were not created."""
+    return [answer.message for answer in answers if answer.status != 201]

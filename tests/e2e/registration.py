@@ -23,17 +23,27 @@ class Server(NamedTuple):
     url: str  # without a path
     authority: bytes  # PEM
 
-    @property
-    def bundle(self) -> str:
-        """The authority as a clientConfig wants it."""
-        return base64.b64encode(self.authority).decode()
+    def client_config(self, route: str) -> dict:
+        return {"url": f"{self.url}/{route}", "caBundle": base64.b64encode(self.authority).decode()}
+
+
+class Service(NamedTuple):
+    """A webhook that is reached as in a cluster."""
+
+    namespace: str
+    name: str
+    authority: bytes  # PEM
+
+    def client_config(self, route: str) -> dict:
+        service = {"namespace": self.namespace, "name": self.name, "path": f"/{route}"}
+        return {"service": service, "caBundle": base64.b64encode(self.authority).decode()}
 
 
 @contextlib.contextmanager
 def registered(
     plane: ControlPlane,
     namespace: str,
-    server: Server,
+    server: Server | Service,
     *,
     policy: str = "Fail",
     routes: tuple[str, ...] = ("validate", "mutate"),
@@ -56,12 +66,12 @@ def registered(
             eventually(functools.partial(_out_of_effect, plane, namespace, name), every=0.05)
 
 
-def _configuration(route: str, name: str, namespace: str, server: Server, policy: str) -> dict:
+def _configuration(route: str, name: str, namespace: str, server: Server | Service, policy: str) -> dict:
     common = {
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        "clientConfig": {"url": f"{server.url}/{route}", "caBundle": server.bundle},
+        "clientConfig": server.client_config(route),
         "timeoutSeconds": TIMEOUT,
         "rules": list(EVERYTHING),
     }

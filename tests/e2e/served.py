@@ -26,12 +26,13 @@ class Webhook(NamedTuple):
     process: subprocess.Popen
     arguments: tuple[str, ...]
     folder: pathlib.Path
+    address: str
     port: int
     health: int
 
     @property
     def server(self) -> Server:
-        return Server(f"https://{HOST}:{self.port}", (self.folder / "ca.crt").read_bytes())
+        return Server(f"https://{self.address}:{self.port}", (self.folder / "ca.crt").read_bytes())
 
     @property
     def log(self) -> str:
@@ -88,21 +89,21 @@ def _start(folder: pathlib.Path, arguments: tuple[str, ...], health: int) -> sub
     return process
 
 
-def certified(folder: pathlib.Path, authority: Authority) -> tuple[str, str]:
+def certified(folder: pathlib.Path, authority: Authority, *names: str) -> tuple[str, str]:
     """Flags for a certificate of the authority; without them the program makes an authority of its own."""
-    certificate, key = authority.issue("webhook", names=(HOST,))
+    certificate, key = authority.issue("webhook", names=names or (HOST,))
     for name, content in (("ca.crt", authority.pem), ("tls.crt", certificate), ("tls.key", key)):
         (folder / name).write_bytes(content)
     return f"--cert={folder}/tls.crt", f"--key={folder}/tls.key"
 
 
 @contextlib.contextmanager
-def serving(folder: pathlib.Path, policy: dict, *arguments: str):
-    """The program with a policy file, until the end of the test."""
+def serving(folder: pathlib.Path, policy: dict, *arguments: str, address: str = HOST):
+    """The program with a policy file, until the end of the block; in a cluster its ports would be the chart's."""
     (folder / "policy.json").write_text(json.dumps(POLICY | policy))
-    port, health = free_ports(2)
-    flags = (f"--config={folder}/policy.json", f"--bind={HOST}:{port}", f"--health-bind={HOST}:{health}", *arguments)
-    webhook = Webhook(_start(folder, flags, health), flags, folder, port, health)
+    port, health = free_ports(2) if address == HOST else (10250, free_ports(1)[0])
+    flags = (f"--config={folder}/policy.json", f"--bind={address}:{port}", f"--health-bind={HOST}:{health}", *arguments)
+    webhook = Webhook(_start(folder, flags, health), flags, folder, address, port, health)
     try:
         yield webhook
     finally:

@@ -1,10 +1,12 @@
 """What a person reads: the API server's own refusals, ours, and our warnings."""
 
+import json
 import re
 
 import pytest
 from e2e.objects import HOST, clean, constraint, path, pod, workload
 from e2e.registration import registered
+from e2e.waiting import eventually
 
 BLOCK = re.compile(r"^  \d+ (\S+)  (.*)\n    (.*)$", re.MULTILINE)
 
@@ -88,6 +90,24 @@ def test_a_rollout_of_the_wrong_types_is_refused_with_the_words_of_decoding(plan
     ours = plane.api.send("POST", path("Rollout", hooked), workload("Rollout", "web", constraint(**broken)))
 
     assert (ours.status, words in ours.message) == (403, True), ours.message
+
+
+def test_the_audit_log_has_every_finding_of_a_refused_rollout(plane, hooked):
+    plane.api.send("POST", path("Rollout", hooked), workload("Rollout", "web", constraint(maxSkew=0)))
+
+    def logged():
+        lines = map(json.loads, (plane.directory / "audit.log").read_text().splitlines())
+        return [line["annotations"] for line in lines if line["objectRef"]["namespace"] == hooked]
+
+    (annotations,) = eventually(logged)
+    ours = {key.removeprefix("validate.evenspread.io/"): annotations[key] for key in annotations if "evenspread" in key}
+    assert ours == {
+        "findings": "2",
+        "finding-1": "max-skew deny spec.template.spec.topologySpreadConstraints[0].maxSkew:"
+        " Invalid value: 0: must be greater than zero",
+        "finding-2": "system-defaults-lost audit spec.template.spec.topologySpreadConstraints:"
+        " declaring constraints switched off the scheduler's own hostname spreading; add hostname ScheduleAnyway",
+    }
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Rollout"])

@@ -3,6 +3,8 @@
 Every rule is on deny, the webhook sees every request of the namespace, and its errors would be refusals.
 """
 
+import json
+
 import pytest
 from e2e.objects import HOST, constraint, path, pod, workload
 from e2e.registration import registered
@@ -152,9 +154,48 @@ def test_an_old_rollout_of_the_wrong_types_loses_its_finalizer(plane, namespace,
         eventually(gone(plane, where))
 
 
-def test_an_old_faulty_pod_is_deleted(plane, kubectl, namespace, denying):
+EPHEMERAL = {"spec": {"ephemeralContainers": [{"name": "e", "image": "busybox"}]}}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["annotate", "pod/old", "note=x"], id="annotated"),
+        pytest.param(["label", "pod/old", "team=x"], id="labelled"),
+        pytest.param(["set", "image", "pod/old", "c=busybox:2"], id="given another image"),
+        pytest.param(["patch", "pod/old", "--subresource=ephemeralcontainers", "-p", EPHEMERAL], id="debugged"),
+        pytest.param(["delete", "pod/old", "--timeout=10s"], id="deleted"),
+    ],
+)
+def test_an_old_faulty_pod_can_be(plane, kubectl, namespace, denying, arguments):
     plane.api.request("POST", path("Pod", namespace), pod("old", OTHERS))
     with registered(plane, namespace, denying.server):
-        ran = kubectl("-n", namespace, "delete", "pod", "old", "--timeout=10s")
+        ran = kubectl("-n", namespace, *(each if isinstance(each, str) else json.dumps(each) for each in arguments))
 
-    assert (ran.code, ran.out) == (0, f'pod "old" deleted from {namespace} namespace\n')
+    assert ran.code == 0, ran
+
+
+def test_an_old_faulty_stateful_set_leaves_its_pods_behind(plane, kubectl, namespace, denying):
+    plane.api.request("POST", path("StatefulSet", namespace), workload("StatefulSet", "old", OTHERS))
+    eventually(lambda: len(plane.api.request("GET", path("Pod", namespace))["items"]) == 2)
+    with registered(plane, namespace, denying.server):
+        ran = kubectl("-n", namespace, "delete", "statefulset/old", "--cascade=orphan", "--timeout=10s")
+        left = plane.api.request("GET", path("Pod", namespace))["items"]
+
+    assert ran.code == 0, ran
+    assert [(each["metadata"]["name"], "ownerReferences" in each["metadata"]) for each in left] == [
+        ("old-0", False),
+        ("old-1", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "how", [("apply",), ("apply", "--server-side", "--force-conflicts"), ("replace",)], ids=" ".join
+)
+def test_the_manifest_of_an_old_faulty_deployment_is_put_there_again(kubectl, old_deployment, how):
+    again = workload("Deployment", "old", OTHERS, OUTDATED, replicas=3)
+    again["spec"]["template"]["spec"]["containers"][0]["image"] = "busybox:2"
+
+    ran = kubectl("-n", old_deployment, *how, "-f", "-", stdin=again)
+
+    assert ran.code == 0, ran

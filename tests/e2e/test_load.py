@@ -5,7 +5,8 @@ import signal
 import time
 
 import pytest
-from e2e.load import create_pods
+from e2e.controlplane.authority import Authority
+from e2e.load import creating_pods, refusals
 from e2e.objects import path, pod
 from e2e.registration import TIMEOUT, registered
 from e2e.waiting import eventually
@@ -19,55 +20,77 @@ def created(plane, namespace):
 
 def test_200_pods_at_concurrency_10_are_created_without_an_error(plane, namespace, denying):
     before = denying.reviews("mutate"), denying.reviews("validate")
-    with registered(plane, namespace, denying.server):
-        made = create_pods(plane, namespace, 200, CONCURRENCY)
+    with (
+        registered(plane, namespace, denying.server),
+        creating_pods(plane, namespace, count=200, concurrency=CONCURRENCY) as answers,
+    ):
+        pass
     reviews = denying.reviews("mutate") - before[0], denying.reviews("validate") - before[1]
 
-    assert [each.answer.message for each in made if each.answer.status != 201] == []
+    assert (len(answers), refusals(answers)) == (200, [])
     assert reviews >= (200, 200)
 
 
 def test_a_killed_worker_loses_the_calls_in_flight_and_no_more(plane, namespace, passing):
-    def kill_worker():
-        os.kill(passing.workers()[0], signal.SIGKILL)
+    with (
+        registered(plane, namespace, passing.server),
+        creating_pods(plane, namespace, concurrency=CONCURRENCY) as answers,
+    ):
+        eventually(lambda: len(answers) > 50)
+        (killed,) = passing.workers()
+        os.kill(killed, signal.SIGKILL)
+        until = len(answers) + 150
+        eventually(lambda: len(answers) > until)
 
-    with registered(plane, namespace, passing.server):
-        made = create_pods(plane, namespace, 200, CONCURRENCY, meanwhile=kill_worker)
-
-    failed = [each.answer for each in made if each.answer.status != 201]
-    assert {answer.status for answer in failed} <= {500}
-    assert len(failed) <= CONCURRENCY
-    assert passing.process.poll() is None
+    lost = [answer for answer in answers if answer.status != 201]
+    assert {answer.status for answer in lost} <= {500}
+    assert len(lost) <= CONCURRENCY, refusals(answers)
+    assert (passing.process.poll(), passing.workers() == [killed]) == (None, False)
 
 
 def test_killed_and_started_again_under_load_no_pod_is_refused(plane, namespace, passing):
-    lives = [passing]
-
-    def kill_and_start():
+    with (
+        registered(plane, namespace, passing.server, policy="Ignore"),
+        creating_pods(plane, namespace, concurrency=CONCURRENCY) as answers,
+    ):
+        eventually(lambda: len(answers) > 50)
         passing.kill()
-        time.sleep(0.3)
-        lives.append(passing.again())
+        until = len(answers) + 50
+        eventually(lambda: len(answers) > until)
+        second = passing.again()
+        try:
+            eventually(lambda: second.reviews("validate") > 50)
+        finally:
+            second.kill()
 
-    try:
-        with registered(plane, namespace, passing.server, policy="Ignore"):
-            made = create_pods(plane, namespace, 200, CONCURRENCY, meanwhile=kill_and_start)
-            plane.api.request("POST", path("Pod", namespace), pod("after", schedulerName="none"))
-            reviewed = lives[-1].reviews("validate")
-    finally:
-        lives[-1].kill()
+    assert refusals(answers) == []
 
-    assert [each.answer.message for each in made if each.answer.status != 201] == []
-    assert reviewed >= 1
+
+def standing_still(webhook):
+    for pid in [webhook.process.pid, *webhook.workers()]:
+        os.kill(pid, signal.SIGSTOP)
+    return webhook.server
+
+
+def dead(webhook):
+    webhook.kill()
+    return webhook.server
+
+
+def distrusted(webhook):
+    return webhook.server._replace(authority=Authority().pem)
 
 
 @pytest.mark.parametrize(
-    ("signalled", "within"),
-    [pytest.param(signal.SIGSTOP, 2 * TIMEOUT + 1, id="stands still"), pytest.param(signal.SIGKILL, 1, id="is dead")],
+    ("fault", "within"),
+    [
+        pytest.param(standing_still, 2 * TIMEOUT + 1, id="stands still"),
+        pytest.param(dead, 1, id="is dead"),
+        pytest.param(distrusted, 1, id="has a certificate that nobody trusts"),
+    ],
 )
-def test_pods_are_created_while_the_webhook(plane, namespace, passing, signalled, within):
-    with registered(plane, namespace, passing.server, policy="Ignore"):
-        for pid in [passing.process.pid, *passing.workers()]:
-            os.kill(pid, signalled)
+def test_pods_are_created_while_the_webhook(plane, namespace, passing, fault, within):
+    with registered(plane, namespace, fault(passing), policy="Ignore"):
         began = time.monotonic()
         answer = created(plane, namespace)
         took = time.monotonic() - began
@@ -76,15 +99,10 @@ def test_pods_are_created_while_the_webhook(plane, namespace, passing, signalled
 
 
 def test_a_webhook_that_stood_still_goes_on(plane, namespace, passing):
-    pids = [passing.process.pid, *passing.workers()]
-    with registered(plane, namespace, passing.server):
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+    with registered(plane, namespace, standing_still(passing)):
         refused = created(plane, namespace)
-        for pid in pids:
+        for pid in [passing.process.pid, *passing.workers()]:
             os.kill(pid, signal.SIGCONT)
-        eventually(
-            lambda: plane.api.send("POST", path("Pod", namespace), pod("web", schedulerName="none")).status == 201
-        )
+        eventually(lambda: created(plane, namespace).status == 201)
 
     assert (refused.status, refused.message.endswith("context deadline exceeded")) == (500, True)

@@ -373,12 +373,16 @@ def _audit(judged: Sequence[Judged]) -> Mapping[str, str]:
     Shape: kube-apiserver drops a key that is no qualified name, and puts the webhook's own name before each.
     """
     notes = {
-        f"finding-{number}": one_line(f"{each.finding.rule} {each.mode} {each.finding.path}: {_sentence(each)}", 1024)
-        for number, each in enumerate(judged[:_MOST_AUDITED], start=1)
+        f"finding-{number}": one_line(_note(each), 1024) for number, each in enumerate(judged[:_MOST_AUDITED], start=1)
     }
     if judged:
         notes["findings"] = str(len(judged))
     return notes
+
+
+def _note(judged: Judged) -> str:
+    path = f"{judged.finding.path}: "  # kube-apiserver's own words begin with it
+    return f"{judged.finding.rule} {judged.mode} {path}{_sentence(judged).removeprefix(path)}"
 
 
 def _sentence(judged: Judged) -> str:

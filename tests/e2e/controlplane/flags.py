@@ -35,15 +35,10 @@ CONTROLLERS = (
 # The API server dials the pods behind a webhook's Service (see netns.sh) instead of its ClusterIP.
 ENDPOINTS = ("--enable-aggregator-routing=true",)
 
-AUDIT_POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [
-        {"level": "RequestResponse", "resources": [{"group": "", "resources": ["pods"]}]},
-        {"level": "Metadata"},
-    ],
-}
+PODS_AND_THE_REST = (
+    {"level": "RequestResponse", "resources": [{"group": "", "resources": ["pods"]}]},
+    {"level": "Metadata"},
+)
 
 
 def etcd(here: pathlib.Path, ports: dict[str, int]) -> list[str]:
@@ -90,11 +85,12 @@ def apiserver(here: pathlib.Path, ports: dict[str, int]) -> list[str]:
     ]
 
 
-def audit(here: pathlib.Path) -> tuple[str, ...]:
-    """An audit log with whole pods in logs/audit.log."""
+def audit(here: pathlib.Path, rules: tuple[dict, ...] = PODS_AND_THE_REST) -> tuple[str, ...]:
+    """What is asked of the API server goes to audit.log, by the rules of an audit policy."""
     here.mkdir(parents=True, exist_ok=True)
-    (here / "audit.yaml").write_text(json.dumps(AUDIT_POLICY))
-    return f"--audit-policy-file={here}/audit.yaml", f"--audit-log-path={here}/logs/audit.log"
+    policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
+    (here / "audit.yaml").write_text(json.dumps(policy))
+    return f"--audit-policy-file={here}/audit.yaml", f"--audit-log-path={here}/audit.log"
 
 
 def controllers(here: pathlib.Path, ports: dict[str, int]) -> list[str]:

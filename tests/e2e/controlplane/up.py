@@ -297,7 +297,7 @@ def main() -> None:
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--zones", default="a,b,c")
     parser.add_argument("--nodes", type=int, default=2, help="nodes for each zone")
-    parser.add_argument("--audit", action="store_true", help="write logs/audit.log with whole pods")
+    parser.add_argument("--audit", action="store_true", help="write audit.log with whole pods")
     parser.add_argument("--endpoints", action="store_true", help="reach webhook Services through their pods (netns.sh)")
     arguments = parser.parse_args()
     if arguments.command == "stop":
