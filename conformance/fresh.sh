@@ -25,5 +25,8 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 echo "seed $seed (make conformance SEED=$seed repeats it), Kubernetes $("$oracle" version)"
 "$here/record.sh" "$oracle" "$out" "$seed" 1 >&2
+for kind in validate args; do
+  "$python" "$here/mutate.py" "$oracle" "$kind" "$seed" 1000 "$out/mutated-$kind.jsonl.gz"
+done
 cd "$out"
 "$evenspread" conformance ./*.jsonl.gz

@@ -77,6 +77,8 @@ def case(scenario, expected, **more):
         pytest.param(case({"args": {"x": 1}}, {"args": {}, "errors": []}), "args", id="args that cannot be decoded"),
         pytest.param(case({"yaml": "defaultingType: List\n"}, {"args": {"defaultingType": "List"}}), None, id="YAML"),
         pytest.param(case({}, {"args": {"defaultingType": "System"}}), None, id="no args"),
+        pytest.param({"scenario": {}, "expected": {"id": ""}}, None, id="no id"),
+        pytest.param(' { "scenario" : {"args": {} } ,\t"expected":{ "errors": [] }}\n', None, id="spaces"),
     ],
 )
 def test_one_case(tmp_path, line, where):
@@ -94,7 +96,8 @@ def test_one_case(tmp_path, line, where):
         pytest.param(
             "a: 1\nb: c: d\n", "yaml: line 2: mapping values are not allowed in this context", id="two colons"
         ),
-        pytest.param("x: *a\n", "yaml: unknown anchor 'a' referenced", id="an unknown anchor"),
+        pytest.param("x: *a\ny: [\n", "yaml: unknown anchor 'a' referenced", id="an unknown anchor"),
+        pytest.param("x: .inf\n", "yaml: JSON has no infinity and no not-a-number", id="infinity, in words of our own"),
     ],
 )
 def test_yaml_that_cannot_be_read_is_refused_in_go_yamls_words(tmp_path, text, fault):
@@ -122,9 +125,15 @@ def test_kinds_are_counted_apart_and_unknown_ones_not_compared(tmp_path):
     ("text", "fault"),
     [
         pytest.param("", "no vectors in it", id="empty"),
-        pytest.param("{\n", "1: no vector: Input data was truncated", id="no JSON"),
-        pytest.param('{"scenario":{}}\n', "1: no vector: Object missing required field `expected`", id="no expected"),
-        pytest.param('{"scenario":{"id":5},"expected":{}}\n', "1: no vector: Expected `str`, got `int`", id="no id"),
+        pytest.param("{\n", "1: no vector: Expecting value", id="cut off"),
+        pytest.param("[]\n", "1: no vector: no '{' at character 0", id="no object"),
+        pytest.param('{"scenario" {}}\n', "1: no vector: no ':' at character 12", id="no colon"),
+        pytest.param('{"scenario":{}}\n', "1: no vector: it lacks 'expected'", id="no expected"),
+        pytest.param(
+            '{"scenario":{"id":5},"expected":{}}\n',
+            "1: no vector: Expected `str`, got `int`",
+            id="an id that is a number",
+        ),
     ],
 )
 def test_a_file_that_holds_no_vectors(tmp_path, text, fault):

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from webhook.core.decoding import DecodeError, decode, decode_strictly, decode_template, type_of
+from webhook.core.decoding import DecodeError, as_go_reads, decode, decode_strictly, decode_template, type_of
 from webhook.core.model import PodTemplate, TypeMeta
 
 POD = msgspec.json.Decoder(PodTemplate)
@@ -31,7 +31,7 @@ def pod(body):
 
 def refusal(body, go_type="v1.Pod"):
     with pytest.raises(DecodeError) as caught:
-        decode(body, POD, go_type)
+        decode_strictly(body, POD, go_type)
     return caught.value
 
 
@@ -142,6 +142,16 @@ def test_a_wrong_type_is_worded_as_kube_apiserver_does(constraint, text, path):
             id="also after a wrong type",
         ),
         pytest.param(
+            raw('{"overhead":{"cpu":"1\\n"}}'),
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            id="an escape in a quantity",
+        ),
+        pytest.param(
+            raw("{}", '{"deletionTimestamp":"2026-01-01T00:00:00Z","name":5}'),
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string",
+            id="a good time",
+        ),
+        pytest.param(
             raw("{}", '{"creationTimestamp":"yesterday","name":5}'),
             'parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"',
             id="a time ends the decoding",
@@ -205,13 +215,33 @@ def test_an_integer_or_text_is_worded_as_an_integer():
             {"labelSelector": {"matchExpressions": [{}]}},
             id="null there",
         ),
-        pytest.param('{"topologyKey":"\\ud800x"}', {"topologyKey": "\ufffdx"}, id="half of a surrogate pair"),
+        pytest.param(
+            '{"topologyKey":"\\ud800x","maxSkew":1,"labelSelector":{"matchLabels":{"\\ud800":"b"}}}',
+            {"topologyKey": "\ufffdx", "maxSkew": 1, "labelSelector": {"matchLabels": {"\ufffd": "b"}}},
+            id="half of a surrogate pair",
+        ),
         pytest.param('{"topologyKey":"\\ud83d\\ude00"}', {"topologyKey": "\U0001f600"}, id="a surrogate pair"),
     ],
 )
 def test_what_decodes_nevertheless(constraint, expected):
     decoded, _ = decode_strictly(spread(constraint), POD, "v1.Pod")
     assert as_json(decoded.pod_spec.constraints[1]) == expected
+
+
+def test_null_is_the_zero_of_every_type():
+    spec = """{"securityContext":{"supplementalGroups":[null]},"terminationGracePeriodSeconds":null,
+      "containers":[{"stdin":null,"livenessProbe":{"httpGet":{"port":null}},"resources":{"limits":{"cpu":null}}}]}"""
+    value, _ = as_go_reads(raw(spec, '{"creationTimestamp":null,"managedFields":[{"fieldsV1":{"f:x":{}}}]}'), "v1.Pod")
+    assert value == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"creationTimestamp": None, "managedFields": [{}]},
+        "spec": {
+            "securityContext": {"supplementalGroups": [0]},
+            "containers": [{"livenessProbe": {"httpGet": {"port": 0}}, "resources": {"limits": {"cpu": "0"}}}],
+            "terminationGracePeriodSeconds": None,
+        },
+    }
 
 
 def test_bytes_that_are_no_utf8_are_replaced_one_by_one():
@@ -290,6 +320,13 @@ def test_a_template_inside_another_object_keeps_the_path_to_it():
     assert decode_template(b'{"spec":{"topologySpreadConstraints":[null]}}').pod_spec.constraints
 
 
+def test_the_fast_way_refuses_in_the_same_words():
+    body = spread('{"maxSkew":"1"}')
+    with pytest.raises(DecodeError) as caught:
+        decode(body, POD, "v1.Pod")
+    assert caught.value.message == refusal(body).message
+
+
 def test_the_fast_way_takes_the_last_of_two_fields():
     assert pod(spread('{"maxSkew":1,"maxSkew":2}')).pod_spec.constraints[1].max_skew == 2
 
@@ -331,7 +368,11 @@ def test_the_type_of_an_object(body, expected):
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        pytest.param(b'{"kind":5}', "cannot unmarshal number into Go struct field .kind of type string", id="a number"),
+        pytest.param(
+            b'{"kind":5,"apiVersion":6,"x":7}',
+            "cannot unmarshal number into Go struct field .kind of type string",
+            id="a number",
+        ),
         pytest.param(
             b"[]",
             "cannot unmarshal array into Go value of type struct "

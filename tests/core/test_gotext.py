@@ -49,6 +49,12 @@ LAYOUT = '"2006-01-02T15:04:05Z07:00"'
         pytest.param(
             "2026-01-01", f'parsing time "2026-01-01" as {LAYOUT}: cannot parse "" as "T"', id="a date without a time"
         ),
+        pytest.param(
+            '\u00e9\n"\\\x7f',
+            f'parsing time "\\xc3\\xa9\\x0a\\"\\\\\x7f" as {LAYOUT}: cannot parse '
+            '"\\xc3\\xa9\\x0a\\"\\\\\x7f" as "2006"',
+            id="quotes of its own",
+        ),
         pytest.param("2026-13-01T00:00:00Z", 'parsing time "2026-13-01T00:00:00Z": month out of range', id="month"),
         pytest.param("2026-02-29T00:00:00Z", 'parsing time "2026-02-29T00:00:00Z": day out of range', id="day"),
         pytest.param("2026-01-01T24:00:00Z", 'parsing time "2026-01-01T24:00:00Z": hour out of range', id="hour"),

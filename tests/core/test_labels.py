@@ -61,6 +61,7 @@ def test_the_faults_of_a_label_key(key, faults):
         pytest.param("v" * 64, ["must be no more than 63 bytes"], id="64 bytes"),
         pytest.param("v_", [VALUE], id="an underscore last"),
         pytest.param("a b", [VALUE], id="a space"),
+        pytest.param("v" * 1000, ["must be no more than 63 bytes"], id="1,000 bytes"),
     ],
 )
 def test_the_faults_of_a_label_value(value, faults):

@@ -26,6 +26,8 @@ from webhook.core.quantity import FORMAT_WRONG, NUMERIC_WRONG, SUFFIX_WRONG, par
         pytest.param("-1500m", -2, -1500, id="negative rounds away from zero"),
         pytest.param("-0.0000000000001", 1, 1, id="a tiny negative number becomes one"),
         pytest.param("0.0000000000001", 1, 1, id="less than a nano is a nano"),
+        pytest.param("0.00000000000000000000", 0, 0, id="zero in arbitrary precision"),
+        pytest.param("1" * 900, 8198552921648689607, 8198552921648689496, id="many digits"),
         pytest.param("00001", 1, 1000, id="leading zeros"),
         pytest.param("100E", 0, 0, id="past 64 bits the value is 0"),
         pytest.param("9300000000G", -9146744073709551616, 0, id="past 64 bits in one step the product wraps"),
@@ -48,6 +50,7 @@ def test_a_quantity_is_rounded_up(written, value, milli):
     [
         pytest.param("", FORMAT_WRONG, id="nothing"),
         pytest.param("ten", FORMAT_WRONG, id="a word"),
+        pytest.param("1" * 1001, FORMAT_WRONG, id="too many digits, in upstream's words though it would take them"),
         pytest.param("1 Gi", FORMAT_WRONG, id="a space"),
         pytest.param("1_000", FORMAT_WRONG, id="an underscore, which Python would take"),
         pytest.param("\u0661", FORMAT_WRONG, id="a digit of another script"),

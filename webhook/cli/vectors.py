@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from webhook.cli.deciding import decide_args, decide_validate
+from webhook.cli.deciding import decide_args, decide_validate, members
 
-# By kind: a scenario's JSON -> the answer, in the shape of ``expected``. A kind that is not here is not supported yet.
-EVALUATORS: Mapping[str, Callable[[bytes], Mapping[str, object]]] = {"validate": decide_validate, "args": decide_args}
+# By kind: the members of a scenario's JSON -> the answer, in the shape of ``expected``. A kind that is not here is not
+# supported yet.
+Evaluator = Callable[[Mapping[str, bytes]], Mapping[str, object]]
+EVALUATORS: Mapping[str, Evaluator] = {"validate": decide_validate, "args": decide_args}
 
 _GZIP = b"\x1f\x8b"
 _MAX_FIRST = 10
@@ -56,29 +58,10 @@ class Tally(Struct, frozen=True, kw_only=True):
         return self.agree / self.cases
 
 
-class _Line(Struct, frozen=True):
-    scenario: Raw
-    expected: Raw
-
-
-class _Scenario(Struct, frozen=True):
-    """What tells the kind of a scenario."""
-
-    id: str = ""
-    object: Raw = Raw()
-    pod: Raw = Raw()
-    nodes: Raw = Raw()
-    plugin: str = ""
-
-    @property
-    def kind(self) -> str:
-        if bytes(self.object):
-            return "validate"
-        return "verdict" if bytes(self.pod) or bytes(self.nodes) or self.plugin else "args"
-
-
-_LINE = msgspec.json.Decoder(_Line)
-_SCENARIO = msgspec.json.Decoder(_Scenario)
+def _kind(scenario: Mapping[str, bytes]) -> str:
+    if "object" in scenario:
+        return "validate"
+    return "verdict" if scenario.keys() & {"pod", "nodes", "plugin"} else "args"
 
 
 class _Count:
@@ -90,9 +73,7 @@ class _Count:
         self.first: list[Difference] = []
 
 
-def compare_file(
-    path: Path, evaluators: Mapping[str, Callable[[bytes], Mapping[str, object]]] = EVALUATORS
-) -> tuple[Tally, ...]:
+def compare_file(path: Path, evaluators: Mapping[str, Evaluator] = EVALUATORS) -> tuple[Tally, ...]:
     """Decide every case of a file; one tally a kind, in the order of first appearance.
 
     Errors: VectorError.
@@ -100,22 +81,25 @@ def compare_file(
     counts: dict[str, _Count] = {}
     for number, line in enumerate(_lines(path), 1):
         try:
-            record = _LINE.decode(line)
-            scenario = _SCENARIO.decode(record.scenario)
-            expected = msgspec.json.decode(record.expected)
-            evaluate = evaluators.get(scenario.kind)
-            got = evaluate(bytes(record.scenario)) if evaluate else None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            record = members(line)
+            scenario = members(record["scenario"])
+            expected = msgspec.json.decode(record["expected"])
+            kind, id_ = _kind(scenario), msgspec.json.decode(scenario.get("id", b'""'), type=str)
+            evaluate = evaluators.get(kind)
+            got = evaluate(scenario) if evaluate else None
+        except (ValueError, RecursionError) as error:  # msgspec's and json's are ValueErrors
             raise VectorError(f"{path}:{number}: no vector: {str(error)[:256]}") from None
-        count = counts.setdefault(scenario.kind, _Count())
+        except KeyError as error:
+            raise VectorError(f"{path}:{number}: no vector: it lacks {error}") from None
+        count = counts.setdefault(kind, _Count())
         count.cases += 1
         if got is None:
             continue
-        difference = _first_difference(scenario, expected, got)
+        difference = _first_difference(kind, expected, got)
         if difference is None:
             count.agree += 1
         elif len(count.first) < _MAX_FIRST:
-            count.first.append(difference)
+            count.first.append(Difference(id_, *difference))
     if not counts:
         raise VectorError(f"{path}: no vectors in it")
     return tuple(
@@ -141,13 +125,11 @@ def _lines(path: Path) -> Iterator[bytes]:
         raise VectorError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _first_difference(scenario: _Scenario, expected: object, got: Mapping[str, object]) -> Difference | None:
-    if isinstance(expected, dict) and expected.keys() >= _WHOLE.get(scenario.kind, set()):
-        for name in _ABSENT_IS_NONE.get(scenario.kind, ()):
+def _first_difference(kind: str, expected: object, got: Mapping[str, object]) -> tuple[str, object, object] | None:
+    if isinstance(expected, dict) and expected.keys() >= _WHOLE.get(kind, set()):
+        for name in _ABSENT_IS_NONE.get(kind, ()):
             expected.setdefault(name, None)
-    for where, wanted, found in differences(expected, got):
-        return Difference(scenario.id, where, wanted, found)
-    return None
+    return next(differences(expected, got), None)
 
 
 def differences(expected: object, got: object, where: str = "") -> Iterator[tuple[str, object, object]]:

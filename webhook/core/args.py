@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from webhook.core import gojson
+from webhook.core.gotext import quote
 from webhook.core.labels import key_faults
 from webhook.core.model import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 from webhook.core.validation import (
@@ -108,7 +109,7 @@ def _check_type(node: object, at: str, raw: bytes) -> None:
         raise ArgsError(f"decoding {at}: args for plugin PodTopologySpread {got}")
     if not known or kind != _KIND:
         shown = f"{group}/{version}" if group else version
-        text = f'no kind "{kind}" is registered for version "{shown}" in scheme "{_SCHEME}"'
+        text = f'no kind {quote(kind)} is registered for version {quote(shown)} in scheme "{_SCHEME}"'
         raise ArgsError(f"decoding {at}: {_PLUGIN}: {text}")
 
 

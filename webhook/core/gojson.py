@@ -291,18 +291,21 @@ class _Walk:
         if name == "resource.Quantity":
             return _quantity(node)
         if name == "v1.Time":
-            if node is None:
-                return None
-            if not isinstance(node, str) or isinstance(node, Number):
-                raise _SelfDecodingError(self.text(_kind_of(node), "string"))
-            if fault := time_fault(node):
-                raise _SelfDecodingError(fault)
-            return node
-        if name == "intstr.IntOrString" and (isinstance(node, Number) or not isinstance(node, str)):
-            return self.integer_of_either(node)
-        return node if isinstance(node, str) else _MISSING
+            return self.time(node)
+        return self.integer_or_text(node) if name == "intstr.IntOrString" else _MISSING
 
-    def integer_of_either(self, node: object) -> object:
+    def time(self, node: object) -> object:
+        if node is None:
+            return None
+        if not isinstance(node, str) or isinstance(node, Number):
+            raise _SelfDecodingError(self.text(_kind_of(node), "string"))
+        if fault := time_fault(node):
+            raise _SelfDecodingError(fault)
+        return node
+
+    def integer_or_text(self, node: object) -> object:
+        if isinstance(node, str) and not isinstance(node, Number):
+            return node
         if node is None:
             return 0
         before, self.fault = self.fault, None

@@ -66,15 +66,22 @@ def time_fault(text: str) -> str | None:
     for element, accepted, limits in _ELEMENTS:
         match = re.compile(accepted, re.ASCII).match(rest)
         if match is None:
-            return f"parsing time {quote(text)} as {quote(_LAYOUT)}: cannot parse {quote(rest)} as {quote(element)}"
+            left = f"cannot parse {_time_quote(rest)} as {quote(element)}"
+            return f"parsing time {_time_quote(text)} as {quote(_LAYOUT)}: {left}"
         if limits and not limits[1] <= int(match[0]) <= limits[2]:
-            return f"parsing time {quote(text)}: {limits[0]} out of range"
+            return f"parsing time {_time_quote(text)}: {limits[0]} out of range"
         numbers[element] = match[0]
         rest = rest[match.end() :]
     if rest:
-        return f"parsing time {quote(text)}: extra text: {quote(rest)}"
+        return f"parsing time {_time_quote(text)}: extra text: {_time_quote(rest)}"
     year, month, day = int(numbers["2006"]), int(numbers["01"]), int(numbers["02"])
     leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= day <= _DAYS[month - 1] + leap:
-        return f"parsing time {quote(text)}: day out of range"
+        return f"parsing time {_time_quote(text)}: day out of range"
     return None
+
+
+def _time_quote(text: str) -> str:
+    """Package time's own quotes: control characters and whatever is no ASCII, byte by byte."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if " " <= c < "\x80" else "".join(f"\\x{b:02x}" for b in c.encode()) for c in plain) + '"'

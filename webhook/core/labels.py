@@ -19,6 +19,8 @@ _VALID_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[
 _REWORDED = (1, 35)
 _MAX_NAME = 63
 _MAX_SUBDOMAIN = 253
+# The longest legal key is 317 characters; what is longer would only fill the memory.
+_LONGEST = _MAX_SUBDOMAIN + 1 + _MAX_NAME
 _CACHED = 8192
 
 _CHARACTERS = (
@@ -35,12 +37,16 @@ _SUBDOMAIN_RULE = (
 )
 
 
-@lru_cache(maxsize=_CACHED)
 def key_faults(key: str, version: KubernetesVersion = RECORDED) -> tuple[str, ...]:
     """What is wrong with a label key; nothing for a good one.
 
     Source: content.IsLabelKey.
     """
+    return _key_faults(key, version) if len(key) <= _LONGEST else _key_faults.__wrapped__(key, version)
+
+
+@lru_cache(maxsize=_CACHED)
+def _key_faults(key: str, version: KubernetesVersion) -> tuple[str, ...]:
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         noun = "valid label key" if version >= _REWORDED else "qualified name"
@@ -62,12 +68,16 @@ def key_faults(key: str, version: KubernetesVersion = RECORDED) -> tuple[str, ..
     return tuple(faults)
 
 
-@lru_cache(maxsize=_CACHED)
 def value_faults(value: str, version: KubernetesVersion = RECORDED) -> tuple[str, ...]:
     """What is wrong with a label value; nothing for a good one.
 
     Source: content.IsLabelValue.
     """
+    return _value_faults(value, version) if len(value) <= _LONGEST else _value_faults.__wrapped__(value, version)
+
+
+@lru_cache(maxsize=_CACHED)
+def _value_faults(value: str, version: KubernetesVersion) -> tuple[str, ...]:
     faults = []
     if _bytes(value) > _MAX_NAME:
         faults.append(_too_long(_MAX_NAME, version))

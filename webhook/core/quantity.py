@@ -31,6 +31,8 @@ _SAFE_DIGITS = 18
 _ONE_STEP = frozenset({1, 2, 3, 6, 9})
 # Beyond this the wide form would need a power of ten of as many digits; upstream computes it and stalls.
 _MAX_EXPONENT = 10_000
+_MAX_LENGTH = 1_000
+_CACHED_LENGTH = 32
 
 
 class Quantity(Struct, frozen=True, gc=False):
@@ -59,12 +61,13 @@ def parse_quantity(written: str | float) -> Quantity:
 
     Errors: ValueError with upstream's text.
     """
-    return _parse(written if isinstance(written, str) else repr(written))
+    text = written if isinstance(written, str) else repr(written)
+    return _parse(text) if len(text) <= _CACHED_LENGTH else _parse.__wrapped__(text)
 
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Quantity:
-    match = _TEXT.fullmatch(text) if text else None
+    match = _TEXT.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None
     if match is None:
         raise ValueError(FORMAT_WRONG)
     number, digits, _, fraction, suffix = match.groups()
