@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance e2e lint docs lock
+.PHONY: help install run test conformance e2e bench lint docs lock
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -35,6 +35,12 @@ conformance: $(READY)  ## fresh verdicts of Kubernetes' own code, compared with 
 e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e -v --durations 5
+
+bench: $(READY)  ## reviews in this process, and over TLS beside a Go server (needs Go, taskset and two cores)
+	@$(BIN)/python -m bench.static_review
+	@command -v go >/dev/null || { echo "bench.serve needs Go to build its peer; see https://go.dev/dl" >&2; exit 1; }
+	@command -v taskset >/dev/null || { echo "bench.serve needs taskset (util-linux)" >&2; exit 1; }
+	@$(BIN)/python -m bench.serve
 
 lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a deliberate break), dead code
 	@$(BIN)/ruff check

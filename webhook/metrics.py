@@ -3,9 +3,11 @@
 Labels hold nothing that users choose freely: no names, no namespaces.
 """
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
@@ -19,28 +21,21 @@ _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.
 class Metrics:
     """The counters and gauges of one process, in a registry of their own.
 
-    ``labels()`` of the client library costs more than the count itself, so children are kept by label values.
+    What every request counts is kept in plain tables and written out when asked for: a dozen rules may answer a
+    request, and a counter of the client library costs as much as one rule.
     """
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "evenspread_admission_requests",
-            "Admission requests answered.",
-            ["route", "decision", "dry_run"],
-            registry=registry,
-        )
+        self._requests: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
+        self._results: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+        self._missing: defaultdict[str, int] = defaultdict(int)
+        self._durations: dict[str, Callable[[float], None]] = {}
         self._duration = Histogram(
             "evenspread_admission_duration_seconds",
             "From the head of the request to the answer.",
             ["route"],
             buckets=_SECONDS,
-            registry=registry,
-        )
-        self._results = Counter(
-            "evenspread_rule_results",
-            "Findings by the mode that held, and rules that lacked a fact (not-evaluated).",
-            ["rule", "result", "mode"],
             registry=registry,
         )
         self._injections = Counter(
@@ -74,28 +69,41 @@ class Metrics:
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
-        self._counters: dict[tuple[str, ...], Callable[[], None]] = {}
-        self._observers: dict[str, Callable[[float], None]] = {}
+        registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        """The plain tables, as the client library asks for them."""
+        requests = CounterMetricFamily(
+            "evenspread_admission_requests", "Admission requests answered.", labels=["route", "decision", "dry_run"]
+        )
+        for (route, decision, dry_run), count in list(self._requests.items()):
+            requests.add_metric([route, decision, str(dry_run).lower()], count)
+        yield requests
+        results = CounterMetricFamily(
+            "evenspread_rule_results",
+            "Findings by the mode that held, and rules that lacked a fact (not-evaluated).",
+            labels=["rule", "result", "mode"],
+        )
+        for labels, count in list(self._results.items()):
+            results.add_metric(labels, count)
+        for rule, count in list(self._missing.items()):
+            results.add_metric([rule, "not-evaluated", ""], count)
+        yield results
 
     def answered(self, route: str, decision: str, *, dry_run: bool, seconds: float) -> None:
         """One admission request: ``decision`` is allow, deny or error."""
-        key = (route, decision, "true" if dry_run else "false")
-        count = self._counters.get(key)
-        if count is None:
-            count = self._counters[key] = self._requests.labels(*key).inc
-        count()
-        observe = self._observers.get(route)
+        self._requests[route, decision, dry_run] += 1
+        observe = self._durations.get(route)
         if observe is None:
-            observe = self._observers[route] = self._duration.labels(route).observe
+            observe = self._durations[route] = self._duration.labels(route).observe
         observe(seconds)
 
-    def rule(self, rule: str, result: str, mode: str) -> None:
-        """One rule's answer about one request: ``result`` is fail or not-evaluated."""
-        key = ("rule", rule, result, mode)
-        count = self._counters.get(key)
-        if count is None:
-            count = self._counters[key] = self._results.labels(rule, result, mode).inc
-        count()
+    def rules(self, found: Iterable[tuple[str, str]], missing: Iterable[str]) -> None:
+        """What the rules said of one request: findings with the mode that held, and the rules that lacked a fact."""
+        for rule, mode in found:
+            self._results[rule, "fail", mode] += 1
+        for rule in missing:
+            self._missing[rule] += 1
 
     def injected(self, mode: str) -> None:
         """One pod that was patched (``inject``) or would have been (``observe``)."""

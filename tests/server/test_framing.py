@@ -157,3 +157,37 @@ def test_a_refused_body_is_answered_before_it_is_read(server):
     assert reply.status == 413
     assert reply.headers["connection"] == "close"
     assert reply.body == b"the body has 8388608 bytes; at most 7340032 are read\n"
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 250, len(posted(BODY)) - 1], ids=lambda size: f"{size} bytes at a time")
+def test_a_review_in_pieces_is_answered_like_a_whole_one(server, size):
+    whole = posted(BODY)
+    with server.connect() as connection, connection.makefile("rb") as stream:
+        for _ in range(2):
+            connection.sendall(whole)
+            expected = read_reply(stream)
+            for at in range(0, len(whole), size):
+                connection.sendall(whole[at : at + size])
+            answered = read_reply(stream)
+            assert (answered.status, answered.body) == (expected.status, expected.body)
+            assert answered.headers.keys() == expected.headers.keys()
+
+
+def test_what_is_pipelined_behind_a_refusal_is_not_read(server):
+    with server.connect() as connection:
+        connection.sendall(posted(BODY) + b"nonsense\r\n\r\n" + posted(BODY))
+        assert [reply.status for reply in replies_of(connection, 9)] == [200, 400]
+
+
+def test_a_hundred_pipelined_reviews_are_answered_in_their_order(server):
+    with server.connect() as connection:
+        connection.sendall(b"".join(posted(review(f"u-{number}")) for number in range(100)))
+        uids = [json.loads(reply.body)["response"]["uid"] for reply in replies_of(connection, 100)]
+    assert uids == [f"u-{number}" for number in range(100)]
+
+
+def test_a_client_that_says_close_is_closed(server):
+    with server.connect() as connection:
+        connection.sendall(posted(BODY, "/validate", "Connection: close"))
+        answered = replies_of(connection, 9)
+    assert [(reply.status, reply.headers["connection"]) for reply in answered] == [(200, "close")]

@@ -53,10 +53,10 @@ class State:
         self.metrics.answered(route, word, dry_run=request.dry_run, seconds=seconds)
         if answer.failed:
             self.metrics.errors.inc()
-        for judged in decision.findings:
-            self.metrics.rule(judged.finding.rule, "fail", judged.mode)
-        for missing in decision.not_evaluated:
-            self.metrics.rule(missing.rule, "not-evaluated", "")
+        self.metrics.rules(
+            [(each.finding.rule, each.mode) for each in decision.findings],
+            [each.rule for each in decision.not_evaluated],
+        )
         said = bool(decision.findings or decision.patch or not decision.allowed)
         level = logging.INFO if said else logging.DEBUG
         if _log.isEnabledFor(level):

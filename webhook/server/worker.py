@@ -5,11 +5,11 @@
     limits        worker_connections is read but not enforced: connections beyond it are aborted
     drain         idle connections would hold a stop for the whole graceful_timeout: see `Worker.drain`
     second port   health and metrics, without TLS, on the same loop
-    upgrades      WebSocket is not offered
-    numbers       a length that Python refuses to read would be an unhandled exception: 400
+    upgrades      WebSocket is not offered (`connection`)
+    numbers       a length that Python refuses to read would be an unhandled exception: 400 (`connection`)
 
-Everything private that is relied on is listed in `PRIVATE_NAMES`, and a test asserts that it exists.
-Source: gunicorn 27.0.1 workers/gasgi.py, asgi/protocol.py.
+Everything private that is relied on is listed in `PRIVATE_NAMES` here and there, and a test asserts that it exists.
+Source: gunicorn 27.0.1 workers/gasgi.py.
 """
 
 import asyncio
@@ -23,10 +23,12 @@ from collections.abc import Coroutine
 from typing import Any, Protocol
 
 from gunicorn.arbiter import Arbiter
-from gunicorn.asgi.protocol import ASGIProtocol
+from gunicorn.asgi import protocol
 from gunicorn.workers import gasgi
 
+from webhook.server.asgi import AdmissionApp
 from webhook.server.bodies import Application
+from webhook.server.connection import Connection, HealthConnection, Parser
 from webhook.server.state import State
 
 FIRST_REQUEST_SECONDS = 10.0
@@ -37,18 +39,6 @@ _OTHER_DESCRIPTORS = 200
 PRIVATE_NAMES = (
     (gasgi, ("ASGIProtocol",)),
     (gasgi.ASGIWorker, ("_serve", "_get_ssl_context", "handle_exit_signal", "init_signals", "load_wsgi", "run")),
-    (
-        ASGIProtocol,
-        (
-            "_will_close",
-            "_is_websocket_upgrade",
-            "_feed_callback_parser",
-            "_send_error_response",
-            "_close_transport",
-            "connection_made",
-            "connection_lost",
-        ),
-    ),
 )
 
 _log = logging.getLogger(__name__)
@@ -60,74 +50,12 @@ class Served(Protocol):
     state: State
     drain_seconds: float
 
-    def wsgi(self) -> Application: ...
+    def wsgi(self) -> AdmissionApp: ...
     def health(self) -> Application: ...
     def health_socket(self) -> socket.socket: ...
     def ssl_context(self) -> ssl.SSLContext: ...
     def upkeep(self) -> list[Coroutine[Any, Any, None]]: ...
     def on_ready(self) -> None: ...
-
-
-class Connection(ASGIProtocol):  # type: ignore[misc]  # gunicorn publishes no types
-    """One connection to the admission port."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        """Take the connection, or abort it if there are too many."""
-        self.opened = time.monotonic()
-        super().connection_made(transport)
-        self.worker.connections.add(self)
-        self._admit(transport)
-
-    def _admit(self, transport: asyncio.Transport) -> None:
-        if self.worker.nr_conns > self.cfg.worker_connections:
-            transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        self.worker.connections.discard(self)
-        super().connection_lost(exc)
-
-    @property
-    def idle(self) -> bool:
-        """Whether it waits for a request of which nothing has arrived."""
-        return self._current_request is None
-
-    @property
-    def silent(self) -> bool:
-        """Whether it has never sent a whole head."""
-        return self.idle and self.req_count < 2
-
-    def _will_close(self, request: object, response_requires_close: bool) -> bool:
-        return bool(self.worker.app.state.draining or super()._will_close(request, response_requires_close))
-
-    def _feed_callback_parser(self, data: bytes) -> bool:
-        try:
-            return bool(super()._feed_callback_parser(data))
-        except ValueError:
-            # A Content-Length beyond 4,300 digits, which Python refuses to read as a number.
-            self._send_error_response(400, "Invalid header")
-            self._close_transport()
-            return False
-
-    def _is_websocket_upgrade(self, _request: object) -> bool:
-        return False
-
-
-class HealthConnection(Connection):
-    """One connection to the plain port: counted nowhere, so that probes work when the admission port is full."""
-
-    def __init__(self, worker: "Worker") -> None:
-        super().__init__(worker)
-        self.app = worker.health
-
-    def _admit(self, _transport: asyncio.Transport) -> None:
-        self.worker.nr_conns -= 1
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        if not self._conn_lost_handled:
-            self.worker.nr_conns += 1
-        super().connection_lost(exc)
 
 
 class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no types
@@ -139,6 +67,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         """Have gunicorn make our connections, and see that there are descriptors for them."""
         _raise_descriptor_limit(self.cfg.worker_connections + _OTHER_DESCRIPTORS)
         gasgi.ASGIProtocol = Connection
+        protocol.PythonProtocol = Parser
         self.connections: set[Connection] = set()
         super().init_process()
 
@@ -150,7 +79,13 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
     def load_wsgi(self) -> None:
         """Load both ports' applications."""
         super().load_wsgi()
+        self.direct = self.asgi.direct
         self.health = self.app.health()
+
+    @property
+    def draining(self) -> bool:
+        """Whether the stop has begun."""
+        return self.app.state.draining
 
     def drain(self) -> None:
         """Say goodbye on every answer, and stop when the callers have heard it.
@@ -206,13 +141,13 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         self.app.on_ready()
 
     async def _sweep(self) -> None:
-        """End connections that never sent a request."""
+        """End connections that never sent a request, or none for longer than callers keep them."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             self.app.state.metrics.open_connections.set(self.nr_conns)
-            latest = time.monotonic() - FIRST_REQUEST_SECONDS
+            now = time.monotonic()
             for connection in list(self.connections):
-                if connection.silent and connection.opened < latest:
+                if connection.overdue(now, FIRST_REQUEST_SECONDS):
                     connection.transport.abort()
 
 

@@ -1,0 +1,3 @@
+module evenspread/bench/peer
+
+go 1.24

@@ -1,0 +1,34 @@
+// The peer and the load of `make bench`: a Go net/http webhook with the same answer, and a load generator that costs
+// little enough to keep a server busy from one core.
+//
+//	peer serve -cert F -key F -listen HOST:PORT
+//	peer load -url https://HOST:PORT/validate -ca F -body F -connections N -seconds S [-rate R]
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		fail("usage: peer serve|load …")
+	}
+	var err error
+	switch os.Args[1] {
+	case "serve":
+		err = serve(os.Args[2:])
+	case "load":
+		err = load(os.Args[2:])
+	default:
+		fail("usage: peer serve|load …")
+	}
+	if err != nil {
+		fail(err.Error())
+	}
+}
+
+func fail(text string) {
+	fmt.Fprintln(os.Stderr, "peer: "+text)
+	os.Exit(1)
+}
