@@ -102,7 +102,7 @@ class TestInputs:
         ("data", "line"),
         [
             pytest.param(b"\x1f\x8bnonsense", "<stdin>: error: cannot be unpacked: ", id="broken gzip"),
-            pytest.param(listed()[:-3], "<stdin>:4:13: error: JSON ends before its value does", id="cut short"),
+            pytest.param(listed()[:-3], "<stdin>:5:1: error: JSON ends before its value does", id="cut short"),
             pytest.param(b"", "<stdin>:1:1: note: no Kubernetes object in it", id="nothing"),
         ],
     )

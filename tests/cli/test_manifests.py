@@ -222,6 +222,11 @@ def test_numbers_are_rewritten_as_kubectl_does(number, sent):
     assert type(json_form.value["a"]) is type(sent)
 
 
+def test_a_last_line_without_line_end_has_one():
+    [found] = read_manifests("f", b"apiVersion: v1\nkind: X\ndata: |\n  text")
+    assert found.value["data"] == "text\n"
+
+
 def test_helm_names_the_template():
     data = f"---\n# Source: web/templates/deployment.yaml\napiVersion: v1\nkind: Pod\n---\n{obj('b')}\n"
     assert [found.source for found in read_manifests("f", data.encode())] == ["web/templates/deployment.yaml", ""]

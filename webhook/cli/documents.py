@@ -82,6 +82,8 @@ def split(file: str, data: bytes) -> Iterator[Document | Fault]:
     if data.startswith(_BYTE_ORDER_MARKS) or b"\0" in (data[:1], data[1:2]):
         yield Fault(file=file, message="UTF-16 text, which kubectl does not read; save it as UTF-8", line=1, column=1)
         return
+    if data and not data.endswith(b"\n"):
+        data += b"\n"  # kubectl reads whole lines, so that a block of text at the end has its line end
     start, line, readable, above = 0, 1, True, b""
     for separator in _SEPARATOR.finditer(data):
         end = separator.start()
