@@ -130,7 +130,7 @@ def copy(node):
     return [copy(value) for value in node] if isinstance(node, list) else node
 
 
-def mutate(rng, root):
+def mutate(rng, root, kept=()):
     containers = places(root, False, [])
     wanted = rng.random() < 0.7
     node = rng.choice([each for each, inside in containers if inside == wanted] or [root])
@@ -138,7 +138,7 @@ def mutate(rng, root):
         node.append([quoted(rng.choice(NAMES)), junk(rng)] if isinstance(node, Object) else junk(rng))
         return
     index = rng.randrange(len(node))
-    if node is root and "spec" in str(root) and node[index][0] in {'"apiVersion"', '"kind"'}:
+    if node is root and node[index][0] in kept:
         return
     kind = rng.random()
     if not isinstance(node, Object):
@@ -191,15 +191,15 @@ def scenario(rng, name):
     version, spec = BASES[kind]
     root = parse(f'{{"apiVersion":"{version}","kind":"{kind}","metadata":{META},"spec":{spec}}}')
     for _ in range(rng.choice([1, 1, 1, 2, 2, 3, 4, 6])):
-        mutate(rng, root)
+        mutate(rng, root, ('"apiVersion"', '"kind"'))
     return f'{{"id":"{name}","object":{render(root)}}}'
 
 
 def expected(answer):
     if "decodeError" in answer or "warnings" not in answer:
         return answer
-    if any(each["detail"] == "invalid label selector" for each in answer["errors"]):
-        return {"id": answer["id"]}  # the template was not validated at all
+    if any(each["field"].startswith("spec.selector") for each in answer["errors"]):
+        return {"id": answer["id"]}  # some kinds do not validate the template then
     errors = [each for each in answer["errors"] if SPREAD in each["field"]]
     if len(errors) < len(answer["errors"]):
         answer.pop("warnings")
