@@ -1,11 +1,12 @@
 """`evenspread webhook --kubeconfig FILE --yes`: registers itself, and takes itself out again."""
 
 import signal
+import subprocess
 
 import pytest
 from e2e.objects import ZONE, constraint, path, pod, workload
 from e2e.registration import GROUP
-from e2e.served import serving
+from e2e.served import PROGRAM, serving
 from e2e.waiting import eventually
 
 KINDS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
@@ -97,3 +98,44 @@ def test_started_again_it_takes_over_what_it_left(plane, namespace, registering)
         assert (second.process.wait(20), configurations(plane)) == (0, [])
     finally:
         second.kill()
+
+
+def refused(*arguments):
+    """The program where it does not come up: exit code and standard error."""
+    ran = subprocess.run(
+        [PROGRAM, "webhook", "--yes", *arguments], capture_output=True, text=True, timeout=20, check=False
+    )
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def test_a_configuration_of_somebody_else_is_left_where_it_is(plane):
+    foreign = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "evenspread-local"},
+    }
+    plane.api.request("POST", f"{GROUP}/{KINDS[0]}", foreign)
+    try:
+        ran = refused(f"--kubeconfig={plane.admin}")
+        left = [item["metadata"]["name"] for item in configurations(plane)]
+    finally:
+        plane.api.request("DELETE", f"{GROUP}/{KINDS[0]}/evenspread-local")
+
+    what = "ValidatingWebhookConfiguration evenspread-local"
+    assert ran == (4, "", f"evenspread: {what} exists and is not ours; delete it, or let it be\n")
+    assert left == ["evenspread-local"]
+
+
+def test_one_who_may_not_register_is_told_so_before_anything_starts(plane):
+    code, out, err = refused(f"--kubeconfig={plane.kubeconfig('nobody', 'nobody')}")
+
+    assert (code, out, err.count("\n")) == (4, "", 1)
+    assert err.startswith("evenspread: ValidatingWebhookConfiguration evenspread-local: 403 ")
+    assert 'User "nobody" cannot patch resource "validatingwebhookconfigurations"' in err
+
+
+def test_a_cluster_that_is_not_there_is_one_line(plane, tmp_path):
+    elsewhere = tmp_path / "kubeconfig"
+    elsewhere.write_text(plane.admin.read_text().replace(plane.url, "https://127.0.0.1:1"))
+
+    assert refused(f"--kubeconfig={elsewhere}") == (4, "", "evenspread: https://127.0.0.1:1: Connection refused\n")

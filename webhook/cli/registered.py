@@ -23,7 +23,7 @@ from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.registration import NAME, configurations, register, unregister
 from webhook.server.run import Plan, serve
 
-_UNREACHABLE = 4
+_UNREACHABLE, _OUR_FAULT = 4, 5
 
 Configurations = Sequence[Mapping[str, Any]]
 _READY_SECONDS = 15.0
@@ -48,11 +48,15 @@ class Cluster:
         url = f"https://{self.advertised}:{port}"
         mutating = plan.engine.policy.defaults.mode == "inject"
         made = configurations(url, authority.read_bytes(), mutating=mutating)
+        try:
+            register(self._server, made, rehearsed=True)
+        except ClusterError as error:
+            raise Stopped(str(error), _UNREACHABLE) from error
         kinds = " and ".join(each["kind"] for each in made)
         click.echo(
             f"{self._server.url} will send its admission requests to {url}:\n"
             f"  {kinds} {NAME}, failurePolicy Ignore, 2 s, without the system namespaces;\n"
-            f"  both are deleted when this command ends."
+            f"  deleted when this command ends."
         )
         if ask and not click.confirm("Register?"):
             raise Stopped("nothing was registered", 0)
@@ -68,22 +72,28 @@ class Cluster:
         ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: ended.set())
+        registered: Configurations = ()
         try:
             if _answers(ready, ended):
+                registered = made
                 register(self._server, made)
                 click.echo("registered; Ctrl-C unregisters and ends it")
-            while not ended.wait(0.2) and os.waitpid(child, os.WNOHANG) == (0, 0):
-                pass
+            elif not ended.is_set():
+                raise Stopped(f"{ready} did not answer within {_READY_SECONDS:g} s; nothing was registered", _OUR_FAULT)
+            while not ended.wait(0.2):
+                if os.waitpid(child, os.WNOHANG) != (0, 0):
+                    raise Stopped("the server ended by itself", _OUR_FAULT)
         except ClusterError as error:
             raise Stopped(str(error), _UNREACHABLE) from error
         finally:
-            self._leave(child, made)
+            self._leave(child, registered)
         return 0
 
-    def _leave(self, child: int, made: Configurations) -> None:
+    def _leave(self, child: int, registered: Configurations) -> None:
         try:
-            unregister(self._server, made)
-            click.echo("unregistered")
+            unregister(self._server, registered)
+            if registered:
+                click.echo("unregistered")
         except ClusterError as error:
             click.echo(f"evenspread: still registered: {error}", err=True)
         with contextlib.suppress(ProcessLookupError, ChildProcessError):

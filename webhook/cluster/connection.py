@@ -5,6 +5,7 @@ every way in which a kubeconfig can name credentials.
 """
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,7 @@ class ApiServer:
             load_kube_config(kubeconfig, context, configuration, persist_config=False)  # type: ignore[no-untyped-call]  # untyped there
         except (ConfigException, OSError, ValueError) as error:
             raise ClusterError(f"{kubeconfig}: {str(error).splitlines()[0]}") from error
+        logging.getLogger("urllib3").setLevel(logging.ERROR)  # else each attempt is a line; the last one is ours
         self.url: str = configuration.host
         self._configuration = configuration
         self._pool = ApiClient(configuration).rest_client.pool_manager
@@ -47,12 +49,19 @@ class ApiServer:
         data = None if body is None else json.dumps(body).encode()
         try:
             response = self._pool.request(method, self.url + path, body=data, headers=headers, timeout=_SECONDS)
-        except OSError as error:
-            raise ClusterError(f"{self.url}: {error}") from error
         except Exception as error:  # urllib3's errors have no common base with anything, and are not ours to import
-            raise ClusterError(f"{self.url}: {type(error).__name__}: {error}") from error
+            raise ClusterError(f"{self.url}: {_cause(error)}") from error
         try:
             answer = json.loads(response.data)
         except ValueError:
             answer = {}
         return response.status, answer if isinstance(answer, dict) else {}
+
+
+def _cause(error: BaseException) -> str:
+    """What the innermost error says: the outer ones are wrappers with addresses of objects in them."""
+    inner: object = error
+    while isinstance(inner, BaseException):
+        error = inner
+        inner = error.__cause__ or getattr(error, "reason", None)
+    return str(getattr(error, "strerror", None) or error)

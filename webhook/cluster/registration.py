@@ -43,19 +43,20 @@ def configurations(url: str, ca: bytes, *, mutating: bool) -> tuple[Mapping[str,
     return (validating, _configuration("Mutating", "mutate", url, ca, _MUTATED))
 
 
-def register(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
+def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed: bool = False) -> None:
     """Create the configurations, or bring our own of an earlier run up to date.
 
+    Shape: ``rehearsed``, the API server only says whether it would.
     Errors: ClusterError; nothing of another owner is touched.
     """
     for configuration in made:
         path = _path(configuration["kind"])
         status, found = server.request("GET", path)
-        if status == 200 and not _MANAGER.items() <= (found.get("metadata", {}).get("labels") or {}).items():
+        if status == 200 and not _is_ours(found):
             raise ClusterError(f"{configuration['kind']} {NAME} exists and is not ours; delete it, or let it be")
         status, answer = server.request(
             "PATCH",
-            f"{path}?fieldManager=evenspread&force=true",
+            f"{path}?fieldManager=evenspread&force=true{'&dryRun=All' if rehearsed else ''}",
             configuration,
             media="application/apply-patch+yaml",
         )
@@ -64,17 +65,26 @@ def register(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
 
 
 def unregister(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
-    """Delete what `register` created; what is gone already is fine.
+    """Delete what `register` created; what is gone already, or another's by now, is fine.
 
     Errors: ClusterError, after every deletion was tried.
     """
     failed = []
     for configuration in made:
-        status, answer = server.request("DELETE", _path(configuration["kind"]))
+        path = _path(configuration["kind"])
+        status, answer = server.request("GET", path)
+        if status == 200:
+            if not _is_ours(answer):
+                continue
+            status, answer = server.request("DELETE", path)
         if status not in {200, 202, 404}:
             failed.append(f"{configuration['kind']} {NAME}: {status} {answer.get('message', '')}")
     if failed:
         raise ClusterError("; ".join(failed))
+
+
+def _is_ours(configuration: Mapping[str, Any]) -> bool:
+    return _MANAGER.items() <= (configuration.get("metadata", {}).get("labels") or {}).items()
 
 
 def _path(kind: str) -> str:
