@@ -42,7 +42,7 @@ def rendered(run, tmp_path):
 
 def test_json(rendered):
     entries = json.loads(rendered("json"))
-    finding, exempted, unknown, gap = entries
+    exempted, finding, unknown, gap = entries
     assert finding == {
         "file": "a b.yaml",
         "line": 13,
@@ -66,7 +66,7 @@ def test_json(rendered):
 def test_sarif(rendered):
     [run] = json.loads(rendered("sarif"))["runs"]
     rules = run["tool"]["driver"]["rules"]
-    finding, exempted = run["results"]
+    exempted, finding = run["results"]
     assert rules[finding["ruleIndex"]]["id"] == finding["ruleId"] == "label-selector"
     [location] = finding["locations"]
     assert location["physicalLocation"] == {
@@ -87,7 +87,7 @@ def test_the_fingerprint_stays_where_lines_are_added(run, tmp_path):
     for above in ("", "# one more line\n"):
         (tmp_path / "a.yaml").write_text(above + MANIFEST)
         _, out, _ = run("check", "a.yaml", "-o", "sarif", *RULES)
-        marks.add(json.loads(out)["runs"][0]["results"][0]["partialFingerprints"]["evenspread/v1"])
+        marks.add(json.loads(out)["runs"][0]["results"][1]["partialFingerprints"]["evenspread/v1"])
     assert len(marks) == 1
 
 

@@ -11,6 +11,7 @@ from webhook.cli.outcome import Gap, Note, Outcome, Row
 from webhook.cli.sources import File
 from webhook.cli.strict import unknown_fields
 from webhook.core.index import ClusterIndex
+from webhook.core.kinds import has_template
 from webhook.core.policy import Policy
 from webhook.core.review import Examination, examine
 from webhook.core.version import KubernetesVersion
@@ -100,14 +101,17 @@ class Seen:
             today=frame.today,
             namespace=manifest.namespace or frame.namespace,
         )
-        if examined.workload is not None or examined.decode_error is not None:
+        if examined.workload is None and examined.decode_error is None:
+            if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
+                self.faults.append(manifest.document.fault(f"{manifest.title}: cannot be decoded"))
+        else:
             self._workloads += 1
             if not examined.findings:
                 self._clean.append((manifest.file, manifest.title))
-        for judged in examined.findings:
-            if not frame.rules or judged.finding.rule in frame.rules:
-                place = manifest.locate(judged.finding.path)
-                self.rows.append(Row(manifest=manifest, judged=judged, place=place))
+        told = (each for each in examined.findings if not frame.rules or each.finding.rule in frame.rules)
+        rows = [Row(manifest=manifest, judged=each, place=manifest.locate(each.finding.path)) for each in told]
+        # In the order of the text, as compilers do; of one place in the order of the rules.
+        self.rows += sorted(rows, key=lambda row: (row.place.line, row.place.column))
         # A rule that lacks the same fact for several constraints of an object is one gap of that object.
         missing = {(gap.rule, gap.missing) for gap in examined.not_evaluated}
         self._gaps.update(gap for gap in missing if not frame.rules or gap[0] in frame.rules)

@@ -4,7 +4,6 @@ A ``List``, or any object with ``items``, is opened as kubectl opens it. What ca
 becomes a `Fault`; everything else in the file is still read.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -15,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from webhook.cli.documents import Document, Fault, split
-from webhook.cli.go_scalars import UnreadableError, json_number
+from webhook.cli.go_scalars import UnreadableError
 from webhook.cli.go_yaml import MAX_DUPLICATES, read_document
 from webhook.cli.positions import Node, find, json_duplicates, json_tree, yaml_tree
 from webhook.core.rules.finding import one_line
@@ -27,9 +26,6 @@ MAX_YAML_BYTES = 8 * 2**20
 
 # The first line of a snapshot file is about the file.
 SNAPSHOT_HEADER = "Snapshot"
-
-# What kubectl rewrites before it sends it: fractions, exponents, integers beyond 64 bits.
-_ODD_NUMBER = re.compile(rb"[:\[,]\s*-?[0-9]+(?:[.eE]|[0-9]{18})")
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -195,8 +191,8 @@ def _json_objects(document: Document, *, duplicates: bool, outer: _Head | None =
         return
     try:
         twice = json_duplicates(document.text.decode()) if duplicates else []
-        value = _as_sent(document.text, stated, typed=stated is head)
-    except (UnreadableError, ValueError, RecursionError) as error:
+        value = document.text if stated is head else _with_type(document.text, stated)
+    except (ValueError, RecursionError) as error:
         yield document.fault(f"not JSON: {str(error).partition(' - at ')[0].lower()}")
         return
     for key, index in twice[:MAX_DUPLICATES]:
@@ -212,10 +208,10 @@ def _json_head(document: Document) -> _Head | Fault:
             text.decode()
     except UnicodeDecodeError as error:
         return document.fault("not valid UTF-8", len(text[: error.start].decode()))
-    except msgspec.ValidationError:
-        return document.fault("not a Kubernetes object: no JSON object")
     except (msgspec.DecodeError, RecursionError) as error:
-        return document.fault(f"not JSON: {error}")
+        if not text.lstrip().startswith(b"{"):
+            return document.fault("not a Kubernetes object: no JSON object")
+        return document.fault(f"not JSON: {str(error).partition(' - at ')[0].lower()}")
     return head
 
 
@@ -253,23 +249,12 @@ def _inherit(head: _Head, outer: _Head) -> _Head:
     return structs.replace(head, api_version=outer.api_version, kind=outer.kind.removesuffix("List"))
 
 
-def _as_sent(text: bytes, head: _Head, *, typed: bool) -> bytes | Mapping[str, Json]:
-    """The object as kubectl sends it: its text, unless a number has to be rewritten or its type comes from a list.
+def _with_type(text: bytes, head: _Head) -> Mapping[str, Json]:
+    """An object whose type comes from the list that it stands in.
 
-    Errors: UnreadableError, msgspec.DecodeError, RecursionError.
+    Errors: msgspec.DecodeError, RecursionError.
     """
-    if typed and not _ODD_NUMBER.search(text):
-        return text
-    value = _with_json_numbers(msgspec.json.decode(text))
-    return {**value, "apiVersion": head.api_version, "kind": head.kind}
-
-
-def _with_json_numbers(value: Json) -> Json:
-    if isinstance(value, dict):
-        return {key: _with_json_numbers(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_with_json_numbers(each) for each in value]
-    return json_number(value) if type(value) in {int, float} else value
+    return {**msgspec.json.decode(text), "apiVersion": head.api_version, "kind": head.kind}
 
 
 def _missing(api_version: Json, kind: Json) -> str:
