@@ -385,3 +385,45 @@ class TestProperties:
         assert all(text.isprintable() and len(text) <= 120 for text in (*decision.warnings, *told.warnings))
         assert all(line.isprintable() for line in decision.message.splitlines())
         assert len(told.warnings) <= 4
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "text"),
+    [
+        pytest.param(
+            {"containers": [{"name": "c", "image": 5}]},
+            "spec.template.spec.containers[0].image",
+            "json: cannot unmarshal number into Go struct field Container.spec.template.spec.containers.image "
+            "of type string",
+            id="a field that no rule reads",
+        ),
+        pytest.param(
+            {"topologySpreadConstraints": [{"maxSkew": "1"}]},
+            "spec.template.spec.topologySpreadConstraints[0].maxSkew",
+            "json: cannot unmarshal string into Go struct field "
+            "TopologySpreadConstraint.spec.template.spec.topologySpreadConstraints.maxSkew of type int32",
+            id="a constraint",
+        ),
+    ],
+)
+def test_an_examination_finds_the_wrong_type_that_kube_apiserver_would(spec, path, text):
+    manifest = deployment("zone hard 1 app=web")
+    manifest["spec"]["template"]["spec"].update(spec)
+    found = examined(manifest)
+    assert (found.decode_error.path, found.decode_error.text) == (path, text)
+    assert [each.finding.rule for each in found.findings] == ["wrong-type"]
+
+
+def test_an_examination_has_the_warnings_of_strict_decoding_first():
+    manifest = deployment("zone hard 1 null")
+    manifest["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["maxskew"] = 1
+    path = "spec.template.spec.topologySpreadConstraints[0]"
+    assert examined(manifest).warnings == (
+        f'unknown field "{path}.maxskew"',
+        f"{path}.labelSelector: a null labelSelector results in matching no pod",
+    )
+
+
+def test_a_custom_resource_is_examined_as_it_is():
+    manifest = workload("Rollout", "app=web", "zone hard 1 app=web") | {"anything": 1}
+    assert (examined(manifest).warnings, examined(manifest).decode_error) == ((), None)

@@ -57,12 +57,13 @@ class Outcome(Struct, frozen=True):
 
 
 class GoType(Struct, frozen=True):
-    """Shape: ``fields`` has, by JSON name, the names of embedded structs on the way and the field's type."""
+    """Shape: ``fields`` has, by JSON name, the names on the way (embedded structs, then its own) and the type."""
 
     name: str
     kind: str
     elem: str = ""
     fields: Mapping[str, tuple[tuple[str, ...], str]] = {}
+    short: str = ""
 
 
 @cache
@@ -94,9 +95,9 @@ def _named(name: str, declared: str) -> GoType:
     fields = {}
     for entry in declared.strip("{} ").split():
         path, _, type_ = entry.partition(":")
-        *embedded, field = path.split("/")
-        fields[field] = (tuple(embedded), type_)
-    return GoType(name, "struct", fields=fields)
+        names = tuple(path.split("/"))
+        fields[names[-1]] = (names, type_)
+    return GoType(name, "struct", fields=fields, short=name.rpartition(".")[2])
 
 
 def read(raw: bytes) -> object:
@@ -206,12 +207,15 @@ class _Walk:
 
     def value(self, node: object, target: GoType, current: object) -> object:
         """Decode into the current value; gives the new one."""
-        if target.kind == "pointer":
+        kind = target.kind
+        if kind == "pointer":
             return None if node is None else self.value(node, resolve(target.elem), current)
-        if target.kind == "opaque":
+        if kind == "string" and type(node) is str:
+            return node
+        if kind == "opaque":
             return self.opaque(node, target.name)
         if node is None:
-            return None if target.kind in {"list", "map"} else current
+            return None if kind in {"list", "map"} else current
         return self.container(node, target, current) if isinstance(node, list) else self.scalar(node, target, current)
 
     def container(self, node: list[object], target: GoType, current: object) -> object:
@@ -267,23 +271,24 @@ class _Walk:
         return current
 
     def members_of_struct(self, node: Members, target: GoType, current: dict[str, object]) -> dict[str, object]:
-        seen, outer, depth = set(), self.struct, len(self.fields)
+        seen, outer, fields, where, known = set(), self.struct, self.fields, self.where, target.fields
+        depth = len(fields)
         for name, value in node:
-            field = target.fields.get(name)
+            field = known.get(name)
             if field is None:
                 self.note("unknown field", name)
                 continue
             if name in seen:
                 self.note("duplicate field", name)
             seen.add(name)
-            self.struct = target.name.rpartition(".")[2]
-            self.fields += [*field[0], name]
-            self.where.append("." + name)
+            self.struct = target.short
+            fields += field[0]
+            where.append("." + name)
             decoded = self.value(value, resolve(field[1]), current.get(name, _MISSING))
             if decoded is not _MISSING:
                 current[name] = decoded
-            self.where.pop()
-            del self.fields[depth:]
+            where.pop()
+            del fields[depth:]
             self.struct = outer
         return current
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from webhook.core.decoding import DecodeError, decode, decode_strictly, type_of
+from webhook.core.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
 from webhook.core.model import Int32, LabelSelector, Named, ObjectMeta, PodTemplate, TypeMeta
 from webhook.core.policy import EmbeddedKind
 
@@ -232,6 +232,24 @@ def read_workload(
         return _READERS.get(kind, _read_object)(raw, api_version, kind)
     layout = own or _CUSTOM.get(key)
     return None if layout is None else _walk(_parsed(raw), api_version, kind, layout)
+
+
+def read_exactly(
+    raw: bytes | Raw | Mapping[str, object], stated: TypeMeta
+) -> tuple[bytes | Raw | Mapping[str, object], tuple[str, ...]]:
+    """An object as kube-apiserver keeps it, and its warnings about unknown and repeated fields.
+
+    Slower than `read_workload`, which it prepares for: every field is looked at, not only those that the model has.
+    Shape: an object of a kind that is not built in comes back as it is.
+    Errors: DecodeError.
+    """
+    group, _, version = (stated.api_version or "").rpartition("/")
+    if version != "v1" or (group, stated.kind) not in _BUILT_IN:
+        return raw, ()
+    value, warnings = as_go_reads(
+        raw if isinstance(raw, bytes | Raw) else msgspec.json.encode(raw), f"v1.{stated.kind}"
+    )
+    return (value if isinstance(value, dict) else raw), warnings
 
 
 def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from webhook.core.decoding import DecodeError
 from webhook.core.defaulting import Injection, Skip, inject
 from webhook.core.index import ClusterIndex
-from webhook.core.kinds import Workload, has_template, read_meta, read_workload, stated_type
+from webhook.core.kinds import Workload, has_template, read_exactly, read_meta, read_workload, stated_type
 from webhook.core.messages import denial, warnings_of
 from webhook.core.model import ObjectMeta
 from webhook.core.objects import MIRROR_ANNOTATION
@@ -91,7 +91,8 @@ class Examination(Struct, frozen=True, kw_only=True):
     """All there is to say of one object, for the command line and for reports.
 
     Shape: ``workload`` is None where the kind has no pod template or the object cannot be decoded; then
-    ``decode_error`` says why, and ``findings`` has it as `wrong-type`. ``warnings`` are kube-apiserver's own.
+    ``decode_error`` says why, and ``findings`` has it as `wrong-type`. ``warnings`` are kube-apiserver's own, those
+    about unknown and repeated fields first.
     """
 
     workload: Workload | None = None
@@ -195,7 +196,13 @@ def examine(  # noqa: PLR0913 as review
     stated = stated_type(raw)
     group, _, minor = (stated.api_version or "").rpartition("/")
     request = Request(uid="", operation="CREATE", group=group, version=minor, kind=stated.kind or "")
-    found = _evaluate(raw, request, _Setting(policy, index, version, offline=True), spared=False)
+    strict: tuple[str, ...] = ()
+    found: _Evaluation | str
+    try:
+        raw, strict = read_exactly(raw, stated)
+        found = _evaluate(raw, request, _Setting(policy, index, version, offline=True), spared=False)
+    except DecodeError as error:
+        found = _Evaluation(None, (wrong_type(error),), decode_error=error)
     if isinstance(found, str):
         return Examination()
     workload = found.workload
@@ -206,7 +213,7 @@ def examine(  # noqa: PLR0913 as review
         findings=_judge(found, policy, target, today),
         not_evaluated=found.not_evaluated,
         decode_error=found.decode_error,
-        warnings=_api_warnings(workload, found) if workload is not None and workload.built_in else (),
+        warnings=strict + (_api_warnings(workload, found) if workload is not None and workload.built_in else ()),
     )
 
 
