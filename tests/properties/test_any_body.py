@@ -4,10 +4,9 @@ import contextlib
 import json
 import time
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from server.conftest import replies, serving, strict_policy
+from server.conftest import replies, server  # noqa: F401 a fixture
 
 from webhook.admission import Engine, ReviewError, answer, decode
 from webhook.core.policy import Mode, Policy
@@ -89,12 +88,6 @@ def test_any_json_is_answered_with_its_uid_or_refused(body, route):
     assert ("patch" in response) == ("patchType" in response)
 
 
-@pytest.fixture(scope="module")
-def own_server(tmp_path_factory):
-    with serving("--config", strict_policy(tmp_path_factory.mktemp("bytes"))) as running:
-        yield running
-
-
 heads = st.sampled_from(
     [b"", b"POST /validate HTTP/1.1\r\n", b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"]
 )
@@ -102,10 +95,10 @@ heads = st.sampled_from(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(head=heads, rest=st.binary(max_size=400))
-def test_any_bytes_leave_the_process_healthy(own_server, head, rest):
-    worker = own_server.worker
-    with contextlib.suppress(OSError), own_server.connect(timeout=0.1) as connection:
+def test_any_bytes_leave_the_process_healthy(server, head, rest):  # noqa: F811 the fixture
+    worker = server.worker
+    with contextlib.suppress(OSError), server.connect(timeout=0.1) as connection:
         connection.sendall(head + rest)
         replies(connection)
-    assert own_server.worker == worker
-    assert own_server.get("/healthz") == (200, "ok\n")
+    assert server.worker == worker
+    assert server.get("/healthz") == (200, "ok\n")

@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+import logging
 import time
 
+import msgspec
 import pytest
 from server.conftest import review
 
 from webhook.admission import Engine
+from webhook.cli.example import CLUSTER, POLICY
+from webhook.cluster.snapshot import load_snapshot
 from webhook.config import load_policy
 from webhook.core.policy import Mode, Policy
 from webhook.core.version import RECORDED
@@ -80,6 +84,71 @@ def test_a_review_is_answered_and_accounted_for(state):
     assert 'evenspread_admission_requests_total{decision="allow",dry_run="false",route="validate"} 1.0\n' in text
     assert 'evenspread_admission_duration_seconds_count{route="validate"} 1.0\n' in text
     assert state.held_bytes == 0
+
+
+@pytest.mark.parametrize("mode", ["inject", "observe"])
+def test_injections_are_counted_by_mode(mode):
+    policy = load_policy(POLICY).policy
+    defaults = msgspec.structs.replace(policy.defaults, mode=mode)
+    policy = msgspec.structs.replace(policy, defaults=defaults)
+    state = State(Engine(policy=policy, version=RECORDED, index=load_snapshot(CLUSTER).index), Metrics())
+    pod = POLICY.with_name("bare-pod.json").read_bytes()
+    _, _, body = call(AdmissionApp(state, nothing), request("/mutate", body=pod), (pod,))
+    assert ("patch" in json.loads(body)["response"]) is (mode == "inject")
+    assert f'evenspread_injections_total{{mode="{mode}"}} 1.0\n' in state.metrics.text().decode()
+
+
+def test_a_finding_is_counted_with_the_mode_that_held_and_logged_with_its_request(state, caplog):
+    rollout = POLICY.with_name("denied-rollout.json").read_bytes()
+    with caplog.at_level(logging.INFO):
+        call(AdmissionApp(state, nothing), request(body=rollout), (rollout,))
+    text = state.metrics.text().decode()
+    assert 'evenspread_rule_results_total{mode="deny",result="fail",rule="max-skew"} 1.0\n' in text
+    assert 'evenspread_rule_results_total{mode="",result="not-evaluated",rule="topology-key-unknown"} 1.0\n' in text
+    assert 'evenspread_admission_requests_total{decision="deny",dry_run="false",route="validate"} 1.0\n' in text
+    fields = next(record for record in caplog.records if record.name == "webhook.decisions").fields
+    assert fields | {"milliseconds": 0} == {
+        "route": "validate",
+        "uid": "0b6c7a52-6f0e-4b0d-9a5f-1c1d5a1f0001",
+        "operation": "CREATE",
+        "kind": "Rollout",
+        "subResource": "",
+        "namespace": "shop",
+        "name": "web",
+        "user": "dev@example.com",
+        "dryRun": False,
+        "reason": "",
+        "findings": ["max-skew deny", "system-defaults-lost audit"],
+        "patchOperations": 0,
+        "milliseconds": 0,
+    }
+
+
+def test_the_short_way_and_the_callable_give_the_same_response(state):
+    app = AdmissionApp(state, nothing)
+    for body in (review(), POLICY.with_name("denied-rollout.json").read_bytes()):
+        scope = request(body=body)
+        direct = app.direct(b"/validate?timeout=2s", scope["headers"], body)
+        head, _, direct_body = direct.partition(b"\r\n\r\n")
+        _, headers, usual = call(app, scope, (body,))
+        assert direct_body == usual
+        lines = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:])
+        assert set(lines) - {b"date"} == set(headers)
+        assert {name: lines[name] for name in headers} == headers
+
+
+@pytest.mark.parametrize(
+    ("target", "headers", "body"),
+    [
+        pytest.param(b"/elsewhere", [(b"content-type", b"application/json")], review(), id="another path"),
+        pytest.param(b"/validate", [(b"content-type", b"text/plain")], review(), id="another type"),
+        pytest.param(b"/validate", [], review(), id="no type"),
+        pytest.param(b"/validate", [(b"content-type", b"application/json")], b"{}", id="no review"),
+        pytest.param(b"/validate", [(b"content-type", b"application/json")], review(size=300_000), id="a long one"),
+    ],
+)
+def test_the_short_way_leaves_the_rest_to_the_callable(state, target, headers, body):
+    assert AdmissionApp(state, nothing).direct(target, headers, body) is None
 
 
 def test_a_body_may_come_in_pieces(state):

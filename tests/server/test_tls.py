@@ -139,7 +139,6 @@ def test_http_2_is_not_offered(server):
         assert connection.selected_alpn_protocol() == "http/1.1"
 
 
-@pytest.mark.slow
 def test_rotation_under_fresh_connections_with_a_mismatched_window(tmp_path):
     first, second = leaf(), leaf()
     certificate, key = write_pair(tmp_path, first)
@@ -148,22 +147,22 @@ def test_rotation_under_fresh_connections_with_a_mismatched_window(tmp_path):
     with serving("--cert", str(certificate), "--key", str(key)) as started:
         server = started._replace(ca=str(authority))
         seen, failures, done = [], [], threading.Event()
-        clients = [threading.Thread(target=fresh, args=(server, seen, failures, done)) for _ in range(4)]
+        clients = [threading.Thread(target=fresh, args=(server, seen, failures, done)) for _ in range(2)]
         for client in clients:
             client.start()
-        time.sleep(0.5)
+        time.sleep(0.3)
         key.write_bytes(second.key)  # the window opens: a certificate and the key of another
-        time.sleep(1.2)
+        time.sleep(1.0)
         certificate.write_bytes(second.certificate)
         closed = time.monotonic()
-        time.sleep(2.0)
+        time.sleep(1.2)
         done.set()
         for client in clients:
             client.join()
         assert failures == []
         old = [at for at, number in seen if number == serial(first)]
         new = [at for at, number in seen if number == serial(second)]
-        assert len(seen) > 20
+        assert len(seen) > 10
         assert new
         assert max(old) - closed < 2.0
         assert server.metric("evenspread_certificate_faults_total") >= 1

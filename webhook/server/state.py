@@ -57,7 +57,9 @@ class State:
             [(each.finding.rule, each.mode) for each in decision.findings],
             [each.rule for each in decision.not_evaluated],
         )
-        said = bool(decision.findings or decision.patch or not decision.allowed)
+        if decision.injection is not None:
+            self.metrics.injected("inject" if decision.patch else "observe")
+        said = bool(decision.warnings or decision.patch or not decision.allowed)
         level = logging.INFO if said else logging.DEBUG
         if _log.isEnabledFor(level):
             _log.log(level, word, extra={"fields": _told(route, answer, seconds)})
