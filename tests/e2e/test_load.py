@@ -1,7 +1,10 @@
 """Many pods at once, and the webhook killed under them."""
 
+import contextlib
 import os
 import signal
+import socket
+import ssl
 import time
 
 import pytest
@@ -106,3 +109,34 @@ def test_a_webhook_that_stood_still_goes_on(plane, namespace, passing):
         eventually(lambda: created(plane, namespace).status == 201)
 
     assert (refused.status, refused.message.endswith("context deadline exceeded")) == (500, True)
+
+
+def served_certificate(webhook):
+    return ssl.get_server_certificate((webhook.address, webhook.port))
+
+
+def test_a_certificate_is_replaced_under_load_without_a_refusal(plane, namespace, passing):
+    """For a second the key belongs to another certificate than the one beside it."""
+    first = served_certificate(passing)
+    certificate, key = plane.authority.issue("webhook", names=(passing.address,))
+    with registered(plane, namespace, passing.server), creating_pods(plane, namespace) as answers:
+        (passing.folder / "tls.key").write_bytes(key)
+        time.sleep(1)
+        assert served_certificate(passing) == first
+        (passing.folder / "tls.crt").write_bytes(certificate)
+        eventually(lambda: served_certificate(passing) == certificate.decode(), 3)
+        until = len(answers) + 50
+        eventually(lambda: len(answers) > until)
+
+    assert refusals(answers) == []
+
+
+def test_500_silent_connections_hold_up_no_pod(plane, namespace, passing):
+    """The API server's own client opens connections that it never uses."""
+    with contextlib.ExitStack() as silent, registered(plane, namespace, passing.server):
+        for _ in range(500):
+            silent.enter_context(socket.create_connection((passing.address, passing.port), 5))
+        with creating_pods(plane, namespace, count=50) as answers:
+            pass
+
+    assert (len(answers), refusals(answers)) == (50, [])
