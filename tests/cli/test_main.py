@@ -4,9 +4,8 @@ import sys
 import pytest
 
 from webhook import __version__
-from webhook.cli import main as main_module
 from webhook.cli.completion import kubectl
-from webhook.cli.main import evenspread
+from webhook.cli.main import evenspread, guarded
 
 
 def test_version(run):
@@ -73,24 +72,24 @@ def test_a_reader_that_leaves_is_no_fault(tmp_path):
     assert (done.stdout, done.stderr) == ("{", "")
 
 
-def test_an_interrupt_is_no_fault(monkeypatch, run):
-    def interrupted(*_arguments, **_options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(main_module.evenspread, "main", interrupted)
-    assert run("version") == (130, "", "")
+def interrupted():
+    raise KeyboardInterrupt
 
 
-def test_a_fault_of_ours_can_be_looked_into(monkeypatch, run):
-    def broken(*_arguments, **_options):
-        raise RuntimeError("first\nsecond")
+def broken():
+    raise RuntimeError("first\nsecond")
 
-    monkeypatch.setattr(main_module.evenspread, "main", broken)
-    code, out, err = run("version")
-    assert (code, out) == (5, "")
-    assert (
-        err == "evenspread: a fault of ours, please report it (RuntimeError: first); EVENSPREAD_DEBUG=1 shows where\n"
-    )
+
+def test_an_interrupt_is_no_fault(capsys):
+    assert guarded(interrupted) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_fault_of_ours_can_be_looked_into(monkeypatch, capsys):
+    monkeypatch.delenv("EVENSPREAD_DEBUG", raising=False)
+    assert guarded(broken) == 5
+    fault = "a fault of ours, please report it (RuntimeError: first); EVENSPREAD_DEBUG=1 shows where"
+    assert capsys.readouterr() == ("", f"evenspread: {fault}\n")
     monkeypatch.setenv("EVENSPREAD_DEBUG", "1")
     with pytest.raises(RuntimeError):
-        run("version")
+        guarded(broken)

@@ -5,7 +5,7 @@ import sys
 import click
 from msgspec import structs
 
-from webhook.cli.console import collect_rarely, colored, end_progress, print_faults, print_results, progress
+from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
 from webhook.cli.formats import renderer
 from webhook.cli.options import fail_on_option, frame, looking_options, output_option
 from webhook.cli.outcome import exit_code
@@ -42,12 +42,13 @@ def audit(  # noqa: PLR0913 one parameter an option
     modes are those of a webhook that denies: the summary says what would be refused.
     """
     collect_rarely()
+    progress = Progress()
     looked = frame(config=config, kube_version=kube_version, namespace=namespace, rules=rules, ceiling=ceiling)
     read = [*read_files(files or ("-",), unpack=True)]
     if kube_version is None and (stated := stated_version(read)):
         looked = structs.replace(looked, version=stated)
-    outcome = survey(read, looked, progress=progress())
-    end_progress()
+    outcome = survey(read, looked, progress=progress)
+    progress.close()
     print_faults(outcome.faults)
     if output == "text":
         from webhook.cli.formats.audit_page import render  # noqa: PLC0415 other formats do without

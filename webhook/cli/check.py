@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from webhook.cli.console import collect_rarely, colored, end_progress, print_faults, print_results, progress
+from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
 from webhook.cli.formats import renderer
 from webhook.cli.looking import look
 from webhook.cli.options import fail_on_option, frame, looking_options, output_option
@@ -47,9 +47,10 @@ def check(  # noqa: PLR0913 one parameter an option
     if not given:
         raise click.UsageError("name the manifests to check: files, directories, patterns, or - for the standard input")
     collect_rarely()
+    progress = Progress()
     looked = frame(config=config, kube_version=kube_version, namespace=namespace, rules=rules, ceiling=ceiling)
-    outcome = look(read_files(given, ignore), looked, progress=progress())
-    end_progress()
+    outcome = look(read_files(given, ignore), looked, progress=progress)
+    progress.close()
     print_faults(outcome.faults)
     print_results(renderer(output)(outcome, color=colored(sys.stdout)))
     click.get_current_context().exit(exit_code(outcome, fail_on))

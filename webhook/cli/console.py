@@ -4,14 +4,14 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TextIO
 
 import click
 
 from webhook.cli.documents import Fault
 
-_PATIENCE_SECONDS = 1.0  # who waits longer than this wants to see that something moves
+PATIENCE_SECONDS = 1.0  # who waits longer than this wants to see that something moves
 _STEP_SECONDS = 0.1
 
 
@@ -43,25 +43,23 @@ def print_faults(faults: Iterable[Fault]) -> None:
         click.echo(f"{place}: {kind}: {message}", err=True)
 
 
-def progress() -> Callable[[int], None]:
+class Progress:
     """A counter on the standard error, if that is a terminal and there is something to wait for."""
-    if not sys.stderr.isatty():
-        return lambda _count: None
-    next_time = time.monotonic() + _PATIENCE_SECONDS
 
-    def show(count: int) -> None:
-        nonlocal next_time
+    def __init__(self, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._next = time.monotonic() + patience_seconds if sys.stderr.isatty() else float("inf")
+        self._shown = False
+
+    def __call__(self, count: int) -> None:
+        """Show how many objects were looked at."""
         now = time.monotonic()
-        if now >= next_time:
-            next_time = now + _STEP_SECONDS
+        if now >= self._next:
+            self._next, self._shown = now + _STEP_SECONDS, True
             sys.stderr.write(f"\r\033[K{count:,} objects")
             sys.stderr.flush()
 
-    return show
-
-
-def end_progress() -> None:
-    """Clear the counter's line."""
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\033[K")
-        sys.stderr.flush()
+    def close(self) -> None:
+        """Take the counter away."""
+        if self._shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()

@@ -6,7 +6,7 @@ Commands are imported when they are asked for, so that each starts with what it 
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
@@ -76,8 +76,13 @@ def main(arguments: list[str]) -> int:
             reconfigure(errors="backslashreplace")
     called = Path(sys.argv[0]).name
     name = "kubectl evenspread" if called.startswith("kubectl") else "evenspread"
+    return guarded(lambda: evenspread.main(arguments, prog_name=name, standalone_mode=False))
+
+
+def guarded(command: Callable[[], object]) -> int:
+    """The exit code of a command, whatever becomes of it."""
     try:
-        result = evenspread.main(arguments, prog_name=name, standalone_mode=False)
+        result = command()
     except click.ClickException as error:
         error.show()
         return Exit.USAGE

@@ -19,6 +19,8 @@ def render(outcome: Outcome, *, color: bool, findings: bool = True) -> Iterator[
     """The page, piece by piece; without ``findings`` the summary alone."""
     paint = Paint(color=color)
     counted = [row for row in outcome.rows if not row.waived]
+    if not outcome.objects:
+        return
     yield from _looked_at(outcome)
     yield from _totals(outcome, counted, paint)
     if counted:
