@@ -110,7 +110,9 @@ GOOD = "apiVersion: v1\nkind: Pod\n"
             id="10,000 brackets, closed",
         ),
         pytest.param(
-            '{"a": ' + "[" * 10_000 + "]" * 10_000 + "}", "f:1:2: JSON nested too deep", id="10,000 brackets in JSON"
+            '{"a": ' + "[" * 10_000 + "]" * 10_000 + "}",
+            "f:1:2: nested more than 400 levels deep",
+            id="10,000 brackets in JSON",
         ),
         pytest.param(
             "a: {{ .Values.a }}\n",
@@ -160,6 +162,13 @@ def test_a_separator_with_text_hides_its_own_document_only():
         "f:2:4: only a comment may follow '---' on its line for kubectl; document not read: |",
         "Pod/b@5:1",
     ]
+
+
+@pytest.mark.parametrize("depth", [398, 399, 700, 985, 1100])
+def test_json_is_as_deep_as_yaml_may_be(depth):
+    text = f'{{"apiVersion": "v1", "kind": "X", "a": "[{{", "b": {"[" * depth}{"]" * depth}}}'
+    deep = [[f"f:1:{column}: nested more than 400 levels deep"] for column in (1, 2)]
+    assert read(text) == ["X/@1:1"] if depth <= 399 else read(text) in deep
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])

@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator
 import msgspec
 from msgspec import Struct, structs
 
+from webhook.cli.go_yaml import MAX_DEPTH
 from webhook.core.rules.finding import one_line
 
 _SEPARATOR = re.compile(rb"^---([^\n]*)\n?", re.MULTILINE)
@@ -143,7 +144,7 @@ def _end_of_json(text: memoryview) -> tuple[int, str]:
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
     except RecursionError:
-        return 1, "JSON nested too deep"
+        return 1, f"nested more than {MAX_DEPTH} levels deep"
     except msgspec.DecodeError as error:
         found = _MALFORMED.fullmatch(str(error))
         if found is None:

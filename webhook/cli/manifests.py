@@ -15,8 +15,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from webhook.cli.documents import Document, Fault, split
 from webhook.cli.go_scalars import UnreadableError
-from webhook.cli.go_yaml import MAX_DUPLICATES, read_document
-from webhook.cli.positions import Node, find, json_duplicates, json_tree, yaml_tree
+from webhook.cli.go_yaml import MAX_DEPTH, MAX_DUPLICATES, read_document
+from webhook.cli.positions import Node, find, is_deeper, json_duplicates, json_tree, yaml_tree
 from webhook.core.rules.finding import one_line
 
 Json = Any  # raw JSON from outside: core.decoding gives it types
@@ -182,6 +182,9 @@ def _json_objects(document: Document, *, duplicates: bool, outer: _Head | None =
         return
     if isinstance(head.items, Raw) and (items := bytes(head.items)) != b"null":
         yield from _json_items(document, head, items, duplicates=duplicates)
+        return
+    if is_deeper(document.text, MAX_DEPTH):
+        yield document.fault(f"nested more than {MAX_DEPTH} levels deep")
         return
     stated = _inherit(head, outer) if outer else head
     if stated.kind == SNAPSHOT_HEADER and not stated.api_version:

@@ -23,6 +23,7 @@ from yaml.events import (
 )
 
 _TOKEN = re.compile(r'\s*([{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+)')
+_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|([{\[])|[}\]]')
 _INDEX = re.compile(r"\[(\d{1,7})\]")
 
 
@@ -151,6 +152,21 @@ def yaml_tree(text: bytes) -> Node:
         elif kind is DocumentEndEvent:
             break
     return tree.root
+
+
+def is_deeper(text: bytes, levels: int) -> bool:
+    """Whether JSON text is nested deeper than that; quick where it has few brackets in all."""
+    if text.count(b"{") + text.count(b"[") <= levels:
+        return False
+    depth = 0
+    for token in _BRACKET.finditer(text):
+        if token[1]:
+            depth += 1
+            if depth > levels:
+                return True
+        elif token[0] in {b"}", b"]"}:
+            depth -= 1
+    return False
 
 
 def json_tree(text: str) -> Node:

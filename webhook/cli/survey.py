@@ -61,7 +61,7 @@ def stated_version(files: Sequence[File | Fault]) -> KubernetesVersion | None:
                 header = msgspec.json.decode(file.data.partition(b"\n")[0], type=_Header)
                 if header.kind == SNAPSHOT_HEADER:
                     return parse_version(header.kubernetes_version)
-            except ValueError:  # msgspec's errors are ValueErrors too
+            except (ValueError, RecursionError):  # msgspec's errors are ValueErrors too
                 continue
     return None
 
