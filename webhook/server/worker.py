@@ -13,6 +13,7 @@ Source: gunicorn 27.0.1 workers/gasgi.py.
 """
 
 import asyncio
+import gc
 import logging
 import resource
 import signal
@@ -79,6 +80,8 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
     def load_wsgi(self) -> None:
         """Load both ports' applications."""
         super().load_wsgi()
+        # What was loaded stays for ever; a full collection over a large index would hold up every request.
+        gc.freeze()
         self.direct = self.asgi.direct
         self.health = self.app.health()
 
