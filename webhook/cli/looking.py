@@ -40,7 +40,7 @@ def look(
         examined = seen.examine(manifest, frame, None)
         if examined.workload is not None:
             seen.notes += [
-                Note(manifest=manifest, place=manifest.locate(path), path=path, text=text)
+                Note(manifest=manifest.without_text(), place=manifest.locate(path), path=path, text=text)
                 for path, text in unknown_fields(manifest, examined.workload)
             ]
         progress(seen.objects)
@@ -109,7 +109,8 @@ class Seen:
             if not examined.findings:
                 self._clean.append((manifest.file, manifest.title))
         told = (each for each in examined.findings if not frame.rules or each.finding.rule in frame.rules)
-        rows = [Row(manifest=manifest, judged=each, place=manifest.locate(each.finding.path)) for each in told]
+        reported = manifest.without_text()
+        rows = [Row(manifest=reported, judged=each, place=manifest.locate(each.finding.path)) for each in told]
         # In the order of the text, as compilers do; of one place in the order of the rules.
         self.rows += sorted(rows, key=lambda row: (row.place.line, row.place.column))
         # A rule that lacks the same fact for several constraints of an object is one gap of that object.

@@ -66,11 +66,19 @@ class Manifest(Struct, frozen=True, kw_only=True):
         """The Helm template that it comes from, if that is known."""
         return self.document.source
 
+    def without_text(self) -> "Manifest":
+        """The same for a report: a run with many findings must not hold all that it has read."""
+        return structs.replace(self, value=b"", locate=_nowhere, document=structs.replace(self.document, text=b""))
+
     @property
     def title(self) -> str:
         """The object as people say it: ``Deployment shop/web``."""
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return one_line(f"{self.kind} {name or '(unnamed)'}")
+
+
+def _nowhere(path: str) -> Place:
+    raise LookupError(path)
 
 
 class _Head(Struct, rename="camel"):
