@@ -1,5 +1,6 @@
 """Manifests in, an outcome out: every object through `core.review.examine`."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
@@ -9,12 +10,14 @@ from webhook.cli.documents import Fault
 from webhook.cli.manifests import Manifest, read_manifests
 from webhook.cli.outcome import Gap, Note, Outcome, Row
 from webhook.cli.sources import File
-from webhook.cli.strict import unknown_fields
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import has_template
 from webhook.core.policy import Policy
 from webhook.core.review import Examination, examine
 from webhook.core.version import KubernetesVersion
+
+# Fields in constraints, and constraints misspelt as a whole or at the wrong place.
+_UNKNOWN = re.compile(r'unknown field "(.*topologyspreadconstraint.*)"', re.IGNORECASE | re.DOTALL)
 
 
 class Frame(Struct, frozen=True, kw_only=True):
@@ -38,11 +41,10 @@ def look(
     seen = Seen()
     for manifest in seen.manifests(files, duplicates=True):
         examined = seen.examine(manifest, frame, None)
-        if examined.workload is not None:
-            seen.notes += [
-                Note(manifest=manifest.without_text(), place=manifest.locate(path), path=path, text=text)
-                for path, text in unknown_fields(manifest, examined.workload)
-            ]
+        for warning in examined.warnings:
+            if found := _UNKNOWN.fullmatch(warning):
+                place = manifest.locate(found[1])
+                seen.notes.append(Note(manifest=manifest.without_text(), place=place, path=found[1], text=warning))
         progress(seen.objects)
     return seen.outcome()
 

@@ -157,9 +157,9 @@ def _objects(
     outer: _Head | None = None,
 ) -> Iterator[Manifest | Fault]:
     """The object, or those in its list; ``outer`` is the list that it stands in."""
-    place = locate(prefix.removesuffix("."))
 
     def fault(message: str) -> Fault:
+        place = locate(prefix.removesuffix("."))
         return Fault(file=document.file, message=message, line=place.line, column=place.column)
 
     if not isinstance(value, dict):
