@@ -30,6 +30,13 @@ HOST_RATHER_AWAY = {
         pytest.param("StatefulSet", ["hostname soft 1 app=web"], {}, "zone", id="hosts alone"),
         pytest.param("Rollout", ["rack hard 1 app=web"], {}, "hostname and zone", id="neither"),
         pytest.param("Deployment", ["zone hard 1 app=web", "hostname soft 1 app=web"], {}, None, id="both"),
+        pytest.param(
+            "Deployment",
+            ["failure-domain.beta.kubernetes.io/zone soft 1 app=web"],
+            {},
+            "hostname",
+            id="zones by their former name",
+        ),
         pytest.param("Deployment", [], {}, None, id="none declared"),
         pytest.param("Deployment", ["zone hard 1 app=web"], {"replicas": 1}, None, id="a single replica"),
         pytest.param("Deployment", ["zone hard 1 app=web"], {"affinity": HOST_AWAY}, None, id="hosts by anti-affinity"),
@@ -48,9 +55,8 @@ SINGLE = ["zone[0] has no effect on a single replica"]
 @pytest.mark.parametrize(
     ("kind", "constraint", "replicas", "expected"),
     [
-        pytest.param("StatefulSet", "zone hard 1 app=web", 1, SINGLE, id="one pod"),
+        pytest.param("StatefulSet", "zone hard 1 app=web", 1, [], id="one pod, and maybe an autoscaler"),
         pytest.param("StatefulSet", "zone hard 1 app=web", 2, [], id="two pods"),
-        pytest.param("StatefulSet", "zone hard 1 tier=front", 1, [], id="one pod that counts others"),
         pytest.param("StatefulSet", "zone hard 1 app=web", 0, [], id="none yet"),
         pytest.param(
             "StatefulSet",
@@ -93,6 +99,25 @@ def test_constraints_that_can_do_nothing(kind, constraint, replicas, expected):
 
 
 @pytest.mark.parametrize(
+    ("kind", "constraint", "fields", "expected"),
+    [
+        pytest.param("StatefulSet", "zone hard 1 app=web", {}, SINGLE, id="replaced in place"),
+        pytest.param("StatefulSet", "zone hard 1 tier=front", {}, [], id="it counts others"),
+        pytest.param("Deployment", "zone soft 1 app=web", {}, SINGLE, id="soft"),
+        pytest.param("Deployment", "zone hard 1 app=web", {}, [], id="the next pod must go elsewhere"),
+        pytest.param("Deployment", "zone hard 2 app=web", {}, SINGLE, id="the next pod may stand beside it"),
+        pytest.param(
+            "Deployment", "zone hard 1 app=web", {"spec": {"strategy": {"type": "Recreate"}}}, SINGLE, id="Recreate"
+        ),
+    ],
+)
+def test_a_single_replica_that_nothing_scales(kind, constraint, fields, expected):
+    manifest = workload(kind, "app=web tier=front", constraint, replicas=1, **fields)
+    cluster = index(node("n1", "a"), node("n2", "b"))
+    assert said("spread-without-effect", manifest, index=cluster) == expected
+
+
+@pytest.mark.parametrize(
     ("zones", "constraint", "expected"),
     [
         pytest.param("aa", "zone hard 1 app=web", ["zone[0] has no effect: all nodes are one domain"], id="one zone"),
@@ -106,8 +131,9 @@ def test_one_domain_is_never_uneven(zones, constraint, expected):
 
 
 def test_an_autoscaler_may_add_to_a_single_replica():
-    scaled = index(autoscaler("Deployment/web", 10))
-    manifest = workload("Deployment", "app=web", "zone hard 1 app=web", replicas=1)
+    scaled = index(autoscaler("StatefulSet/web", 10))
+    manifest = workload("StatefulSet", "app=web", "zone hard 1 app=web", replicas=1)
+    assert said("spread-without-effect", manifest, index=index()) == SINGLE
     assert said("spread-without-effect", manifest, index=scaled) == []
 
 

@@ -1,7 +1,7 @@
 """Whom a constraint counts."""
 
 import pytest
-from manifest import findings, said, workload
+from manifest import examined, findings, said, workload
 
 from webhook.core.version import KubernetesVersion
 
@@ -134,6 +134,29 @@ def test_labels_that_come_after_the_template_are_not_called_wrong(kind, key, exp
         group = {"RayCluster": "headGroupSpec", "PyTorchJob": "pytorchReplicaSpecs"}[kind]
         manifest["spec"] = {group: {"template": pod} if kind == "RayCluster" else {"Worker": {"template": pod}}}
     assert said("selector-not-self", manifest) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        pytest.param(
+            "Deployment",
+            ["not evaluated: labels of the pods, which a patch or an excerpt leaves out"],
+            id="a Deployment that kube-apiserver would refuse as it stands",
+        ),
+        pytest.param("Pod", ["zone[0] counts app=web but this pod has no app: it never balances"], id="a Pod"),
+        pytest.param("CronJob", ["zone[0] counts app=web but the pods have no app: it never balances"], id="a CronJob"),
+    ],
+)
+def test_a_template_without_labels_may_be_a_part_of_an_object(kind, expected):
+    assert said("selector-not-self", workload(kind, "", "zone hard 1 app=web")) == expected
+
+
+def test_the_fix_of_one_label_keeps_the_others():
+    found = examined(workload("Deployment", "app=web tier=front", "zone hard 1 app=web tier=back")).findings
+    assert [(each.finding.remedy, each.finding.fix) for each in found if each.finding.rule == "selector-not-self"] == [
+        ("use tier=front", "matchLabels: {app: web, tier: front}")
+    ]
 
 
 def test_a_wrong_label_is_wrong_whatever_comes_later():

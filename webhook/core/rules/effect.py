@@ -8,6 +8,7 @@ from webhook.core.model import HOSTNAME, ZONE, LabelSelector
 from webhook.core.policy import Mode
 from webhook.core.rules.finding import Finding, Placed, Rule, Severity, Subject
 from webhook.core.rules.revision import surge_of
+from webhook.core.rules.topology import SUCCESSORS
 
 DEFAULTS_LOST = Rule(
     id="system-defaults-lost",
@@ -32,7 +33,11 @@ NO_EFFECT = Rule(
         "A constraint that never changes where a pod goes suggests a safety that is not there, and it still switches "
         "the scheduler's own spreading off."
     ),
-    silent="if the selector counts more than this workload's own pods, and where an autoscaler may add replicas.",
+    silent=(
+        "if the selector counts more than this workload's own pods, and where an autoscaler may add replicas. Of a "
+        "single replica it speaks only if a cluster shows that no autoscaler adds to it, and if the constraint does "
+        "not keep the next pod of a rolling update away from the last one."
+    ),
 )
 REQUIRED = Rule(
     id="spread-required",
@@ -124,7 +129,7 @@ def _keys_kept_apart(template: Template) -> frozenset[str]:
     if anti is not None:
         keys.update(term.topology_key for term in anti.required or ())
         keys.update(term.pod_affinity_term.topology_key for term in anti.preferred or () if term.pod_affinity_term)
-    return frozenset(key for key in keys if key)
+    return frozenset(SUCCESSORS.get(key, key) for key in keys if key)
 
 
 def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding]:
@@ -137,7 +142,7 @@ def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding
                 "each pod of a DaemonSet is bound to its node by affinity, so that no other node is ever asked",
             )
         else:
-            why = _one_domain(placed, subject) or (_too_few(placed, subject.workload) if serves else None)
+            why = _one_domain(placed, subject) or (_too_few(placed, subject) if serves else None)
         if why is not None:
             summary, detail = why
             yield Finding(
@@ -160,20 +165,24 @@ def _one_domain(placed: Placed, subject: Subject) -> tuple[str, str] | None:
     return ("has no effect: all nodes are one domain", "every node that has the key has the same value")
 
 
-def _too_few(placed: Placed, workload: Workload) -> tuple[str, str] | None:
+def _too_few(placed: Placed, subject: Subject) -> tuple[str, str] | None:
     """A constraint that counts these pods only, and so few of them that it can refuse or prefer nothing."""
+    workload = subject.workload
     replicas, max_skew = placed.template.replicas or 0, placed.constraint.max_skew or 0
     if replicas < 1 or 1 <= max_skew < replicas != 1:
         return None
     if not _counts_own_pods_only(placed.constraint.selector, workload.selector):
         return None
+    most = replicas + _surge(workload, replicas)
     if replicas == 1:
+        # A chart that starts with one replica is made for more; and the next pod may have to go elsewhere.
+        if subject.index is None or (placed.constraint.hard and max_skew < most):
+            return None
         return (
             "has no effect on a single replica",
-            "one pod is balanced wherever it stands; all that is left is where a rolling update puts the next one",
+            "one pod is balanced wherever it stands, and no autoscaler adds to it",
         )
     if placed.constraint.hard:
-        most = replicas + _surge(workload, replicas)
         return _never_reached(max_skew, replicas, most, placed.constraint.min_domains or 1)
     return _level(max_skew, replicas)
 

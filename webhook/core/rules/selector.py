@@ -48,13 +48,23 @@ NOT_SELF = Rule(
     ),
     silent=(
         "if the selector asks for a label that a controller, binding or a service mesh adds after the template was "
-        "written (pod-template-hash, apps.kubernetes.io/pod-index, batch.kubernetes.io/job-name, ray.io/*, …): then "
-        "the rule is not evaluated. For kinds known by configuration only, any absent label may be added."
+        "written (pod-template-hash, apps.kubernetes.io/pod-index, batch.kubernetes.io/job-name, ray.io/*, …), or if "
+        "the template has no labels at all although its kind asks for some, as in a patch or an excerpt: then the "
+        "rule is not evaluated. For kinds known by configuration only, any absent label may be added."
     ),
 )
 
 
 LATE_LABELS = "labels that are added after the template"
+NO_LABELS = "labels of the pods, which a patch or an excerpt leaves out"
+# A whole object of these kinds has template labels: its own selector must match them.
+_LABELLED = frozenset(
+    {
+        *(("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("apps", "ReplicaSet")),
+        *(("", "ReplicationController"), ("argoproj.io", "Rollout")),
+        *(("apps.kruise.io", "CloneSet"), ("apps.kruise.io", "StatefulSet"), ("apps.kruise.io", "DaemonSet")),
+    }
+)
 _IDENTITY = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "app", "k8s-app")
 
 
@@ -120,7 +130,9 @@ def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iter
             is_open = True
         elif not _holds(requirement, labels):
             failing.append(requirement)
-    if failing:
+    if failing and not labels and (subject.workload.group, subject.workload.kind) in _LABELLED:
+        yield NotEvaluated(NOT_SELF.id, NO_LABELS)
+    elif failing:
         yield _mismatch(placed, failing, subject)
     elif is_open:
         yield NotEvaluated(NOT_SELF.id, LATE_LABELS)
@@ -130,10 +142,7 @@ def _mismatch(placed: Placed, failing: list[LabelSelectorRequirement], subject: 
     labels = placed.template.template.labels
     counts = one_line(",".join(_requirement(each) for each in failing))
     have = one_line(",".join(_pair(each.key, labels) for each in failing))
-    if all(each.key in labels and each.operator == "In" for each in failing):
-        right, fix = _written({each.key: labels[each.key] for each in failing})
-    else:
-        right, fix = _own(placed, subject.workload)
+    right, fix = _right(placed, failing, subject.workload)
     holds = "holds pods back" if placed.constraint.hard else "follows other pods"
     return Finding(
         rule=NOT_SELF.id,
@@ -145,6 +154,17 @@ def _mismatch(placed: Placed, failing: list[LabelSelectorRequirement], subject: 
         fix=fix,
         key=f"{placed.key} {counts} {have}",
     )
+
+
+def _right(placed: Placed, failing: list[LabelSelectorRequirement], workload: Workload) -> tuple[str, str]:
+    """The smallest change as a warning says it, and the whole matchLabels with it as a manifest has them."""
+    labels = placed.template.template.labels
+    if not all(each.key in labels and each.operator == "In" for each in failing):
+        return _own(placed, workload)
+    changed = {each.key: labels[each.key] for each in failing}
+    selector = placed.constraint.selector
+    kept = (selector.match_labels or {}) if selector else {}
+    return _written(changed)[0], _written({**kept, **changed})[1]
 
 
 def _own(placed: Placed, workload: Workload) -> tuple[str, str]:

@@ -32,7 +32,7 @@ DEPRECATED = Rule(
     silent="for built-in kinds in admission: kube-apiserver itself warns of them.",
 )
 
-_SUCCESSORS = {
+SUCCESSORS = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
     "failure-domain.beta.kubernetes.io/region": REGION,
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
@@ -40,7 +40,7 @@ _SUCCESSORS = {
     "beta.kubernetes.io/os": "kubernetes.io/os",
 }
 _WELL_KNOWN = frozenset(
-    {HOSTNAME, ZONE, REGION, "kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type", *_SUCCESSORS}
+    {HOSTNAME, ZONE, REGION, "kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type", *SUCCESSORS}
 )
 # Where people look for the three labels, and how they call them; together never a label of Kubernetes itself.
 _PREFIXES = frozenset(
@@ -63,7 +63,7 @@ def evaluate(subject: Subject) -> Iterator[Finding]:
         key = placed.constraint.topology_key
         if not key or key in {ZONE, HOSTNAME}:
             continue
-        if key in _SUCCESSORS:
+        if key in SUCCESSORS:
             if subject.offline or not subject.workload.built_in:
                 yield _deprecated(placed, key)
         elif (meant := meant_by(key)) is not None and not _is_on_a_node(subject, key):
@@ -71,7 +71,7 @@ def evaluate(subject: Subject) -> Iterator[Finding]:
 
 
 def _deprecated(placed: Placed, key: str) -> Finding:
-    successor = _SUCCESSORS[key]
+    successor = SUCCESSORS[key]
     return Finding(
         rule=DEPRECATED.id,
         path=f"{placed.path}.topologyKey",
