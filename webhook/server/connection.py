@@ -77,6 +77,8 @@ class Parser(PythonProtocol):  # type: ignore[misc]  # gunicorn publishes no typ
     What is not plain, or not whole, is left to gunicorn, which finds the fault and words it.
     """
 
+    _headers_list: list[tuple[bytes, bytes]]
+
     def _parse_headers(self) -> bool:
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0 or self._headers_list:
