@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import click
 
 from webhook.cli.stopped import Stopped
-from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.cluster.registration import NAME, configurations, register, unregister
 from webhook.server.run import Plan, serve
 
@@ -37,7 +37,7 @@ class Cluster:
 
     def __init__(self, kubeconfig: str, context: str | None, advertised: str | None) -> None:
         try:
-            self._server = ApiServer(kubeconfig, context)
+            self._server = ApiServer(Account(kubeconfig=kubeconfig, context=context))
         except ClusterError as error:
             raise Stopped(str(error), _UNREACHABLE) from error
         self.advertised = advertised or _way_back(self._server.url)

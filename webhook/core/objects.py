@@ -3,14 +3,16 @@
 Only what a verdict depends on survives: containers lose their environment, annotations all but a few keys.
 """
 
+import functools
 from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from webhook.core.decoding import DecodeError
 from webhook.core.kinds import has_template, read_workload
-from webhook.core.model import Int32, LabelSelector, Named, Node, ObjectMeta, Pod, Service, TypeMeta
+from webhook.core.model import Int32, LabelSelector, ListMeta, Named, Node, ObjectMeta, Pod, Service, TypeMeta
 from webhook.core.policy import EmbeddedKind
 
 SKIP_ANNOTATION = "evenspread.io/skip"
@@ -23,6 +25,7 @@ _KEPT_ANNOTATIONS = frozenset(
 ).union(DESIRED_REPLICAS_ANNOTATIONS)
 
 Raw = bytes | msgspec.Raw
+_Wire = TypeVar("_Wire")  # what the JSON of a kind is decoded as
 
 
 class Namespace(Named, frozen=True):
@@ -62,6 +65,9 @@ class Autoscaler(Named, frozen=True):
 ApiObject = Node | Pod | Namespace | Service | Owner | Autoscaler
 
 
+_Plain = TypeVar("_Plain", Node, Namespace, Service, Autoscaler)
+
+
 class _ScaledSpec(Struct, frozen=True, kw_only=True):
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
@@ -90,35 +96,25 @@ class _Job(Named, frozen=True):
     spec: _JobSpec = _JobSpec()
 
 
-_NODE = msgspec.json.Decoder(Node)
-_POD = msgspec.json.Decoder(Pod)
-_NAMESPACE = msgspec.json.Decoder(Namespace)
-_SERVICE = msgspec.json.Decoder(Service)
-_AUTOSCALER = msgspec.json.Decoder(Autoscaler)
-_SCALED = msgspec.json.Decoder(_Scaled)
-_REPLICATION_CONTROLLER = msgspec.json.Decoder(_ReplicationController)
-_JOB = msgspec.json.Decoder(_Job)
-_NAMED = msgspec.json.Decoder(Named)
+def _as_it_is(read: _Plain, _: TypeMeta) -> _Plain:
+    return read
 
 
-def _pod(raw: Raw, _: TypeMeta) -> Pod:
-    pod = _POD.decode(raw)
-    return msgspec.structs.replace(pod, metadata=_projected(pod.meta))
+def _pod(pod: Pod, _: TypeMeta) -> Pod:
+    projected = _projected(pod.meta)
+    return pod if projected is pod.metadata else msgspec.structs.replace(pod, metadata=projected)
 
 
-def _scaled(raw: Raw, of: TypeMeta) -> Owner:
-    read = _SCALED.decode(raw)
+def _scaled(read: _Scaled, of: TypeMeta) -> Owner:
     return _owner(of, read.meta, read.spec.replicas, read.spec.selector)
 
 
-def _replication_controller(raw: Raw, of: TypeMeta) -> Owner:
-    read = _REPLICATION_CONTROLLER.decode(raw)
+def _replication_controller(read: _ReplicationController, of: TypeMeta) -> Owner:
     selector = None if read.spec.selector is None else LabelSelector(match_labels=read.spec.selector)
     return _owner(of, read.meta, read.spec.replicas, selector)
 
 
-def _job(raw: Raw, of: TypeMeta) -> Owner:
-    read = _JOB.decode(raw)
+def _job(read: _Job, of: TypeMeta) -> Owner:
     at_once = 1 if read.spec.parallelism is None else read.spec.parallelism
     if read.spec.completions is not None:
         at_once = min(at_once, read.spec.completions)
@@ -142,19 +138,100 @@ def _projected(meta: ObjectMeta) -> ObjectMeta:
     return msgspec.structs.replace(meta, annotations=kept or None)
 
 
-_KINDS: Mapping[tuple[str, str], Callable[[Raw, TypeMeta], ApiObject]] = {
-    ("v1", "Node"): lambda raw, _: _NODE.decode(raw),
-    ("v1", "Pod"): _pod,
-    ("v1", "Namespace"): lambda raw, _: _NAMESPACE.decode(raw),
-    ("v1", "Service"): lambda raw, _: _SERVICE.decode(raw),
-    ("v1", "ReplicationController"): _replication_controller,
-    ("apps/v1", "Deployment"): _scaled,
-    ("apps/v1", "ReplicaSet"): _scaled,
-    ("apps/v1", "StatefulSet"): _scaled,
-    ("batch/v1", "Job"): _job,
-    ("autoscaling/v1", "HorizontalPodAutoscaler"): lambda raw, _: _AUTOSCALER.decode(raw),
-    ("autoscaling/v2", "HorizontalPodAutoscaler"): lambda raw, _: _AUTOSCALER.decode(raw),
-}
+class Page(Struct, frozen=True, kw_only=True, gc=False):
+    """One page of a list.
+
+    Shape: ``version`` is the list's resourceVersion; ``more`` is the token of the next page, empty on the last.
+    """
+
+    values: tuple[ApiObject, ...]
+    version: str
+    more: str
+
+
+class Change(Struct, frozen=True, kw_only=True, gc=False):
+    """One line of a watch; ``type`` is the API's word."""
+
+    type: str
+    value: ApiObject
+
+
+class _ListPage(Struct, Generic[_Wire], frozen=True):
+    metadata: ListMeta = ListMeta()
+    items: tuple[_Wire, ...] | None = None
+
+
+class _WatchLine(Struct, Generic[_Wire], frozen=True):
+    type: str
+    object: _Wire
+
+
+class Reader(Struct, frozen=True, kw_only=True):
+    """Reads one kind in one pass over the JSON: an object, a page of a list, a line of a watch.
+
+    Errors: of each msgspec.DecodeError where the JSON is broken (its subclass ValidationError where only the types are
+    not the kind's), and UnicodeDecodeError.
+    """
+
+    value: Callable[[Raw], ApiObject]
+    page: Callable[[Raw], Page]
+    change: Callable[[Raw], Change]
+
+
+def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], of: TypeMeta) -> Reader:
+    one = msgspec.json.Decoder(wire)
+    pages = msgspec.json.Decoder(_ListPage[wire])  # type: ignore[valid-type]  # known only when it runs
+    lines = msgspec.json.Decoder(_WatchLine[wire])  # type: ignore[valid-type]  # as above
+
+    def page(raw: Raw) -> Page:
+        read: _ListPage[_Wire] = pages.decode(raw)
+        values = tuple([value(item, of) for item in read.items or ()])
+        return Page(values=values, version=read.metadata.resource_version, more=read.metadata.continue_)
+
+    def change(raw: Raw) -> Change:
+        read: _WatchLine[_Wire] = lines.decode(raw)
+        return Change(type=read.type, value=value(read.object, of))
+
+    return Reader(value=lambda raw: value(one.decode(raw), of), page=page, change=change)
+
+
+def _kind(
+    api_version: str, kind: str, wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject]
+) -> tuple[tuple[str, str], Callable[[], Reader]]:
+    """The kind, and its reader, made when it is first asked for."""
+    of = TypeMeta(api_version=api_version, kind=kind)
+    return (api_version, kind), functools.cache(lambda: _reader(wire, value, of))
+
+
+_KINDS = dict(
+    (
+        _kind("v1", "Node", Node, _as_it_is),
+        _kind("v1", "Pod", Pod, _pod),
+        _kind("v1", "Namespace", Namespace, _as_it_is),
+        _kind("v1", "Service", Service, _as_it_is),
+        _kind("v1", "ReplicationController", _ReplicationController, _replication_controller),
+        _kind("apps/v1", "Deployment", _Scaled, _scaled),
+        _kind("apps/v1", "ReplicaSet", _Scaled, _scaled),
+        _kind("apps/v1", "StatefulSet", _Scaled, _scaled),
+        _kind("batch/v1", "Job", _Job, _job),
+        _kind("autoscaling/v1", "HorizontalPodAutoscaler", Autoscaler, _as_it_is),
+        _kind("autoscaling/v2", "HorizontalPodAutoscaler", Autoscaler, _as_it_is),
+    )
+)
+
+
+def reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Reader | None:
+    """What reads that kind; None for a kind that no answer depends on."""
+    api_version, kind = of.api_version or "", of.kind or ""
+    made = _KINDS.get((api_version, kind))
+    if made is not None:
+        return made()
+    return _custom_reader(of, embedded) if has_template(api_version, kind, embedded) else None
+
+
+@functools.lru_cache(maxsize=64)
+def _custom_reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Reader:
+    return _reader(msgspec.Raw, lambda raw, kind: _custom(raw, kind, embedded), of)
 
 
 def decode_object(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
@@ -162,11 +239,8 @@ def decode_object(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = (
 
     Errors: msgspec.DecodeError where the JSON is broken or does not have the kind's types.
     """
-    api_version, kind = of.api_version or "", of.kind or ""
-    decode = _KINDS.get((api_version, kind))
-    if decode is not None:
-        return decode(raw, of)
-    return _custom(raw, of, embedded) if has_template(api_version, kind, embedded) else None
+    read = reader(of, embedded)
+    return None if read is None else read.value(raw)
 
 
 def _custom(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner:
@@ -176,5 +250,5 @@ def _custom(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner
     except DecodeError:
         workload = None
     if workload is None:
-        return _owner(of, _NAMED.decode(raw).meta, None, None)
+        return _owner(of, msgspec.json.decode(raw, type=Named).meta, None, None)
     return _owner(of, workload.meta, workload.replicas, workload.selector)

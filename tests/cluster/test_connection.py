@@ -1,0 +1,168 @@
+"""Credentials, and what is said of an API server that cannot be used."""
+
+import base64
+import json
+import pathlib
+import tracemalloc
+
+import pytest
+from cluster.api import FakeApi, cut, html, refuse, short_body, silence
+from cluster.following import QUICK, RESOURCES, Clock, Table, server, truth
+
+from webhook.cluster.connection import Account, ApiServer, ClusterError, RefusedError
+from webhook.cluster.reflector import Reflector
+
+
+@pytest.fixture(name="api")
+def _api():
+    with FakeApi() as api:
+        yield api
+
+
+@pytest.fixture(name="plain")
+def _plain():
+    with FakeApi(tls=False) as api:
+        yield api
+
+
+def test_a_kubeconfig_names_server_authority_and_token(api, tmp_path):
+    assert server(api, tmp_path).request("GET", "/version") == (200, {"gitVersion": "v1.34.2"})
+
+
+def test_a_server_of_another_authority_is_not_trusted(api, tmp_path):
+    with FakeApi() as other:
+        file = tmp_path / "kubeconfig"
+        content = json.loads(pathlib.Path(api.kubeconfig(tmp_path)).read_text())
+        content["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(other.authority).decode()
+        file.write_text(json.dumps(content))
+        with pytest.raises(ClusterError, match=r"^https://127\.0\.0\.1:\d+: .*certificate verify failed"):
+            ApiServer(Account(kubeconfig=str(file))).request("GET", "/version")
+
+
+def test_in_a_cluster_the_service_account_is_used(api, tmp_path, monkeypatch):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.port))
+    (tmp_path / "token").write_text("first")
+    (tmp_path / "ca.crt").write_bytes(api.authority)
+    connected = ApiServer(Account(service_account=tmp_path))
+
+    assert connected.url == api.url
+    assert connected.request("GET", "/version")[0] == 200
+    (tmp_path / "token").write_text("second")
+    api.accepted = {"second"}
+    assert connected.request("GET", "/version")[0] == 401
+    connected.renew(0)
+    assert connected.request("GET", "/version")[0] == 200
+
+
+def test_another_user_may_be_asked_for(plain, tmp_path):
+    ApiServer(Account(kubeconfig=plain.kubeconfig(tmp_path), impersonate="jane")).request("GET", "/version")
+
+    assert plain.requests[0].headers["Impersonate-User"] == "jane"
+
+
+@pytest.mark.parametrize(
+    ("account", "message"),
+    [
+        pytest.param(
+            lambda folder: Account(kubeconfig=f"{folder}/none"),
+            "{folder}/none: Invalid kube-config file. No configuration found.",
+            id="no such kubeconfig",
+        ),
+        pytest.param(
+            lambda folder: Account(kubeconfig=f"{folder}/kubeconfig", context="other"),
+            "{folder}/kubeconfig: Invalid kube-config file. Expected object with name other in "
+            "{folder}/kubeconfig/contexts list",
+            id="no such context",
+        ),
+        pytest.param(
+            lambda folder: Account(service_account=folder),
+            "{folder}: Service host/port is not set.",
+            id="not in a cluster",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(plain, tmp_path, account, message, monkeypatch):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    plain.kubeconfig(tmp_path)
+    with pytest.raises(ClusterError) as raised:
+        ApiServer(account(tmp_path))
+
+    assert str(raised.value) == message.format(folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        pytest.param(refuse(403, "pods is forbidden"), r"^403 pods is forbidden$", id="a refusal says the API's words"),
+        pytest.param(refuse(500, "x" * 999), r"^500 x{256}… \(743 more\)$", id="a long one is cut"),
+        pytest.param(cut, r"^http://127\.0\.0\.1:\d+: Remote end closed connection without response$", id="no answer"),
+        pytest.param(silence, r"no word in time$", id="silence"),
+        pytest.param(short_body, r"^IncompleteRead\(11 bytes read, 9989 more expected\)$", id="half an answer"),
+    ],
+)
+def test_an_answer_that_is_none_is_one_line(plain, tmp_path, fault, message):
+    plain.strike("any", fault)
+    asked = server(plain, tmp_path)
+    with pytest.raises(ClusterError, match=message), asked.open("/api/v1/pods", silence_seconds=0.2) as stream:
+        stream.body()
+
+
+def test_a_body_larger_than_allowed_is_not_read(plain, tmp_path):
+    plain.strike("any", html)
+    with (
+        pytest.raises(ClusterError, match=r"^an answer of more than 10 bytes$"),
+        server(plain, tmp_path).open("/") as got,
+    ):
+        got.body(10)
+
+
+def test_a_refusal_knows_how_long_to_wait(plain, tmp_path):
+    plain.strike("any", refuse(429, "later", Retry_After="7"))
+    with pytest.raises(RefusedError) as raised, server(plain, tmp_path).open("/"):
+        pass
+
+    assert (raised.value.status, raised.value.retry_after) == (429, 7.0)
+
+
+def test_a_line_without_end_is_not_kept(plain, tmp_path):
+    def endless(handler, _):
+        handler.begin_stream()
+        for _ in range(12):
+            handler.chunk(b"x" * 1024 * 1024)
+        handler.end_stream()
+        return True
+
+    plain.strike("any", endless)
+    message = "^a line of more than 8388608 bytes$"
+    with pytest.raises(ClusterError, match=message), server(plain, tmp_path).open("/") as stream:
+        for _ in stream.lines():
+            pass
+
+
+def test_lists_over_and_over_take_no_more_memory(tmp_path):
+    with FakeApi(tls=False, patient=False) as api:
+        for number in range(300):
+            api.put("pods", f"web-{number}", "shop", metadata={"labels": {"app": "web"}})
+        table = Table()
+        reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], table, timing=QUICK, pace=Clock())
+
+        def relist():
+            api.forget()
+            for _ in range(5):
+                reflector.turn()
+
+        for _ in range(3):
+            relist()
+        api.requests.clear()
+        tracemalloc.start()
+        before = tracemalloc.take_snapshot()
+        for _ in range(10):
+            relist()
+        api.requests.clear()
+        after = tracemalloc.take_snapshot().compare_to(before, "filename")
+        tracemalloc.stop()
+
+        ours = sum(each.size_diff for each in after if "/webhook/" in each.traceback[0].filename)
+        assert ours < 256 * 1024
+        assert table.values == truth(api, "pods")

@@ -1,0 +1,182 @@
+"""The feed: every kind into one index, readiness, and what is said of each kind."""
+
+import threading
+import time
+
+import pytest
+from cluster.api import FakeApi, refuse
+from cluster.following import QUICK, eventually, feeding, server
+
+from webhook.cluster.feed import Feed
+from webhook.cluster.resources import BUILT_IN, watched
+from webhook.core.policy import Defaults, EmbeddedKind, Policy
+
+POD = {"spec": {"nodeName": "n1"}}
+THING = EmbeddedKind(
+    api_version="argoproj.io/v1alpha1", kind="Rollout", template_path="spec.template", replicas_path="spec.replicas"
+)
+
+
+@pytest.fixture(name="api")
+def _api():
+    with FakeApi() as api:
+        fill(api)
+        yield api
+
+
+def fill(api):
+    api.put("nodes", "n1", metadata={"labels": {"topology.kubernetes.io/zone": "a"}})
+    api.put("namespaces", "shop", metadata={"labels": {"team": "web"}})
+    api.put("services", "web", "shop", spec={"selector": {"app": "web"}})
+    for kind in ("replicasets", "statefulsets", "deployments"):
+        api.put(kind, "web", "shop", spec={"replicas": 3, "selector": {"matchLabels": {"app": "web"}}})
+    api.put("replicationcontrollers", "old", "shop", spec={"replicas": 1, "selector": {"app": "old"}})
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    api.put("horizontalpodautoscalers", "web", "shop", spec={"scaleTargetRef": target, "maxReplicas": 9})
+    api.put("pods", "web-0", "shop", metadata={"labels": {"app": "web"}}, **POD)
+
+
+def contents(index):
+    """All that an index says, by the names of its objects."""
+    return {
+        "nodes": sorted(node.name for node in index.nodes()),
+        "namespaces": {name: index.namespace_labels(name) for name in index.namespaces()},
+        "services": {name: sorted(map(repr, index.services(name))) for name in index.namespaces()},
+        "owners": {name: sorted(map(repr, index.owners(name))) for name in index.namespaces()},
+        "pods": {name: sorted(map(repr, index.pods(name))) for name in index.namespaces()},
+    }
+
+
+def from_scratch(api, folder):
+    with feeding(api, folder) as feed:
+        eventually(lambda: feed.synced)
+        return contents(feed.index)
+
+
+def test_every_kind_comes_into_the_index(api, tmp_path):
+    with feeding(api, tmp_path) as feed:
+        eventually(lambda: feed.synced)
+        index = feed.index
+        scaler = index.autoscaler("apps/v1", "Deployment", "shop", "web")
+        eventually(lambda: feed.version is not None)
+
+    assert [node.name for node in index.nodes()] == ["n1"]
+    assert index.domains("topology.kubernetes.io/zone") == {"a"}
+    assert index.namespace_labels("shop") == {"kubernetes.io/metadata.name": "shop", "team": "web"}
+    assert [service.spec.selector for service in index.services("shop")] == [{"app": "web"}]
+    assert [pod.meta.name for pod in index.pods("shop")] == ["web-0"]
+    assert sorted((owner.api_version, owner.kind, owner.replicas) for owner in index.owners("shop")) == [
+        ("apps/v1", "Deployment", 3),
+        ("apps/v1", "ReplicaSet", 3),
+        ("apps/v1", "StatefulSet", 3),
+        ("v1", "ReplicationController", 1),
+    ]
+    assert scaler.spec.max_replicas == 9
+    assert feed.version == (1, 34)
+
+
+def test_it_is_not_ready_before_the_last_required_kind_is_listed(api, tmp_path):
+    held = threading.Event()
+
+    def hold(*_):
+        held.wait(10)
+        return False
+
+    api.strike("list", hold, resource="replicasets")
+    with feeding(api, tmp_path) as feed:
+        eventually(lambda: sum(each.synced for each in feed.standings()) == len(BUILT_IN) - 1)
+        assert not feed.synced
+        held.set()
+        eventually(lambda: feed.synced)
+
+
+@pytest.mark.parametrize(
+    ("what", "fault"),
+    [
+        pytest.param("forbidden", '403 horizontalpodautoscalers is forbidden: User "u" cannot list', id="forbidden"),
+        pytest.param("absent", "404 the server could not find the requested resource", id="not served"),
+    ],
+)
+def test_an_optional_kind_is_done_without_and_said(api, tmp_path, what, fault):
+    getattr(api, what).add("horizontalpodautoscalers")
+    with feeding(api, tmp_path) as feed:
+        eventually(lambda: feed.synced)
+        standing = {each.resource: each for each in feed.standings()}["horizontalpodautoscalers"]
+        eventually(lambda: {each.resource: each for each in feed.standings()}["horizontalpodautoscalers"].off)
+        assert standing.fault.startswith(fault)
+        getattr(api, what).clear()
+        eventually(lambda: feed.index.autoscaler("apps/v1", "Deployment", "shop", "web") is not None)
+
+
+def test_a_required_kind_that_is_forbidden_keeps_it_from_being_ready(api, tmp_path):
+    api.forbidden.add("pods")
+    with feeding(api, tmp_path) as feed:
+        eventually(lambda: sum(each.synced for each in feed.standings()) == len(BUILT_IN) - 1)
+        assert not feed.synced
+        pods = {each.resource: each for each in feed.standings()}["pods"]
+        assert pods.fault.endswith('cannot list resource "pods"; grant list and watch of pods')
+        api.forbidden.clear()
+        eventually(lambda: feed.synced)
+
+
+def test_losing_the_api_server_leaves_what_is_known_and_its_age(api, tmp_path):
+    with feeding(api, tmp_path) as feed:
+        eventually(lambda: feed.synced)
+        eventually(lambda: all(each.age == 0.0 for each in feed.standings()))
+        before = contents(feed.index)
+        api.strike("any", refuse(500), times=10**6)
+        api.drop_connections()
+        eventually(lambda: min(each.age for each in feed.standings()) > 0.3)
+        assert contents(feed.index) == before
+        assert feed.synced
+        api.faults.clear()
+        api.put("pods", "late", "shop", **POD)
+        eventually(lambda: len(feed.index.pods("shop")) == 2)
+        eventually(lambda: max(each.age for each in feed.standings()) < 0.3)
+
+
+def test_kinds_may_change_in_any_order_and_it_ends_as_from_scratch(api, tmp_path):
+    """Pods before their nodes and namespaces, owners after their pods, twice."""
+    with feeding(api, tmp_path) as feed:
+        eventually(lambda: feed.synced)
+        for _ in range(2):
+            api.put("pods", "early", "new", metadata={"labels": {"app": "x"}}, spec={"nodeName": "n2"})
+            api.put("replicasets", "x", "new", spec={"replicas": 2})
+            api.put("namespaces", "new")
+            api.put("nodes", "n2")
+            api.delete("nodes", "n1")
+        api.delete("services", "web", "shop")
+        eventually(lambda: not feed.index.services("shop") and len(feed.index.nodes()) == 1)
+        eventually(lambda: contents(feed.index) == from_scratch(api, tmp_path))
+
+
+def test_owners_of_configured_kinds_are_found_by_discovery(api, tmp_path):
+    api.absent.clear()
+    api.put("rollouts", "web", "shop", spec={"replicas": 5, "template": {"spec": {"containers": []}}})
+    policy = Policy(workloads=(THING,), defaults=Defaults(owners=(("example.com/v1", "Unknown"),)))
+    with feeding(api, tmp_path, watched(policy)) as feed:
+        eventually(lambda: feed.index.owner("argoproj.io/v1alpha1", "Rollout", "shop", "web") is not None)
+        owner = feed.index.owner("argoproj.io/v1alpha1", "Rollout", "shop", "web")
+
+    assert owner.replicas == 5
+    assert [each.kind for each in watched(policy)][len(BUILT_IN) :] == ["Rollout"]
+
+
+def test_a_configured_kind_that_does_not_exist_is_done_without(api, tmp_path):
+    with feeding(api, tmp_path, watched(Policy(workloads=(THING,)))) as feed:
+        eventually(lambda: feed.synced)
+        standing = feed.standings()[-1]
+
+    assert (standing.resource, standing.off) == ("Rollout.argoproj.io", True)
+    assert standing.fault == "404 the server could not find the requested resource"
+
+
+def test_it_stops_at_once(api, tmp_path):
+    feed = Feed(server(api, tmp_path), BUILT_IN, timing=QUICK)
+    feed.start()
+    eventually(lambda: feed.synced)
+    began = time.monotonic()
+    feed.stop()
+
+    assert time.monotonic() - began < 2.0
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("cluster-")] == []

@@ -1,0 +1,348 @@
+"""A reflector against every fault of an API server: afterwards it knows what a fresh one would."""
+
+import pytest
+from cluster.api import (
+    FakeApi,
+    cut,
+    ends_at_once,
+    gone_as_event,
+    html,
+    refuse,
+    replay,
+    says,
+    short_body,
+    silence,
+    silent_watch,
+    torn,
+)
+from cluster.following import QUICK, RESOURCES, Clock, Table, eventually, following, server, truth
+
+from webhook.cluster.connection import Account, ApiServer
+from webhook.cluster.reflector import Reflector, Timing
+
+POD = {"spec": {"nodeName": "n1", "containers": [{"name": "c", "env": [{"name": "KEY", "value": "secret"}]}]}}
+
+
+@pytest.fixture(name="api")
+def _api():
+    with FakeApi() as api:
+        for number in range(3):
+            api.put("pods", f"web-{number}", "shop", metadata={"labels": {"app": "web"}}, **POD)
+        yield api
+
+
+def change(api):
+    """A little of everything."""
+    api.put("pods", "web-1", "shop", metadata={"labels": {"app": "web", "moved": "yes"}}, **POD)
+    api.delete("pods", "web-2", "shop")
+    api.put("pods", "new", "other", metadata={"labels": {"app": "new"}}, **POD)
+
+
+def test_it_lists_and_then_watches(api, tmp_path):
+    with following(api, tmp_path) as (reflector, table):
+        eventually(lambda: reflector.standing().synced)
+        assert table.values == truth(api, "pods")
+        change(api)
+        eventually(lambda: table.values == truth(api, "pods"))
+        standing = reflector.standing()
+
+    assert sorted(table.values) == [("other", "new"), ("shop", "web-0"), ("shop", "web-1")]
+    assert (standing.resource, standing.objects, standing.synced, standing.fault) == ("pods", 3, True, "")
+    assert api.count("list") == 1
+
+
+def test_what_a_pod_holds_beyond_a_verdicts_need_is_not_kept(api, tmp_path):
+    with following(api, tmp_path) as (reflector, table):
+        eventually(lambda: reflector.standing().synced)
+
+    assert "secret" not in repr(table.values)
+    assert "c" in repr(table.values)
+
+
+def test_a_long_list_comes_in_pages_over_one_connection(api, tmp_path):
+    for number in range(250):
+        api.put("pods", f"many-{number}", "shop", **POD)
+    table = Table()
+    reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], table, timing=QUICK, pace=Clock())
+
+    assert [reflector.turn() for _ in range(3)] == [0.0, 0.0, 0.0]
+    assert table.values == truth(api, "pods")
+    assert [request.query.get("limit") for request in api.requests] == ["100"] * 3
+    assert (api.count("list"), api.count("page"), api.connections) == (1, 2, 1)
+
+
+def test_finished_pods_are_not_asked_for(api, tmp_path):
+    api.put("pods", "done", "shop", **POD, status={"phase": "Succeeded"})
+    with following(api, tmp_path) as (reflector, table):
+        eventually(lambda: reflector.standing().synced)
+        assert ("shop", "done") not in table.values
+        api.put("pods", "web-0", "shop", **POD, status={"phase": "Failed"})
+        eventually(lambda: ("shop", "web-0") not in table.values)
+
+
+WATCH_FAULTS = [
+    pytest.param(refuse(410, "too old resource version: 1 (2)"), id="410 as a status"),
+    pytest.param(gone_as_event, id="410 as an event"),
+    pytest.param(refuse(504, "Timeout: Too large resource version: 9, current: 3"), id="a version that is too large"),
+    pytest.param(refuse(500), id="500"),
+    pytest.param(refuse(503, Retry_After="1"), id="503 with Retry-After"),
+    pytest.param(refuse(429, Retry_After="1"), id="429 with Retry-After"),
+    pytest.param(refuse(429), id="429 without"),
+    pytest.param(refuse(403), id="403 for a moment"),
+    pytest.param(cut, id="no answer"),
+    pytest.param(silence, id="nothing but silence"),
+    pytest.param(silent_watch, id="a head, and then silence"),
+    pytest.param(ends_at_once, id="a watch that ends at once"),
+    pytest.param(torn(b'{"type":"ADDED","object":{"metadata":{"name":"web'), id="a torn line"),
+    pytest.param(torn(b'{"type":"ADDED"}\n{"typ'), id="half a line after a whole one"),
+    pytest.param(says(b"\xff\xfe not json"), id="a line that is no JSON"),
+    pytest.param(says(b"[]", b'"x"', b"{}"), id="JSON that is no event"),
+    pytest.param(says(b'{"type":"ERROR","object":"what?"}'), id="an ERROR without a Status"),
+    pytest.param(says(b'{"type":"NOVEL","object":{"metadata":{"name":"x"}}}'), id="a type that nobody knows"),
+    pytest.param(says(b"", b""), id="empty lines"),
+    pytest.param(html, id="another server's page"),
+    pytest.param(replay, id="events that were told before"),
+]
+LIST_FAULTS = [
+    pytest.param(refuse(410, "the continue parameter is too old"), id="410"),
+    pytest.param(refuse(400, "continue key is not valid"), id="400"),
+    pytest.param(refuse(500), id="500"),
+    pytest.param(refuse(429, Retry_After="1"), id="429 with Retry-After"),
+    pytest.param(cut, id="no answer"),
+    pytest.param(silence, id="silence"),
+    pytest.param(html, id="another server's page"),
+    pytest.param(short_body, id="a body that is cut short"),
+]
+
+
+@pytest.mark.parametrize("fault", WATCH_FAULTS)
+@pytest.mark.parametrize("times", [1, 3])
+def test_after_a_fault_of_the_watch_it_knows_what_a_fresh_one_would(api, tmp_path, fault, times):
+    api.strike("watch", fault, times=times)
+    with following(api, tmp_path) as (reflector, table):
+        eventually(lambda: reflector.standing().synced)
+        change(api)
+        eventually(lambda: not api.pending_faults() and table.values == truth(api, "pods"))
+        eventually(lambda: not reflector.standing().fault)
+
+
+@pytest.mark.parametrize("fault", LIST_FAULTS)
+@pytest.mark.parametrize("what", ["list", "page"])
+def test_after_a_fault_of_the_list_it_knows_what_a_fresh_one_would(api, tmp_path, fault, what):
+    for number in range(250):
+        api.put("pods", f"many-{number}", "shop", **POD)
+    api.strike(what, fault, times=1)
+    with following(api, tmp_path) as (reflector, table):
+        eventually(lambda: reflector.standing().synced)
+        assert not api.pending_faults()
+        assert table.values == truth(api, "pods")
+        change(api)
+        eventually(lambda: table.values == truth(api, "pods"))
+
+
+def test_a_page_that_fails_is_asked_for_again_and_the_list_not_begun_anew(api, tmp_path):
+    for number in range(250):
+        api.put("pods", f"many-{number}", "shop", **POD)
+    api.strike("page", refuse(500), times=2)
+    with following(api, tmp_path) as (reflector, _):
+        eventually(lambda: reflector.standing().synced)
+
+    assert (api.count("list"), api.count("page")) == (1, 4)
+
+
+def test_tokens_that_expire_too_soon_make_larger_pages(api, tmp_path):
+    for number in range(250):
+        api.put("pods", f"many-{number}", "shop", **POD)
+    api.strike("page", refuse(410), times=1)
+    with following(api, tmp_path) as (reflector, table):
+        eventually(lambda: reflector.standing().synced)
+        assert table.values == truth(api, "pods")
+
+    assert [request.query["limit"] for request in api.requests if request.what == "list"] == ["100", "500"]
+
+
+def test_what_was_deleted_while_nobody_watched_is_gone_after_the_new_list(api, tmp_path):
+    with following(api, tmp_path) as (reflector, table):
+        eventually(lambda: reflector.standing().synced)
+        api.strike("watch", refuse(500), times=1)
+        api.drop_connections()
+        change(api)
+        api.forget()
+        eventually(lambda: table.values == truth(api, "pods"))
+
+    assert api.count("list") == 2
+    assert ("shop", "web-2") not in table.values
+
+
+def test_an_object_of_the_same_name_takes_the_place_of_the_one_before(api, tmp_path):
+    with following(api, tmp_path) as (reflector, table):
+        eventually(lambda: reflector.standing().synced)
+        api.delete("pods", "web-0", "shop")
+        api.put("pods", "web-0", "shop", metadata={"labels": {"app": "other"}}, **POD)
+        api.forget()
+        api.drop_connections()
+        eventually(lambda: table.values == truth(api, "pods"))
+
+    assert table.values["shop", "web-0"].labels == {"app": "other"}
+
+
+def test_a_version_from_the_future_is_noticed_by_its_silence(api, tmp_path):
+    """An etcd that was restored from a backup: versions begin anew, and the watch says nothing at all."""
+    with following(api, tmp_path) as (reflector, table):
+        eventually(lambda: reflector.standing().synced)
+        api.delete("pods", "web-0", "shop")
+        eventually(lambda: ("shop", "web-0") not in table.values)
+        api.put("pods", "restored", "shop", **POD)
+        api.restore()
+        api.drop_connections()
+        eventually(lambda: table.values == truth(api, "pods"))
+
+    assert ("shop", "restored") in table.values
+
+
+def test_a_quiet_watch_with_bookmarks_is_not_a_silent_one(api, tmp_path):
+    with following(api, tmp_path, timing=Timing(watch=(1, 1), silence=0.4, steady=0.5)) as (reflector, _):
+        eventually(lambda: api.count("watch") == 3)
+        standing = reflector.standing()
+
+    assert (api.count("list"), standing.fault) == (1, "")
+    assert standing.age < 0.2
+
+
+def test_the_watch_goes_on_from_the_last_bookmark(api, tmp_path):
+    with following(api, tmp_path) as (reflector, _):
+        eventually(lambda: reflector.standing().synced)
+        for _ in range(50):
+            api.put("services", "s", "shop")
+        eventually(lambda: api.count("watch") == 2)
+
+    watched = [int(request.query["resourceVersion"]) for request in api.requests if request.what == "watch"]
+    assert watched == [103, 153]
+
+
+def test_an_object_that_cannot_be_read_is_left_out_and_all_others_kept(api, tmp_path, caplog):
+    api.put("pods", "odd", "shop", spec={"containers": "what?"})
+    with following(api, tmp_path) as (reflector, table):
+        eventually(lambda: reflector.standing().synced)
+        assert sorted(table.values) == [("shop", "web-0"), ("shop", "web-1"), ("shop", "web-2")]
+        api.put("pods", "web-0", "shop", spec={"nodeName": 7})
+        api.put("pods", "web-1", "shop", **POD)
+        eventually(lambda: len(table.values) == 2 and table.values["shop", "web-1"].meta.resource_version == "106")
+        before = api.count("watch")
+        eventually(lambda: api.count("watch") > before)
+
+    assert api.count("list") == 1
+    said = [record.getMessage() for record in caplog.records if "cannot be read" in record.getMessage()]
+    assert said == ["an object cannot be read: Expected `array | null`, got `str` - at `$.spec.containers`"]
+
+
+# -- failures that stay: what an hour of them costs
+
+
+def requests_in_an_hour(api, folder, *, what, fault, name="pods"):
+    api.strike(what, fault, times=10**9)
+    clock = Clock()
+    reflector = Reflector(server(api, folder), RESOURCES[name], Table(), timing=Timing(silence=0.02), pace=clock)
+    ended = clock.time + 3600
+    while clock.time < ended:
+        seconds = reflector.turn()
+        if seconds:
+            clock.wait(seconds)
+        assert len(api.requests) < 2000
+    return len(api.requests), reflector, clock
+
+
+@pytest.mark.parametrize(
+    ("what", "fault"),
+    [
+        pytest.param("any", refuse(401), id="401"),
+        pytest.param("any", refuse(403), id="403"),
+        pytest.param("any", refuse(404), id="404"),
+        pytest.param("any", refuse(410), id="410"),
+        pytest.param("any", refuse(429, Retry_After="0"), id="429 that asks for no wait"),
+        pytest.param("any", refuse(500), id="500"),
+        pytest.param("any", cut, id="no answer"),
+        pytest.param("any", html, id="another server"),
+        pytest.param("watch", gone_as_event, id="every watch: 410 as an event"),
+        pytest.param("watch", refuse(410), id="every watch: 410 as a status"),
+        pytest.param("watch", ends_at_once, id="every watch ends at once"),
+        pytest.param("watch", silent_watch, id="every watch is silent"),
+        pytest.param("watch", torn(b'{"type":"ADDED"}\n{"ty'), id="every watch is torn"),
+        pytest.param(
+            "watch", says(b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"7"}}}'), id="one event each"
+        ),
+    ],
+)
+def test_a_failure_that_stays_makes_few_requests(api, tmp_path, what, fault):
+    requests, reflector, clock = requests_in_an_hour(api, tmp_path, what=what, fault=fault)
+
+    # 15 to 30 s apart, each at most a list of one page and a watch, after a few quicker ones.
+    assert 100 < requests < 2 * 240 + 16
+    assert max(clock.waits) <= 30.0
+    assert reflector.standing().fault
+
+
+def test_a_server_that_asks_for_time_gets_it(api, tmp_path):
+    requests, _, clock = requests_in_an_hour(api, tmp_path, what="any", fault=refuse(429, Retry_After="90"))
+
+    assert set(clock.waits) == {90.0}
+    assert requests == 40
+
+
+def test_nobody_is_made_to_wait_for_a_day(api, tmp_path):
+    _, _, clock = requests_in_an_hour(api, tmp_path, what="any", fault=refuse(503, Retry_After="86400"))
+
+    assert set(clock.waits) == {120.0}
+
+
+def test_an_optional_kind_that_is_forbidden_is_off_and_asked_for_every_five_minutes(api, tmp_path):
+    requests, reflector, clock = requests_in_an_hour(
+        api, tmp_path, what="any", fault=refuse(403, "no"), name="horizontalpodautoscalers"
+    )
+    standing = reflector.standing()
+
+    assert (requests, set(clock.waits)) == (12, {300.0})
+    assert (standing.off, standing.tried, standing.synced) == (True, True, False)
+    assert standing.fault == "403 no; grant list and watch of horizontalpodautoscalers"
+
+
+def test_a_long_life_makes_the_next_wait_short_again(api, tmp_path):
+    clock = Clock()
+    timing = Timing(silence=1.0, steady=0.0)
+    reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], Table(), timing=timing, pace=clock)
+    api.strike("list", refuse(500), times=8)
+    waits = [reflector.turn() for _ in range(9)]
+    api.strike("watch", torn(b'{"type":"ADDED","object":{}}\n{"ty'), times=1)
+    again = reflector.turn()
+
+    assert waits[-1] == 0.0
+    assert waits[0] <= 0.5
+    assert waits[-2] >= 15.0
+    assert 0.0 < again <= 0.5
+
+
+# -- credentials
+
+
+def test_a_token_that_was_rotated_is_read_again(api, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("first")
+    file = api.kubeconfig(tmp_path, token_file=token)
+    table = Table()
+    reflector = Reflector(ApiServer(Account(kubeconfig=file)), RESOURCES["pods"], table, timing=QUICK, pace=Clock())
+    api.accepted = {"second"}
+
+    assert reflector.turn() > 0
+    assert reflector.standing().fault == "401 Unauthorized"
+    token.write_text("second")
+    assert reflector.turn() > 0
+    assert reflector.turn() == 0.0
+    assert (reflector.standing().fault, table.values) == ("", truth(api, "pods"))
+
+
+def test_many_threads_with_one_refused_token_read_it_once(api, tmp_path):
+    connected = server(api, tmp_path)
+    connected.renew(0)
+    connected.renew(0)
+
+    assert connected.renewals == 1

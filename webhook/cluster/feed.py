@@ -1,0 +1,100 @@
+"""The live cluster: a reflector a kind, each in a thread of its own, all into one index behind one lock.
+
+Losing the API server changes nothing but the age of what is known.
+"""
+
+import gc
+import logging
+import threading
+from collections.abc import Sequence
+
+from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.reflector import Pace, Reflector, Standing, Timing
+from webhook.cluster.resources import Resource
+from webhook.core.index import ClusterIndex, Event
+from webhook.core.objects import ApiObject
+from webhook.core.version import KubernetesVersion, parse_version
+
+_VERSION_SECONDS = 600.0  # how often an upgrade of the API server is looked for
+_LOOK_SECONDS = 0.2
+_STOP_SECONDS = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+class Feed:
+    """See the module. Whoever reads ``index`` holds ``lock``.
+
+    Shape: nothing runs before `start`, so that a process may still fork.
+    """
+
+    def __init__(self, server: ApiServer, resources: Sequence[Resource], *, timing: Timing | None = None) -> None:
+        self.index = ClusterIndex()
+        self.lock = threading.Lock()
+        self.version: KubernetesVersion | None = None
+        self._server = server
+        self._pace = Pace()
+        self._reflectors = tuple(
+            Reflector(server, resource, self._apply, timing=timing, pace=self._pace) for resource in resources
+        )
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """List and watch, until `stop`."""
+        work = [(each.standing().resource, each.run) for each in self._reflectors]
+        work += [("version", self._follow_version), ("sync", self._settle)]
+        for name, run in work:
+            thread = threading.Thread(target=run, name=f"cluster-{name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """End every watch; what is known stays."""
+        for reflector in self._reflectors:
+            reflector.stop()
+        for thread in self._threads:
+            thread.join(_STOP_SECONDS)
+        self._threads.clear()
+
+    @property
+    def synced(self) -> bool:
+        """Whether every kind that answers need was listed, and every other one was asked for."""
+        return all(each.synced or (each.tried and not each.required) for each in self.standings())
+
+    def standings(self) -> tuple[Standing, ...]:
+        """How each kind stands now."""
+        return tuple(reflector.standing() for reflector in self._reflectors)
+
+    def _apply(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
+        with self.lock:
+            for event, value in changes:
+                self.index.apply(event, value)
+
+    def _settle(self) -> None:
+        """After the first lists: keep the collector from walking through what will not go."""
+        while not self.synced:
+            self._pace.wait(_LOOK_SECONDS)
+            if self._pace.stopped:
+                return
+        with self.lock:
+            gc.collect()
+            gc.freeze()
+        counts = {each.resource: each.objects for each in self.standings()}
+        _log.info("the cluster is known", extra={"fields": counts})
+
+    def _follow_version(self) -> None:
+        seconds = 0.0
+        while not self._pace.stopped:
+            seconds = self._read_version() or min(30.0, seconds * 2 or 0.5)
+            self._pace.wait(seconds)
+
+    def _read_version(self) -> float:
+        """Ask for the API server's release; how long that holds, 0 if it did not say."""
+        try:
+            status, answer = self._server.request("GET", "/version")
+            if status != 200:
+                return 0.0
+            self.version = parse_version(str(answer.get("gitVersion", "")))
+        except (ClusterError, ValueError):
+            return 0.0
+        return _VERSION_SECONDS

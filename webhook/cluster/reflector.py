@@ -1,0 +1,385 @@
+"""One kind of the API, listed and then watched: its events go to a sink, which then holds what the API server does.
+
+    list, page by page -> watch from the list's version -> … -> watch from the last version seen
+
+Every turn is one request, and after a failure comes a wait: at first half a second, doubled up to half a minute until
+a watch has lived for a minute. So no fault makes more than a few requests a minute.
+
+    410                     the list begins anew, with larger pages if a page's token was refused
+    401                     the credentials are read again
+    403, 404                a kind that answers can do without is off, and tried again every five minutes
+    429                     waits as long as the server says
+    silence, torn lines     the watch ends and goes on from the last version
+    silence from the start  a version from the future is answered so: the list begins anew
+
+A new list is reconciled in place: its objects are put, and afterwards those that it did not name are deleted.
+
+Source: k8s.io/client-go tools/cache/reflector.go; API concepts, "Efficient detection of changes".
+"""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from webhook.cluster.connection import ApiServer, ClusterError, RefusedError, SilenceError, Stream
+from webhook.cluster.resources import Resource, group_path
+from webhook.cluster.wire import meta_of, nothing_but, read_change, read_page, read_plural
+from webhook.core.index import Event
+from webhook.core.model import ObjectMeta
+from webhook.core.objects import ApiObject, Reader
+from webhook.logs import bounded, described
+
+Sink = Callable[[Sequence[tuple[Event, ApiObject]]], None]
+
+_EVENTS: dict[str, Event] = {"ADDED": "ADDED", "MODIFIED": "MODIFIED", "DELETED": "DELETED"}
+_PAGE = 100  # objects: a decode holds the interpreter's lock, and a hundred pods take half a millisecond
+_LARGEST_PAGE = 10_000
+_GONE = 410
+
+_log = logging.getLogger(__name__)
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    """Unit: seconds."""
+
+    # The API server ends a watch after this long; client-go has 300 to 600.
+    watch: tuple[float, float] = (240.0, 480.0)
+    # Bookmarks come every minute.
+    silence: float = 90.0
+    list_silence: float = 60.0
+    first_wait: float = 0.5
+    longest_wait: float = 30.0
+    # A server that asks for more is asked sooner.
+    longest_asked: float = 120.0
+    # What is forbidden or does not exist may become otherwise.
+    off: float = 300.0
+    # A watch that lived for so long shows that all is well.
+    steady: float = 60.0
+
+
+class Pace:
+    """Time, chance and the stop, so that tests can have their own."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+
+    @property
+    def stopped(self) -> bool:
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait, or return at once when it is stopped."""
+        self._stop.wait(seconds)
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def between(self, least: float, most: float) -> float:
+        return random.uniform(least, most)  # noqa: S311 spreads load, keeps no secret
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """How one kind stands.
+
+    Shape: ``fault`` is empty while all is well; ``off`` says that the kind is done without.
+    Unit: ``age`` is in seconds since the API server was last known to be telling everything; 0 while a watch is open.
+    """
+
+    resource: str
+    required: bool
+    objects: int
+    age: float
+    synced: bool
+    tried: bool
+    off: bool
+    fault: str
+
+
+class Reflector:
+    """See the module. `run` is for a thread of its own; the rest may be called from any.
+
+    Shape: ``sink`` takes changes in the order in which they happened, several at once; it must not raise.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        resource: Resource,
+        sink: Sink,
+        *,
+        timing: Timing | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        self._server = server
+        self._resource = resource
+        self._sink = sink
+        self._timing = timing or Timing()
+        self._pace = pace or Pace()
+        self._plural = resource.name
+        self._attempt = 0  # of the resource's versions
+        self._version = ""  # to watch from; empty: to be listed
+        self._more = ""  # the token of the next page
+        self._limit = _PAGE
+        self._seen: dict[str, dict[str, str]] = {}  # by the list under way: namespace -> name -> uid
+        self._known: dict[str, dict[str, str]] = {}
+        self._failures = 0
+        self._contact = self._pace.now()
+        self._stream: Stream | None = None
+        self._watching = False
+        self._synced = False
+        self._tried = False
+        self._off = False
+        self._fault = ""
+        self._unread = 0
+
+    def run(self) -> None:
+        """Follow the API server until it is stopped. Never raises."""
+        while not self._pace.stopped:
+            seconds = self.turn()
+            if seconds:
+                self._pace.wait(seconds)
+
+    def stop(self) -> None:
+        """Make `run` return soon."""
+        self._pace.stop()
+        stream = self._stream
+        if stream is not None:
+            stream.end()
+
+    def standing(self) -> Standing:
+        """How it stands now."""
+        return Standing(
+            resource=self._plural or self._resource.title,
+            required=self._resource.required,
+            objects=sum(len(names) for names in tuple(self._known.values())),
+            age=0.0 if self._watching else self._pace.now() - self._contact,
+            synced=self._synced,
+            tried=self._tried,
+            off=self._off,
+            fault=self._fault,
+        )
+
+    def turn(self) -> float:
+        """Make one request, and say how many seconds to wait before the next. Never raises."""
+        renewals = self._server.renewals
+        try:
+            if self._version:
+                return self._watch()
+            if not self._plural:
+                self._discover()
+                return 0.0
+            self._list()
+        except RefusedError as refusal:
+            return self._refused(refusal, renewals)
+        except ClusterError as error:
+            return self._failed(str(error))
+        except Exception as error:  # noqa: BLE001 a thread that ends would leave the index to grow old unseen
+            _log.error("the watch failed by a bug", extra={"fields": {**self._fields(), **described(error)}})
+            self._begin_anew()
+            return self._failed(type(error).__name__)
+        finally:
+            self._watching = False
+            self._stream = None
+        return 0.0
+
+    # -- requests
+
+    def _discover(self) -> None:
+        """Ask for the plural of a kind of which only the name was configured."""
+        with self._server.open(group_path(self._version_of_api)) as stream:
+            self._plural = read_plural(stream.body(), self._resource.kind)
+
+    def _list(self) -> None:
+        query = {"limit": str(self._limit)} | ({"continue": self._more} if self._more else {})
+        with self._server.open(self._path(query), silence_seconds=self._timing.list_silence) as stream:
+            self._stream = stream
+            body = stream.body()
+        if not self._more:
+            # Without anything known there is nothing to compare with, and one table does for both.
+            self._seen = {} if self._known else self._known
+        page, fault = read_page(body, self._resource.reader(self._version_of_api))
+        self._notice(fault)
+        self._take([("ADDED", value) for value in page.values])
+        if self._seen is not self._known:
+            for meta in map(meta_of, page.values):
+                self._seen.setdefault(meta.namespace, {})[meta.name] = meta.uid
+        self._heard()
+        self._more = page.more
+        if page.more:
+            return
+        if not page.version:
+            raise ClusterError("a list without a resourceVersion")
+        self._reconcile()
+        self._version, self._limit = page.version, _PAGE
+        self._well()
+
+    def _watch(self) -> float:
+        began, heard = self._pace.now(), False
+        timing, read = self._timing, self._resource.reader(self._version_of_api)
+        query = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(int(self._pace.between(*timing.watch))),
+        }
+        try:
+            with self._server.open(self._path(query), silence_seconds=timing.silence) as stream:
+                self._stream = stream
+                self._watching = not self._pace.stopped
+                for lines in stream.lines() if self._watching else ():
+                    if self._pace.stopped:
+                        return 0.0
+                    heard = True
+                    self._read(lines, read)
+                    self._well()
+        except SilenceError:
+            if heard:
+                raise
+        finally:
+            self._watching = False
+            steady = self._pace.now() - began >= timing.steady
+            if steady and heard:
+                self._failures = 0
+        if not heard:
+            # Nothing, not even a bookmark: this is how a version from the future is answered.
+            self._begin_anew()
+            return self._failed("a watch that brought nothing")
+        return 0.0 if steady else self._failed("the watch ended early")
+
+    def _read(self, lines: Iterable[bytes], read: Reader) -> None:
+        """Take whole lines of a watch.
+
+        Errors: RefusedError for an ERROR among them, ClusterError for no JSON; the lines before it are taken.
+        """
+        changes: list[tuple[Event, ApiObject]] = []
+        version = self._version
+        try:
+            for line in filter(None, lines):
+                change, fault = read_change(line, read)
+                self._notice(fault)
+                version = meta_of(change.value).resource_version or version
+                event = _EVENTS.get(change.type)
+                if event is not None:
+                    changes.append((event, change.value))
+        finally:
+            self._take(changes)
+            self._version = version
+            self._heard()
+
+    def _path(self, query: dict[str, str]) -> str:
+        if self._resource.field_selector:
+            query["fieldSelector"] = self._resource.field_selector
+        return f"{group_path(self._version_of_api)}/{self._plural}?{urlencode(query)}"
+
+    @property
+    def _version_of_api(self) -> str:
+        return self._resource.api_versions[self._attempt % len(self._resource.api_versions)]
+
+    # -- what is known
+
+    def _take(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
+        for event, value in changes:
+            meta = meta_of(value)
+            if event == "DELETED":
+                self._known.get(meta.namespace, {}).pop(meta.name, None)
+            else:
+                self._known.setdefault(meta.namespace, {})[meta.name] = meta.uid
+        if changes:
+            self._sink(changes)
+
+    def _reconcile(self) -> None:
+        """Delete what the list did not name."""
+        if self._seen is self._known:
+            return
+        seen, read = self._seen, self._resource.reader(self._version_of_api)
+        for namespace, names in tuple(self._known.items()):
+            gone = [
+                ObjectMeta(name=name, namespace=namespace, uid=uid)
+                for name, uid in names.items()
+                if name not in seen.get(namespace, {})
+            ]
+            self._take([("DELETED", nothing_but(meta, read)) for meta in gone])
+        self._known, self._seen = seen, {}
+
+    def _notice(self, fault: str) -> None:
+        """Say once that objects of this kind cannot all be read."""
+        self._unread += bool(fault)
+        if fault and self._unread == 1:
+            _log.warning("an object cannot be read: %s", bounded(fault), extra={"fields": self._fields()})
+
+    def _begin_anew(self) -> None:
+        self._version, self._more, self._seen = "", "", {}
+
+    # -- how it stands
+
+    def _heard(self) -> None:
+        self._contact = self._pace.now()
+
+    def _well(self) -> None:
+        if self._fault:
+            _log.info("the watch goes on", extra={"fields": self._fields()})
+        self._synced, self._tried, self._off, self._fault = True, True, False, ""
+
+    def _refused(self, refusal: RefusedError, renewals: int) -> float:
+        status, paging = refusal.status, bool(self._more)
+        if status == _GONE or "too large resource version" in str(refusal).lower():
+            self._begin_anew()
+            if paging:
+                # The list takes longer than tokens live: fewer, larger pages.
+                self._limit = min(self._limit * 5, _LARGEST_PAGE)
+            return self._failed(str(refusal))
+        if status == 400 and paging:
+            self._begin_anew()
+        if status == 401:
+            return self._renewed(refusal, renewals)
+        if status == 403:
+            return self._without(refusal, f"{refusal}; grant list and watch of {self._plural or self._resource.title}")
+        if status == 404:
+            return self._missing(refusal)
+        return max(self._failed(str(refusal)), min(refusal.retry_after, self._timing.longest_asked))
+
+    def _renewed(self, refusal: RefusedError, renewals: int) -> float:
+        try:
+            self._server.renew(renewals)
+        except ClusterError as error:
+            return self._failed(str(error))
+        return self._failed(str(refusal))
+
+    def _missing(self, refusal: RefusedError) -> float:
+        """The kind does not exist, or not in this version; so there is nothing of it."""
+        self._attempt += 1
+        self._begin_anew()
+        self._plural = self._resource.name
+        if self._attempt % len(self._resource.api_versions):
+            return self._failed(str(refusal))
+        if not self._resource.required:
+            self._reconcile()
+        return self._without(refusal, str(refusal))
+
+    def _without(self, refusal: RefusedError, text: str) -> float:
+        seconds = max(self._failed(text), refusal.retry_after)
+        if self._resource.required:
+            return max(seconds, self._timing.longest_wait)
+        self._off = True
+        return self._timing.off
+
+    def _failed(self, text: str) -> float:
+        """Say so once, and how long to wait: half of it by chance, so that many who failed together come apart."""
+        self._tried = True
+        if text != self._fault and not self._pace.stopped:
+            _log.warning("the watch has a fault: %s", text, extra={"fields": self._fields()})
+        self._fault = text
+        most = min(self._timing.longest_wait, self._timing.first_wait * 2**self._failures)
+        self._failures = min(self._failures + 1, 16)
+        return self._pace.between(most / 2, most)
+
+    def _fields(self) -> dict[str, object]:
+        return {"resource": self._plural or self._resource.title}

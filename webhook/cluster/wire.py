@@ -1,0 +1,109 @@
+"""What the API server sends, read object by object where one of them cannot be read.
+
+Such an object counts as not there: it is left out of a list, and deleted by a watch, so that both give the same.
+"""
+
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from webhook.cluster.connection import ClusterError, RefusedError
+from webhook.core.model import ListMeta, Named, ObjectMeta
+from webhook.core.objects import ApiObject, Change, Owner, Page, Reader
+from webhook.logs import bounded
+
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_Decoded = TypeVar("_Decoded")
+
+
+class _RawPage(Struct, frozen=True):
+    metadata: ListMeta = ListMeta()
+    items: tuple[Raw, ...] | None = None
+
+
+class _RawLine(Struct, frozen=True):
+    type: str
+    object: Raw
+
+
+class _Status(Struct, frozen=True):
+    code: int = 0
+    message: str = ""
+
+
+class _NamedResource(Struct, frozen=True):
+    name: str
+    kind: str
+
+
+class _ResourceList(Struct, frozen=True):
+    resources: tuple[_NamedResource, ...] = ()
+
+
+def read_page(body: bytes, read: Reader) -> tuple[Page, str]:
+    """The page, and what is wrong with the first object in it that cannot be read, if any.
+
+    Errors: ClusterError for what is no page.
+    """
+    try:
+        return read.page(body), ""
+    except msgspec.ValidationError:
+        pass  # one of them: look at each
+    except _UNREADABLE as error:
+        raise ClusterError(f"a page that is no JSON: {bounded(str(error))}") from error
+    raw, values, fault = _decoded(body, _RawPage), [], ""
+    for item in raw.items or ():
+        try:
+            values.append(read.value(item))
+        except _UNREADABLE as error:
+            fault = fault or str(error)
+    return Page(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), fault
+
+
+def read_change(line: bytes, read: Reader) -> tuple[Change, str]:
+    """One line of a watch, and what is wrong with its object if it cannot be read.
+
+    Errors: RefusedError for an ERROR, ClusterError for what is no line of a watch.
+    """
+    try:
+        return read.change(line), ""
+    except msgspec.ValidationError as error:
+        fault = str(error)  # an ERROR carries a Status; any other object has types of its own
+    except _UNREADABLE as error:
+        raise ClusterError(f"a line that is no JSON: {bounded(str(error))}") from error
+    raw = _decoded(line, _RawLine)
+    if raw.type == "ERROR":
+        status = _decoded(raw.object, _Status)
+        raise RefusedError(status.code, status.message)
+    return Change(type="DELETED", value=nothing_but(_decoded(raw.object, Named).meta, read)), fault
+
+
+def nothing_but(meta: ObjectMeta, read: Reader) -> ApiObject:
+    """An object of the reader's kind of which only name and version are known."""
+    known = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
+    return read.value(msgspec.json.encode(Named(metadata=known)))
+
+
+def read_plural(body: bytes, kind: str) -> str:
+    """The plural of a kind, from the resources of its group.
+
+    Errors: RefusedError 404 where the group does not have it.
+    """
+    for each in _decoded(body, _ResourceList).resources:
+        if each.kind == kind and "/" not in each.name:  # the others are subresources
+            return each.name
+    raise RefusedError(404, f"no {bounded(kind)} in the group")
+
+
+def meta_of(value: ApiObject) -> ObjectMeta:
+    """The metadata, empty where absent."""
+    meta = value.meta if isinstance(value, Owner) else value.metadata
+    return meta or ObjectMeta()
+
+
+def _decoded(raw: bytes | Raw, into: type[_Decoded]) -> _Decoded:
+    try:
+        return msgspec.json.decode(raw, type=into)
+    except _UNREADABLE as error:
+        raise ClusterError(f"an answer that cannot be read: {bounded(str(error))}") from error
