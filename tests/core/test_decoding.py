@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from webhook.core.decoding import DecodeError, as_go_reads, decode, decode_strictly, decode_template, type_of
+from webhook.core.gojson import is_plain, resolve
 from webhook.core.model import PodTemplate, TypeMeta
 
 POD = msgspec.json.Decoder(PodTemplate)
@@ -386,3 +387,47 @@ def test_an_object_whose_type_cannot_be_read(body, text):
     with pytest.raises(DecodeError) as caught:
         type_of(body)
     assert caught.value.message == f"couldn't get version/kind; json parse error: json: {text}"
+
+
+@pytest.mark.parametrize(
+    ("spec", "plain"),
+    [
+        pytest.param({"nodeName": "n", "hostNetwork": True, "priority": 5}, True, id="scalars"),
+        pytest.param({"nodeName": None, "containers": [None], "nodeSelector": {"a": None}}, True, id="nulls"),
+        pytest.param({"nodename": "n"}, False, id="an unknown field"),
+        pytest.param({"nodeName": 5}, False, id="a number for text"),
+        pytest.param({"hostNetwork": "true"}, False, id="text for a bool"),
+        pytest.param({"priority": True}, False, id="a bool for a number"),
+        pytest.param({"priority": 2**31}, False, id="more than 32 bits"),
+        pytest.param({"priority": 1.0}, False, id="a fraction"),
+        pytest.param({"containers": {}}, False, id="an object for a list"),
+        pytest.param({"containers": ["c"]}, False, id="text for an object"),
+        pytest.param({"nodeSelector": {"a": 1}}, False, id="a number in a map"),
+        pytest.param({"nodeSelector": []}, False, id="a list for a map"),
+        pytest.param({"overhead": {"cpu": "500m", "memory": "1Gi"}}, True, id="simple quantities"),
+        pytest.param({"overhead": {"cpu": "1.5"}}, False, id="another quantity takes the long way"),
+        pytest.param({"overhead": {"cpu": 1}}, False, id="so does a number"),
+        pytest.param(
+            {"containers": [{"livenessProbe": {"httpGet": {"port": "web"}}, "lifecycle": {"preStop": {}}}]},
+            True,
+            id="an integer or text",
+        ),
+        pytest.param({"containers": [{"livenessProbe": {"httpGet": {"port": 2**31}}}]}, False, id="a port too large"),
+    ],
+)
+def test_a_plain_value_needs_none_of_gos_rules(spec, plain):
+    assert is_plain({"kind": "Pod", "spec": spec}, resolve("v1.Pod")) is plain
+
+
+@pytest.mark.parametrize(
+    ("meta", "plain"),
+    [
+        pytest.param(
+            {"creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"fieldsV1": {"f:x": 1}}]}, True, id="good"
+        ),
+        pytest.param({"creationTimestamp": "yesterday"}, False, id="no time"),
+        pytest.param({"creationTimestamp": 5}, False, id="a number for a time"),
+    ],
+)
+def test_plain_metadata(meta, plain):
+    assert is_plain({"metadata": meta}, resolve("v1.Pod")) is plain

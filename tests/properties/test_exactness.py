@@ -3,11 +3,12 @@
 import json
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.core.args import ArgsError, decode_args, validate_args
 from webhook.core.decoding import BUILT_IN, DecodeError, as_go_reads, decode, decode_strictly
+from webhook.core.gojson import is_plain, resolve
 from webhook.core.model import LabelSelector, LabelSelectorRequirement, PodTemplate, SpreadConstraint
 from webhook.core.quantity import parse_quantity
 from webhook.core.selectors import SelectorError, compile_selector
@@ -88,6 +89,7 @@ def attempt(function, *arguments, refused):
 class TestDecoding:
     """Whatever stands in the JSON, decoding gives a value of the model or a DecodeError, and nothing else."""
 
+    @settings(max_examples=50)
     @given(text=pod_texts | texts, kind=st.sampled_from(sorted(BUILT_IN)))
     def test_strictly(self, text, kind):
         outcome = attempt(as_go_reads, text.encode(), f"v1.{kind}", refused=DecodeError)
@@ -97,6 +99,7 @@ class TestDecoding:
             assert isinstance(outcome[0], dict)
             assert all(isinstance(warning, str) for warning in outcome[1])
 
+    @settings(max_examples=50)
     @given(text=pod_texts)
     def test_the_fast_way_agrees_unless_a_name_stands_twice(self, text):
         try:
@@ -105,6 +108,13 @@ class TestDecoding:
             return
         if not any(warning.startswith("duplicate") for warning in warnings):
             assert decode(text.encode(), POD, "v1.Pod") == exact
+
+    @settings(max_examples=50)
+    @given(text=pod_texts | texts, kind=st.sampled_from(sorted(BUILT_IN)))
+    def test_a_plain_value_has_no_fault_and_no_warning(self, text, kind):
+        value = json.loads(text)
+        if is_plain(value, resolve(f"v1.{kind}")) and value is not None:
+            assert as_go_reads(json.dumps(value).encode(), f"v1.{kind}")[1] == ()
 
     @given(raw=st.binary())
     def test_bytes(self, raw):

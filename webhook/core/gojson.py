@@ -26,6 +26,7 @@ _INTEGERS = {"int32": 2**31, "int64": 2**63}
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _OPAQUE = frozenset({"v1.Time", "resource.Quantity", "intstr.IntOrString", "v1.FieldsV1"})
+_SIMPLE_QUANTITY = re.compile(r"[0-9]{1,15}(?:m|k|[KMGT]i?)?", re.ASCII)
 _MISSING = object()
 _INTERPRETING = "couldn't get version/kind; json parse error"
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
@@ -130,6 +131,52 @@ def _cleaned(node: object) -> object:
     if isinstance(node, str) and not isinstance(node, Number):
         return _SURROGATE.sub("\ufffd", node)
     return node
+
+
+def is_plain(value: object, target: GoType) -> bool:
+    """Whether parsed JSON needs none of Go's rules: every field is known and of its type, or null.
+
+    Several times faster than `decode`, which would find no fault in such a value and nothing to warn about.
+    Shape: ``value`` is what a JSON parser gives, so that no name stands twice.
+    """
+    kind = target.kind
+    if kind == "pointer":
+        target = resolve(target.elem)
+        kind = target.kind
+    if value is None:
+        return True
+    if kind == "struct":
+        return isinstance(value, dict) and _plain_members(value, target.fields)
+    if kind == "list":
+        elem = resolve(target.elem)
+        return isinstance(value, list) and all(is_plain(each, elem) for each in value)
+    if kind == "map":
+        elem = resolve(target.elem)
+        return isinstance(value, dict) and all(is_plain(each, elem) for each in value.values())
+    return _plain_scalar(value, target)
+
+
+def _plain_members(value: dict[str, object], fields: Mapping[str, tuple[tuple[str, ...], str]]) -> bool:
+    for name, member in value.items():
+        field = fields.get(name)
+        # Most members are text.
+        if field is None or not ((field[1] == "string" and type(member) is str) or is_plain(member, resolve(field[1]))):
+            return False
+    return True
+
+
+def _plain_scalar(value: object, target: GoType) -> bool:
+    bound = _INTEGERS.get(target.kind)
+    if bound is not None:
+        return type(value) is int and -bound <= value < bound
+    if target.kind != "opaque":
+        return type(value) is (bool if target.kind == "bool" else str)
+    if target.name == "v1.Time":
+        return isinstance(value, str) and time_fault(value) is None
+    if target.name == "intstr.IntOrString":
+        return type(value) is str or (type(value) is int and -(2**31) <= value < 2**31)
+    # A quantity that is a number, or any quantity that is not the simplest text, is left to the long way.
+    return target.name == "v1.FieldsV1" or (isinstance(value, str) and _SIMPLE_QUANTITY.fullmatch(value) is not None)
 
 
 def decode(node: object, go_type: str, prefix: tuple[str, ...] = ()) -> Outcome:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from webhook.core.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
+from webhook.core.gojson import is_plain, resolve
 from webhook.core.model import Int32, LabelSelector, Named, ObjectMeta, PodTemplate, TypeMeta
 from webhook.core.policy import EmbeddedKind
 
@@ -246,9 +247,12 @@ def read_exactly(
     group, _, version = (stated.api_version or "").rpartition("/")
     if version != "v1" or (group, stated.kind) not in _BUILT_IN:
         return raw, ()
-    value, warnings = as_go_reads(
-        raw if isinstance(raw, bytes | Raw) else msgspec.json.encode(raw), f"v1.{stated.kind}"
-    )
+    go_type = f"v1.{stated.kind}"
+    if not isinstance(raw, bytes | Raw):
+        if is_plain(raw, resolve(go_type)):
+            return raw, ()
+        raw = msgspec.json.encode(raw)
+    value, warnings = as_go_reads(raw, go_type)
     return (value if isinstance(value, dict) else raw), warnings
 
 
