@@ -39,6 +39,7 @@ HOST_RATHER_AWAY = {
         ),
         pytest.param("Deployment", [], {}, None, id="none declared"),
         pytest.param("Deployment", ["zone hard 1 app=web"], {"replicas": 1}, None, id="a single replica"),
+        pytest.param("Deployment", ["zone hard 1 app=web"], {"replicas": None}, None, id="a single replica by default"),
         pytest.param("Deployment", ["zone hard 1 app=web"], {"affinity": HOST_AWAY}, None, id="hosts by anti-affinity"),
         pytest.param("Deployment", ["zone hard 1 app=web"], {"affinity": HOST_RATHER_AWAY}, None, id="hosts preferred"),
         pytest.param("Job", ["zone hard 1 app=web"], {}, None, id="the scheduler does not spread Jobs"),
@@ -47,6 +48,13 @@ HOST_RATHER_AWAY = {
 def test_what_declaring_one_switches_off(kind, constraints, fields, lost):
     expected = [f"declaring constraints switched off the scheduler's own {lost} spreading"] if lost else []
     assert said("system-defaults-lost", workload(kind, "app=web", *constraints, **fields)) == expected
+
+
+def test_an_autoscaler_sets_the_replicas_that_are_left_out():
+    manifest = workload("StatefulSet", "app=web", "zone hard 1 app=web", replicas=None)
+    scaled = index(autoscaler("StatefulSet/web", 10))
+    text = "declaring constraints switched off the scheduler's own hostname spreading"
+    assert said("system-defaults-lost", manifest, index=scaled) == [text]
 
 
 SINGLE = ["zone[0] has no effect on a single replica"]

@@ -74,7 +74,7 @@ def evaluate(subject: Subject) -> Iterator[Finding]:
         if not declared and kind in _SERVES and subject.policy.rules.get(REQUIRED.id, Mode.OFF) is not Mode.OFF:
             yield from _required(template, subject)
         elif declared and kind in _SPREAD_BY_DEFAULT:
-            yield from _defaults_lost(template)
+            yield from _defaults_lost(template, subject)
     if subject.placed:
         yield from _without_effect(subject, kind)
 
@@ -101,8 +101,9 @@ def _anti_affine(template: Template) -> bool:
     return anti is not None and bool(anti.required or anti.preferred)
 
 
-def _defaults_lost(template: Template) -> Iterator[Finding]:
-    if template.replicas is not None and template.replicas < _REPLICATED:
+def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
+    # Kubernetes runs one pod where replicas is left out, unless an autoscaler sets it.
+    if (template.replicas or 1) < _REPLICATED and not _is_scaled(subject):
         return
     keys = _keys_kept_apart(template)
     lost = [name for key, name in _SPREAD_KEYS.items() if key not in keys]
