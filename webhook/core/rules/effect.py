@@ -57,6 +57,8 @@ _SPREAD_BY_DEFAULT = frozenset(
 )
 _SERVES = _SPREAD_BY_DEFAULT | {("apps.kruise.io", "CloneSet"), ("apps.kruise.io", "StatefulSet")}
 _SPREAD_KEYS = {HOSTNAME: "hostname", ZONE: "zone"}
+# Source: kube-scheduler, pod_topology_spread plugin, systemDefaultConstraints.
+_DEFAULT_SKEWS = {HOSTNAME: 3, ZONE: 5}
 # The fewest replicas of which one can be lost without losing all.
 _REPLICATED = 2
 # A soft constraint weighs ln(domains + 2) a pod; 100 domains are more than most have. Fewer than ten points of the
@@ -106,18 +108,21 @@ def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
     if (template.replicas or 1) < _REPLICATED and not _is_scaled(subject):
         return
     keys = _keys_kept_apart(template)
-    lost = [name for key, name in _SPREAD_KEYS.items() if key not in keys]
-    if not lost:
+    missing = [key for key in _SPREAD_KEYS if key not in keys]
+    if not missing:
         return
-    key = next(key for key, name in _SPREAD_KEYS.items() if name == lost[0])
-    said = " and ".join(lost)
+    said = " and ".join(_SPREAD_KEYS[key] for key in missing)
     yield Finding(
         rule=DEFAULTS_LOST.id,
         path=f"{template.path}spec.topologySpreadConstraints",
         summary=f"declaring constraints switched off the scheduler's own {said} spreading",
-        remedy=f"add {lost[0]} ScheduleAnyway",
+        remedy=f"add {said} ScheduleAnyway",
         detail=f"no constraint names {said}: the scheduler's soft defaults (hostname 3, zone 5) no longer hold",
-        fix=f"- {{maxSkew: 3, topologyKey: {key}, whenUnsatisfiable: ScheduleAnyway, labelSelector: …}}",
+        fix=" and ".join(
+            f"- {{maxSkew: {_DEFAULT_SKEWS[key]}, topologyKey: {key}, whenUnsatisfiable: ScheduleAnyway,"
+            " labelSelector: …}"
+            for key in missing
+        ),
         key=template.path,
     )
 
