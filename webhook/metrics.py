@@ -44,6 +44,12 @@ class Metrics:
             ["mode"],
             registry=registry,
         )
+        self._skipped = Counter(
+            "evenspread_injections_skipped",
+            "Pods of the mutating route that got nothing, by the reason.",
+            ["reason"],
+            registry=registry,
+        )
         self._refusals = Counter(
             "evenspread_admission_refusals", "Requests answered with a 4xx.", ["status"], registry=registry
         )
@@ -108,6 +114,10 @@ class Metrics:
     def injected(self, mode: str) -> None:
         """One pod that was patched (``inject``) or would have been (``observe``)."""
         self._injections.labels(mode).inc()
+
+    def skipped(self, reason: str) -> None:
+        """One review of the mutating route that came to nothing."""
+        self._skipped.labels(reason).inc()
 
     def refused(self, status: int) -> None:
         """One request answered with a 4xx."""

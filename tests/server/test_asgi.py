@@ -98,6 +98,11 @@ def test_injections_are_counted_by_mode(mode):
     assert f'evenspread_injections_total{{mode="{mode}"}} 1.0\n' in state.metrics.text().decode()
 
 
+def test_what_is_not_injected_is_counted_by_its_reason(state):
+    call(AdmissionApp(state, nothing), request("/mutate", body=review()), (review(),))
+    assert 'evenspread_injections_skipped_total{reason="cluster-unknown"} 1.0\n' in state.metrics.text().decode()
+
+
 def test_a_finding_is_counted_with_the_mode_that_held_and_logged_with_its_request(state, caplog):
     rollout = POLICY.with_name("denied-rollout.json").read_bytes()
     with caplog.at_level(logging.INFO):

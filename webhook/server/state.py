@@ -59,6 +59,8 @@ class State:
         )
         if decision.injection is not None:
             self.metrics.injected("inject" if decision.patch else "observe")
+        elif route == "mutate" and decision.reason:
+            self.metrics.skipped(decision.reason)
         said = bool(decision.warnings or decision.patch or not decision.allowed)
         level = logging.INFO if said else logging.DEBUG
         if _log.isEnabledFor(level):

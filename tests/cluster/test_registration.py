@@ -1,0 +1,85 @@
+"""What is registered from a terminal, and that nothing of another owner is touched; by a fake API server."""
+
+import base64
+
+import pytest
+
+from webhook.cluster.connection import ClusterError
+from webhook.cluster.registration import NAME, configurations, register, unregister
+
+MADE = configurations("https://127.0.0.1:8443", b"the CA", mutating=True)
+
+
+class FakeServer:
+    """Objects by path, and every request that changed one."""
+
+    def __init__(self, **found):
+        self.objects = {
+            f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{NAME}": value for kind, value in found.items()
+        }
+        self.changes = []
+
+    def request(self, method, path, body=None, *, media="application/json"):
+        address, _, query = path.partition("?")
+        if method == "GET":
+            return (200, self.objects[address]) if address in self.objects else (404, {})
+        self.changes.append((method, address.rpartition("/v1/")[2], media))
+        if method == "DELETE":
+            return (200, {}) if self.objects.pop(address, None) else (404, {})
+        if "dryRun" not in query:
+            self.objects[address] = body
+        return 200, body
+
+
+FOREIGN = {"metadata": {"name": NAME, "labels": {"app.kubernetes.io/managed-by": "Helm"}}}
+
+
+def test_both_configurations_fail_open_in_two_seconds_and_leave_the_system_out():
+    for made in MADE:
+        (webhook,) = made["webhooks"]
+        assert webhook["failurePolicy"] == "Ignore"
+        assert webhook["timeoutSeconds"] == 2
+        assert webhook["sideEffects"] == "None"
+        assert webhook["admissionReviewVersions"] == ["v1"]
+        assert base64.b64decode(webhook["clientConfig"]["caBundle"]) == b"the CA"
+        (expression,) = webhook["namespaceSelector"]["matchExpressions"]
+        assert (expression["key"], expression["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
+        assert expression["values"] == ["kube-system", "kube-public", "kube-node-lease"]
+    validating, mutating = (made["webhooks"][0] for made in MADE)
+    assert validating["clientConfig"]["url"] == "https://127.0.0.1:8443/validate"
+    assert mutating["clientConfig"]["url"] == "https://127.0.0.1:8443/mutate"
+    assert mutating["reinvocationPolicy"] == "IfNeeded"
+    assert [rule["resources"] for rule in mutating["rules"]] == [["pods"]]
+    rules = [rule for webhook in (validating, mutating) for rule in webhook["rules"]]
+    assert not [rule for rule in rules if {"*"} & {*rule["apiGroups"], *rule["resources"], *rule["operations"]}]
+
+
+def test_nothing_mutates_where_nothing_would_be_injected():
+    (only,) = configurations("https://127.0.0.1:8443", b"", mutating=False)
+    assert only["kind"] == "ValidatingWebhookConfiguration"
+
+
+def test_what_is_registered_is_taken_out_again():
+    server = FakeServer()
+    register(server, MADE)
+    register(server, MADE)
+    assert len(server.objects) == 2
+    unregister(server, MADE)
+    assert server.objects == {}
+    unregister(server, MADE)
+
+
+def test_a_rehearsal_leaves_nothing():
+    server = FakeServer()
+    register(server, MADE, rehearsed=True)
+    assert server.objects == {}
+
+
+@pytest.mark.parametrize("kind", [made["kind"] for made in MADE])
+def test_nothing_of_another_owner_is_touched(kind):
+    server = FakeServer(**{kind: FOREIGN})
+    with pytest.raises(ClusterError, match=rf"^{kind} {NAME} exists and is not ours; delete it, or let it be$"):
+        register(server, MADE, rehearsed=True)
+    unregister(server, MADE)
+    assert list(server.objects.values()) == [FOREIGN]
+    assert ("DELETE", f"{kind.lower()}s/{NAME}", "application/json") not in server.changes
