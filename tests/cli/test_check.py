@@ -101,7 +101,10 @@ class TestExitCodes:
         code, out, err = run("check", "-", stdin=b"# nothing\n")
         assert (code, out) == (
             3,
-            "1 file, 0 objects, 0 workloads: no findings\n1 fault in the input: see above; this answer has holes\n",
+            (
+                "1 file, 0 objects, 0 workloads: nothing was checked\n"
+                "1 fault in the input: see above; this answer has holes\n"
+            ),
         )
         assert (
             err == "<stdin>:1:1: note: no Kubernetes object in it\n"

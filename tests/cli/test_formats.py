@@ -59,7 +59,8 @@ def test_json(rendered):
         'spec.topologySpreadConstraints[0].labelSelector.matchLabels: Invalid value: "<old>": a valid label must be'
     )
     assert (exempted["rule"], exempted["waived"]) == ("topology-key-typo", "exempted by evenspread.io/exempt")
-    assert (unknown["line"], unknown["warning"]) == (10, 'unknown field "spec.topologySpreadConstraints[0].maxscew"')
+    assert (unknown["line"], unknown["fix"]) == (10, "maxSkew")
+    assert unknown["warning"] == 'unknown field "spec.topologySpreadConstraints[0].maxscew"'
     assert gap == {"rule": "topology-key-unknown", "notEvaluated": "no cluster", "objects": 1}
 
 
@@ -130,22 +131,32 @@ def test_colours_only_where_allowed():
 
 
 @pytest.mark.parametrize(
-    ("unknown", "place"),
+    ("unknown", "place", "fix"),
     [
-        pytest.param("spec:\n  topologySpreadConstraint: []\n", "4:3", id="misspelt as a whole"),
-        pytest.param("spec:\n  TopologySpreadConstraints: []\n", "4:3", id="in another case"),
-        pytest.param("topologySpreadConstraints: []\n", "3:1", id="at the wrong place"),
+        pytest.param(
+            "spec:\n  topologySpreadConstraint: []\n", "4:3", "topologySpreadConstraints", id="misspelt as a whole"
+        ),
+        pytest.param(
+            "spec:\n  topologySpreadContraint: []\n", "4:3", "topologySpreadConstraints", id="two letters off"
+        ),
+        pytest.param(
+            "spec:\n  TopologySpreadConstraints: []\n", "4:3", "topologySpreadConstraints", id="in another case"
+        ),
+        pytest.param("topologySpreadConstraints: []\n", "3:1", None, id="at the wrong place"),
         pytest.param(
             "spec:\n  topologySpreadConstraints:\n  - labelSelector:\n      matchLabel: {a: b}\n",
             "6:7",
+            "matchLabels",
             id="in the selector",
         ),
     ],
 )
-def test_unknown_fields(run, unknown, place):
+def test_unknown_fields(run, unknown, place, fix):
     stdin = f"apiVersion: v1\nkind: Pod\n{unknown}".encode()
     code, out, _ = run("check", "-", "--rule", "topology-key-typo", stdin=stdin)
     assert code == 1
     assert out.startswith(f"<stdin>:{place}: warning kube-apiserver\n")
+    assert (f"\n  fix: {fix}\n" in out) is (fix is not None)
+    assert ("fix:" in out) is (fix is not None)
     as_custom = stdin.replace(b"v1\nkind: Pod", b"example.com/v1\nkind: Thing")
     assert run("check", "-", "--rule", "topology-key-typo", stdin=as_custom)[0] == 0

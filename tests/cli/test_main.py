@@ -1,3 +1,5 @@
+import errno
+import os
 import subprocess
 import sys
 
@@ -84,6 +86,24 @@ def broken():
 def test_an_interrupt_is_no_fault(capsys):
     assert guarded(interrupted) == 130
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "line"),
+    [
+        (errno.ENOSPC, 5, "evenspread: the results could not be written: No space left on device\n"),
+        (errno.EIO, 5, "evenspread: a fault of ours, please report it (OSError: "),
+    ],
+    ids=["a full disk", "anything else"],
+)
+def test_results_that_cannot_be_written(monkeypatch, capsys, number, code, line):
+    monkeypatch.delenv("EVENSPREAD_DEBUG", raising=False)
+
+    def write():
+        raise OSError(number, os.strerror(number))
+
+    assert guarded(write) == code
+    assert capsys.readouterr().err.startswith(line)
 
 
 def test_a_fault_of_ours_can_be_looked_into(monkeypatch, capsys):

@@ -188,6 +188,15 @@ def test_duplicate_keys_are_faults_but_the_object_is_read(template):
     ]
 
 
+def test_two_objects_without_a_separator():
+    both = "duplicate key '{}': kubectl takes the last one, kustomize and Flux refuse it{}"
+    assert read("kind: Pod\napiVersion: v1\nkind: Job\napiVersion: batch/v1\n") == [
+        "f:3:1: " + both.format("kind", ""),
+        "f:4:1: " + both.format("apiVersion", "; is '---' missing above?"),
+        "Job/@1:1",
+    ]
+
+
 def test_a_thousand_duplicate_keys_are_not_a_thousand_lines():
     found = read(GOOD + "a: 1\n" * 1000)
     assert len(found) == 22

@@ -74,6 +74,13 @@ def test_each_document_has_its_own(run, tmp_path):
     assert (code, [(line, bool(unexpected)) for line, _, unexpected in cases]) == (1, [(1, True), (15, False)])
 
 
+def test_the_ceiling_is_named_where_it_is_why(run, tmp_path):
+    (tmp_path / "a.yaml").write_text("# expect: deny max-skew, selector-not-self\n" + MANIFEST)
+    code, out, _ = run("test", ".", *RULES)
+    assert code == 1
+    assert f"  + warn max-skew at {SKEW}  (deny, but the ceiling is lower)\n" in out
+
+
 def test_an_object_without_template_needs_no_expectation(run, tmp_path):
     text = f"# expect: max-skew, selector-not-self\n{MANIFEST}---\napiVersion: v1\nkind: Namespace\n"
     assert case(run, tmp_path, text) == (0, [(1, [], [])])

@@ -133,7 +133,7 @@ def test_ctrl_c_ends_it_cleanly():
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the printed commands are curl's")
-def test_the_example_prints_its_address_and_commands_that_work():
+def test_the_example_prints_its_address_and_commands_that_work_anywhere(tmp_path):
     process = subprocess.Popen(  # noqa: S603 our own program
         (*PROGRAM, "--example", "--bind", "127.0.0.1:0", "--health-bind", "127.0.0.1:0"),
         stdout=subprocess.PIPE,
@@ -147,13 +147,13 @@ def test_the_example_prints_its_address_and_commands_that_work():
             assert line, process.stderr.read()
             said += line
         rollout, deployment, pod = commands(said)
-        denied = json.loads(shell(rollout))["response"]
+        denied = json.loads(shell(rollout, tmp_path))["response"]
         assert denied["allowed"] is False
         assert "must be greater than zero" in denied["status"]["message"]
-        warned = json.loads(shell(deployment))["response"]
+        warned = json.loads(shell(deployment, tmp_path))["response"]
         assert warned["allowed"] is True
         assert warned["warnings"][0].startswith("evenspread/selector-not-self: ")
-        patch = json.loads(shell(pod))
+        patch = json.loads(shell(pod, tmp_path))
         assert any(operation["path"] == "/spec/topologySpreadConstraints" for operation in patch)
     finally:
         process.send_signal(signal.SIGINT)
@@ -173,8 +173,8 @@ def commands(said):
     return ["\n".join(block) for block in blocks if block]
 
 
-def shell(command):
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20, check=True)  # noqa: S603, S607 the printed command is what is tested
+def shell(command, folder):
+    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, timeout=20, check=True)  # noqa: S603, S607 the printed command is what is tested
     return done.stdout
 
 

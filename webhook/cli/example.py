@@ -1,6 +1,7 @@
 """What `evenspread webhook --example` serves, and what it says about it."""
 
 import os
+import shlex
 from pathlib import Path
 
 from msgspec import Struct
@@ -63,9 +64,11 @@ _DECODED = """ \\
 
 
 def _call(place: Place, file: str, route: str, rest: str) -> str:
+    # Whole paths: the other terminal may stand anywhere.
     return (
-        f"   curl -sS --cacert {place.authority} -H 'Content-Type: application/json' \\\n"
-        f"     --data @{_shown(_FILES / file)} '{place.url}/{route}?timeout=2s'{rest}"
+        f"   curl -sS --cacert {shlex.quote(str(place.authority))} -H 'Content-Type: application/json' \\\n"
+        f"     --data {shlex.quote(f'@{_FILES / file}')} \\\n"
+        f"     '{place.url}/{route}?timeout=2s'{rest}"
     )
 
 

@@ -12,12 +12,19 @@ from webhook.cli.outcome import Gap, Note, Outcome, Row
 from webhook.cli.sources import File
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import has_template
+from webhook.core.model import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.policy import Policy
 from webhook.core.review import Examination, examine
+from webhook.core.rules.topology import edits
 from webhook.core.version import KubernetesVersion
 
-# Fields in constraints, and constraints misspelt as a whole or at the wrong place.
-_UNKNOWN = re.compile(r'unknown field "(.*topologyspreadconstraint.*)"', re.IGNORECASE | re.DOTALL)
+_UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)
+_CONSTRAINTS = "topologySpreadConstraints"
+_FIELDS = (
+    *(_CONSTRAINTS, *SpreadConstraint.__struct_encode_fields__),
+    *(*LabelSelector.__struct_encode_fields__, *LabelSelectorRequirement.__struct_encode_fields__),
+)
+_SLIPS = 2  # letters that a misspelt name may be off; cases do not count
 
 
 class Frame(Struct, frozen=True, kw_only=True):
@@ -42,11 +49,34 @@ def look(
     for manifest in seen.manifests(files, duplicates=True):
         examined = seen.examine(manifest, frame, None)
         for warning in examined.warnings:
-            if found := _UNKNOWN.fullmatch(warning):
-                place = manifest.locate(found[1])
-                seen.notes.append(Note(manifest=manifest.without_text(), place=place, path=found[1], text=warning))
+            if (note := _note(manifest, warning)) is not None:
+                seen.notes.append(note)
         progress(seen.objects)
     return seen.outcome()
+
+
+def _note(manifest: Manifest, warning: str) -> Note | None:
+    """A warning about a field in constraints, or constraints misspelt as a whole or at the wrong place."""
+    if not (found := _UNKNOWN.fullmatch(warning)):
+        return None
+    path = found[1]
+    meant = _meant(path)
+    if meant != _CONSTRAINTS and _CONSTRAINTS[:-1].lower() not in path.lower():
+        return None
+    fix = "" if path.endswith(meant) else meant
+    return Note(manifest=manifest.without_text(), place=manifest.locate(path), path=path, text=warning, fix=fix)
+
+
+def _meant(path: str) -> str:
+    """The field that an unknown one was probably meant to be; empty where none is near."""
+    written = path.rpartition(".")[2].lower()
+    near = [
+        (edits(written, name.lower()), name)
+        for name in _FIELDS
+        if abs(len(written) - len(name)) <= _SLIPS < len(name) // 2
+    ]
+    distance, name = min(near, default=(_SLIPS + 1, ""))
+    return name if distance <= _SLIPS else ""
 
 
 class Seen:

@@ -3,6 +3,7 @@
 Commands are imported when they are asked for, so that each starts with what it needs and no more.
 """
 
+import errno
 import importlib
 import os
 import sys
@@ -22,6 +23,9 @@ _COMMANDS: Mapping[str, str] = {
     "completion": "webhook.cli.completion",
     "version": "webhook.cli.version",
 }
+
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # nothing that we could do better
 
 
 class _Commands(click.Group):
@@ -113,6 +117,9 @@ def guarded(command: Callable[[], object]) -> int:
 
 
 def _our_fault(error: Exception) -> int:
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        click.echo(f"evenspread: the results could not be written: {error.strerror}", err=True)
+        return Exit.OUR_FAULT
     if os.environ.get("EVENSPREAD_DEBUG"):
         raise error
     what = f"{type(error).__name__}: {str(error).splitlines()[0][:256] if str(error) else ''}"

@@ -118,8 +118,10 @@ def _yaml_objects(document: Document) -> Iterator[Manifest | Fault]:
     except UnreadableError as error:
         yield _unreadable(document, error)
         return
+    unseparated = {"apiVersion", "kind"} <= {duplicate.key for duplicate in reading.duplicates}
     for duplicate in reading.duplicates:
-        yield _twice(document, duplicate.key, duplicate.index)
+        hint = "; is '---' missing above?" if unseparated and duplicate.key == "apiVersion" else ""
+        yield _twice(document, duplicate.key, duplicate.index, hint)
     if len(reading.duplicates) == MAX_DUPLICATES:
         yield document.fault("further duplicate keys are not listed")
     if reading.trailing is not None:
@@ -145,8 +147,9 @@ def _unreadable(document: Document, error: UnreadableError) -> Fault:
     return document.fault(f"not YAML: {message}{hint}", error.index)
 
 
-def _twice(document: Document, key: str, index: int) -> Fault:
-    return document.fault(f"duplicate key {key!r:.80}: kubectl takes the last one, kustomize and Flux refuse it", index)
+def _twice(document: Document, key: str, index: int, hint: str = "") -> Fault:
+    told = f"duplicate key {key!r:.80}: kubectl takes the last one, kustomize and Flux refuse it{hint}"
+    return document.fault(told, index)
 
 
 def _objects(

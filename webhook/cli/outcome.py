@@ -36,6 +36,7 @@ class Note(Struct, frozen=True, kw_only=True):
     place: Place
     path: str
     text: str
+    fix: str = ""
 
 
 class Gap(Struct, frozen=True):

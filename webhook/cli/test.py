@@ -191,7 +191,10 @@ def _text(cases: Sequence[Case], *, verbose: bool) -> Iterator[str]:
             yield paint(f"  - {each}", RED) + "\n"
         for row in case.unexpected:
             finding = row.judged.finding
-            yield paint(f"  + {row.judged.mode} {finding.rule} at {one_line(finding.path)}", GREEN) + "\n"
+            configured = row.judged.configured
+            wanted = any((each.rule, each.mode) == (finding.rule, configured) for each in case.missing)
+            capped = f"  ({configured}, but the ceiling is lower)" if wanted else ""
+            yield paint(f"  + {row.judged.mode} {finding.rule} at {one_line(finding.path)}", GREEN) + f"{capped}\n"
             yield paint(f"      {message(row)}", DIM) + "\n"
     failed = sum(not case.passed for case in cases)
     if failed:

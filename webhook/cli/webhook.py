@@ -73,7 +73,7 @@ def _version(_context: click.Context, _parameter: click.Parameter, text: str | N
         raise click.BadParameter(str(error)) from error
 
 
-@click.command(name="webhook", short_help="answer admission requests over TLS")
+@click.command(name="webhook", short_help="Answer AdmissionReviews over TLS.")
 @_option("--bind", metavar="HOST:PORT", help=f"Where to answer admission requests, over TLS. [default: {_BIND}]")
 @_option("--health-bind", metavar="HOST:PORT", help=f"/healthz, /readyz, /metrics, plain. [default: {_HEALTH_BIND}]")
 @_option("--cert", metavar="FILE", help="Certificate (PEM); followed when it changes. Without it, a throw-away CA.")

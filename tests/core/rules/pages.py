@@ -28,6 +28,9 @@ One page a rule: what it says, why it matters, an example, and when it is silent
 Namespace label `evenspread.io/ceiling`). Every rule answers *pass*, *finding*, or *not evaluated* with the fact
 that was missing.
 
+Messages name a constraint by the last part of its topology key and its index: `zone[0]` is
+`topologySpreadConstraints[0]`, over `topology.kubernetes.io/zone`.
+
 | rule | severity | mode | speaks |
 |---|---|---|---|
 """

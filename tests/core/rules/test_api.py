@@ -59,6 +59,22 @@ def test_errors_of_the_field(fields, rule, text):
     assert [(name, mode, said) for name, mode, said, _ in found if mode == "deny"] == [(rule, "deny", ROOT + text)]
 
 
+@pytest.mark.parametrize(
+    ("field", "written", "fix"),
+    [
+        ("whenUnsatisfiable", "schedule-anyway", "whenUnsatisfiable: ScheduleAnyway"),
+        ("whenUnsatisfiable", "DoNotScedule", "whenUnsatisfiable: DoNotSchedule"),
+        ("whenUnsatisfiable", "Never", "whenUnsatisfiable: DoNotSchedule or ScheduleAnyway"),
+        ("nodeAffinityPolicy", "honour", "nodeAffinityPolicy: Honor"),
+        ("nodeTaintsPolicy", "Ignored", "nodeTaintsPolicy: Ignore"),
+        ("nodeTaintsPolicy", "", "nodeTaintsPolicy: Honor or Ignore"),
+    ],
+)
+def test_the_fix_is_what_was_meant(field, written, fix):
+    found = examined(workload("Rollout", "app=web", broken(**{field: written}))).findings
+    assert [each.finding.fix for each in found if each.finding.path.endswith(field)] == [fix]
+
+
 def test_two_constraints_of_one_key_and_action():
     found = findings(workload("Rollout", "app=web", "zone hard 1 app=web", "zone hard 2 app=web"))
     text = '.{topologyKey, whenUnsatisfiable}: Duplicate value: "{topology.kubernetes.io/zone, DoNotSchedule}"'

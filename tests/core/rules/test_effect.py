@@ -2,7 +2,7 @@
 
 import pytest
 from build import autoscaler, index, node
-from manifest import said, workload
+from manifest import examined, said, workload
 
 from webhook.core.model import HOSTNAME, SpreadConstraint
 from webhook.core.policy import DefaultConstraint, Defaults, Mode, Policy
@@ -37,6 +37,13 @@ HOST_RATHER_AWAY = {
             "hostname",
             id="zones by their former name",
         ),
+        pytest.param(
+            "Deployment",
+            ["failure-domain.beta.kubernetes.io/zone hard 1 app=web", "kubernetes.io/hostnames soft 1 app=web"],
+            {},
+            None,
+            id="both, one deprecated and one misspelt",
+        ),
         pytest.param("Deployment", [], {}, None, id="none declared"),
         pytest.param("Deployment", ["zone hard 1 app=web"], {"replicas": 1}, None, id="a single replica"),
         pytest.param("Deployment", ["zone hard 1 app=web"], {"replicas": None}, None, id="a single replica by default"),
@@ -55,6 +62,20 @@ def test_an_autoscaler_sets_the_replicas_that_are_left_out():
     scaled = index(autoscaler("StatefulSet/web", 10))
     text = "declaring constraints switched off the scheduler's own hostname spreading"
     assert said("system-defaults-lost", manifest, index=scaled) == [text]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "fix"),
+    [
+        ("zone hard 1 app=web", "- {maxSkew: 3, topologyKey: kubernetes.io/hostname,"),
+        ("hostname hard 1 app=web", "- {maxSkew: 5, topologyKey: topology.kubernetes.io/zone,"),
+    ],
+    ids=["hosts have 3", "zones have 5"],
+)
+def test_the_fix_has_the_schedulers_own_number(constraint, fix):
+    found = examined(workload("Deployment", "app=web", constraint)).findings
+    [lost] = [each.finding for each in found if each.finding.rule == "system-defaults-lost"]
+    assert lost.fix.startswith(fix)
 
 
 SINGLE = ["zone[0] has no effect on a single replica"]

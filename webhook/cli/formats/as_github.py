@@ -28,7 +28,7 @@ def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 e
         title = f"evenspread/{row.judged.finding.rule}"
         yield _command(_COMMANDS[row.severity], *_where(row.manifest, row.place), title, text)
     for note in outcome.notes:
-        text = f"{note.manifest.title}: {one_line(note.text)}"
+        text = f"{note.manifest.title}: {one_line(note.text)}" + (f"; fix: {note.fix}" if note.fix else "")
         yield _command("warning", *_where(note.manifest, note.place), "kube-apiserver", text)
 
 

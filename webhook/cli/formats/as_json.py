@@ -53,7 +53,8 @@ def _row(row: Row) -> dict[str, object]:
 
 
 def _note(note: Note) -> dict[str, object]:
-    return {**_where(note.manifest, note.place), "path": note.path, "warning": note.text}
+    entry = {**_where(note.manifest, note.place), "path": note.path, "warning": note.text}
+    return entry | ({"fix": note.fix} if note.fix else {})
 
 
 def _gap(gap: Gap) -> dict[str, object]:

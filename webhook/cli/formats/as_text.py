@@ -61,7 +61,10 @@ def _note(note: Note, paint: Paint) -> Iterator[str]:
     yield f"{paint(head, BOLD)} {paint('warning', YELLOW, BOLD)} {paint('kube-apiserver', BOLD)}\n"
     yield f"  {note.manifest.title}\n"
     yield from _quote(note.place, paint, YELLOW)
-    yield f"  {one_line(note.text, MOST_CHARS)}: kube-apiserver drops it, kubectl refuses it\n\n"
+    yield f"  {one_line(note.text, MOST_CHARS)}: kube-apiserver drops it, kubectl refuses it\n"
+    if note.fix:
+        yield f"  {paint('fix:', GREEN)} {note.fix}\n"
+    yield "\n"
 
 
 def _quote(place: Place, paint: Paint, code: str) -> Iterator[str]:
@@ -84,7 +87,9 @@ def summary(outcome: Outcome, paint: Paint) -> str:
     looked = (
         f"{plural(outcome.files, 'file')}, {plural(outcome.objects, 'object')}, {plural(outcome.workloads, 'workload')}"
     )
-    if counted:
+    if not outcome.objects:
+        found = paint("nothing was checked", RED)
+    elif counted:
         parts = ", ".join(f"{severities[each]} {each}" for each in reversed(Severity) if severities[each])
         found = paint(f"{plural(len(counted), 'finding')} ({parts})", RED if severities[Severity.HIGH] else YELLOW)
     else:

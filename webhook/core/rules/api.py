@@ -11,6 +11,7 @@ from webhook.core.labels import key_faults, value_faults
 from webhook.core.model import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelector, SpreadConstraint
 from webhook.core.policy import Mode
 from webhook.core.rules.finding import Finding, Placed, Rule, Severity, Subject
+from webhook.core.rules.topology import edits
 from webhook.core.validation import FieldError, validate_constraints
 
 
@@ -61,6 +62,9 @@ _BY_FIELD: Mapping[str, tuple[Rule, str]] = {
 }
 _ACTIONS = frozenset({DO_NOT_SCHEDULE, SCHEDULE_ANYWAY})
 _POLICIES = frozenset({None, HONOR, IGNORE})
+# A value that differs from one of the API's by so many letters, hyphens and cases aside, was meant to be that one.
+_SLIPS = 2
+_MOST_LETTERS = 32
 _FIELD = re.compile(r"\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
 
 
@@ -121,6 +125,8 @@ def _finding(error: FieldError, path: str, constraints: Sequence[Placed]) -> Fin
     index, field, rest = (int(match[1]), match[2] or "", match[3]) if match else (0, "", "")
     rule, fix = _BY_FIELD.get(field, (LABEL_SELECTOR, ""))
     placed = constraints[index]
+    if (meant := _meant(placed.constraint, field)) is not None:
+        fix = f"{field}: {meant}"
     said = error.text.removeprefix(f"{error.field}: ")
     short = f"{placed.name}.{field}" if field.isalnum() else placed.name
     return Finding(
@@ -132,6 +138,18 @@ def _finding(error: FieldError, path: str, constraints: Sequence[Placed]) -> Fin
         fix=fix,
         key=f"{placed.key} {field}{rest} {said}",
     )
+
+
+def _meant(constraint: SpreadConstraint, field: str) -> str | None:
+    """The value that was probably meant: written in lower case, with hyphens, or a letter or two off."""
+    written, allowed = {
+        "whenUnsatisfiable": (constraint.when_unsatisfiable, (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)),
+        "nodeAffinityPolicy": (constraint.node_affinity_policy, (HONOR, IGNORE)),
+        "nodeTaintsPolicy": (constraint.node_taints_policy, (HONOR, IGNORE)),
+    }.get(field, (None, ()))
+    letters = "".join(filter(str.isalpha, written or ""))[:_MOST_LETTERS].lower()
+    near = (each for each in allowed if edits(letters, each.lower()) <= _SLIPS)
+    return next(near, None)
 
 
 def wrong_type(error: DecodeError) -> Finding:

@@ -8,7 +8,7 @@ from webhook.core.model import HOSTNAME, ZONE, LabelSelector
 from webhook.core.policy import Mode
 from webhook.core.rules.finding import Finding, Placed, Rule, Severity, Subject
 from webhook.core.rules.revision import surge_of
-from webhook.core.rules.topology import SUCCESSORS
+from webhook.core.rules.topology import intended
 
 DEFAULTS_LOST = Rule(
     id="system-defaults-lost",
@@ -112,11 +112,13 @@ def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
     if not missing:
         return
     said = " and ".join(_SPREAD_KEYS[key] for key in missing)
+    short = said if len(missing) == 1 else "both"
     yield Finding(
         rule=DEFAULTS_LOST.id,
         path=f"{template.path}spec.topologySpreadConstraints",
         summary=f"declaring constraints switched off the scheduler's own {said} spreading",
         remedy=f"add {said} ScheduleAnyway",
+        warning=f"constraints end the scheduler's {said} spreading; add {short} ScheduleAnyway",
         detail=f"no constraint names {said}: the scheduler's soft defaults (hostname 3, zone 5) no longer hold",
         fix=" and ".join(
             f"- {{maxSkew: {_DEFAULT_SKEWS[key]}, topologyKey: {key}, whenUnsatisfiable: ScheduleAnyway,"
@@ -135,7 +137,7 @@ def _keys_kept_apart(template: Template) -> frozenset[str]:
     if anti is not None:
         keys.update(term.topology_key for term in anti.required or ())
         keys.update(term.pod_affinity_term.topology_key for term in anti.preferred or () if term.pod_affinity_term)
-    return frozenset(SUCCESSORS.get(key, key) for key in keys if key)
+    return frozenset(intended(key) for key in keys if key)
 
 
 def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding]:

@@ -118,6 +118,11 @@ def meant_by(key: str) -> str | None:
     return None
 
 
+def intended(key: str) -> str:
+    """The key that its author wants: the one meant where it is misspelt, the one of today where it is deprecated."""
+    return SUCCESSORS.get(key) or meant_by(key) or key
+
+
 def edits(one: str, other: str) -> int:
     """Letters to insert, remove, replace or swap with their neighbour to get from one text to the other."""
     above: list[int] = []
