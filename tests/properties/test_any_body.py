@@ -71,14 +71,14 @@ envelopes = st.fixed_dictionaries(
     route=st.sampled_from(["validate", "mutate"]),
 )
 def test_any_json_is_answered_with_its_uid_or_refused(body, route):
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         request = decode(body)
     except ReviewError as error:
         assert error.status == 400  # noqa: PT017 either outcome is right, each in its way
         return
     made = answer(route, request, ENGINE, today="2026-11-21", remaining=lambda: 1.0)
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
     assert not made.failed, made
     document = json.loads(made.body)
     assert (document["apiVersion"], document["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")

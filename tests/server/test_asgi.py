@@ -205,11 +205,22 @@ def test_refusals(state, scope, parts, status, told):
     assert state.held_bytes == 0
 
 
-def test_too_much_in_memory_at_once_is_refused_without_a_time_to_retry(state):
+CHUNKED = {b"content-length": None, b"transfer-encoding": b"chunked"}
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        pytest.param(review(size=300_000), {}, 429, id="a long one"),
+        pytest.param(review(), CHUNKED, 429, id="one that may become long"),
+        pytest.param(review(), {}, 200, id="a short one is never shut out"),
+    ],
+)
+def test_too_much_in_memory_at_once_is_refused_without_a_time_to_retry(state, body, headers, status):
     state.held_bytes = MAX_HELD_BYTES - 10
-    status, headers, _ = call(AdmissionApp(state, nothing), request(body=review()), (review(),))
-    assert status == 429
-    assert b"retry-after" not in headers
+    answered, told, _ = call(AdmissionApp(state, nothing), request(body=body, headers=headers), (body,))
+    assert answered == status
+    assert b"retry-after" not in told
     assert state.held_bytes == MAX_HELD_BYTES - 10
 
 

@@ -97,10 +97,10 @@ class AdmissionApp:
         if media != b"application/json":
             stated = bounded(media.decode("latin-1"), 64)
             raise BodyError(f"Content-Type is {stated!r}; only application/json is read", 415)
-        length = int(header(scope, b"content-length") or 0)
-        if state.held_bytes + min(length, MAX_REVIEW_BYTES) > MAX_HELD_BYTES:
+        reserved = _reserved(scope)
+        if state.held_bytes + reserved > MAX_HELD_BYTES:
             raise BodyError("too many large reviews at once", 429)
-        state.held_bytes += length
+        state.held_bytes += reserved
         try:
             body = await read_body(scope, receive, MAX_REVIEW_BYTES)
             deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
@@ -108,7 +108,7 @@ class AdmissionApp:
                 return await self._pool.run(lambda: self._judge(route, body, deadline))
             return self._judge(route, body, deadline)
         finally:
-            state.held_bytes -= length
+            state.held_bytes -= reserved
 
     def _judge(self, route: Route, body: bytes, deadline: float) -> Answer:
         state = self._state
@@ -152,6 +152,19 @@ class _Pool:
             return await asyncio.get_running_loop().run_in_executor(self._threads, judge)
         finally:
             self._running -= 1
+
+
+def _reserved(scope: Scope) -> int:
+    """What the body counts of the bytes that may be held at once: all of a long one, all that may come of one unstated.
+
+    Short ones count nothing: they are bounded by the number of connections, as gunicorn's own buffers are, and nobody
+    can shut them out by announcing long ones.
+    """
+    stated = header(scope, b"content-length")
+    if stated:
+        length = int(stated)
+        return min(length, MAX_REVIEW_BYTES) if length > LONG_BODY_BYTES else 0
+    return MAX_REVIEW_BYTES if header(scope, b"transfer-encoding") else 0
 
 
 def _seconds(query: bytes) -> float:

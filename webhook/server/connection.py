@@ -63,6 +63,7 @@ PRIVATE_ATTRIBUTES = frozenset(
         "worker",
         "_awaiting_request",
         "_callback_parser",
+        "_closed",
         "_conn_lost_handled",
         "_current_request",
         "_flow_control",
@@ -123,8 +124,8 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for a request of which no whole head has arrived."""
-        return self._current_request is None
+        """Whether it waits for a request of which no whole head has arrived, or for the client to say goodbye."""
+        return self._current_request is None or self._closed
 
     def overdue(self, now: float, first_request_seconds: float) -> bool:
         """Whether it has been idle for too long: before its first request, or since its last."""

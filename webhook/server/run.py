@@ -15,7 +15,7 @@ from gunicorn.glogging import Logger
 from msgspec import Struct
 
 from certs.authority import Pair
-from webhook.admission import MAX_REVIEW_BYTES, Engine
+from webhook.admission import Engine
 from webhook.config import Loaded
 from webhook.metrics import Metrics
 from webhook.server import upkeep
@@ -135,7 +135,7 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
         self._tls = RotatingTls(plan.certificate, plan.key)
         if plan.loaded is not None:
             upkeep.take_configuration(self.state, plan.loaded)
-        return AdmissionApp(self.state, bridge(self._admission_routes, limit=MAX_REVIEW_BYTES))
+        return AdmissionApp(self.state, bridge(self._admission_routes, limit=_SMALL_BODY_BYTES))
 
     def health(self) -> Application:
         return health_app(self.state, bridge(self._health_routes, limit=_SMALL_BODY_BYTES))
