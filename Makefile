@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance e2e bench lint docs lock
+.PHONY: help install run test conformance fuzz e2e bench lint docs lock
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -31,6 +31,10 @@ test: $(READY)  ## the whole offline suite (Python only)
 SEED ?= $(shell date +%s)
 conformance: $(READY)  ## fresh verdicts of Kubernetes' own code, compared with ours; SEED=n repeats (needs Go)
 	@conformance/fresh.sh $(SEED) $(CURDIR)/$(BIN)/evenspread $(CURDIR)/$(BIN)/python
+
+COUNT ?= 2500
+fuzz: $(READY)  ## fresh verdicts on 100,000 nodes and more, odd objects among them; SEED=n COUNT=n (needs Go)
+	@conformance/fuzz.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/evenspread $(CURDIR)/$(BIN)/python
 
 e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null

@@ -1,20 +1,27 @@
 """Objects for tests: every default is valid, labels are written ``app=web tier=front``."""
 
+from msgspec.structs import replace
+
 from webhook.core.defaulting import inject
 from webhook.core.index import ClusterIndex
 from webhook.core.model import (
     HOSTNAME,
     ZONE,
+    Container,
     LabelSelector,
     LabelSelectorRequirement,
     Node,
+    NodeSpec,
+    NodeStatus,
     ObjectMeta,
     OwnerReference,
     Pod,
     PodSpec,
+    PodStatus,
     Service,
     ServiceSpec,
     SpreadConstraint,
+    Taint,
 )
 from webhook.core.objects import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
 from webhook.core.policy import DefaultConstraint, Defaults, Policy
@@ -144,3 +151,34 @@ def policy(*defaults, mode="inject", scheduler_names=("default-scheduler",), dom
 def defaulted(incoming, configured, cluster, **more):
     """What a pod of the namespace gets."""
     return inject(incoming, NAMESPACE, configured, cluster, RECORDED, **more)
+
+
+def cluster(text, *, taint="dedicated", resources=None):
+    """``z1: a=2 b=1 | z2: x=0 ~y=3``: zones with their nodes, and how many pods ``app=web`` run on each.
+
+    A node with a tilde has a taint that keeps pods away; nodes before any colon have no zone.
+    """
+    index = ClusterIndex()
+    for part in text.split("|"):
+        zone, _, written = part.rpartition(":")
+        for entry in written.split():
+            name, _, pods = entry.lstrip("~").partition("=")
+            taints = (Taint(key=taint, effect="NoSchedule"),) if entry.startswith("~") else None
+            status = NodeStatus(allocatable=resources or ROOMY)
+            index.apply("ADDED", replace(node(name, zone.strip() or None), spec=NodeSpec(taints=taints), status=status))
+            for number in range(int(pods or 0)):
+                index.apply("ADDED", running(f"{name}-{number}", name))
+    return index
+
+
+ROOMY = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+
+
+def running(name, on, labelled="app=web", *, namespace=NAMESPACE, **more):
+    """A pod on a node."""
+    spec = {"containers": (Container(name="c"),)} | more
+    return Pod(
+        metadata=replace(meta(name, namespace=namespace, labelled=labelled), uid=f"uid-{name}"),
+        spec=PodSpec(node_name=on, **spec),
+        status=PodStatus(phase="Running"),
+    )

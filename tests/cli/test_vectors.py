@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli.conformance import as_json, as_text
+from webhook.cli.conformance import as_json, as_text, exit_code
 from webhook.cli.main import main
 from webhook.cli.vectors import Difference, Tally, VectorError, compare_file, differences
 
@@ -155,7 +155,20 @@ def test_a_file_that_cannot_be_opened(tmp_path):
 
 GOOD = case({"object": POD}, {"errors": ERRORS})
 BAD = case({"object": POD}, {"warnings": ["w"]})
-VERDICT = case({"pod": {}}, {})
+VERDICT = case({"pod": {}}, {"fits": False, "message": "no nodes available to schedule pods"})
+
+
+@pytest.mark.parametrize(
+    ("others", "code"),
+    [
+        pytest.param([Tally(file="f", kind="args", cases=1, agree=1, first=())], 0, id="some were not compared"),
+        pytest.param([], 1, id="nothing was compared"),
+    ],
+)
+def test_a_kind_that_cannot_be_decided_never_counts_as_agreeing(others, code):
+    tallies = [*others, Tally(file="f", kind="tides", cases=2, agree=0, first=(), supported=False)]
+    assert exit_code(tallies, unreadable=False) == code
+    assert "f: tides: not supported yet; 2 cases were not compared" in as_text(tallies)
 
 
 @pytest.mark.parametrize(
@@ -163,15 +176,14 @@ VERDICT = case({"pod": {}}, {})
     [
         pytest.param([GOOD], 0, id="all agree"),
         pytest.param([GOOD, BAD], 1, id="one differs"),
-        pytest.param([GOOD, VERDICT], 0, id="some were not compared"),
-        pytest.param([VERDICT], 1, id="nothing was compared"),
+        pytest.param([GOOD, VERDICT], 0, id="two kinds agree"),
         pytest.param(["{"], 3, id="unreadable"),
     ],
 )
 def test_exit_codes(tmp_path, capsys, lines, code):
     assert main(["conformance", str(vectors(tmp_path, *lines))]) == code
     shown = capsys.readouterr()
-    assert (VERDICT in lines) is ("verdict: not supported yet; 1 cases were not compared" in shown.out)
+    assert (VERDICT in lines) is ("verdict: 1 of 1 cases agree" in shown.out)
     assert (code == 3) is ("no vector" in shown.err)
 
 

@@ -54,7 +54,7 @@ def test_contents(content):
     made = read(content)
     assert made.objects == {"Node": 1, "Pod": 1, "Secret": 1}
     assert [node.name for node in made.index.nodes()] == ["n1"]
-    assert [pod.meta.name for pod in made.index.pods("shop")] == ["p"]
+    assert made.index.pod_names("shop") == ("p",)
 
 
 def test_the_header_says_when_and_of_what():

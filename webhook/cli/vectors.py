@@ -12,17 +12,26 @@ import msgspec
 from msgspec import Struct
 
 from webhook.cli.deciding import decide_args, decide_validate, members
+from webhook.cli.scenarios import decide_verdict
 
 # By kind: the members of a scenario's JSON -> the answer, in the shape of ``expected``. A kind that is not here is not
 # supported yet.
 Evaluator = Callable[[Mapping[str, bytes]], Mapping[str, object]]
-EVALUATORS: Mapping[str, Evaluator] = {"validate": decide_validate, "args": decide_args}
+EVALUATORS: Mapping[str, Evaluator] = {"validate": decide_validate, "args": decide_args, "verdict": decide_verdict}
 
 _GZIP = b"\x1f\x8b"
 _MAX_FIRST = 10
 # A record that has one of these names the whole answer of its kind.
-_WHOLE = {"validate": {"errors", "warnings", "topologySpreadConstraints"}, "args": {"errors", "args"}}
-_ABSENT_IS_NONE = {"validate": ("decodeError", "strictWarnings"), "args": ("decodeError",)}
+_WHOLE = {
+    "validate": {"errors", "warnings", "topologySpreadConstraints"},
+    "args": {"errors", "args"},
+    "verdict": {"preFilter", "nodes", "spreadPreFilter", "spread", "scores"},
+}
+_ABSENT_IS_NONE = {
+    "validate": ("decodeError", "strictWarnings"),
+    "args": ("decodeError",),
+    "verdict": ("message", "spreadState", "error"),
+}
 
 
 class VectorError(Exception):
@@ -129,6 +138,11 @@ def _first_difference(kind: str, expected: object, got: Mapping[str, object]) ->
     if isinstance(expected, dict) and expected.keys() >= _WHOLE.get(kind, set()):
         for name in _ABSENT_IS_NONE.get(kind, ()):
             expected.setdefault(name, None)
+    if isinstance(expected, dict) and kind == "verdict" and "candidates" in expected:
+        # Not what the answer has, but what it may have: the nodes among which the feasible ones must be.
+        candidates, feasible = expected.pop("candidates"), got.get("feasible")
+        if not isinstance(feasible, list) or not {*feasible} <= {*(candidates or ())}:
+            return "candidates", candidates, feasible
     return next(differences(expected, got), None)
 
 

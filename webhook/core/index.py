@@ -3,17 +3,21 @@
 Nothing here waits, asks or forgets on its own. What is not in the index is unknown, never "not there".
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from typing import Literal, TypeVar
 
+from webhook.core.groups import LEARN_AT, Counts
 from webhook.core.model import Node, ObjectMeta, Pod, Service
+from webhook.core.nodes import Nodes, NodeView
 from webhook.core.objects import ApiObject, Autoscaler, Namespace, Owner
+from webhook.core.pods import FINISHED, Pods
+from webhook.core.selectors import Selector
+from webhook.core.storage import Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.version import RECORDED, KubernetesVersion
 
 Event = Literal["ADDED", "MODIFIED", "DELETED"]  # the words of a watch; a list is events ADDED
 
-# The phases of a pod that the scheduler no longer sees, nor anything else here.
-FINISHED = frozenset({"Succeeded", "Failed"})
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
 _Key = TypeVar("_Key")
@@ -22,19 +26,28 @@ _OwnerKey = tuple[str, str, str]  # group, kind, name
 
 
 class ClusterIndex:
-    """Nodes, pods, namespaces, services, owners and autoscalers by name, from the events of a watch or a snapshot.
+    """Nodes, pods, namespaces, services, owners, autoscalers and volumes, from the events of a watch or a snapshot.
 
     Shape: an event on an object that is unknown, or already so, is taken as the truth; order across kinds is free.
+    What tables hand out are copies, or values that never change; whoever shares an index holds a lock around it.
+    ``learn_at`` is how many pods a namespace has before keys are looked at that differ from pod to pod.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, version: KubernetesVersion = RECORDED, *, learn_at: int = LEARN_AT) -> None:
+        self.version = version
         self._nodes: dict[str, Node] = {}
-        self._node_values: dict[str, Counter[str]] = defaultdict(Counter)  # label key -> value -> nodes
-        self._pods: dict[str, dict[str, Pod]] = defaultdict(dict)
+        self.node_table = Nodes()
+        self.pod_table = Pods(self.node_table, learn_at)
+        self._waiting: dict[str, dict[str, Pod]] = defaultdict(dict)
+        self._nominated: dict[str, dict[tuple[str, str], Pod]] = defaultdict(dict)
         self._namespaces: dict[str, Namespace] = {}
         self._services: dict[str, dict[str, Service]] = defaultdict(dict)
         self._owners: dict[str, dict[_OwnerKey, Owner]] = defaultdict(dict)
         self._autoscalers: dict[str, dict[str, Autoscaler]] = defaultdict(dict)
+        self._claims: dict[str, dict[str, Claim]] = defaultdict(dict)
+        self._volumes: dict[str, PersistentVolume] = {}
+        self._classes: dict[str, StorageClass] = {}
+        self._csi_nodes: dict[str, CsiNode] = {}
 
     def apply(self, event: Event, value: ApiObject) -> None:
         """Take one event of a watch.
@@ -45,8 +58,7 @@ class ClusterIndex:
             case Node():
                 self._apply_node(event, value)
             case Pod():
-                finished = value.status is not None and value.status.phase in FINISHED
-                _put(self._pods[value.meta.namespace], value.meta.name, value, "DELETED" if finished else event)
+                self.apply_pod(event, value, value.meta.name)
             case Namespace():
                 _put(self._namespaces, value.meta.name, value, event)
             case Service():
@@ -56,6 +68,69 @@ class ClusterIndex:
                 _put(self._owners[meta.namespace], (_group(api_version), kind, meta.name), value, event)
             case Autoscaler():
                 _put(self._autoscalers[value.meta.namespace], value.meta.name, value, event)
+            case _:
+                self._apply_storage(event, value)
+
+    def _apply_storage(self, event: Event, value: Claim | PersistentVolume | StorageClass | CsiNode) -> None:
+        name = value.meta.name
+        match value:
+            case Claim():
+                _put(self._claims[value.meta.namespace], name, value, event)
+            case PersistentVolume():
+                _put(self._volumes, name, value, event)
+            case StorageClass():
+                _put(self._classes, name, value, event)
+            case CsiNode():
+                _put(self._csi_nodes, name, value, event)
+
+    def _apply_node(self, event: Event, node: Node) -> None:
+        _put(self._nodes, node.name, node, event)
+        if event == "DELETED":
+            self.node_table.remove(node.name)
+        else:
+            self.node_table.put(node)
+
+    def apply_pod(self, event: Event, pod: Pod, key: str) -> None:
+        """Take an event of a pod under this key, which is its name wherever pods have one.
+
+        Errors: none; a deletion of another pod of the same name, gone before, changes nothing.
+        """
+        namespace, uid = pod.meta.namespace, pod.meta.uid
+        if event == "DELETED":
+            self.pod_table.remove(namespace, key, uid)
+            known = self._waiting.get(namespace, {}).get(key)
+            if known is not None and known.meta.uid in ("", uid):
+                self._stop_waiting(namespace, key)
+            return
+        self.pod_table.put(pod, key, self.version)
+        self._stop_waiting(namespace, key)
+        finished = pod.status is not None and pod.status.phase in FINISHED
+        if not finished and not pod.pod_spec.node_name:
+            self._waiting[namespace][key] = pod
+            node = pod.status.nominated_node_name if pod.status is not None else None
+            if node:
+                self._nominated[node][namespace, key] = pod
+
+    def _stop_waiting(self, namespace: str, key: str) -> None:
+        pod = self._waiting[namespace].pop(key, None) if namespace in self._waiting else None
+        node = pod.status.nominated_node_name if pod is not None and pod.status is not None else None
+        if node:
+            del self._nominated[node][namespace, key]
+            if not self._nominated[node]:
+                del self._nominated[node]
+
+    def retain_pods(self, seen: Mapping[str, Collection[str]]) -> None:
+        """After a relist: forget the pods that it did not name, in place.
+
+        Shape: ``seen`` has the names by namespace.
+        """
+        for namespace in (*self.pod_table.namespaces(), *self._waiting):
+            kept = seen.get(namespace, ())
+            for name in self.pod_table.keys(namespace):
+                if name not in kept:
+                    self.pod_table.remove(namespace, name)
+            for name in [name for name in self._waiting.get(namespace, ()) if name not in kept]:
+                self._stop_waiting(namespace, name)
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, cordoned and unready ones included."""
@@ -65,13 +140,65 @@ class ClusterIndex:
         """The node of that name."""
         return self._nodes.get(name)
 
-    def pods(self, namespace: str) -> tuple[Pod, ...]:
-        """The namespace's pods that are not finished: bound, Pending, terminating."""
-        return tuple(self._pods[namespace].values()) if namespace in self._pods else ()
+    def view(self) -> NodeView:
+        """All nodes as they are now, in a value that never changes."""
+        return self.node_table.view()
+
+    def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
+        """How many pods of the namespace on each node the selector matches; terminating ones only with ``leaving``.
+
+        Shape: a fresh dict from slot to pods, never 0; slots of nodes that are gone are among them.
+        """
+        return {} if selector.nothing else self.pod_table.count(namespace, selector.requirements, leaving=leaving)
+
+    def pod_names(self, namespace: str) -> tuple[str, ...]:
+        """The namespace's pods that are not finished: those on nodes, then those that wait for one."""
+        return (*self.pod_table.keys(namespace), *self._waiting.get(namespace, ()))
+
+    def waiting_pods(self, namespace: str) -> tuple[Pod, ...]:
+        """The namespace's pods that have no node yet."""
+        return tuple(self._waiting[namespace].values()) if namespace in self._waiting else ()
+
+    def nominated_pods(self) -> Mapping[str, tuple[Pod, ...]]:
+        """The waiting pods for which preemption has made room, by the node where it did."""
+        return {node: tuple(pods.values()) for node, pods in self._nominated.items()}
+
+    def claim(self, namespace: str, name: str) -> Claim | None:
+        """The claim of that name."""
+        return self._claims[namespace].get(name) if namespace in self._claims else None
+
+    def volume(self, name: str) -> PersistentVolume | None:
+        """The volume of that name."""
+        return self._volumes.get(name)
+
+    def volumes_of_class(self, name: str) -> tuple[PersistentVolume, ...]:
+        """The volumes of that class; "" for those that have none."""
+        return tuple(volume for volume in self._volumes.values() if volume.storage_class == name)
+
+    def storage_class(self, name: str) -> StorageClass | None:
+        """The class of that name."""
+        return self._classes.get(name)
+
+    def csi_node(self, name: str) -> CsiNode | None:
+        """What CSI drivers said of the node of that name."""
+        return self._csi_nodes.get(name)
+
+    def csi_nodes(self) -> Mapping[str, CsiNode]:
+        """The same for every node that has it."""
+        return dict(self._csi_nodes)
+
+    def raw_namespace_labels(self, name: str) -> Mapping[str, str] | None:
+        """The namespace's labels as they were read, without what the API server would have added."""
+        namespace = self._namespaces.get(name)
+        return None if namespace is None else namespace.meta.labels or {}
+
+    def namespaces_with_labels(self) -> Mapping[str, Mapping[str, str]]:
+        """All namespaces that exist, with their labels as they were read."""
+        return {name: namespace.meta.labels or {} for name, namespace in self._namespaces.items()}
 
     def namespaces(self) -> tuple[str, ...]:
         """Every namespace that is known by itself or by an object in it."""
-        known = {*self._namespaces, *self._pods, *self._services, *self._owners}
+        known = {*self._namespaces, *self.pod_table.namespaces(), *self._waiting, *self._services, *self._owners}
         return tuple(sorted(known - {""}))
 
     def namespace_labels(self, name: str) -> Mapping[str, str] | None:
@@ -85,6 +212,10 @@ class ClusterIndex:
     def services(self, namespace: str) -> tuple[Service, ...]:
         """The namespace's services."""
         return tuple(self._services[namespace].values()) if namespace in self._services else ()
+
+    def all_services(self) -> tuple[Service, ...]:
+        """The services of all namespaces, which is what upstream's lister takes the empty name for."""
+        return tuple(service for services in self._services.values() for service in services.values())
 
     def owner(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
         """The owner of that group, kind and name, in whatever version it was read."""
@@ -107,17 +238,7 @@ class ClusterIndex:
 
     def domains(self, topology_key: str) -> frozenset[str]:
         """The values that nodes have for the key; empty where no node has it."""
-        return frozenset(self._node_values.get(topology_key, ()))
-
-    def _apply_node(self, event: Event, node: Node) -> None:
-        before = self._nodes.get(node.name)
-        for key, value in (before.labels if before else {}).items():
-            self._node_values[key][value] -= 1
-            if not self._node_values[key][value]:
-                del self._node_values[key][value]
-        _put(self._nodes, node.name, node, event)
-        for key, value in (node.labels if event != "DELETED" else {}).items():
-            self._node_values[key][value] += 1
+        return frozenset(self.view().column(topology_key).values)
 
 
 def _put(table: dict[_Key, _Value], key: _Key, value: _Value, event: Event) -> None:

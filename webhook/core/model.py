@@ -187,10 +187,57 @@ class EphemeralSource(_Value, frozen=True, gc=False):
     """An inline claim; the pod's claim is named ``<pod>-<volume>``."""
 
 
+class GcePersistentDisk(_Value, frozen=True, gc=False):
+    pd_name: str = ""
+    read_only: bool | None = None
+
+
+class AwsElasticBlockStore(_Value, frozen=True, gc=False):
+    volume_id: str = field(default="", name="volumeID")
+
+
+class Iscsi(_Value, frozen=True, gc=False):
+    iqn: str = ""
+    read_only: bool | None = None
+
+
+class Rbd(_Value, frozen=True):
+    monitors: tuple[str, ...] | None = None
+    image: str = ""
+    pool: str = ""
+    read_only: bool | None = None
+
+
+class AzureDisk(_Value, frozen=True, gc=False):
+    disk_uri: str = field(default="", name="diskURI")
+    kind: str | None = None
+
+
+class VolumeIdSource(_Value, frozen=True, gc=False):
+    """A Cinder or Portworx volume."""
+
+    volume_id: str = field(default="", name="volumeID")
+
+
 class Volume(_Value, frozen=True):
+    """A volume, as far as the scheduler looks at it."""
+
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: EphemeralSource | None = None
+    gce_persistent_disk: GcePersistentDisk | None = None
+    aws_elastic_block_store: AwsElasticBlockStore | None = None
+    iscsi: Iscsi | None = None
+    rbd: Rbd | None = None
+    azure_disk: AzureDisk | None = None
+    cinder: VolumeIdSource | None = None
+    portworx_volume: VolumeIdSource | None = None
+
+
+class ResourceClaim(_Value, frozen=True, gc=False):
+    """A claim on devices."""
+
+    name: str = ""
 
 
 class SchedulingGate(_Value, frozen=True, gc=False):
@@ -212,6 +259,8 @@ class PodSpec(_Value, frozen=True):
     resources: ResourceRequirements | None = None
     volumes: tuple[Volume, ...] | None = None
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
+    resource_claims: tuple[ResourceClaim, ...] | None = None
+    host_users: bool | None = None
 
     @property
     def constraints(self) -> tuple[SpreadConstraint, ...]:
@@ -270,9 +319,26 @@ class Named(_Value, frozen=True):
         return self.metadata or _NO_META
 
 
+class ContainerStatus(_Value, frozen=True):
+    name: str = ""
+    allocated_resources: Mapping[str, Quantity] | None = None
+    resources: ResourceRequirements | None = None
+
+
+class PodCondition(_Value, frozen=True, gc=False):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
 class PodStatus(_Value, frozen=True):
     phase: str = ""
     nominated_node_name: str | None = None
+    conditions: tuple[PodCondition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    allocated_resources: Mapping[str, Quantity] | None = None
+    resources: ResourceRequirements | None = None
 
 
 class Pod(PodTemplate, frozen=True):

@@ -14,6 +14,7 @@ from webhook.core.decoding import DecodeError
 from webhook.core.kinds import has_template, read_workload
 from webhook.core.model import Int32, LabelSelector, ListMeta, Named, Node, ObjectMeta, Pod, Service, TypeMeta
 from webhook.core.policy import EmbeddedKind
+from webhook.core.storage import KEPT_ANNOTATIONS, Claim, CsiNode, PersistentVolume, StorageClass
 
 SKIP_ANNOTATION = "evenspread.io/skip"
 INJECTED_ANNOTATION = "evenspread.io/injected"
@@ -22,7 +23,7 @@ MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 DESIRED_REPLICAS_ANNOTATIONS = ("deployment.kubernetes.io/desired-replicas", "rollout.argoproj.io/desired-replicas")
 _KEPT_ANNOTATIONS = frozenset(
     {SKIP_ANNOTATION, INJECTED_ANNOTATION, MIRROR_ANNOTATION, "evenspread.io/exempt", "evenspread.io/fallback"}
-).union(DESIRED_REPLICAS_ANNOTATIONS)
+).union(DESIRED_REPLICAS_ANNOTATIONS, KEPT_ANNOTATIONS)
 
 Raw = bytes | msgspec.Raw
 _Wire = TypeVar("_Wire")  # what the JSON of a kind is decoded as
@@ -62,10 +63,10 @@ class Autoscaler(Named, frozen=True):
     spec: AutoscalerSpec = AutoscalerSpec()
 
 
-ApiObject = Node | Pod | Namespace | Service | Owner | Autoscaler
+ApiObject = Node | Pod | Namespace | Service | Owner | Autoscaler | Claim | PersistentVolume | StorageClass | CsiNode
 
 
-_Plain = TypeVar("_Plain", Node, Namespace, Service, Autoscaler)
+_Plain = TypeVar("_Plain", Node, Namespace, Service, Autoscaler, Claim, PersistentVolume, StorageClass, CsiNode)
 
 
 class _ScaledSpec(Struct, frozen=True, kw_only=True):
@@ -210,6 +211,10 @@ _KINDS = dict(
         _kind("v1", "Namespace", Namespace, _as_it_is),
         _kind("v1", "Service", Service, _as_it_is),
         _kind("v1", "ReplicationController", _ReplicationController, _replication_controller),
+        _kind("v1", "PersistentVolumeClaim", Claim, _as_it_is),
+        _kind("v1", "PersistentVolume", PersistentVolume, _as_it_is),
+        _kind("storage.k8s.io/v1", "StorageClass", StorageClass, _as_it_is),
+        _kind("storage.k8s.io/v1", "CSINode", CsiNode, _as_it_is),
         _kind("apps/v1", "Deployment", _Scaled, _scaled),
         _kind("apps/v1", "ReplicaSet", _Scaled, _scaled),
         _kind("apps/v1", "StatefulSet", _Scaled, _scaled),

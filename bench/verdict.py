@@ -1,0 +1,284 @@
+"""The verdict for every node: our index beside kube-scheduler's own framework, on the same cluster, in turn.
+
+    python bench/verdict.py --oracle PROGRAM                        5,000 nodes, 150,000 pods, four shapes, and growth
+    python bench/verdict.py --oracle PROGRAM --shape classes --rounds 3
+
+The Go program (`make conformance` builds it) makes the cluster, and times PreFilter and Filter of the scheduler's
+plugins over all nodes; here the same pods are decided from the index. A verdict is a code for every node and the
+counts. Ratios are of medians within one run; what else the machine does reaches both sides.
+"""
+
+import argparse
+import gc
+import json
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from webhook.core import spread
+from webhook.core.created import as_created
+from webhook.core.index import ClusterIndex
+from webhook.core.model import DO_NOT_SCHEDULE, LabelSelector, LabelSelectorRequirement, Node, Pod, Service
+from webhook.core.objects import Namespace
+from webhook.core.selectors import compile_selector
+from webhook.core.spread import SYSTEM_DEFAULTS
+from webhook.core.verdict import Cycle, eligible_nodes, take, verdict_alone
+from webhook.core.version import RECORDED
+
+SHAPES = ("pareto", "statefulsets", "classes")
+TARGETS = {"PodTopologySpread": 100, "all filters": 20}
+WARM_UP = 20
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+
+class Cluster(msgspec.Struct):
+    """The Go program's file, objects undecoded."""
+
+    nodes: list[msgspec.Raw]
+    pods: list[msgspec.Raw]
+    namespaces: list[msgspec.Raw]
+    services: list[msgspec.Raw]
+    incoming: list[msgspec.Raw]
+
+
+def dump(oracle, path, nodes):
+    """A cluster of the Go program: 30 pods a node, services of Pareto sizes, 200 incoming pods."""
+    sizes = {"--nodes": nodes, "--pods": nodes * 30, "--services": max(1, nodes * 4 // 5), "--incoming": 200}
+    flags = [str(word) for pair in sizes.items() for word in pair]
+    subprocess.run([oracle, "bench", "--dump", str(path), *flags], check=True)  # noqa: S603 - our own program
+
+
+def reshape(path, shape):
+    """Turn the Go program's cluster into another shape, in place."""
+    rng = random.Random(7)  # noqa: S311 - any cluster will do
+    cluster = json.loads(path.read_bytes())
+    {"statefulsets": statefulsets, "classes": classes}[shape](cluster, rng)
+    path.write_text(json.dumps(cluster))
+
+
+def statefulsets(cluster, rng):
+    """Three pods in ten carry the labels that a StatefulSet gives each of its pods."""
+    chosen = {service["metadata"]["name"] for service in cluster["services"] if rng.random() < 0.3}
+    ordinals = {}
+    for pod in (*cluster["pods"], *cluster["incoming"]):
+        labels = pod["metadata"]["labels"]
+        app = labels["app"]
+        if app in chosen:
+            ordinal = ordinals[app] = ordinals.get(app, -1) + 1
+            del labels["pod-template-hash"]
+            labels["controller-revision-hash"] = f"{app}-6d4cf56db6"
+            labels["statefulset.kubernetes.io/pod-name"] = f"{app}-{ordinal}"
+            labels["apps.kubernetes.io/pod-index"] = str(ordinal)
+
+
+def classes(cluster, rng):
+    """Forty classes of nodes (taints, sizes, pools), and 5,000 pods that keep their like off their node."""
+    for number, node in enumerate(cluster["nodes"]):
+        kind = number % 40
+        node["metadata"]["labels"] |= {"pool": f"pool-{kind % 8}", "disktype": "ssd" if kind % 3 else "hdd"}
+        if kind % 5 == 0:
+            node["spec"]["taints"] = [{"key": "dedicated", "value": f"team-{kind // 5}", "effect": "NoSchedule"}]
+        if kind % 13 == 0:
+            node["spec"]["unschedulable"] = True
+        amounts = {"cpu": str(4 + 2 * kind), "memory": f"{16 + 8 * kind}Gi", "pods": str(60 + kind * 4)}
+        node["status"]["allocatable"] = node["status"]["capacity"] = amounts
+    for pod in rng.sample(cluster["pods"], min(5000, len(cluster["pods"]) // 30)):
+        term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": pod["metadata"]["labels"]["app"]}}}
+        pod["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    for pod in cluster["incoming"]:
+        spec = pod["spec"]
+        spec["containers"][0]["resources"]["requests"] = {"cpu": rng.choice(["100m", "2", "8"]), "memory": "1Gi"}
+        spec["tolerations"] = [{"key": "dedicated", "operator": "Equal", "value": f"team-{rng.randrange(8)}"}]
+        pools = rng.sample([f"pool-{number}" for number in range(8)], 6)
+        expression = {"key": "pool", "operator": "In", "values": pools}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        for constraint in spec["topologySpreadConstraints"]:
+            constraint["nodeTaintsPolicy"] = "Honor"
+
+
+def resident():
+    """Unit: MiB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4 / 1024
+
+
+def load(path):
+    cluster = msgspec.json.decode(path.read_bytes(), type=Cluster)
+    gc.collect()
+    gc.freeze()
+    before, index = resident(), ClusterIndex()
+    decode = {kind: msgspec.json.Decoder(kind) for kind in (Node, Namespace, Service, Pod)}
+    for raws, kind in ((cluster.nodes, Node), (cluster.namespaces, Namespace), (cluster.services, Service)):
+        for raw in raws:
+            index.apply("ADDED", decode[kind].decode(raw))
+    started = time.perf_counter()
+    for raw in cluster.pods:
+        index.apply("ADDED", decode[Pod].decode(raw))
+    seconds = time.perf_counter() - started
+    gc.collect()
+    gc.freeze()
+    facts = {"list s": round(seconds, 2), "µs/pod": round(seconds / len(cluster.pods) * 1e6, 1)}
+    facts |= {"barest s": round(barest(cluster.pods), 2), "MiB": round(resident() - before)}
+    incoming = [as_created(decode[Pod].decode(raw), RECORDED) for raw in cluster.incoming]
+    return index, incoming, cluster, facts
+
+
+class _Meta(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
+
+
+class _Spec(msgspec.Struct):
+    nodeName: str = ""  # noqa: N815 - as on the wire
+
+
+class _Barest(msgspec.Struct):
+    metadata: _Meta
+    spec: _Spec
+
+
+def barest(pods):
+    """The least that any index must do: decode name, labels and node of each pod, and keep them.
+
+    Unit: seconds.
+    """
+    decoder, kept = msgspec.json.Decoder(_Barest), {}
+    started = time.perf_counter()
+    for raw in pods:
+        pod = decoder.decode(raw)
+        kept[pod.metadata.namespace, pod.metadata.name] = (pod.metadata.labels, pod.spec.nodeName)
+    return time.perf_counter() - started
+
+
+def spread_only(index, pod):
+    counted = spread.count_constraints(pod, DO_NOT_SCHEDULE, index, SYSTEM_DEFAULTS, RECORDED)
+    nodes = index.view()
+    ran, _ = spread.run_filter(counted, pod.labels, eligible_nodes(pod, nodes))
+    return verdict_alone(ran, nodes).codes
+
+
+def all_filters(index, pod):
+    return Cycle(take(index, pod)).verdict().codes
+
+
+def measure(index, incoming, decide):
+    """Unit: µs, sorted."""
+    for pod in incoming[:WARM_UP]:
+        decide(index, pod)
+    times = []
+    for pod in incoming:
+        started = time.perf_counter_ns()
+        decide(index, pod)
+        times.append((time.perf_counter_ns() - started) / 1e3)
+    return times
+
+
+def quantile(times, part):
+    return sorted(times)[min(len(times) - 1, int(len(times) * part))]
+
+
+_TIMES = re.compile(r"^\s+(PodTopologySpread|all default filters)\s.*p50 (\d+)\s+p99 (\d+)", re.MULTILINE)
+
+
+def measure_scheduler(oracle, path, parallelism):
+    """The scheduler's p50 and p99. Unit: µs."""
+    command = [oracle, "bench", "--load", str(path), "--parallelism", str(parallelism)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
+    return {name.replace("default ", ""): (int(p50), int(p99)) for name, p50, p99 in _TIMES.findall(printed)}
+
+
+def compare(oracle, path, rounds, *, beside=True):
+    index, incoming, cluster, facts = load(path)
+    ours, theirs = {name: [] for name in TARGETS}, {name: [] for name in TARGETS}
+    for _ in range(rounds):
+        ours["PodTopologySpread"] += measure(index, incoming, spread_only)
+        ours["all filters"] += measure(index, incoming, all_filters)
+        if beside:
+            for name, times in measure_scheduler(oracle, path, 1).items():
+                theirs[name].append(times)
+    for name, times in ours.items():
+        row = [f"{name:<18}", f"p50 {quantile(times, 0.5):7.0f}", f"p99 {quantile(times, 0.99):7.0f}"]
+        if theirs[name]:
+            p50 = statistics.median(each[0] for each in theirs[name])
+            p99 = statistics.median(each[1] for each in theirs[name])
+            ratio = p50 / quantile(times, 0.5)
+            row += [f"scheduler p50 {p50:7.0f} p99 {p99:7.0f}", f"{ratio:5.0f} times (wanted {TARGETS[name]})"]
+        print("  ", "  ".join(row))
+    print("  ", events(index, cluster), facts)
+
+
+def events(index, cluster):
+    """The cost of one watch event, decoded already. Unit: µs."""
+    decoder = msgspec.json.Decoder(Pod)
+    some = random.Random(3).sample(cluster.pods, min(5000, len(cluster.pods)))  # noqa: S311 - any pods will do
+    pods = [decoder.decode(raw) for raw in some]
+    found = {}
+    for name, kind in (("again", "MODIFIED"), ("delete", "DELETED"), ("add", "ADDED")):
+        started = time.perf_counter()
+        for pod in pods:
+            index.apply(kind, pod)
+        found[f"event {name} µs"] = round((time.perf_counter() - started) / len(pods) * 1e6, 1)
+    return found
+
+
+def expressions():
+    """A selector of matchExpressions only, in a namespace of 40,000 label sets."""
+    for key, values in (("instance", 40_000), ("build", 200)):
+        index, number = ClusterIndex(), 40_000
+        for pod in range(number):
+            labels = {"app": f"a{pod % 200}", "shard": str(pod // 200 % 200), key: str(pod % values)}
+            meta = {"name": f"p{pod}", "namespace": "one", "labels": labels}
+            spec = {"nodeName": f"n{pod % 5000}", "containers": [{"name": "c"}]}
+            index.apply("ADDED", msgspec.convert({"metadata": meta, "spec": spec}, Pod))
+        expression = LabelSelectorRequirement(key=key, operator="NotIn", values=("7", "8"))
+        other = LabelSelectorRequirement(key="app", operator="Exists")
+        selector = compile_selector(LabelSelector(match_expressions=(expression, other)))
+        times = []
+        for _ in range(4):
+            started = time.perf_counter()
+            index.count("one", selector)
+            times.append((time.perf_counter() - started) * 1e3)
+        print(f"   40,000 label sets by {key}: cold {times[0]:.2f} ms, repeated {min(times[1:]):.2f} ms")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--oracle", help="the Go program; without it only our side is measured, on --load")
+    parser.add_argument("--load", type=Path, help="a cluster that `oracle bench --dump` wrote")
+    parser.add_argument("--shape", choices=SHAPES, action="append")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--growth", action="store_true", help="also 500 to 15,000 nodes")
+    options = parser.parse_args()
+    if options.load:
+        print(options.load)
+        compare(options.oracle, options.load, options.rounds, beside=bool(options.oracle))
+        return
+    if not options.oracle:
+        sys.exit("either --oracle or --load is needed")
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "cluster.json"
+        for shape in options.shape or SHAPES:
+            dump(options.oracle, path, 5000)
+            if shape != "pareto":
+                reshape(path, shape)
+            print(f"{shape}: 5,000 nodes, 150,000 pods")
+            compare(options.oracle, path, options.rounds)
+        for nodes in (500, 1500, 5000, 15_000) if options.growth else ():
+            dump(options.oracle, path, nodes)
+            print(f"growth: {nodes} nodes, {nodes * 30} pods")
+            compare(options.oracle, path, 1, beside=nodes == 15_000)
+    expressions()
+
+
+if __name__ == "__main__":
+    main()

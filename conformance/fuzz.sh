@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# fuzz.sh SEED COUNT EVENSPREAD PYTHON: COUNT fresh scheduling scenarios of each profile, and as many made odd, decided
+# by Kubernetes' own code and by EVENSPREAD. A scenario has eight nodes on average.
+set -euo pipefail
+seed=$1 count=$2 evenspread=$3 python=$4
+here=$(cd "$(dirname "$0")" && pwd)
+oracle=${EVENSPREAD_ORACLE:-$("$here/build.sh")}
+
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+echo "seed $seed (make fuzz SEED=$seed COUNT=$count repeats it), Kubernetes $("$oracle" version)"
+for profile in spread filters defaults; do
+  "$oracle" record --kind verdict --profile "$profile" --seed "$seed" --count "$count" --out "$out/$profile.jsonl"
+  "$oracle" generate --kind verdict --profile "$profile" --seed "$((seed + 1))" --count "$count" |
+    "$python" "$here/odd.py" mutate "$seed" >"$out/asked"
+  "$oracle" verdict <"$out/asked" >"$out/answered"
+  "$python" "$here/odd.py" join "$out/asked" "$out/answered" >"$out/odd-$profile.jsonl"
+done
+cd "$out"
+cat ./*.jsonl | "$python" -c 'import json, sys; print(sum(len(json.loads(line)["expected"]["nodes"]) for line in sys.stdin), "verdicts on nodes")'
+"$evenspread" conformance ./*.jsonl

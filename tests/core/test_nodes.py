@@ -1,0 +1,105 @@
+"""Columns of labels over many nodes, and sets of nodes that labels choose."""
+
+import pytest
+from build import constraint, node, pod, running
+
+from webhook.core import bits
+from webhook.core.eligible import nodes_meeting, nodes_of_terms
+from webhook.core.index import ClusterIndex
+from webhook.core.model import HOSTNAME, NodeStatus
+from webhook.core.nodes import NO_NODE
+from webhook.core.selectors import FieldRequirement, NodeTerm, Requirement
+from webhook.core.verdict import Cycle, take
+
+
+def racks(pairs):
+    """Two nodes a rack: more hostnames and racks than a column keeps sets for."""
+    index = ClusterIndex()
+    for number in range(2 * pairs):
+        index.apply("ADDED", node(f"n{number}", f"z{number % 3}", rack=f"r{number // 2}", size=str(number)))
+    return index
+
+
+def chosen(view, nodes):
+    return [view.names[slot] for slot in bits.to_slots(nodes)]
+
+
+@pytest.mark.parametrize("key", [HOSTNAME, "rack"])
+def test_domains_of_keys_with_many_values(key):
+    index = racks(70)
+    for number in range(140):
+        index.apply("ADDED", running(f"p{number}", f"n{number}"))
+    index.apply("ADDED", running("extra", "n9"))
+    cycle = Cycle(take(index, pod("app=web", constraints=(constraint(key, select="app=web"),))))
+    verdict = cycle.alone("PodTopologySpread")
+    rejected = [name for name in verdict.nodes.slots if verdict.status(name).code == "Unschedulable"]
+    assert rejected == (["n9"] if key == HOSTNAME else ["n8", "n9"])
+    (domains,) = cycle.domains
+    assert (domains.global_minimum, len(domains.counts)) == ((1, 140) if key == HOSTNAME else (2, 70))
+
+
+@pytest.mark.parametrize("key", [HOSTNAME, "rack"])
+def test_node_policies_leave_domains_out(key):
+    index = racks(70)
+    near = pod(
+        "app=web", constraints=(constraint(key, select="app=web"),), node_selector={"topology.kubernetes.io/zone": "z0"}
+    )
+    (domains,) = Cycle(take(index, near)).domains
+    assert len(domains.counts) == 47
+
+
+@pytest.mark.parametrize(
+    ("requirement", "nodes"),
+    [
+        (Requirement("size", "Gt", ("137",)), ["n138", "n139"]),
+        (Requirement("size", "Lt", ("2",)), ["n0", "n1"]),
+        (Requirement("rack", "In", ("r1", "r69", "none")), ["n2", "n3", "n138", "n139"]),
+        (Requirement("absent", "Exists"), []),
+    ],
+)
+def test_requirements_on_keys_with_many_values(requirement, nodes):
+    view = racks(70).view()
+    assert chosen(view, nodes_meeting(view, requirement)) == nodes
+    assert nodes_meeting(view, Requirement("rack", "DoesNotExist")) == 0
+    assert nodes_meeting(view, Requirement("rack", "NotIn", ("r0",))).bit_count() == 138
+
+
+@pytest.mark.parametrize(
+    ("condition", "nodes"),
+    [
+        (FieldRequirement("metadata.name", "n1", equal=True), ["n1"]),
+        (FieldRequirement("metadata.name", "n1", equal=False), ["n0"]),
+        (FieldRequirement("metadata.uid", "x", equal=True), []),
+        (FieldRequirement("metadata.uid", "x", equal=False), ["n0", "n1"]),
+    ],
+)
+def test_conditions_on_fields(condition, nodes):
+    view = racks(1).view()
+    assert chosen(view, nodes_of_terms(view, [NodeTerm(fields=(condition,))])) == nodes
+    assert chosen(view, nodes_of_terms(view, [NodeTerm(fields=(condition,))], by_labels=True)) == ["n0", "n1"]
+    assert nodes_of_terms(view, [NodeTerm(poisoned=True)]) == 0
+
+
+def test_a_view_forgets_what_was_asked_of_it_long_ago():
+    column = racks(70).view().column("rack")
+    asked = [column.domains(1 << slot) for slot in range(40)]
+    assert [column.domains(1 << slot) for slot in range(40)] == asked
+    assert len(column._domains) <= 17
+
+
+def test_room_is_measured_again_before_it_is_believed():
+    index = ClusterIndex()
+    for name in "ab":
+        made = node(name)
+        index.apply("ADDED", type(made)(metadata=made.metadata, status=NodeStatus(allocatable={"pods": "2"})))
+    table = index.node_table
+    assert table.short_of("pods", 2) is None
+    index.apply("ADDED", running("p", "a"))
+    assert table.short_of("pods", 2) == (1, 2)
+    index.apply("DELETED", running("p", "a"))
+    assert table.short_of("pods", 2) is None
+    assert table.short_of("example.com/gpu", 1) == (0, 0)
+    index.apply("DELETED", index.node("b"))
+    assert table.short_of("example.com/gpu", 1) == (0, NO_NODE)
+    index.apply("DELETED", node("never-there"))
+    assert len(index.view()) == 1

@@ -1,0 +1,52 @@
+"""Sets of nodes as integers: bit n stands for the node in slot n.
+
+Union, intersection and size of a set cost a fraction of a microsecond for thousands of nodes; turning one into a
+byte per node or a list of slots costs some ten.
+"""
+
+from collections.abc import Iterable
+from itertools import compress
+
+_TO_FLAG = bytes(int(char == ord("1")) for char in range(256))
+_TO_DIGIT = bytes(ord("1") if char else ord("0") for char in range(256))
+# Below this many slots, setting bits one by one is faster than going through a byte for each node.
+_FEW = 24
+
+
+def flags(nodes: int, size: int) -> bytes:
+    """One byte per slot: 1 for a member, 0 for any other."""
+    return format(nodes, f"0{size}b").encode()[::-1].translate(_TO_FLAG) if size else b""
+
+
+def from_flags(members: bytes | bytearray) -> int:
+    """The set of the slots whose byte is not 0."""
+    return int(members[::-1].translate(_TO_DIGIT), 2) if members else 0
+
+
+def from_slots(slots: Iterable[int], size: int) -> int:
+    """The set of the given slots.
+
+    Shape: every slot is below ``size``.
+    """
+    listed = slots if isinstance(slots, (list, tuple)) else list(slots)
+    if len(listed) < _FEW:
+        nodes = 0
+        for slot in listed:
+            nodes |= 1 << slot
+        return nodes
+    members = bytearray(size)
+    for slot in listed:
+        members[slot] = 1
+    return from_flags(members)
+
+
+def to_slots(nodes: int) -> list[int]:
+    """The slots of the set, ascending."""
+    if nodes.bit_count() < _FEW:
+        slots = []
+        while nodes:
+            slots.append((nodes & -nodes).bit_length() - 1)
+            nodes &= nodes - 1
+        return slots
+    size = nodes.bit_length()
+    return list(compress(range(size), flags(nodes, size)))

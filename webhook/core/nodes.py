@@ -1,0 +1,295 @@
+"""The nodes as columns over slots: a label's values, classes of equal taints, what is allocatable and used.
+
+A slot is a small number that a node keeps while it exists; sets of nodes are integers (``core.bits``). What a
+verdict reads is a ``NodeView``, which never changes: the next change of a label or taint makes a new one.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from webhook.core import bits
+from webhook.core.model import Node, Taint
+from webhook.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Request, allocatable_of
+
+# Up to this many values a column answers from one byte per node; zones and pools have few, hostnames thousands.
+_FEW_VALUES = 64
+# More than any node has of anything.
+NO_NODE = 2**62
+# PreferNoSchedule only scores.
+FILTERING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
+
+
+class Column:
+    """One label key over all nodes.
+
+    Shape: ``of[slot]`` is an index into ``values``, -1 where the node lacks the key or the slot is empty.
+    """
+
+    def __init__(self, labels: Sequence[Mapping[str, str] | None], key: str) -> None:
+        numbers: dict[str, int] = {}
+        self.key = key
+        self.of = [
+            numbers.setdefault(has[key], len(numbers)) if has is not None and key in has else -1 for has in labels
+        ]
+        self.values = tuple(numbers)
+        self.numbers: Mapping[str, int] = numbers
+        self._domains: dict[int, frozenset[int]] = {}
+
+    @cached_property
+    def present(self) -> int:
+        """The nodes that have the key."""
+        return bits.from_flags(bytes(number >= 0 for number in self.of))
+
+    @cached_property
+    def one_each(self) -> bool:
+        """Whether no two nodes share a value, as with hostnames."""
+        return self.present.bit_count() == len(self.values)
+
+    @cached_property
+    def sets(self) -> tuple[int, ...] | None:
+        """The nodes of each value; None where the values are too many to keep."""
+        if len(self.values) > _FEW_VALUES:
+            return None
+        wide = bytes(number + 1 for number in self.of)
+        table = bytearray(256)
+        found = []
+        for number in range(1, len(self.values) + 1):
+            table[number] = 1
+            found.append(bits.from_flags(wide.translate(table)))
+            table[number] = 0
+        return tuple(found)
+
+    @cached_property
+    def _slots(self) -> tuple[tuple[int, ...], ...]:
+        members: list[list[int]] = [[] for _ in self.values]
+        for slot, number in enumerate(self.of):
+            if number >= 0:
+                members[number].append(slot)
+        return tuple(map(tuple, members))
+
+    def nodes(self, number: int) -> int:
+        """The nodes of the value with this number."""
+        if self.sets is not None:
+            return self.sets[number]
+        nodes = 0
+        for slot in self._slots[number]:
+            nodes |= 1 << slot
+        return nodes
+
+    def nodes_of(self, numbers: Sequence[int]) -> int:
+        """The nodes of all these values."""
+        if self.sets is not None:
+            nodes = 0
+            for number in numbers:
+                nodes |= self.sets[number]
+            return nodes
+        slots = [slot for number in numbers for slot in self._slots[number]]
+        return bits.from_slots(slots, len(self.of))
+
+    def with_value(self, value: str) -> int:
+        """The nodes whose label has this value."""
+        number = self.numbers.get(value)
+        return 0 if number is None else self.nodes(number)
+
+    def domains(self, nodes: int) -> frozenset[int]:
+        """The numbers of the values that these nodes have."""
+        if nodes & self.present == self.present:
+            return self._every
+        known = self._domains.get(nodes)
+        if known is None:
+            if len(self._domains) > 16:  # one entry for each set of eligible nodes that was asked for lately
+                self._domains.clear()
+            if self.sets is not None:
+                known = frozenset(number for number, members in enumerate(self.sets) if members & nodes)
+            else:
+                known = frozenset(map(self.of.__getitem__, bits.to_slots(nodes & self.present)))
+            self._domains[nodes] = known
+        return known
+
+    @cached_property
+    def _every(self) -> frozenset[int]:
+        return frozenset(range(len(self.values)))
+
+
+class NodeView:
+    """All nodes at one moment.
+
+    Shape: ``names``, ``labels`` and ``taints`` are by slot; ``names[slot]`` is "" for an empty slot; ``live`` are
+    the nodes that exist.
+    """
+
+    def __init__(self, facts: Sequence["_Facts | None"], live: int) -> None:
+        self.size = len(facts)
+        self.live = live
+        self.names = tuple("" if fact is None else fact.name for fact in facts)
+        self.labels = tuple(None if fact is None else fact.labels for fact in facts)
+        self._taints = tuple(None if fact is None else fact.taints for fact in facts)
+        self._unschedulable = tuple(fact is not None and fact.unschedulable for fact in facts)
+        self._columns: dict[str, Column] = {}
+
+    def column(self, key: str) -> Column:
+        """The label's column."""
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns.setdefault(key, Column(self.labels, key))
+        return column
+
+    @cached_property
+    def slots(self) -> Mapping[str, int]:
+        """The slot of each node by name."""
+        return {name: slot for slot, name in enumerate(self.names) if self.live >> slot & 1}
+
+    @cached_property
+    def taint_classes(self) -> tuple[tuple[tuple[Taint, ...], int], ...]:
+        """The different lists of taints, each with its nodes; nodes without taints are left out."""
+        classes: dict[tuple[Taint, ...], list[int]] = {}
+        for slot, taints in enumerate(self._taints):
+            if taints:
+                classes.setdefault(taints, []).append(slot)
+        return tuple((taints, bits.from_slots(slots, self.size)) for taints, slots in classes.items())
+
+    @cached_property
+    def unschedulable(self) -> int:
+        """The nodes with spec.unschedulable."""
+        return bits.from_flags(bytes(self._unschedulable))
+
+    def __len__(self) -> int:
+        """How many nodes there are."""
+        return self.live.bit_count()
+
+
+class _Facts:
+    __slots__ = ("allocatable", "labels", "name", "taints", "unschedulable")
+
+    def __init__(self, node: Node) -> None:
+        self.name = node.name
+        self.labels = node.labels
+        self.taints = tuple(
+            Taint(key=taint.key, value=taint.value, effect=taint.effect)
+            for taint in node.taints
+            if taint.effect in FILTERING_EFFECTS
+        )
+        self.unschedulable = bool(node.spec and node.spec.unschedulable)
+        self.allocatable = allocatable_of(node)
+
+    def same_view(self, other: "_Facts") -> bool:
+        """Whether a view of the one serves for the other."""
+        return self.labels == other.labels and self.taints == other.taints and self.unschedulable == other.unschedulable
+
+
+class Nodes:
+    """The nodes, and what the pods on each of them leave free, by slot.
+
+    Shape: a slot may hold pods before its node exists and after it is gone; ``allocatable`` and ``free`` have one
+    list per resource name, NO_NODE in slots without a node. What pods take may exceed what a node has.
+    Unit: cpu in milli-CPU, everything else in whole units.
+    """
+
+    def __init__(self) -> None:
+        self._slots: dict[str, int] = {}
+        self._unused: list[int] = []
+        self._names: list[str] = []
+        self._facts: list[_Facts | None] = []
+        self._live = 0
+        self._view: NodeView | None = None
+        self._pods: list[int] = []
+        self.allocatable: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
+        self.free: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
+        self._least: dict[str, int] = dict.fromkeys(self.free, NO_NODE)
+
+    def view(self) -> NodeView:
+        """The nodes as they are now."""
+        if self._view is None:
+            self._view = NodeView(self._facts, self._live)
+        return self._view
+
+    def names(self) -> tuple[str, ...]:
+        """The node of each slot, those included that are gone or not there yet."""
+        return tuple(self._names)
+
+    def put(self, node: Node) -> None:
+        """Take a node as it is now."""
+        slot = self.slot(node.name)
+        facts, before = _Facts(node), self._facts[slot]
+        self._facts[slot] = facts
+        if before is None or not facts.same_view(before):
+            self._live |= 1 << slot
+            self._view = None
+        if before is None or facts.allocatable != before.allocatable:
+            for name in facts.allocatable:
+                self._column(name)
+            for name in self.allocatable:
+                self._give(name, slot, facts.allocatable.get(name, 0))
+
+    def remove(self, name: str) -> None:
+        """Forget a node; its pods keep the slot until they are gone too."""
+        slot = self._slots.get(name)
+        if slot is None or self._facts[slot] is None:
+            return
+        self._facts[slot] = None
+        self._live &= ~(1 << slot)
+        self._view = None
+        for resource in self.allocatable:
+            self._give(resource, slot, NO_NODE)
+        self.release(slot)
+
+    def slot(self, name: str) -> int:
+        """The slot of the node of that name, which need not exist yet."""
+        slot = self._slots.get(name)
+        if slot is None:
+            slot = self._slots[name] = self._unused.pop() if self._unused else self._grow()
+            self._names[slot] = name
+        return slot
+
+    def use(self, slot: int, request: Request, sign: int) -> None:
+        """Add (1) or take away (-1) one pod with this request."""
+        self._pods[slot] += sign
+        self._take(PODS, slot, sign)
+        for name, amount in request.amounts:
+            if name not in self.free:
+                self._column(name)
+            self._take(name, slot, sign * amount)
+
+    def short_of(self, name: str, amount: int) -> tuple[int, ...] | None:
+        """What is free of a resource by slot, a copy; None where every node has the amount."""
+        free = self._column(name)
+        if amount <= self._least[name]:
+            return None
+        # The bound only ever sinks while pods come and go, so it is measured again before it is believed.
+        self._least[name] = min(free, default=NO_NODE)
+        return None if amount <= self._least[name] else tuple(free)
+
+    def release(self, slot: int) -> None:
+        """Let go of the slot of a node that is gone, once no pod is left on it."""
+        if self._facts[slot] is None and not self._pods[slot]:
+            del self._slots[self._names[slot]]
+            self._unused.append(slot)
+
+    def _take(self, name: str, slot: int, amount: int) -> None:
+        free = self.free[name]
+        left = free[slot] = free[slot] - amount
+        if left < self._least[name]:  # noqa: PLR1730 - in the path of every event, a call would show
+            self._least[name] = left
+
+    def _give(self, name: str, slot: int, amount: int) -> None:
+        allocatable = self.allocatable[name]
+        self._take(name, slot, allocatable[slot] - amount)
+        allocatable[slot] = amount
+
+    def _column(self, name: str) -> list[int]:
+        """What is free of a resource; of one that was not known before, nothing on any node."""
+        if name not in self.free:
+            self.allocatable[name] = [NO_NODE if facts is None else 0 for facts in self._facts]
+            self.free[name] = list(self.allocatable[name])
+            self._least[name] = 0
+        return self.free[name]
+
+    def _grow(self) -> int:
+        self._facts.append(None)
+        self._names.append("")
+        self._pods.append(0)
+        for table in (self.allocatable, self.free):
+            for amounts in table.values():
+                amounts.append(NO_NODE)
+        self._view = None
+        return len(self._facts) - 1

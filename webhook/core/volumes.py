@@ -1,0 +1,241 @@
+"""The four plugins that look at volumes: VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone.
+
+What they need of the cluster is gathered once per question (``gather``); nodes are then told apart by the volumes
+that they can reach and by their attach limits.
+
+Source: kube-scheduler framework/plugins volumerestrictions, nodevolumelimits, volumebinding, volumezone.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from webhook.core.eligible import nodes_of_terms
+from webhook.core.groups import Counts
+from webhook.core.index import ClusterIndex
+from webhook.core.model import Pod, Volume
+from webhook.core.nodes import NodeView
+from webhook.core.pods import Mounted
+from webhook.core.selectors import compile_node_selector
+from webhook.core.status import OK, PASSES, Outcome, Ran, Status, unresolvable, unschedulable
+from webhook.core.storage import (
+    READ_WRITE_ONCE_POD,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    CsiNode,
+    PersistentVolume,
+    StorageClass,
+)
+
+VOLUME_RESTRICTIONS = "VolumeRestrictions"
+VOLUME_ZONE = "VolumeZone"
+
+DISK_CONFLICT = unschedulable("node(s) had no available disk")
+CLAIM_IN_USE = unschedulable(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+OTHER_ZONE = unresolvable("node(s) had no available volume zone")
+
+_BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+_BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+_ZONE = "topology.kubernetes.io/zone"
+_REGION = "topology.kubernetes.io/region"
+_TOPOLOGY_LABELS = (_BETA_ZONE, _BETA_REGION, _ZONE, _REGION)
+_GENERAL = {_BETA_ZONE: _ZONE, _BETA_REGION: _REGION}
+
+
+class Storage(Struct, frozen=True):
+    """What the cluster has for the pod's volumes.
+
+    Shape: ``claims`` by name, those that exist; ``volumes`` those of bound claims, and by class those that a claim
+    without volume may take; ``users`` by claim the pods that mount it, by slot; ``mounted`` the pods with volumes on
+    each node; ``others`` claims and volumes of those pods.
+    """
+
+    claims: Mapping[str, Claim] = {}
+    volumes: Mapping[str, PersistentVolume] = {}
+    free: Mapping[str, tuple[PersistentVolume, ...]] = {}
+    classes: Mapping[str, StorageClass] = {}
+    users: Mapping[str, Counts] = {}
+    csi_nodes: Mapping[str, CsiNode] = {}
+    mounted: Mapping[int, tuple[Mounted, ...]] = {}
+    others: Mapping[tuple[str, str], Claim] = {}
+
+
+def gather(pod: Pod, index: ClusterIndex) -> Storage:
+    """Everything that the four plugins may ask about this pod; nothing for a pod without volumes."""
+    volumes = pod.pod_spec.volumes or ()
+    if not volumes:
+        return Storage()
+    namespace = pod.meta.namespace
+    names = {claim_name(pod.meta.name, volume) for volume in volumes} - {None}
+    claims = {name: claim for name in names if name and (claim := index.claim(namespace, name)) is not None}
+    classes = {claim.storage_class for claim in claims.values()}
+    mounted = {slot: tuple(pods.values()) for slot, pods in index.pod_table.mounted.items()}
+    others = {
+        (each.namespace, name): claim
+        for pods in mounted.values()
+        for each in pods
+        for volume in each.volumes
+        if (name := claim_name(each.name, volume)) and (claim := index.claim(each.namespace, name)) is not None
+    }
+    everyone = (*claims.values(), *others.values())
+    named = {claim.spec.volume_name for claim in everyone if claim.spec.volume_name}
+    classes_of_all = {claim.storage_class for claim in everyone}
+    return Storage(
+        claims=claims,
+        volumes={name: volume for name in named if (volume := index.volume(name)) is not None},
+        free={name: index.volumes_of_class(name) for name in classes},
+        classes={name: found for name in classes_of_all if (found := index.storage_class(name)) is not None},
+        users={name: index.pod_table.claim_users(namespace, name) for name in claims},
+        csi_nodes=index.csi_nodes(),
+        mounted=mounted,
+        others=others,
+    )
+
+
+def claim_name(pod_name: str, volume: Volume) -> str | None:
+    """The claim that a volume uses; None for volumes without one.
+
+    Source: k8s.io/component-helpers storage/ephemeral.
+    """
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return None if volume.ephemeral is None else f"{pod_name}-{volume.name}"
+
+
+def missing_claim(name: str) -> str:
+    """The API's words for a claim that does not exist."""
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
+    """Source: volume_restrictions.go."""
+    exclusive = set()
+    for name in _direct_claims(pod):
+        claim = storage.claims.get(name)
+        if claim is None:
+            return Ran(unresolvable(missing_claim(name)))
+        if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
+            exclusive.add(name)
+    disks = [volume for volume in pod.pod_spec.volumes or () if _is_disk(volume)]
+    in_use = any(nodes.live >> slot & 1 for name in exclusive for slot in storage.users.get(name, ()))
+    if not disks and not in_use:
+        return PASSES
+
+    def decide(asked: int) -> list[Outcome]:
+        conflicting = 0
+        for slot, pods in storage.mounted.items() if disks else ():
+            if any(_disks_conflict(one, other) for each in pods for other in each.volumes for one in disks):
+                conflicting |= 1 << slot
+        return [(DISK_CONFLICT, asked & conflicting), (CLAIM_IN_USE, asked & ~conflicting if in_use else 0)]
+
+    return Ran(OK, decide)
+
+
+def _direct_claims(pod: Pod) -> Iterable[str]:
+    for volume in pod.pod_spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            yield volume.persistent_volume_claim.claim_name
+
+
+def _is_disk(volume: Volume) -> bool:
+    return any((volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.rbd, volume.iscsi))
+
+
+def _disks_conflict(one: Volume, other: Volume) -> bool:
+    """Whether two pods cannot mount these volumes on one node. Source: ``isVolumeConflict``."""
+    gce, other_gce = one.gce_persistent_disk, other.gce_persistent_disk
+    if gce and other_gce and gce.pd_name == other_gce.pd_name and not (gce.read_only and other_gce.read_only):
+        return True
+    ebs, other_ebs = one.aws_elastic_block_store, other.aws_elastic_block_store
+    if ebs and other_ebs and ebs.volume_id == other_ebs.volume_id:
+        return True
+    iscsi, other_iscsi = one.iscsi, other.iscsi
+    if iscsi and other_iscsi and iscsi.iqn == other_iscsi.iqn and not (iscsi.read_only and other_iscsi.read_only):
+        return True
+    rbd, other_rbd = one.rbd, other.rbd
+    if not (rbd and other_rbd):
+        return False
+    same = {*(rbd.monitors or ())} & {*(other_rbd.monitors or ())} and (rbd.pool, rbd.image) == (
+        other_rbd.pool,
+        other_rbd.image,
+    )
+    return bool(same) and not (rbd.read_only and other_rbd.read_only)
+
+
+def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
+    """Source: volume_zone.go."""
+    zones: list[tuple[str, frozenset[str]]] = []
+    for name in _direct_claims(pod):
+        status, volume = _bound_volume(name, storage)
+        if status is not None:
+            return Ran(status)
+        if volume is not None:
+            zones += _zone_labels(volume)
+    if not zones:
+        return PASSES
+
+    def decide(asked: int) -> list[Outcome]:
+        labelled = reachable = 0
+        for key in _TOPOLOGY_LABELS:
+            labelled |= nodes.column(key).present
+        reachable = labelled
+        for key, values in zones:
+            column, general = nodes.column(key), nodes.column(_GENERAL.get(key, key))
+            near = 0
+            for value in values:
+                near |= column.with_value(value) | (general.with_value(value) & ~column.present)
+            reachable &= near
+        return [(OTHER_ZONE, asked & labelled & ~reachable)]
+
+    return Ran(OK, decide)
+
+
+def _bound_volume(name: str, storage: Storage) -> tuple[Status | None, PersistentVolume | None]:
+    """The volume of a claim, or why the pod cannot be placed for it; neither where the volume comes later.
+
+    Source: volume_zone.go ``getPVbyPod``.
+    """
+    claim = storage.claims.get(name)
+    if not name or claim is None:
+        return unresolvable(missing_claim(name) if name else "PersistentVolumeClaim had no name"), None
+    if not claim.spec.volume_name:
+        fault = _unbound_fault(claim.storage_class, storage)
+        return (unresolvable(fault) if fault else None), None
+    volume = storage.volumes.get(claim.spec.volume_name)
+    if volume is None:
+        return unresolvable(f'persistentvolume "{claim.spec.volume_name}" not found'), None
+    return None, volume
+
+
+def _unbound_fault(class_name: str, storage: Storage) -> str:
+    """Why a claim of this class ought to have a volume; "" where it gets one with its first pod."""
+    if not class_name:
+        return "PersistentVolumeClaim had no pv name and storageClass name"
+    found = storage.classes.get(class_name)
+    if found is None:
+        return f'storageclass.storage.k8s.io "{class_name}" not found'
+    if found.volume_binding_mode is None:
+        return f'VolumeBindingMode not set for StorageClass "{class_name}"'
+    return "" if found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else "PersistentVolume had no name"
+
+
+def _zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
+    """The topology labels of a volume with their values, which ``__`` separates; an empty value voids the label."""
+    found = []
+    for key in _TOPOLOGY_LABELS:
+        value = (volume.meta.labels or {}).get(key)
+        if value is not None:
+            values = frozenset(each.strip() for each in value.split("__"))
+            if "" not in values:
+                found.append((key, values))
+    return found
+
+
+def reachable_from(volume: PersistentVolume, nodes: NodeView) -> int:
+    """The nodes that the volume's node affinity admits. Source: storage/volume ``CheckNodeAffinity``."""
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return nodes.live
+    return nodes_of_terms(nodes, compile_node_selector(affinity.required), by_labels=True)
