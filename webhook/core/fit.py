@@ -50,7 +50,7 @@ class Room(Struct, frozen=True):
     """What is left on nodes of the resources that a pod requests.
 
     Shape: ``free`` has what is free by slot, for each resource of which some node has too little, in the order of
-    reasons; ``allocatable`` has what those nodes have in total.
+    reasons; ``allocatable`` has what nodes have in total, for each resource of which some node could never have enough.
     Unit: cpu in milli-CPU, everything else in whole units.
     """
 
@@ -65,7 +65,8 @@ def room_for(request: Request, nodes: Nodes) -> Room:
         short = nodes.short_of(name, amount) if amount > 0 else None
         if short is not None:
             free[name] = short
-    return Room(free, {name: tuple(nodes.allocatable[name]) for name in free})
+    wanted = {name: nodes.never_enough(name, amount) for name, amount in request.amounts if name in free}
+    return Room(free, {name: has for name, has in wanted.items() if has is not None})
 
 
 def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> Ran:
@@ -162,7 +163,7 @@ def run_node_resources_fit(request: Request, room: Room) -> Ran:
         for name, amount in ((PODS, 1), *request.amounts):
             if name in room.free:
                 short = _below(room.free[name], amount)
-                never = 0 if name == PODS else _below(room.allocatable[name], amount)
+                never = _below(room.allocatable[name], amount) if name in room.allocatable else 0
                 parts = _split(parts, TOO_MANY_PODS if name == PODS else f"Insufficient {name}", short, never)
         found: list[Outcome] = []
         for reasons, nodes, never in parts:

@@ -106,6 +106,10 @@ class Column:
             self._domains[nodes] = known
         return known
 
+    def domain_count(self, nodes: int) -> int:
+        """How many different values these nodes have."""
+        return (nodes & self.present).bit_count() if self.one_each else len(self.domains(nodes))
+
     @cached_property
     def _every(self) -> frozenset[int]:
         return frozenset(range(len(self.values)))
@@ -196,6 +200,8 @@ class Nodes:
         self.allocatable: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
         self.free: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
         self._least: dict[str, int] = dict.fromkeys(self.free, NO_NODE)
+        self._risen: set[str] = set()
+        self._smallest: dict[str, int] = {}
 
     def view(self) -> NodeView:
         """The nodes as they are now."""
@@ -253,11 +259,17 @@ class Nodes:
     def short_of(self, name: str, amount: int) -> tuple[int, ...] | None:
         """What is free of a resource by slot, a copy; None where every node has the amount."""
         free = self._column(name)
-        if amount <= self._least[name]:
-            return None
-        # The bound only ever sinks while pods come and go, so it is measured again before it is believed.
-        self._least[name] = min(free, default=NO_NODE)
+        if amount > self._least[name] and name in self._risen:
+            self._risen.discard(name)
+            self._least[name] = min(free, default=NO_NODE)
         return None if amount <= self._least[name] else tuple(free)
+
+    def never_enough(self, name: str, amount: int) -> tuple[int, ...] | None:
+        """What nodes have of a resource by slot, a copy; None where every node has the amount."""
+        allocatable, smallest = self.allocatable[name], self._smallest.get(name)
+        if smallest is None:
+            smallest = self._smallest[name] = min(allocatable, default=NO_NODE)
+        return None if amount <= smallest else tuple(allocatable)
 
     def release(self, slot: int) -> None:
         """Let go of the slot of a node that is gone, once no pod is left on it."""
@@ -267,14 +279,18 @@ class Nodes:
 
     def _take(self, name: str, slot: int, amount: int) -> None:
         free = self.free[name]
-        left = free[slot] = free[slot] - amount
-        if left < self._least[name]:  # noqa: PLR1730 - in the path of every event, a call would show
+        before = free[slot]
+        left = free[slot] = before - amount
+        if left < self._least[name]:
             self._least[name] = left
+        elif before == self._least[name]:  # it may have been the only one with so little
+            self._risen.add(name)
 
     def _give(self, name: str, slot: int, amount: int) -> None:
         allocatable = self.allocatable[name]
         self._take(name, slot, allocatable[slot] - amount)
         allocatable[slot] = amount
+        self._smallest.pop(name, None)
 
     def _column(self, name: str) -> list[int]:
         """What is free of a resource; of one that was not known before, nothing on any node."""
@@ -282,6 +298,7 @@ class Nodes:
             self.allocatable[name] = [NO_NODE if facts is None else 0 for facts in self._facts]
             self.free[name] = list(self.allocatable[name])
             self._least[name] = 0
+            self._risen.add(name)
         return self.free[name]
 
     def _grow(self) -> int:

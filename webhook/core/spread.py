@@ -123,15 +123,15 @@ class Counted(Struct, frozen=True):
 class Domains(Struct, frozen=True):
     """What was counted for one hard constraint.
 
-    Shape: ``match_num`` maps the number of a domain in ``column`` to its matching pods, never 0; ``eligible`` are
-    the domains that count.
+    Shape: ``match_num`` maps the number of a domain in ``column`` to its matching pods, never 0; ``counting`` are the
+    nodes that count, whose domains are the eligible ones.
     Unit: pods.
     """
 
     constraint: Constraint
     column: Column
     match_num: Counts
-    eligible: frozenset[int]
+    counting: int
     global_minimum: int
     self_match: int
 
@@ -143,7 +143,8 @@ class Domains(Struct, frozen=True):
     @property
     def counts(self) -> Mapping[str, int]:
         """Matching pods by the value of the key, for every domain that counts."""
-        return {self.column.values[number]: self.match_num.get(number, 0) for number in self.eligible}
+        values = self.column.values
+        return {values[number]: self.match_num.get(number, 0) for number in self.column.domains(self.counting)}
 
 
 class Eligible(Struct, frozen=True):
@@ -244,11 +245,10 @@ def count_domains(counted: Counted, labels: Mapping[str, str], eligible: Eligibl
     for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
         column = nodes.column(constraint.topology_key)
         counting = eligible.counted(constraint, with_keys)
-        domains = column.domains(counting)
         match_num = _by_domain(column, counts, counting)
-        minimum = _global_minimum(match_num, domains, constraint.min_domains)
+        minimum = _global_minimum(match_num, column.domain_count(counting), constraint.min_domains)
         self_match = int(constraint.selector.matches(labels))
-        found.append(Domains(constraint, column, match_num, domains, minimum, self_match))
+        found.append(Domains(constraint, column, match_num, counting, minimum, self_match))
     return tuple(found)
 
 
@@ -267,14 +267,12 @@ def _by_domain(column: Column, counts: Counts, counting: int) -> Counts:
     return match_num
 
 
-def _global_minimum(match_num: Counts, domains: frozenset[int], min_domains: int) -> int:
+def _global_minimum(match_num: Counts, domains: int, min_domains: int) -> int:
     """Fewest matching pods in an eligible domain; 0 if the domains are too few.
 
     Source: filtering.go ``minMatchNum``.
     """
-    if len(domains) < min_domains:
-        return 0
-    if len(match_num) < len(domains):
+    if domains < min_domains or len(match_num) < domains:
         return 0
     return min(match_num.values(), default=_NO_DOMAIN)
 
