@@ -5,7 +5,8 @@
 
 The Go program (`make conformance` builds it) makes the cluster, and times PreFilter and Filter of the scheduler's
 plugins over all nodes; here the same pods are decided from the index. A verdict is a code for every node and the
-counts. Ratios are of medians within one run; what else the machine does reaches both sides.
+counts. Ratios are of medians within one run; what else the machine does reaches both sides, so the scheduler's best
+time is set beside our median too. Lists and events are given in processor time.
 """
 
 import argparse
@@ -119,10 +120,10 @@ def load(path):
     for raws, kind in ((cluster.nodes, Node), (cluster.namespaces, Namespace), (cluster.services, Service)):
         for raw in raws:
             index.apply("ADDED", decode[kind].decode(raw))
-    started = time.perf_counter()
+    started = time.thread_time()
     for raw in cluster.pods:
         index.apply("ADDED", decode[Pod].decode(raw))
-    seconds = time.perf_counter() - started
+    seconds = time.thread_time() - started
     gc.collect()
     gc.freeze()
     facts = {"list s": round(seconds, 2), "µs/pod": round(seconds / len(cluster.pods) * 1e6, 1)}
@@ -150,14 +151,14 @@ class _Barest(msgspec.Struct):
 def barest(pods):
     """The least that any index must do: decode name, labels and node of each pod, and keep them.
 
-    Unit: seconds.
+    Unit: seconds of processor time.
     """
     decoder, kept = msgspec.json.Decoder(_Barest), {}
-    started = time.perf_counter()
+    started = time.thread_time()
     for raw in pods:
         pod = decoder.decode(raw)
         kept[pod.metadata.namespace, pod.metadata.name] = (pod.metadata.labels, pod.spec.nodeName)
-    return time.perf_counter() - started
+    return time.thread_time() - started
 
 
 def spread_only(index, pod):
@@ -172,14 +173,15 @@ def all_filters(index, pod):
 
 
 def measure(index, incoming, decide):
-    """Unit: µs, sorted."""
+    """Each pod once: the clock's time, and the thread's own. Unit: µs."""
     for pod in incoming[:WARM_UP]:
         decide(index, pod)
     times = []
     for pod in incoming:
-        started = time.perf_counter_ns()
+        started, own = time.perf_counter_ns(), time.thread_time_ns()
         decide(index, pod)
-        times.append((time.perf_counter_ns() - started) / 1e3)
+        own, clock = time.thread_time_ns() - own, time.perf_counter_ns() - started
+        times.append((clock / 1e3, own / 1e3))
     return times
 
 
@@ -187,14 +189,14 @@ def quantile(times, part):
     return sorted(times)[min(len(times) - 1, int(len(times) * part))]
 
 
-_TIMES = re.compile(r"^\s+(PodTopologySpread|all default filters)\s.*p50 (\d+)\s+p99 (\d+)", re.MULTILINE)
+_TIMES = re.compile(r"^\s+(PodTopologySpread|all default filters)\s.*min (\d+)\s+p50 (\d+)\s+p99 (\d+)", re.MULTILINE)
 
 
 def measure_scheduler(oracle, path, parallelism):
-    """The scheduler's p50 and p99. Unit: µs."""
+    """The scheduler's shortest verdict, p50 and p99. Unit: µs."""
     command = [oracle, "bench", "--load", str(path), "--parallelism", str(parallelism)]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
-    return {name.replace("default ", ""): (int(p50), int(p99)) for name, p50, p99 in _TIMES.findall(printed)}
+    return {name.replace("default ", ""): tuple(map(int, times)) for name, *times in _TIMES.findall(printed)}
 
 
 def compare(oracle, path, rounds, *, beside=True):
@@ -207,13 +209,15 @@ def compare(oracle, path, rounds, *, beside=True):
             for name, times in measure_scheduler(oracle, path, 1).items():
                 theirs[name].append(times)
     for name, times in ours.items():
-        row = [f"{name:<18}", f"p50 {quantile(times, 0.5):7.0f}", f"p99 {quantile(times, 0.99):7.0f}"]
+        clock, own = zip(*times, strict=True)
+        row = [f"{name:<18}", f"p50 {quantile(clock, 0.5):6.0f} p99 {quantile(clock, 0.99):6.0f}"]
+        row.append(f"of processor time {quantile(own, 0.5):6.0f} {quantile(own, 0.99):6.0f}")
         if theirs[name]:
-            p50 = statistics.median(each[0] for each in theirs[name])
-            p99 = statistics.median(each[1] for each in theirs[name])
-            ratio = p50 / quantile(times, 0.5)
-            row += [f"scheduler p50 {p50:7.0f} p99 {p99:7.0f}", f"{ratio:5.0f} times (wanted {TARGETS[name]})"]
-        print("  ", "  ".join(row))
+            least, p50, p99 = (statistics.median(column) for column in zip(*theirs[name], strict=True))
+            row.append(f"scheduler min {least:6.0f} p50 {p50:6.0f} p99 {p99:6.0f}")
+            ratio, surely = p50 / quantile(clock, 0.5), least / quantile(clock, 0.5)
+            row.append(f"{ratio:5.0f} times (its best by our median {surely:5.0f}; wanted {TARGETS[name]})")
+        print("  ", "  ".join(row), flush=True)
     print("  ", events(index, cluster), facts)
 
 
@@ -224,10 +228,10 @@ def events(index, cluster):
     pods = [decoder.decode(raw) for raw in some]
     found = {}
     for name, kind in (("again", "MODIFIED"), ("delete", "DELETED"), ("add", "ADDED")):
-        started = time.perf_counter()
+        started = time.thread_time()
         for pod in pods:
             index.apply(kind, pod)
-        found[f"event {name} µs"] = round((time.perf_counter() - started) / len(pods) * 1e6, 1)
+        found[f"event {name} µs"] = round((time.thread_time() - started) / len(pods) * 1e6, 1)
     return found
 
 

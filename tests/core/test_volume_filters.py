@@ -25,6 +25,7 @@ from webhook.core.model import (
 from webhook.core.status import OK, SKIPPED, Status
 from webhook.core.storage import (
     Claim,
+    ClaimReference,
     ClaimSpec,
     CsiDriverOnNode,
     CsiNode,
@@ -365,3 +366,35 @@ def test_volumes_that_are_not_counted():
     )
     assert told("NodeVolumeLimits", index, mounts("data"))[1] == [OK, OK]
     assert told("NodeVolumeLimits", index, mounts(""))[1] == [failed("PersistentVolumeClaim had no name")] * 2
+
+
+def test_free_volumes_follow_events():
+    index = index_of(STATIC, claim(of="static"))
+    told_now = lambda: told("VolumeBinding", index, mounts("data"))[1][0]  # noqa: E731 - the same question each time
+    free = volume("local", of="static", phase="Available")
+    claimed = ClaimReference(namespace="shop", name="data")
+    for event, each, status in (
+        ("ADDED", free, OK),
+        ("MODIFIED", replace(free, spec=replace(free.spec, claim_ref=replace(claimed, name="x"))), never(NONE_TO_BIND)),
+        ("MODIFIED", replace(free, spec=replace(free.spec, claim_ref=claimed)), OK),
+        ("MODIFIED", replace(free, spec=replace(free.spec, storage_class_name="other")), never(NONE_TO_BIND)),
+        ("MODIFIED", free, OK),
+        ("DELETED", free, never(NONE_TO_BIND)),
+        ("DELETED", free, never(NONE_TO_BIND)),
+    ):
+        index.apply(event, each)
+        assert told_now() == status
+
+
+def test_a_limit_is_looked_at_only_where_it_may_be_reached():
+    index = index_of(
+        *(claim(f"c{n}", f"pv{n}") for n in range(4)),
+        *(volume(f"pv{n}") for n in range(4)),
+        limits("a", csi__example__com=2, other=1),
+        limits("b", csi__example__com=9),
+        running("user", "a", volumes=mounts("c0", "c1")),
+        running("other", "b", volumes=mounts("c2")),
+    )
+    problem = take(index, pod("app=x", volumes=mounts("c3")))
+    assert set(problem.storage.mounted) == {index.view().slots["a"]}
+    assert told("NodeVolumeLimits", index, mounts("c3"))[1] == [FULL, OK]

@@ -46,8 +46,10 @@ class ClusterIndex:
         self._autoscalers: dict[str, dict[str, Autoscaler]] = defaultdict(dict)
         self._claims: dict[str, dict[str, Claim]] = defaultdict(dict)
         self._volumes: dict[str, PersistentVolume] = {}
+        self._unclaimed: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)  # by class
+        self._claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = defaultdict(dict)  # by claim
         self._classes: dict[str, StorageClass] = {}
-        self._csi_nodes: dict[str, CsiNode] = {}
+        self._attach_limits: dict[str, Mapping[str, int]] = {}
 
     def apply(self, event: Event, value: ApiObject) -> None:
         """Take one event of a watch.
@@ -77,11 +79,24 @@ class ClusterIndex:
             case Claim():
                 _put(self._claims[value.meta.namespace], name, value, event)
             case PersistentVolume():
-                _put(self._volumes, name, value, event)
+                self._apply_volume(event, value, name)
             case StorageClass():
                 _put(self._classes, name, value, event)
             case CsiNode():
-                _put(self._csi_nodes, name, value, event)
+                _put(self._attach_limits, name, value.limits, event)
+
+    def _apply_volume(self, event: Event, volume: PersistentVolume, name: str) -> None:
+        before = self._volumes.get(name)
+        if before is not None:
+            self._shelf(before).pop(name, None)
+        _put(self._volumes, name, volume, event)
+        if event != "DELETED":
+            self._shelf(volume)[name] = volume
+
+    def _shelf(self, volume: PersistentVolume) -> dict[str, PersistentVolume]:
+        """Where a claim that looks for a volume finds this one."""
+        claim = volume.spec.claim_ref
+        return self._unclaimed[volume.storage_class] if claim is None else self._claimed[claim.namespace, claim.name]
 
     def _apply_node(self, event: Event, node: Node) -> None:
         _put(self._nodes, node.name, node, event)
@@ -171,21 +186,19 @@ class ClusterIndex:
         """The volume of that name."""
         return self._volumes.get(name)
 
-    def volumes_of_class(self, name: str) -> tuple[PersistentVolume, ...]:
-        """The volumes of that class; "" for those that have none."""
-        return tuple(volume for volume in self._volumes.values() if volume.storage_class == name)
+    def volumes_for(self, claim: Claim) -> tuple[PersistentVolume, ...]:
+        """The volumes that the claim may take: those of its class that nobody claims, and those made for it."""
+        made = self._claimed.get((claim.meta.namespace, claim.meta.name), {}).values()
+        free = self._unclaimed.get(claim.storage_class, {}).values()
+        return (*(volume for volume in made if volume.storage_class == claim.storage_class), *free)
 
     def storage_class(self, name: str) -> StorageClass | None:
         """The class of that name."""
         return self._classes.get(name)
 
-    def csi_node(self, name: str) -> CsiNode | None:
-        """What CSI drivers said of the node of that name."""
-        return self._csi_nodes.get(name)
-
-    def csi_nodes(self) -> Mapping[str, CsiNode]:
-        """The same for every node that has it."""
-        return dict(self._csi_nodes)
+    def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
+        """How many volumes each CSI driver attaches to a node at most, for the nodes that drivers speak of."""
+        return dict(self._attach_limits)
 
     def raw_namespace_labels(self, name: str) -> Mapping[str, str] | None:
         """The namespace's labels as they were read, without what the API server would have added."""

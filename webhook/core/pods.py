@@ -20,6 +20,7 @@ FINISHED = frozenset({"Succeeded", "Failed"})
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what an absent hostIP means, not an address to bind to
 
 _Key = TypeVar("_Key")
+PAST_ANY_LIMIT = 2**31
 _SOURCES = tuple(name for name in Volume.__struct_fields__ if name != "name")
 
 HostPort = tuple[str, str, int]  # address, protocol, port
@@ -92,6 +93,16 @@ class Mounted(Struct, frozen=True):
     uid: str
     volumes: tuple[Volume, ...]
 
+    @property
+    def weight(self) -> int:
+        """The most volumes that this can be of one driver; past any limit where counting them may fail."""
+        return sum(1 if _plain(volume) else PAST_ANY_LIMIT for volume in self.volumes)
+
+
+def _plain(volume: Volume) -> bool:
+    claim = volume.persistent_volume_claim
+    return claim is not None and bool(claim.claim_name)
+
 
 class _Extras(Struct, frozen=True):
     ports: tuple[HostPort, ...] = ()
@@ -113,7 +124,11 @@ class TermUse:
 
 
 class Pods:
-    """The pods on nodes by namespace, and what they take from each node."""
+    """The pods on nodes by namespace, and what they take from each node.
+
+    Shape: ``ports``, ``mounted`` and ``mounts`` are by slot; ``mounts`` is the most volumes that the node's pods can
+    have of one driver.
+    """
 
     def __init__(self, nodes: Nodes, learn_at: int) -> None:
         self._nodes = nodes
@@ -121,6 +136,7 @@ class Pods:
         self._namespaces: dict[str, NamespacePods] = {}
         self.ports: dict[int, dict[HostPort, int]] = {}
         self.mounted: dict[int, dict[tuple[str, str], Mounted]] = {}
+        self.mounts: dict[int, int] = {}
         self._claim_users: dict[tuple[str, str], Counts] = {}
         self._terms: dict[Term, TermUse] = {}
         self._terms_by_label: dict[tuple[str, str, str], set[TermUse]] = {}
@@ -225,6 +241,7 @@ class Pods:
             used[port] = used.get(port, 0) + 1
         if extras.mounted is not None:
             self.mounted.setdefault(slot, {})[namespace, key] = extras.mounted
+            self.mounts[slot] = self.mounts.get(slot, 0) + extras.mounted.weight
             for claim in _claims(extras.mounted.volumes):
                 users = self._claim_users.setdefault((namespace, claim), {})
                 users[slot] = users.get(slot, 0) + 1
@@ -243,8 +260,9 @@ class Pods:
                 del self.ports[slot]
         if extras.mounted is not None:
             del self.mounted[slot][namespace, key]
+            self.mounts[slot] -= extras.mounted.weight
             if not self.mounted[slot]:
-                del self.mounted[slot]
+                del self.mounted[slot], self.mounts[slot]
             for claim in _claims(extras.mounted.volumes):
                 _drop_one(self._claim_users[namespace, claim], slot)
                 if not self._claim_users[namespace, claim]:

@@ -198,7 +198,7 @@ def _parts(claims: Sequence[Claim], question: _Question, asked: int) -> Iterable
     free, nodes = question.storage.free, question.nodes
     everywhere: set[str] = set()
     near: dict[int, list[str]] = {}
-    for volume in {each.meta.name: each for claim in claims for each in free.get(claim.storage_class, ())}.values():
+    for volume in {each.meta.name: each for claim in claims for each in free[claim.meta.name]}.values():
         reach = reachable_from(volume, nodes)
         if reach == nodes.live:
             everywhere.add(volume.meta.name)
@@ -220,7 +220,7 @@ def _unmatched(claims: Sequence[Claim], question: _Question, reachable: frozense
     chosen: set[str] = set()
     left = []
     for claim in claims:
-        free = question.storage.free.get(claim.storage_class, ())
+        free = question.storage.free[claim.meta.name]
         not_chosen = [volume for volume in free if volume.meta.name not in chosen]
         volume = _best_volume(claim, not_chosen, reachable, question.version)
         if volume is None:

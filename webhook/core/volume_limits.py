@@ -52,7 +52,7 @@ def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
         return PASSES
 
     def decide(asked: int) -> list[Outcome]:
-        slots = [nodes.slots[name] for name in storage.csi_nodes if name in nodes.slots]
+        slots = [nodes.slots[name] for name in storage.limits if name in nodes.slots]
         described = bits.from_slots(slots, nodes.size)
         found: list[Outcome] = []
         for part, migrates in ((asked & ~described, False), (asked & described, True)):
@@ -69,11 +69,12 @@ def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
 
 
 def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, asked: int) -> Iterable[Outcome]:
-    full = 0
-    for name, csi_node in storage.csi_nodes.items():
+    full, members = 0, bits.flags(asked, nodes.size)
+    for name, limits in storage.limits.items():
         slot = nodes.slots.get(name, -1)
-        limits = csi_node.limits
-        if slot < 0 or not asked >> slot & 1 or not limits:
+        if slot < 0 or not members[slot] or not limits:
+            continue
+        if slot not in storage.mounted and len(wanted) <= min(limits.values()):
             continue
         try:
             attached = _attached(slot, storage)

@@ -6,7 +6,7 @@ that they can reach and by their attach limits.
 Source: kube-scheduler framework/plugins volumerestrictions, nodevolumelimits, volumebinding, volumezone.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -22,7 +22,6 @@ from webhook.core.storage import (
     READ_WRITE_ONCE_POD,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
-    CsiNode,
     PersistentVolume,
     StorageClass,
 )
@@ -47,9 +46,9 @@ _GENERAL = {_BETA_ZONE: _ZONE, _BETA_REGION: _REGION}
 class Storage(Struct, frozen=True):
     """What the cluster has for the pod's volumes.
 
-    Shape: ``claims`` by name, those that exist; ``volumes`` those of bound claims, and by class those that a claim
-    without volume may take; ``users`` by claim the pods that mount it, by slot; ``mounted`` the pods with volumes on
-    each node; ``others`` claims and volumes of those pods.
+    Shape: ``claims`` by name, those that exist; ``volumes`` by name, those of bound claims; ``free`` by claim, those
+    that it may take; ``users`` by claim the pods that mount it, by slot; ``limits`` by node what each driver attaches;
+    ``mounted`` by slot the pods with volumes, of nodes where they matter; ``others`` the claims of those pods.
     """
 
     claims: Mapping[str, Claim] = {}
@@ -57,7 +56,7 @@ class Storage(Struct, frozen=True):
     free: Mapping[str, tuple[PersistentVolume, ...]] = {}
     classes: Mapping[str, StorageClass] = {}
     users: Mapping[str, Counts] = {}
-    csi_nodes: Mapping[str, CsiNode] = {}
+    limits: Mapping[str, Mapping[str, int]] = {}
     mounted: Mapping[int, tuple[Mounted, ...]] = {}
     others: Mapping[tuple[str, str], Claim] = {}
 
@@ -70,8 +69,8 @@ def gather(pod: Pod, index: ClusterIndex) -> Storage:
     namespace = pod.meta.namespace
     names = {claim_name(pod.meta.name, volume) for volume in volumes} - {None}
     claims = {name: claim for name in names if name and (claim := index.claim(namespace, name)) is not None}
-    classes = {claim.storage_class for claim in claims.values()}
-    mounted = {slot: tuple(pods.values()) for slot, pods in index.pod_table.mounted.items()}
+    limits = index.attach_limits()
+    mounted = _mounted(volumes, limits, index)
     others = {
         (each.namespace, name): claim
         for pods in mounted.values()
@@ -81,17 +80,33 @@ def gather(pod: Pod, index: ClusterIndex) -> Storage:
     }
     everyone = (*claims.values(), *others.values())
     named = {claim.spec.volume_name for claim in everyone if claim.spec.volume_name}
-    classes_of_all = {claim.storage_class for claim in everyone}
+    classes = {claim.storage_class for claim in everyone}
     return Storage(
         claims=claims,
         volumes={name: volume for name in named if (volume := index.volume(name)) is not None},
-        free={name: index.volumes_of_class(name) for name in classes},
-        classes={name: found for name in classes_of_all if (found := index.storage_class(name)) is not None},
+        free={name: index.volumes_for(claim) for name, claim in claims.items() if not claim.bound},
+        classes={name: found for name in classes if (found := index.storage_class(name)) is not None},
         users={name: index.pod_table.claim_users(namespace, name) for name in claims},
-        csi_nodes=index.csi_nodes(),
+        limits=limits,
         mounted=mounted,
         others=others,
     )
+
+
+def _mounted(
+    volumes: Sequence[Volume], limits: Mapping[str, Mapping[str, int]], index: ClusterIndex
+) -> dict[int, tuple[Mounted, ...]]:
+    """The pods with volumes on nodes where one of the pod's disks may be in use, or a limit may be reached."""
+    table = index.pod_table
+    if any(map(_is_disk, volumes)):
+        return {slot: tuple(pods.values()) for slot, pods in table.mounted.items()}
+    slots = index.view().slots
+    found = {}
+    for name, counts in limits.items():
+        slot = slots.get(name, -1)
+        if slot in table.mounted and counts and table.mounts[slot] + len(volumes) > min(counts.values()):
+            found[slot] = tuple(table.mounted[slot].values())
+    return found
 
 
 def claim_name(pod_name: str, volume: Volume) -> str | None:
