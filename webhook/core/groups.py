@@ -138,8 +138,9 @@ class NamespacePods:
     def add(self, name: str, record: Record) -> None:
         """Take a pod in."""
         self.records[name] = record
-        for key, value in record.aside.items():
-            self._aside.setdefault(key, {}).setdefault(value, set()).add(record)
+        if record.aside:
+            for key, value in record.aside.items():
+                self._aside.setdefault(key, {}).setdefault(value, set()).add(record)
         self._count(record, 1)
         if len(self.records) >= self._learn_at:
             self._learn_at = 2 * len(self.records)
@@ -162,14 +163,14 @@ class NamespacePods:
         return record
 
     def _count(self, record: Record, sign: int) -> None:
-        group, slot = record.group, record.slot
         if record.leaving:
-            _bump(group.leaving, slot, sign)
+            _bump(record.group.leaving, record.slot, sign)
             return
-        _bump(group.counts, slot, sign)
-        _bump(self._total, slot, sign)
-        for kept in self._kept.values():
-            kept.hear(record, sign)
+        _bump(record.group.counts, record.slot, sign)
+        _bump(self._total, record.slot, sign)
+        if self._kept:
+            for kept in self._kept.values():
+                kept.hear(record, sign)
 
     def _drop_group(self, group: Group) -> None:
         del self.groups[frozenset(group.labels.items())]

@@ -57,10 +57,10 @@ class ClusterIndex:
         Errors: none; a finished pod counts as deleted, as in the scheduler.
         """
         match value:
-            case Node():
-                self._apply_node(event, value)
             case Pod():
                 self.apply_pod(event, value, value.meta.name)
+            case Node():
+                self._apply_node(event, value)
             case Namespace():
                 _put(self._namespaces, value.meta.name, value, event)
             case Service():
@@ -118,9 +118,9 @@ class ClusterIndex:
                 self._stop_waiting(namespace, key)
             return
         self.pod_table.put(pod, key, self.version)
-        self._stop_waiting(namespace, key)
-        finished = pod.status is not None and pod.status.phase in FINISHED
-        if not finished and not pod.pod_spec.node_name:
+        if namespace in self._waiting:
+            self._stop_waiting(namespace, key)
+        if not pod.pod_spec.node_name and not (pod.status is not None and pod.status.phase in FINISHED):
             self._waiting[namespace][key] = pod
             node = pod.status.nominated_node_name if pod.status is not None else None
             if node:

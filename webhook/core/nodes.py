@@ -254,7 +254,7 @@ class Nodes:
         for name, amount in request.amounts:
             if name not in self.free:
                 self._column(name)
-            self._take(name, slot, sign * amount)
+            self._take(name, slot, amount if sign > 0 else -amount)
 
     def short_of(self, name: str, amount: int) -> tuple[int, ...] | None:
         """What is free of a resource by slot, a copy; None where every node has the amount."""

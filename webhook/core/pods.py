@@ -21,7 +21,6 @@ ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what an absent hostIP means, not an addr
 
 _Key = TypeVar("_Key")
 PAST_ANY_LIMIT = 2**31
-_SOURCES = tuple(name for name in Volume.__struct_fields__ if name != "name")
 
 HostPort = tuple[str, str, int]  # address, protocol, port
 
@@ -313,7 +312,20 @@ def _claims(volumes: Iterable[Volume]) -> Iterable[str]:
 
 def _has_source(volume: Volume) -> bool:
     """Whether the scheduler looks at volumes of this kind; configuration and scratch space are none."""
-    return any(getattr(volume, source) is not None for source in _SOURCES)
+    return volume.persistent_volume_claim is not None or volume.ephemeral is not None or _in_tree(volume)
+
+
+def _in_tree(volume: Volume) -> bool:
+    """Whether the volume is a disk that the pod names itself."""
+    return (
+        volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.iscsi is not None
+        or volume.rbd is not None
+        or volume.azure_disk is not None
+        or volume.cinder is not None
+        or volume.portworx_volume is not None
+    )
 
 
 def _drop_one(counts: dict[_Key, int], key: _Key) -> None:
