@@ -300,9 +300,8 @@ def listing(cluster):
         index.apply("ADDED", decoder.decode(raw))
     ours, least = time.thread_time() - started, barest(pods)
     size, each = sum(map(len, pods)) / len(pods), 1e6 / len(pods)
-    print(
-        f"   list of pods of {size:.0f} bytes: {ours * each:.1f} µs each, barest {least * each:.1f}, {ours / least:.1f} times"
-    )
+    cost = f"{ours * each:.1f} µs each, barest {least * each:.1f}, {ours / least:.1f} times"
+    print(f"   list of pods of {size:.0f} bytes: {cost}")
 
 
 def expressions():
