@@ -31,7 +31,7 @@ def test_the_cluster():
         None: 1,
     }
     assert [node.name for node in nodes if node.spec.unschedulable] == ["worker-c2"]
-    waiting = [p.meta.labels["app"] for p in made.index.pods("payments") if not p.pod_spec.node_name]
+    waiting = [pod.meta.labels["app"] for pod in made.index.waiting_pods("payments")]
     assert Counter(waiting) == {"ledger": 2, "fraud-scoring": 2}
     assert made.objects["Pod"] == sum(team.replicas for team in TEAMS)
 

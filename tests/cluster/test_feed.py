@@ -9,7 +9,9 @@ from cluster.following import QUICK, eventually, feeding, server
 
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN, watched
+from webhook.core.model import LabelSelector
 from webhook.core.policy import Defaults, EmbeddedKind, Policy
+from webhook.core.selectors import compile_selector
 
 POD = {"spec": {"nodeName": "n1"}}
 THING = EmbeddedKind(
@@ -36,6 +38,9 @@ def fill(api):
     api.put("pods", "web-0", "shop", metadata={"labels": {"app": "web"}}, **POD)
 
 
+EVERY_POD = compile_selector(LabelSelector())
+
+
 def contents(index):
     """All that an index says, by the names of its objects."""
     return {
@@ -43,7 +48,8 @@ def contents(index):
         "namespaces": {name: index.namespace_labels(name) for name in index.namespaces()},
         "services": {name: sorted(map(repr, index.services(name))) for name in index.namespaces()},
         "owners": {name: sorted(map(repr, index.owners(name))) for name in index.namespaces()},
-        "pods": {name: sorted(map(repr, index.pods(name))) for name in index.namespaces()},
+        "pods": {name: sorted(index.pod_names(name)) for name in index.namespaces()},
+        "counted": {name: sum(index.count(name, EVERY_POD).values()) for name in index.namespaces()},
     }
 
 
@@ -64,7 +70,7 @@ def test_every_kind_comes_into_the_index(api, tmp_path):
     assert index.domains("topology.kubernetes.io/zone") == {"a"}
     assert index.namespace_labels("shop") == {"kubernetes.io/metadata.name": "shop", "team": "web"}
     assert [service.spec.selector for service in index.services("shop")] == [{"app": "web"}]
-    assert [pod.meta.name for pod in index.pods("shop")] == ["web-0"]
+    assert index.pod_names("shop") == ("web-0",)
     assert sorted((owner.api_version, owner.kind, owner.replicas) for owner in index.owners("shop")) == [
         ("apps/v1", "Deployment", 3),
         ("apps/v1", "ReplicaSet", 3),
@@ -131,7 +137,7 @@ def test_losing_the_api_server_leaves_what_is_known_and_its_age(api, tmp_path):
         assert feed.synced
         api.faults.clear()
         api.put("pods", "late", "shop", **POD)
-        eventually(lambda: len(feed.index.pods("shop")) == 2)
+        eventually(lambda: len(feed.index.pod_names("shop")) == 2)
         eventually(lambda: max(each.age for each in feed.standings()) < 0.3)
 
 
