@@ -167,3 +167,17 @@ Rollout shop/broken  <stdin>:175
   high    max-skew: spec.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero
           fix: maxSkew: 1
 """
+
+
+@pytest.mark.parametrize(("ceiling", "mode"), [("deny", "deny"), ("audit", "audit"), ("nonsense", "warn")])
+def test_a_namespace_in_the_input_gives_its_ceiling(run, ceiling, mode):
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "shop", "labels": {"evenspread.io/ceiling": ceiling}},
+    }
+    workload = owned("Deployment", "web")
+    workload["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["maxSkew"] = 0
+    stdin = json.dumps({"apiVersion": "v1", "kind": "List", "items": [workload, namespace]}).encode()
+    _, out, _ = run("audit", "-", "-o", "json", "--rule", "max-skew", stdin=stdin)
+    assert [entry["mode"] for entry in json.loads(out)] == [mode]

@@ -208,3 +208,15 @@ def test_both_ways_of_reading_agree_on_real_objects():
     assert len(read_both) > 100
     assert all(one == other for one, other in read_both)
     assert msgspec.json.encode(read_both[0][0])
+
+
+def test_values_that_do_not_fit_are_refused_as_bytes_would_be():
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"topologySpreadConstraints": [{"maxSkew": "1"}]}}
+    text = (
+        "json: cannot unmarshal string into Go struct field"
+        " TopologySpreadConstraint.spec.topologySpreadConstraints.maxSkew of type int32"
+    )
+    for raw in (pod, json.dumps(pod).encode()):
+        with pytest.raises(DecodeError) as caught:
+            read_workload(raw)
+        assert caught.value.text == text

@@ -2,7 +2,7 @@
 
 import pytest
 from build import index, node
-from manifest import findings, said, workload
+from manifest import decide, findings, said, workload
 
 from webhook.core.rules.topology import edits, meant_by
 
@@ -86,3 +86,13 @@ def test_a_deprecated_key_is_told_with_its_successor(key, successor):
     found = findings(workload("Deployment", "app=web", f"{key} soft 1 app=web"))
     name = key.rpartition("/")[2]
     assert ("topology-key-deprecated", "warn", f"{name}[0]: {key} is deprecated", f"use {successor}") in found
+
+
+def test_of_built_in_kinds_kube_apiserver_itself_warns_in_admission():
+    key = "beta.kubernetes.io/arch"
+    told = {
+        kind: [each.finding.rule for each in decide(workload(kind, "app=web", f"{key} hard 1 app=web")).findings]
+        for kind in ("Deployment", "Rollout")
+    }
+    assert "topology-key-deprecated" not in told["Deployment"]
+    assert "topology-key-deprecated" in told["Rollout"]
