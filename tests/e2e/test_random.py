@@ -41,9 +41,9 @@ def said(answer, kind):
         return []
     if kind == "Rollout":
         faults = told(answer.message)
-        return faults[0][1] if faults[0][1].startswith("json: ") else sorted(faults)
+        return faults[0][1] if faults[0][1].startswith("json: ") else faults
     if answer.status == 422:
-        return sorted((cause["field"], cause["message"]) for cause in answer.body["details"]["causes"])
+        return [(cause["field"], cause["message"]) for cause in answer.body["details"]["causes"]]
     return answer.message.partition("handled as a Deployment: ")[2]
 
 

@@ -4,9 +4,11 @@ import http.client
 import json
 import re
 import ssl
+import time
 import urllib.parse
 from typing import NamedTuple
 
+MOST_IDLE = 60  # seconds; the API server ends a connection that is idle for 90
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
@@ -35,10 +37,13 @@ class Api:
     def __init__(self, url: str, context: ssl.SSLContext) -> None:
         where = urllib.parse.urlsplit(url)
         self._connection = http.client.HTTPSConnection(where.hostname, where.port, context=context, timeout=30)
+        self._used = 0.0
 
     def send(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Answer:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": content_type, "Accept": "application/json"}
+        if time.monotonic() - self._used > MOST_IDLE:
+            self._connection.close()
         try:
             self._connection.request(method, path, data, headers)
             answer = self._connection.getresponse()
@@ -46,6 +51,7 @@ class Api:
         except (OSError, http.client.HTTPException):
             self._connection.close()
             raise
+        self._used = time.monotonic()
         decoded = json.loads(content) if content[:1] == b"{" else {"text": content.decode(errors="replace")}
         warnings = tuple(
             text.replace('\\"', '"').replace("\\\\", "\\")

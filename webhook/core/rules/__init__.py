@@ -22,7 +22,8 @@ BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
 API_RULES = frozenset(rule.id for rule in api.RULES)
 FEASIBILITY = frozenset(rule.id for rule in cluster.FEASIBILITY)
 
-_ORDER: Mapping[str, int] = {rule.id: place for place, rule in enumerate(RULES)}
+# What kube-apiserver says comes first, and in its own order.
+_ORDER: Mapping[str, int] = {rule.id: place for place, rule in enumerate(RULES)} | dict.fromkeys(API_RULES, -1)
 _FAMILIES = (api.evaluate, selector.evaluate, revision.evaluate, topology.evaluate, effect.evaluate)
 
 
