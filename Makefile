@@ -7,11 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-<<<<<<< Updated upstream
-.PHONY: help install run test conformance fuzz e2e bench lint docs lock
-=======
-.PHONY: help install run test conformance e2e e2e-cluster e2e-attacks bench lint docs lock
->>>>>>> Stashed changes
+.PHONY: help install run test conformance fuzz e2e e2e-cluster e2e-attacks bench lint docs lock
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
