@@ -15,7 +15,7 @@ from server.conftest import PROGRAM, posted, read_reply, review, serving
 
 from certs.authority import Pair, issue_authority, issue_leaf
 from certs.store import write_pair
-from webhook.cli.webhook import webhook
+from webhook.cli.main import evenspread
 from webhook.server import connection, worker
 
 NOW = datetime.now(UTC)
@@ -24,7 +24,7 @@ CA = issue_authority(NOW)
 
 def run(*arguments):
     """Exit code and standard error of a start that must fail."""
-    done = CliRunner().invoke(webhook, ["--health-bind", "127.0.0.1:0", *arguments])
+    done = CliRunner().invoke(evenspread, ["webhook", "--health-bind", "127.0.0.1:0", *arguments])
     assert done.stdout == ""
     return done.exit_code, done.stderr
 

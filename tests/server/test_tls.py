@@ -1,5 +1,6 @@
 """The context that follows its files, and rotation under connections."""
 
+import contextlib
 import socket
 import ssl
 import threading
@@ -7,6 +8,10 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from server.conftest import Server, posted, read_reply, review, serving
 
 from certs.authority import CertificateError, Pair, certificate_of, issue_authority, issue_leaf
@@ -29,20 +34,73 @@ class Clock:
         return self.now
 
 
-def handshake(tls, name="localhost"):
-    """The serial number that a client with or without SNI gets, over memory alone."""
+def handshake(tls, name="localhost", identity=None):
+    """The serial number that a client gets, with or without SNI and a certificate of its own; over memory alone."""
     trust = ssl.create_default_context(cadata=CA.certificate.decode())
     trust.check_hostname = name is not None
+    if identity is not None:
+        trust.load_cert_chain(*identity)
     left, right = socket.socketpair()
+
+    def greet():
+        with contextlib.suppress(OSError), tls.context.wrap_socket(left, server_side=True) as server:
+            server.send(b"!")
+
     with left, right:
         left.settimeout(5)
         right.settimeout(5)
-        done = threading.Thread(target=lambda: tls.context.wrap_socket(left, server_side=True).close())
+        done = threading.Thread(target=greet)
         done.start()
-        with trust.wrap_socket(right, server_hostname=name) as client:
-            serial = int(client.getpeercert()["serialNumber"], 16)
-        done.join()
-    return serial
+        try:
+            with trust.wrap_socket(right, server_hostname=name) as client:
+                assert client.recv(1) == b"!"
+                return int(client.getpeercert()["serialNumber"], 16)
+        finally:
+            done.join()
+
+
+def client_identity(directory, authority):
+    """A certificate that says who a client is."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    signer = serialization.load_pem_private_key(authority.key, None)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(certificate_of(authority.certificate).subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(NOW - timedelta(hours=1))
+        .not_valid_after(NOW + timedelta(days=1))
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .sign(signer, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return write_pair(directory, Pair(certificate=made.public_bytes(pem), key=private))
+
+
+def test_with_a_client_ca_only_its_clients_are_answered(tmp_path):
+    first, second, clock = leaf(), leaf(), Clock()
+    authority, other = issue_authority(NOW, common_name="clients"), issue_authority(NOW, common_name="other")
+    (tmp_path / "clients.crt").write_bytes(authority.certificate)
+    tls = RotatingTls(*write_pair(tmp_path / "tls", first), tmp_path / "clients.crt", clock=clock)
+    known = client_identity(tmp_path / "known", authority)
+    assert handshake(tls, identity=known) == serial(first)
+    for identity in (None, client_identity(tmp_path / "unknown", other)):
+        with pytest.raises(OSError, match=r"certificate required|unknown ca|alert"):
+            handshake(tls, identity=identity)
+    write_pair(tmp_path / "tls", second)
+    clock.now += 1
+    assert handshake(tls, identity=known) == serial(second)
+    with pytest.raises(OSError, match=r"certificate required|alert"):
+        handshake(tls)
+
+
+def test_a_client_ca_that_is_none_stops_the_start(tmp_path):
+    with pytest.raises(CertificateError) as caught:
+        RotatingTls(*write_pair(tmp_path, leaf()), tmp_path / "absent.crt")
+    assert str(caught.value) == f"{tmp_path}/absent.crt: No such file or directory"
 
 
 def serial(pair):

@@ -43,6 +43,7 @@ class Options(Struct, frozen=True, kw_only=True):
     health_bind: str | None
     cert: str | None
     key: str | None
+    client_ca: str | None
     tls_name: tuple[str, ...]
     config: str | None
     snapshot: str | None
@@ -78,6 +79,7 @@ def _version(_context: click.Context, _parameter: click.Parameter, text: str | N
 @_option("--health-bind", metavar="HOST:PORT", help=f"/healthz, /readyz, /metrics, plain. [default: {_HEALTH_BIND}]")
 @_option("--cert", metavar="FILE", help="Certificate (PEM); followed when it changes. Without it, a throw-away CA.")
 @_option("--key", metavar="FILE", help="Private key of --cert (PEM).")
+@_option("--client-ca", metavar="FILE", help="Answer only callers whose certificate this CA signed (an API server's).")
 @_option("--tls-name", metavar="NAME", multiple=True, help="A further name in the throw-away certificate.")
 @_option("--config", metavar="FILE", help="SpreadPolicy file; followed when it changes. Without it, the defaults.")
 @_option("--snapshot", metavar="FILE", help="What is known of the cluster: a snapshot, or `kubectl get -o json`.")
@@ -131,6 +133,7 @@ def _run(options: Options, workshop: Path) -> NoReturn:
         engine=Engine(policy=policy, version=version, index=index),
         certificate=served.certificate,
         key=served.key,
+        client_ca=Path(options.client_ca) if options.client_ca else None,
         admission=admission,
         health=health,
         loaded=loaded,

@@ -59,6 +59,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     engine: Engine
     certificate: Path
     key: Path
+    client_ca: Path | None = None
     admission: socket.socket
     health: socket.socket
     loaded: Loaded | None = None
@@ -95,7 +96,7 @@ def serve(plan: Plan) -> NoReturn:
 
     Errors: SystemExit with gunicorn's code; CertificateError before anything is served.
     """
-    RotatingTls(plan.certificate, plan.key)
+    RotatingTls(plan.certificate, plan.key, plan.client_ca)
     _Application(plan).run()
     raise SystemExit(0)
 
@@ -132,7 +133,7 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
     def load(self) -> Application:
         plan = self._plan
         self.state = State(plan.engine, Metrics())
-        self._tls = RotatingTls(plan.certificate, plan.key)
+        self._tls = RotatingTls(plan.certificate, plan.key, plan.client_ca)
         if plan.loaded is not None:
             upkeep.take_configuration(self.state, plan.loaded)
         return AdmissionApp(self.state, bridge(self._admission_routes, limit=_SMALL_BODY_BYTES))

@@ -28,16 +28,25 @@ class RotatingTls:
     Errors: CertificateError at construction for a pair that cannot be served; none afterwards.
     """
 
-    def __init__(self, certificate: Path, key: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        certificate: Path,
+        key: Path,
+        client_ca: Path | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._certificate = certificate
         self._key = key
+        self._client_ca = client_ca
         self._clock = clock
         self._looked = clock()
         self._signature = self._stat()
         self._current, self.expires = self._load()
         self.faults = 0
         self.fault = ""
-        self.context = _context()
+        # OpenSSL asks for a client's certificate as the outer context says, and judges it as the chosen one does.
+        self.context = _context(client_ca)
         self.context.load_cert_chain(certificate, key, password=_no_password)
         self.context.sni_callback = self._choose
 
@@ -74,7 +83,7 @@ class RotatingTls:
 
     def _load(self) -> tuple[ssl.SSLContext, datetime]:
         pair = read_pair(self._certificate, self._key)
-        context = _context()
+        context = _context(self._client_ca)
         try:
             context.load_cert_chain(self._certificate, self._key, password=_no_password)
         except (ssl.SSLError, OSError) as error:
@@ -82,8 +91,14 @@ class RotatingTls:
         return context, expires(pair.certificate)
 
 
-def _context() -> ssl.SSLContext:
+def _context(client_ca: Path | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if client_ca is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        try:
+            context.load_verify_locations(client_ca)
+        except (ssl.SSLError, OSError) as error:
+            raise CertificateError(f"{client_ca}: {error.strerror or error}") from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # Offering h2 would be taken up by kube-apiserver, and this server does not speak it.
     context.set_alpn_protocols(["http/1.1"])
