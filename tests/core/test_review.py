@@ -251,6 +251,19 @@ def test_a_pod_that_was_merged_is_not_called_twice_keyed():
     assert decide(pod, policy=EVERYTHING).allowed
 
 
+def test_what_the_api_server_would_say_comes_first_and_in_its_order():
+    broken = [{"maxSkew": -1, "topologyKey": ""}, {"maxSkew": 0, "topologyKey": "zone"}]
+    found = decide(workload("Rollout", "app=web", *broken), policy=EVERYTHING).findings
+    paths = [each.finding.path.rpartition("Constraints")[2] for each in found]
+    assert paths[:5] == [
+        "[0].maxSkew",
+        "[0].topologyKey",
+        "[0].whenUnsatisfiable",
+        "[1].maxSkew",
+        "[1].whenUnsatisfiable",
+    ]
+
+
 def test_audit_annotations_are_few_short_and_have_qualified_keys():
     decision = decide(workload("Rollout", "app=web", *[f"k{n} hard 0 app=x" for n in range(20)]))
     assert decision.audit["finding-1"] == (
