@@ -34,7 +34,11 @@ def test_200_pods_at_concurrency_10_are_created_without_an_error(plane, namespac
     assert reviews >= (200, 200)
 
 
-def test_a_killed_worker_loses_the_calls_in_flight_and_no_more(plane, namespace, passing):
+def test_a_killed_worker_loses_the_calls_on_its_connections_and_no_more(plane, namespace, passing):
+    """A connection loses one call: in flight at the kill, or written before the API server has seen the close.
+
+    Each of the CONCURRENCY creations holds one connection at a time; the pool has at most as many idle ones again.
+    """
     with (
         registered(plane, namespace, passing.server),
         creating_pods(plane, namespace, concurrency=CONCURRENCY) as answers,
@@ -47,7 +51,8 @@ def test_a_killed_worker_loses_the_calls_in_flight_and_no_more(plane, namespace,
 
     lost = [answer for answer in answers if answer.status != 201]
     assert {answer.status for answer in lost} <= {500}
-    assert len(lost) <= CONCURRENCY, refusals(answers)
+    assert len(lost) <= 2 * CONCURRENCY, refusals(answers)
+    assert refusals(answers[-100:]) == []
     assert (passing.process.poll(), passing.workers() == [killed]) == (None, False)
 
 
