@@ -32,6 +32,32 @@ func dial(address string, trust *tls.Config, request []byte) (*client, error) {
 	return &client{connection, bufio.NewReader(connection), request}, nil
 }
 
+// Connections that have asked once: one that stays silent for as long as many others take to dial would be ended.
+func dialled(address string, trust *tls.Config, request []byte, count int) ([]*client, error) {
+	clients := make([]*client, count)
+	errors := make([]error, count)
+	room := make(chan struct{}, 32)
+	var wait sync.WaitGroup
+	for index := range clients {
+		wait.Add(1)
+		room <- struct{}{}
+		go func() {
+			defer wait.Done()
+			defer func() { <-room }()
+			if clients[index], errors[index] = dial(address, trust, request); errors[index] == nil {
+				errors[index] = clients[index].ask()
+			}
+		}()
+	}
+	wait.Wait()
+	for _, err := range errors {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return clients, nil
+}
+
 func (c *client) ask() error {
 	// As net/http writes, and so kube-apiserver: a full buffer of 4 KiB first, then the rest.
 	head := min(len(c.request), 4096)
@@ -105,11 +131,9 @@ func load(arguments []string) error {
 		"Accept-Encoding: gzip\r\n\r\n", parsed.RequestURI(), len(body))
 	request := append([]byte(head), body...)
 
-	clients := make([]*client, *connections)
-	for index := range clients {
-		if clients[index], err = dial(parsed.Host, trust, request); err != nil {
-			return err
-		}
+	clients, err := dialled(parsed.Host, trust, request, *connections)
+	if err != nil {
+		return err
 	}
 	length := time.Duration(*seconds * float64(time.Second))
 	var made result

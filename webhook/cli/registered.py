@@ -10,7 +10,6 @@ import signal
 import socket
 import threading
 import time
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -102,6 +101,8 @@ class Cluster:
 
 
 def _answers(url: str, ended: threading.Event) -> bool:
+    import urllib.request  # noqa: PLC0415 an HTTP client, for those who need it
+
     deadline = time.monotonic() + _READY_SECONDS
     while time.monotonic() < deadline and not ended.wait(0.05):
         with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=1):  # noqa: S310 http to loopback

@@ -6,13 +6,10 @@
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from importlib import resources
 from itertools import takewhile
-from typing import Any, NamedTuple, cast
-
-from jsonschema import Draft202012Validator, ValidationError, validators
-from jsonschema.protocols import Validator
+from typing import Any, NamedTuple, Protocol, cast
 
 from webhook.config.document import Document
 from webhook.config.faults import Fault, Path, did_you_mean, render_path, shown
@@ -71,15 +68,35 @@ def resolved(part: Schema) -> Schema:
     return {**resolved(target), **part}
 
 
+class _Error(Protocol):
+    """What is read of a jsonschema.ValidationError."""
+
+    message: str
+    validator: str
+    validator_value: Any  # raw JSON, by keyword
+    instance: Any  # raw JSON
+    schema: Any  # a schema is JSON
+    absolute_path: Iterable[str | int]
+    absolute_schema_path: Container[str | int]
+
+
+class _Validator(Protocol):
+    def iter_errors(self, instance: object) -> Iterable[_Error]: ...
+
+
 @functools.cache
-def _validator() -> Validator:
+def _validator() -> _Validator:
+    # A sixth of the webhook's start, and nothing without a configuration file.
+    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415
+
     # JSON Schema takes 1.0 for an integer; Kubernetes does not.
     types = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _checker, value: isinstance(value, int) and not isinstance(value, bool)
     )
     # types-jsonschema leaves this function without types.
-    kind: type[Validator] = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
-    return kind(schema())
+    kind = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
+    made: _Validator = kind(schema())
+    return made
 
 
 def _plain(value: object, part: Schema, path: Path, written: Mapping[Path, str]) -> object:
@@ -115,7 +132,7 @@ class _Misfit(NamedTuple):
         return f"the number {shown(self.value)}" if isinstance(self.value, int | float) else shown(self.value)
 
 
-def _faults(error: ValidationError, document: Document) -> Iterator[Fault]:
+def _faults(error: _Error, document: Document) -> Iterator[Fault]:
     path: Path = tuple(error.absolute_path)
     part = cast("Schema", error.schema)
     match error.validator:
