@@ -82,7 +82,7 @@ def _finished(made):
     return made.get("status", {}).get("phase") in {"Succeeded", "Failed"}
 
 
-def eventually(holds, seconds=10.0):
+def eventually(holds, seconds=20.0):
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it does not become so"

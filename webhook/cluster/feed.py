@@ -18,6 +18,8 @@ from webhook.core.version import KubernetesVersion, parse_version
 _VERSION_SECONDS = 600.0  # how often an upgrade of the API server is looked for
 _LOOK_SECONDS = 0.2
 _STOP_SECONDS = 2.0
+# Objects. What the first lists bring stays; for the collector to walk through it again and again takes half their time.
+_FREEZE = 2000
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +40,8 @@ class Feed:
             Reflector(server, resource, self._apply, timing=timing, pace=self._pace) for resource in resources
         )
         self._threads: list[threading.Thread] = []
+        self._fresh = 0
+        self._settled = False
 
     def start(self) -> None:
         """List and watch, until `stop`."""
@@ -69,6 +73,10 @@ class Feed:
         with self.lock:
             for event, value in changes:
                 self.index.apply(event, value)
+            self._fresh += len(changes)
+            if self._fresh >= _FREEZE and not self._settled:
+                gc.freeze()
+                self._fresh = 0
 
     def _settle(self) -> None:
         """After the first lists: keep the collector from walking through what will not go."""
@@ -77,8 +85,8 @@ class Feed:
             if self._pace.stopped:
                 return
         with self.lock:
-            gc.collect()
             gc.freeze()
+            self._settled = True
         counts = {each.resource: each.objects for each in self.standings()}
         _log.info("the cluster is known", extra={"fields": counts})
 

@@ -373,10 +373,9 @@ class Reflector:
 
     def _failed(self, text: str) -> float:
         """Say so once, and how long to wait: half of it by chance, so that many who failed together come apart."""
-        self._tried = True
         if text != self._fault and not self._pace.stopped:
             _log.warning("the watch has a fault: %s", text, extra={"fields": self._fields()})
-        self._fault = text
+        self._fault, self._tried = text, True
         most = min(self._timing.longest_wait, self._timing.first_wait * 2**self._failures)
         self._failures = min(self._failures + 1, 16)
         return self._pace.between(most / 2, most)
