@@ -13,6 +13,7 @@ import base64
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
 import msgspec
@@ -60,12 +61,13 @@ class ReviewError(Exception):
 class Engine(Struct, frozen=True, kw_only=True):
     """What a request is judged by. Replaced as a whole when the configuration changes.
 
-    Shape: ``index`` is None where nothing of the cluster is known.
+    Shape: ``index`` is None where nothing of the cluster is known; whoever reads it holds ``lock``.
     """
 
     policy: Policy
     version: KubernetesVersion
     index: ClusterIndex | None = None
+    lock: AbstractContextManager[object] = nullcontext()
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -223,9 +225,11 @@ def facts(request: Request) -> dict[str, Any]:
 
 
 def _decide(route: Route, request: Request, engine: Engine, today: str, remaining: Callable[[], float]) -> Decision:
-    if route == "validate":
-        return review(request, engine.policy, engine.index, version=engine.version, today=today, remaining=remaining)
-    decision = mutate(request, engine.policy, engine.index, version=engine.version, remaining=remaining)
+    policy, index, version = engine.policy, engine.index, engine.version
+    with engine.lock:
+        if route == "validate":
+            return review(request, policy, index, version=version, today=today, remaining=remaining)
+        decision = mutate(request, policy, index, version=version, remaining=remaining)
     # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.
     if decision.patch and request.object is None:
         return msgspec.structs.replace(decision, patch=())

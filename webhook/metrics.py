@@ -5,17 +5,28 @@ Labels hold nothing that users choose freely: no names, no namespaces.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
 
 import webhook
 
 # From a static review (tens of microseconds) to the longest timeout that users give a webhook.
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)
+
+
+class Known(NamedTuple):
+    """What is known of one kind of object in the cluster. Unit: ``age`` is in seconds."""
+
+    resource: str
+    objects: int
+    age: float
+    synced: bool
 
 
 class Metrics:
@@ -123,6 +134,31 @@ class Metrics:
         """One request answered with a 4xx."""
         self._refusals.labels(str(status)).inc()
 
+    def follow_cluster(self, known: Callable[[], Iterable[Known]]) -> None:
+        """Publish what is known of the cluster, asked for anew at every scrape."""
+        self._registry.register(_Cluster(known))
+
     def text(self) -> bytes:
         """The exposition."""
         return generate_latest(self._registry)
+
+
+class _Cluster(Collector):
+    def __init__(self, known: Callable[[], Iterable[Known]]) -> None:
+        self._known = known
+
+    def collect(self) -> Iterable[Metric]:
+        objects = GaugeMetricFamily("evenspread_cluster_objects", "Objects that are known.", labels=["resource"])
+        age = GaugeMetricFamily(
+            "evenspread_cluster_age_seconds",
+            "Since the API server was last known to tell all that happens; 0 while it is.",
+            labels=["resource"],
+        )
+        synced = GaugeMetricFamily(
+            "evenspread_cluster_synced", "1 once the kind was listed; 0 if it is done without.", labels=["resource"]
+        )
+        for each in self._known():
+            objects.add_metric([each.resource], each.objects)
+            age.add_metric([each.resource], each.age)
+            synced.add_metric([each.resource], each.synced)
+        return objects, age, synced

@@ -85,7 +85,7 @@ def test_the_matching_pair_is_served(tmp_path):
         pytest.param(
             ("--kubeconfig", "absent", "--cert", "a", "--key", "b"),
             2,
-            "evenspread: --kubeconfig registers the throw-away CA; leave --cert and --key out\n",
+            "evenspread: --kubeconfig registers the throw-away CA; leave --cert and --key out, or add --no-register\n",
             id="a certificate for a cluster that cannot know it",
         ),
     ],

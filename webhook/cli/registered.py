@@ -25,7 +25,7 @@ from webhook.server.run import Plan, serve
 _UNREACHABLE, _OUR_FAULT = 4, 5
 
 Configurations = Sequence[Mapping[str, Any]]
-_READY_SECONDS = 15.0
+_READY_SECONDS = 60.0  # the lists of a large cluster included
 
 
 class Cluster:

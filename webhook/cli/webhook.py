@@ -7,6 +7,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
@@ -20,6 +21,9 @@ from webhook import logs
 from webhook.admission import Engine
 from webhook.cli import example, registered
 from webhook.cli.stopped import Stopped
+from webhook.cluster.connection import Account, ApiServer, ClusterError
+from webhook.cluster.feed import Feed
+from webhook.cluster.resources import watched
 from webhook.config import ConfigError, Loaded, load_policy
 from webhook.core.index import ClusterIndex
 from webhook.core.policy import Policy
@@ -31,7 +35,7 @@ _BIND = "0.0.0.0:10250"
 _HEALTH_BIND = "0.0.0.0:10251"
 _LOCAL_BIND = "127.0.0.1:8443"
 _LOCAL_HEALTH_BIND = "127.0.0.1:8081"
-_UNREADABLE = 3
+_UNREADABLE, _UNREACHABLE = 3, 4
 _LAST_PORT = 65535
 _PREFIX = "EVENSPREAD"
 
@@ -54,12 +58,18 @@ class Options(Struct, frozen=True, kw_only=True):
     kubeconfig: str | None
     context: str | None
     advertise: str | None
+    register: bool
     yes: bool
+
+    @property
+    def registers(self) -> bool:
+        """Whether the cluster is told to ask here."""
+        return self.kubeconfig is not None and self.register
 
     @property
     def local(self) -> bool:
         """Whether somebody sits in front of it: other ports if these are taken, and words instead of log lines."""
-        return self.example or self.kubeconfig is not None
+        return self.example or self.registers
 
 
 def _option(name: str, **settings: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -89,14 +99,16 @@ def _version(_context: click.Context, _parameter: click.Parameter, text: str | N
 @click.option(
     "--example", is_flag=True, help="A policy that denies and injects, an example cluster, three things to try."
 )
-@click.option("--kubeconfig", metavar="FILE", help="Register with this cluster after asking; unregister at the end.")
+@click.option("--kubeconfig", metavar="FILE", help="Watch this cluster, register with it after asking, and unregister.")
 @click.option("--context", metavar="NAME", help="The kubeconfig's context.")
+@click.option("--register/--no-register", default=True, help="Or only watch the cluster of --kubeconfig.")
 @click.option("--advertise", metavar="HOST", help="Where that cluster's API server reaches this machine.")
 @click.option("--yes", is_flag=True, help="Register without asking.")
 def webhook(**given: object) -> None:
     """Answer AdmissionReviews on /validate and /mutate, over TLS.
 
-    Every option but the last five can stand in the environment, as EVENSPREAD_ and its name.
+    Every option but the last six can stand in the environment, as EVENSPREAD_ and its name. In a pod, without
+    --snapshot, the cluster around it is watched with the pod's service account.
     """
     options = Options(**given)  # type: ignore[arg-type]  # click made each value of the option's own type
     workshop = Path(tempfile.mkdtemp(prefix="evenspread-"))
@@ -115,8 +127,10 @@ def webhook(**given: object) -> None:
 def _run(options: Options, workshop: Path) -> NoReturn:
     _refuse_early(options)
     policy, loaded = _policy(options)
-    index, version = _cluster(options, policy)
-    cluster = registered.Cluster(options.kubeconfig, options.context, options.advertise) if options.kubeconfig else None
+    known = _cluster(options, policy)
+    cluster = None
+    if options.kubeconfig and options.registers:
+        cluster = registered.Cluster(options.kubeconfig, options.context, options.advertise)
     local = (cluster.bind if cluster else _LOCAL_BIND, _LOCAL_HEALTH_BIND)
     defaults = local if options.local else (_BIND, _HEALTH_BIND)
     admission = _listen("--bind", options.bind, defaults[0], options)
@@ -130,13 +144,15 @@ def _run(options: Options, workshop: Path) -> NoReturn:
     health_port = health.getsockname()[1]
     place = example.Place(host=_reachable(host), port=port, health_port=health_port, authority=served.authority)
     plan = Plan(
-        engine=Engine(policy=policy, version=version, index=index),
+        engine=Engine(policy=policy, version=known.version, index=known.index, lock=known.lock),
         certificate=served.certificate,
         key=served.key,
         client_ca=Path(options.client_ca) if options.client_ca else None,
         admission=admission,
         health=health,
         loaded=loaded,
+        feed=known.feed,
+        follows_version=options.kube_version is None,
         renewal=served.renewal,
         drain_seconds=options.drain_seconds,
         on_ready=lambda: _say_ready(options, place),
@@ -151,8 +167,8 @@ def _refuse_early(options: Options) -> None:
     """What can be known before a socket opens."""
     if (options.cert is None) != (options.key is None):
         raise Stopped("--cert and --key come together")
-    if options.kubeconfig and options.cert:
-        raise Stopped("--kubeconfig registers the throw-away CA; leave --cert and --key out")
+    if options.registers and options.cert:
+        raise Stopped("--kubeconfig registers the throw-away CA; leave --cert and --key out, or add --no-register")
     if options.cert and options.key:
         try:
             read_pair(Path(options.cert), Path(options.key))
@@ -173,17 +189,34 @@ def _policy(options: Options) -> tuple[Policy, Loaded | None]:
     return loaded.policy, loaded
 
 
-def _cluster(options: Options, policy: Policy) -> tuple[ClusterIndex | None, KubernetesVersion]:
+class _Known(Struct, frozen=True, kw_only=True):
+    """What is known of the cluster at the start, and what will tell more."""
+
+    version: KubernetesVersion
+    index: ClusterIndex | None = None
+    lock: AbstractContextManager[object] = nullcontext()
+    feed: Feed | None = None
+
+
+def _cluster(options: Options, policy: Policy) -> _Known:
     file = options.snapshot or (str(example.CLUSTER) if options.example else None)
+    asked = options.kube_version
     if file is None:
-        return None, options.kube_version or RECORDED
+        if options.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
+            return _Known(version=asked or RECORDED)
+        account = Account(kubeconfig=options.kubeconfig, context=options.context)
+        try:
+            feed = Feed(ApiServer(account), watched(policy))
+        except ClusterError as error:
+            raise Stopped(str(error), _UNREACHABLE) from error
+        return _Known(version=asked or RECORDED, index=feed.index, lock=feed.lock, feed=feed)
     from webhook.cluster.snapshot import SnapshotError, load_snapshot  # noqa: PLC0415 only who has one
 
     try:
         snapshot = load_snapshot(file, policy.workloads)
     except SnapshotError as error:
         raise Stopped(str(error), _UNREADABLE) from error
-    return snapshot.index, options.kube_version or snapshot.version or RECORDED
+    return _Known(version=asked or snapshot.version or RECORDED, index=snapshot.index)
 
 
 def _listen(flag: str, given: str | None, default: str, options: Options) -> socket.socket:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from certs.authority import Pair
 from webhook.admission import Engine
+from webhook.cluster.feed import Feed
 from webhook.config import Loaded
 from webhook.metrics import Metrics
 from webhook.server import upkeep
@@ -63,6 +64,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     admission: socket.socket
     health: socket.socket
     loaded: Loaded | None = None
+    feed: Feed | None = None
+    follows_version: bool = False
     renewal: Renewal | None = None
     drain_seconds: float = 5.0
     log_level: str = "info"
@@ -132,10 +135,12 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
 
     def load(self) -> Application:
         plan = self._plan
-        self.state = State(plan.engine, Metrics())
+        self.state = State(plan.engine, Metrics(), plan.feed)
         self._tls = RotatingTls(plan.certificate, plan.key, plan.client_ca)
         if plan.loaded is not None:
             upkeep.take_configuration(self.state, plan.loaded)
+        if plan.feed is not None:
+            plan.feed.start()
         return AdmissionApp(self.state, bridge(self._admission_routes, limit=_SMALL_BODY_BYTES))
 
     def health(self) -> Application:
@@ -154,6 +159,8 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
         tasks = [upkeep.follow_certificates(self.state, self._tls)]
         if self._plan.loaded is not None:
             tasks.append(upkeep.follow_configuration(self.state, self._plan.loaded))
+        if self._plan.feed is not None and self._plan.follows_version:
+            tasks.append(upkeep.follow_version(self.state, self._plan.feed))
         renewal = self._plan.renewal
         if renewal is not None:
             tasks.append(upkeep.renew_certificates(renewal.directory, renewal.authority, renewal.names))

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from webhook import admission
 from webhook.admission import Answer, Engine
-from webhook.metrics import Metrics
+from webhook.cluster.feed import Feed
+from webhook.logs import bounded
+from webhook.metrics import Known, Metrics
 
 # What all requests together may hold in memory; with the largest body allowed, nine of them.
 MAX_HELD_BYTES = 64 * 1024 * 1024
@@ -17,9 +19,12 @@ _log = logging.getLogger("webhook.decisions")
 class State:
     """The engine of the moment, readiness, and the account of requests."""
 
-    def __init__(self, engine: Engine, metrics: Metrics) -> None:
+    def __init__(self, engine: Engine, metrics: Metrics, feed: Feed | None = None) -> None:
         self.engine = engine
         self.metrics = metrics
+        self.feed = feed
+        if feed is not None:
+            metrics.follow_cluster(lambda: [Known(e.resource, e.objects, e.age, e.synced) for e in feed.standings()])
         self.draining = False
         self.config_fault = ""
         self.certificate_fault = ""
@@ -36,15 +41,29 @@ class State:
     def readiness(self) -> tuple[bool, str]:
         """Whether to send requests here, and the lines that say why.
 
-        A bad configuration file or certificate does not end readiness: the last good one serves.
+        A bad configuration file or certificate does not end readiness: the last good one serves. Nor does losing the
+        cluster: what is known of it serves, and its age is told.
         """
         lines = {
             "serving": "draining" if self.draining else "ok",
             "configuration": self.config_fault or "ok",
             "certificate": self.certificate_fault or "ok",
-            "cluster": "none known" if self.engine.index is None else "from a snapshot",
+            **self._cluster(),
         }
-        return not self.draining, "".join(f"{name}: {text}\n" for name, text in lines.items())
+        known = self.feed is None or self.feed.synced
+        return known and not self.draining, "".join(f"{name}: {text}\n" for name, text in lines.items())
+
+    def _cluster(self) -> Mapping[str, str]:
+        if self.feed is None:
+            return {"cluster": "none known" if self.engine.index is None else "from a snapshot"}
+        standings = self.feed.standings()
+        waiting = [each.resource for each in standings if not each.synced and (each.required or not each.tried)]
+        lines = {"cluster": f"waiting for {', '.join(waiting)}" if waiting else "ok"}
+        for each in standings:
+            if each.fault:
+                told = "off" if each.off else f"{each.age:.0f} s old"
+                lines[f"cluster {each.resource}"] = f"{told}: {bounded(each.fault)}"
+        return lines
 
     def account(self, route: str, answer: Answer, seconds: float) -> None:
         """Count an answer, and log it if it is more than a plain yes."""

@@ -9,6 +9,7 @@ import msgspec
 
 from certs.authority import Pair, issue_leaf, renewal_due
 from certs.store import write_pair
+from webhook.cluster.feed import Feed
 from webhook.config import Loaded, reloaded
 from webhook.logs import bounded
 from webhook.server.state import State
@@ -41,6 +42,15 @@ def take_configuration(state: State, loaded: Loaded) -> None:
     state.config_fault = ""
     state.engine = msgspec.structs.replace(state.engine, policy=loaded.policy)
     _log.info("configuration loaded", extra={"fields": {"file": loaded.file}})
+
+
+async def follow_version(state: State, feed: Feed) -> None:
+    """Judge as the API server's own release does, also after an upgrade."""
+    while True:
+        version = feed.version
+        if version is not None and version != state.engine.version:
+            state.engine = msgspec.structs.replace(state.engine, version=version)
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def follow_certificates(state: State, tls: RotatingTls) -> None:
