@@ -12,8 +12,9 @@ from webhook.cluster.feed import Feed
 from webhook.cluster.reflector import Pace, Reflector, Timing
 from webhook.cluster.resources import BUILT_IN
 from webhook.cluster.wire import meta_of
-from webhook.core.model import TypeMeta
+from webhook.core.model import LabelSelector, TypeMeta
 from webhook.core.objects import reader
+from webhook.core.selectors import compile_selector
 
 QUICK = Timing(
     watch=(1.0, 1.0),
@@ -25,6 +26,7 @@ QUICK = Timing(
     off=0.1,
     steady=0.5,
 )
+EVERY_POD = compile_selector(LabelSelector())
 RESOURCES = {resource.name: resource for resource in BUILT_IN}
 
 
@@ -113,3 +115,15 @@ def feeding(api, folder, resources=BUILT_IN, timing=QUICK):
         yield feed
     finally:
         feed.stop()
+
+
+def contents(index):
+    """All that an index says, by the names of its objects."""
+    return {
+        "nodes": sorted(node.name for node in index.nodes()),
+        "namespaces": {name: index.namespace_labels(name) for name in index.namespaces()},
+        "services": {name: sorted(map(repr, index.services(name))) for name in index.namespaces()},
+        "owners": {name: sorted(map(repr, index.owners(name))) for name in index.namespaces()},
+        "pods": {name: sorted(index.pod_names(name)) for name in index.namespaces()},
+        "counted": {name: sum(index.count(name, EVERY_POD).values()) for name in index.namespaces()},
+    }

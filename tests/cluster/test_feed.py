@@ -5,13 +5,11 @@ import time
 
 import pytest
 from cluster.api import FakeApi, refuse
-from cluster.following import QUICK, eventually, feeding, server
+from cluster.following import QUICK, contents, eventually, feeding, server
 
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN, watched
-from webhook.core.model import LabelSelector
 from webhook.core.policy import Defaults, EmbeddedKind, Policy
-from webhook.core.selectors import compile_selector
 
 POD = {"spec": {"nodeName": "n1"}}
 THING = EmbeddedKind(
@@ -36,21 +34,6 @@ def fill(api):
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     api.put("horizontalpodautoscalers", "web", "shop", spec={"scaleTargetRef": target, "maxReplicas": 9})
     api.put("pods", "web-0", "shop", metadata={"labels": {"app": "web"}}, **POD)
-
-
-EVERY_POD = compile_selector(LabelSelector())
-
-
-def contents(index):
-    """All that an index says, by the names of its objects."""
-    return {
-        "nodes": sorted(node.name for node in index.nodes()),
-        "namespaces": {name: index.namespace_labels(name) for name in index.namespaces()},
-        "services": {name: sorted(map(repr, index.services(name))) for name in index.namespaces()},
-        "owners": {name: sorted(map(repr, index.owners(name))) for name in index.namespaces()},
-        "pods": {name: sorted(index.pod_names(name)) for name in index.namespaces()},
-        "counted": {name: sum(index.count(name, EVERY_POD).values()) for name in index.namespaces()},
-    }
 
 
 def from_scratch(api, folder):

@@ -115,6 +115,18 @@ LIST_FAULTS = [
 ]
 
 
+@pytest.mark.parametrize("name", [name for name in RESOURCES if name != "pods"])
+def test_an_error_is_known_in_the_watch_of_every_kind(api, tmp_path, name):
+    """A Status reads as an object of many a kind, one without a name."""
+    api.put(name, "one", "shop")
+    api.strike("watch", gone_as_event, times=1)
+    with following(api, tmp_path, name) as (reflector, table):
+        eventually(lambda: api.count("list") == 2)
+        api.put(name, "two", "shop")
+        eventually(lambda: sorted(table.values) == [("shop", "one"), ("shop", "two")])
+        assert reflector.standing().objects == 2
+
+
 @pytest.mark.parametrize("fault", WATCH_FAULTS)
 @pytest.mark.parametrize("times", [1, 3])
 def test_after_a_fault_of_the_watch_it_knows_what_a_fresh_one_would(api, tmp_path, fault, times):

@@ -3,7 +3,8 @@
     list, page by page -> watch from the list's version -> … -> watch from the last version seen
 
 Every turn is one request, and after a failure comes a wait: at first half a second, doubled up to half a minute until
-a watch has lived for a minute. So no fault makes more than a few requests a minute.
+there is an answer again; and until a watch has lived for a minute, where lists and watches do not last. So no fault
+makes more than a few requests a minute.
 
     410                     the list begins anew, with larger pages if a page's token was refused
     401                     the credentials are read again
@@ -130,7 +131,8 @@ class Reflector:
         self._limit = _PAGE
         self._seen: dict[str, dict[str, str]] = {}  # by the list under way: namespace -> name -> uid
         self._known: dict[str, dict[str, str]] = {}
-        self._failures = 0
+        self._unanswered = 0  # failures since the last answer
+        self._short = 0  # lists begun anew and watches that ended early since the last watch that lived
         self._contact = self._pace.now()
         self._stream: Stream | None = None
         self._watching = False
@@ -164,7 +166,7 @@ class Reflector:
             synced=self._synced,
             tried=self._tried,
             off=self._off,
-            fault=self._fault,
+            fault="" if self._watching else self._fault,
         )
 
     def turn(self) -> float:
@@ -206,6 +208,7 @@ class Reflector:
             # Without anything known there is nothing to compare with, and one table does for both.
             self._seen = {} if self._known else self._known
         page, fault = read_page(body, self._resource.reader(self._version_of_api))
+        self._unanswered = 0
         self._notice(fault)
         self._take([("ADDED", value) for value in page.values])
         if self._seen is not self._known:
@@ -222,7 +225,7 @@ class Reflector:
         self._well()
 
     def _watch(self) -> float:
-        began, heard = self._pace.now(), False
+        began, opened, heard = self._pace.now(), False, False
         timing, read = self._timing, self._resource.reader(self._version_of_api)
         query = {
             "watch": "1",
@@ -233,6 +236,7 @@ class Reflector:
         try:
             with self._server.open(self._path(query), silence_seconds=timing.silence) as stream:
                 self._stream = stream
+                self._unanswered, opened = 0, True
                 self._watching = not self._pace.stopped
                 for lines in stream.lines() if self._watching else ():
                     if self._pace.stopped:
@@ -247,7 +251,9 @@ class Reflector:
             self._watching = False
             steady = self._pace.now() - began >= timing.steady
             if steady and heard:
-                self._failures = 0
+                self._short = 0
+            elif opened:
+                self._short += 1
         if not heard:
             # Nothing, not even a bookmark: this is how a version from the future is answered.
             self._begin_anew()
@@ -317,6 +323,7 @@ class Reflector:
 
     def _begin_anew(self) -> None:
         self._version, self._more, self._seen = "", "", {}
+        self._short += 1
 
     # -- how it stands
 
@@ -376,8 +383,9 @@ class Reflector:
         if text != self._fault and not self._pace.stopped:
             _log.warning("the watch has a fault: %s", text, extra={"fields": self._fields()})
         self._fault, self._tried = text, True
-        most = min(self._timing.longest_wait, self._timing.first_wait * 2**self._failures)
-        self._failures = min(self._failures + 1, 16)
+        self._unanswered += 1
+        doubled = min(max(self._unanswered, self._short) - 1, 16)
+        most = min(self._timing.longest_wait, self._timing.first_wait * 2**doubled)
         return self._pace.between(most / 2, most)
 
     def _fields(self) -> dict[str, object]:

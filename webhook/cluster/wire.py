@@ -66,10 +66,14 @@ def read_change(line: bytes, read: Reader) -> tuple[Change, str]:
 
     Errors: RefusedError for an ERROR, ClusterError for what is no line of a watch.
     """
+    fault = ""
     try:
-        return read.change(line), ""
+        change = read.change(line)
+        # The Status of an ERROR reads as an object without anything in it, or not at all.
+        if change.type != "ERROR":
+            return change, ""
     except msgspec.ValidationError as error:
-        fault = str(error)  # an ERROR carries a Status; any other object has types of its own
+        fault = str(error)
     except _UNREADABLE as error:
         raise ClusterError(f"a line that is no JSON: {bounded(str(error))}") from error
     raw = _decoded(line, _RawLine)

@@ -135,6 +135,17 @@ class ControlPlane:
             self.api.close()
         shutil.rmtree(self.directory / "etcd", ignore_errors=True)
 
+    def kill(self, name: str) -> None:
+        """SIGKILL to one component, until `revive`."""
+        process = self._processes[name]
+        process.kill()
+        process.wait(10)
+
+    def revive(self, name: str, timeout: float = 60) -> None:
+        """Start a component that was killed, as it was, and wait for the API."""
+        self._spawn(name, self._processes[name].args[1:])
+        self._await("/readyz", timeout)
+
     def _mark(self, what: str) -> None:
         self.timings[what] = round(time.monotonic() - self._begun, 2)
 
