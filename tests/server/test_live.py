@@ -5,12 +5,9 @@ import json
 import threading
 
 import pytest
-from click.testing import CliRunner
 from cluster.api import FakeApi, refuse
 from cluster.following import eventually
 from server.conftest import posted, read_reply, serving
-
-from webhook.cli.webhook import webhook
 
 POLICY = """
 apiVersion: config.evenspread.io/v1alpha1
@@ -101,11 +98,3 @@ def test_a_kind_that_may_not_be_read_is_told(api, flags):
 
     line = 'cluster horizontalpodautoscalers: off: 403 horizontalpodautoscalers is forbidden: User "u" cannot list '
     assert f'{line}resource "horizontalpodautoscalers"; grant list and watch of horizontalpodautoscalers\n' in text
-
-
-def test_a_kubeconfig_that_cannot_be_used_stops_the_start(tmp_path):
-
-    done = CliRunner().invoke(webhook, ["--kubeconfig", f"{tmp_path}/none", "--no-register"])
-
-    message = f"evenspread: {tmp_path}/none: Invalid kube-config file. No configuration found.\n"
-    assert (done.exit_code, done.stderr) == (4, message)
