@@ -42,8 +42,8 @@ def built(directory):
     if shutil.which("go") is None or shutil.which("taskset") is None:
         sys.exit("bench.serve needs Go and taskset (util-linux)")
     program = directory / "peer"
-    subprocess.run(  # noqa: S603
-        ["go", "build", "-o", program, "."],  # noqa: S607
+    subprocess.run(  # noqa: S603  our own program
+        ["go", "build", "-o", program, "."],  # noqa: S607  found in PATH
         cwd=PEER,
         check=True,
         env=os.environ | {"CGO_ENABLED": "0"},
@@ -58,7 +58,7 @@ def on(core, *command):
 @contextlib.contextmanager
 def running(command, environment, first_line):
     """A server process, and the line by which it said where it listens."""
-    process = subprocess.Popen(  # noqa: S603
+    process = subprocess.Popen(  # noqa: S603  our own program
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | environment
     )
     try:
@@ -95,7 +95,7 @@ def load(program, directory, url, **settings):
     """One run of the generator."""
     flags = [text for name, value in settings.items() for text in (f"-{name}", str(value))]
     asked = ["-url", f"{url}/validate?timeout=2s", "-ca", directory / "ca.crt", "-body", directory / "review.json"]
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(  # noqa: S603  our own program
         on(LOAD_CORE, program, "load", *asked, *flags), check=True, capture_output=True, text=True
     )
     made = json.loads(done.stdout)
@@ -180,7 +180,7 @@ def compare(directory, program, asked):
         for connections in CLOSED:
             made = alternating(
                 asked.rounds,
-                lambda url: load(program, directory, url, connections=connections, seconds=asked.seconds),  # noqa: B023
+                lambda url: load(program, directory, url, connections=connections, seconds=asked.seconds),  # noqa: B023  called at once
                 servers,
             )
             mine, peer = (made[name]["perSecond"] for name in servers)
@@ -191,7 +191,7 @@ def compare(directory, program, asked):
         for rate in OPEN:
             made = alternating(
                 asked.rounds,
-                lambda url: load(program, directory, url, connections=32, rate=rate, seconds=asked.seconds),  # noqa: B023
+                lambda url: load(program, directory, url, connections=32, rate=rate, seconds=asked.seconds),  # noqa: B023  called at once
                 servers,
             )
             cells = [f"{made[name]['p50Milliseconds']:.2f} / {made[name]['p99Milliseconds']:.2f}" for name in servers]

@@ -205,9 +205,9 @@ class ApiServer:
 
 def _connect(account: Account) -> tuple[Any, Any]:
     # Imported here: 0.2 s and 37 MiB, which only those pay who talk to a cluster.
-    from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415
-    from kubernetes.config import ConfigException, load_kube_config  # noqa: PLC0415
-    from kubernetes.config.incluster_config import InClusterConfigLoader  # noqa: PLC0415
+    from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415  slow to import
+    from kubernetes.config import ConfigException, load_kube_config  # noqa: PLC0415  slow to import
+    from kubernetes.config.incluster_config import InClusterConfigLoader  # noqa: PLC0415  slow to import
 
     configuration = Configuration()
     place = account.kubeconfig or str(account.service_account)

@@ -175,7 +175,7 @@ def _scalar_tag(event: events.ScalarEvent) -> str:
     plain, quoted = event.implicit
     if plain:
         # types-PyYAML leaves this method without types.
-        return str(_RESOLVER.resolve(yaml.ScalarNode, event.value, (True, False)))  # type: ignore[no-untyped-call]
+        return str(_RESOLVER.resolve(yaml.ScalarNode, event.value, (True, False)))  # type: ignore[no-untyped-call]  # it has no types
     return f"{_TAG}str" if quoted else str(event.tag)
 
 

@@ -87,14 +87,14 @@ class _Validator(Protocol):
 @functools.cache
 def _validator() -> _Validator:
     # A sixth of the webhook's start, and nothing without a configuration file.
-    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415
+    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415  slow to import
 
     # JSON Schema takes 1.0 for an integer; Kubernetes does not.
     types = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _checker, value: isinstance(value, int) and not isinstance(value, bool)
     )
     # types-jsonschema leaves this function without types.
-    kind = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]
+    kind = validators.extend(Draft202012Validator, type_checker=types)  # type: ignore[no-untyped-call]  # it has no types
     made: _Validator = kind(schema())
     return made
 
