@@ -103,3 +103,17 @@ def test_room_is_measured_again_before_it_is_believed():
     assert table.short_of("example.com/gpu", 1) == (0, NO_NODE)
     index.apply("DELETED", node("never-there"))
     assert len(index.view()) == 1
+
+
+def test_a_view_knows_the_label_keys_of_its_nodes():
+    index = ClusterIndex()
+    index.apply("ADDED", node("n1", "a", rack="r1"))
+    index.apply("ADDED", node("n2", "b", rack="r2"))
+    before = index.view()
+    index.apply("DELETED", node("n1", "a", rack="r1"))
+    assert index.view().keys == {HOSTNAME, "topology.kubernetes.io/zone", "rack"} == before.keys
+    index.apply("MODIFIED", node("n2"))
+    assert index.view().keys == {HOSTNAME}
+    index.apply("DELETED", node("n2"))
+    index.apply("DELETED", node("n2"))
+    assert index.view().keys == frozenset()

@@ -16,6 +16,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
+from webhook.core.capacity import has_karpenter, known_domains
 from webhook.core.index import NAMESPACE_NAME_LABEL, ClusterIndex
 from webhook.core.model import (
     DO_NOT_SCHEDULE,
@@ -112,8 +113,6 @@ SYSTEM_CONSTRAINTS = (
 
 # Which revision a pod of a ReplicaSet belongs to, for ReplicaSets of Deployments and of Argo Rollouts.
 _REVISION_LABELS = ("pod-template-hash", "rollouts-pod-template-hash")
-# Nodes with these labels were made by Karpenter, which takes the minimum over hosts as 0 and adds nodes for it.
-_NODE_GROWTH_LABELS = ("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
 # A taint of another effect keeps no pod away. Source: podtopologyspread/common.go matchNodeInclusionPolicies.
 _EFFECTS = ("NoSchedule", "NoExecute")
 _MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalAnnotationSizeLimitB
@@ -244,8 +243,8 @@ def _configured(defaults: Defaults) -> tuple[DefaultConstraint, ...]:
 
 
 def _grown_for(wanted: tuple[DefaultConstraint, ...], index: ClusterIndex) -> Iterator[str]:
-    """The topology keys for which an autoscaler would add nodes one by one."""
-    if any(index.domains(label) for label in _NODE_GROWTH_LABELS):
+    """The topology keys for which nodes would be added one by one: Karpenter takes the minimum over hosts as 0."""
+    if has_karpenter(index.view()):
         yield from {default.constraint.topology_key or "" for default in wanted} & {HOSTNAME}
 
 
@@ -283,9 +282,9 @@ def _has_domains(
     affine = constraint.node_affinity_policy != IGNORE
     tolerant = constraint.node_taints_policy != HONOR
     chooses = affine and (spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
-    domains = set() if chooses else {*policy.domains.get(key, ())}
     if tolerant and not chooses:
-        return len(domains | index.domains(key)) >= wanted
+        return len(known_domains(policy, index.view(), key)) >= wanted
+    domains = set() if chooses else {*policy.domains.get(key, ())}
     required = compile_required_nodes(spec.node_selector, spec.affinity)
     for node in index.nodes():
         if len(domains) >= wanted:

@@ -4,7 +4,8 @@ A slot is a small number that a node keeps while it exists; sets of nodes are in
 verdict reads is a ``NodeView``, which never changes: the next change of a label or taint makes a new one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from webhook.core import bits
@@ -119,12 +120,13 @@ class NodeView:
     """All nodes at one moment.
 
     Shape: ``names``, ``labels`` and ``taints`` are by slot; ``names[slot]`` is "" for an empty slot; ``live`` are
-    the nodes that exist.
+    the nodes that exist, ``keys`` the label keys that any of them has.
     """
 
-    def __init__(self, facts: Sequence["_Facts | None"], live: int) -> None:
+    def __init__(self, facts: Sequence["_Facts | None"], live: int, keys: Iterable[str]) -> None:
         self.size = len(facts)
         self.live = live
+        self.keys = frozenset(keys)
         self.names = tuple("" if fact is None else fact.name for fact in facts)
         self.labels = tuple(None if fact is None else fact.labels for fact in facts)
         self._taints = tuple(None if fact is None else fact.taints for fact in facts)
@@ -195,6 +197,7 @@ class Nodes:
         self._names: list[str] = []
         self._facts: list[_Facts | None] = []
         self._live = 0
+        self._keys: Counter[str] = Counter()  # how many nodes have each label key, never 0
         self._view: NodeView | None = None
         self._pods: list[int] = []
         self.allocatable: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
@@ -206,7 +209,7 @@ class Nodes:
     def view(self) -> NodeView:
         """The nodes as they are now."""
         if self._view is None:
-            self._view = NodeView(self._facts, self._live)
+            self._view = NodeView(self._facts, self._live, self._keys)
         return self._view
 
     def names(self) -> tuple[str, ...]:
@@ -219,6 +222,7 @@ class Nodes:
         facts, before = _Facts(node), self._facts[slot]
         self._facts[slot] = facts
         if before is None or not facts.same_view(before):
+            self._recount_keys(before, facts)
             self._live |= 1 << slot
             self._view = None
         if before is None or facts.allocatable != before.allocatable:
@@ -232,6 +236,7 @@ class Nodes:
         slot = self._slots.get(name)
         if slot is None or self._facts[slot] is None:
             return
+        self._recount_keys(self._facts[slot], None)
         self._facts[slot] = None
         self._live &= ~(1 << slot)
         self._view = None
@@ -276,6 +281,14 @@ class Nodes:
         if self._facts[slot] is None and not self._pods[slot]:
             del self._slots[self._names[slot]]
             self._unused.append(slot)
+
+    def _recount_keys(self, before: _Facts | None, after: _Facts | None) -> None:
+        if after is not None:
+            self._keys.update(after.labels.keys())
+        for key in () if before is None else before.labels:
+            self._keys[key] -= 1
+            if not self._keys[key]:
+                del self._keys[key]
 
     def _take(self, name: str, slot: int, amount: int) -> None:
         free = self.free[name]
