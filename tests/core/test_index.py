@@ -113,3 +113,23 @@ def test_domains_follow_their_nodes():
 def test_namespaces_known_by_what_is_in_them():
     made = index(Namespace(metadata=meta("idle")), pod("a"), node("n1"))
     assert made.namespaces() == ("idle", "shop")
+
+
+@pytest.mark.parametrize(
+    ("known", "lacking", "asked", "answer"),
+    [
+        pytest.param([node("n1")], {}, ["nodes", "pods"], "", id="all is known, and there are no pods"),
+        pytest.param([], {}, ["pods", "nodes"], "no nodes known", id="a cluster has nodes"),
+        pytest.param([], {}, ["pods"], "", id="nodes are not asked for"),
+        pytest.param([], {"nodes": "403 Forbidden"}, ["nodes"], "nodes: 403 Forbidden", id="the reason is known"),
+        pytest.param(
+            [node("n1")], {"pods": "none in the input"}, ["nodes", "pods"], "pods: none in the input", id="one"
+        ),
+        pytest.param([node("n1")], {"pods": "none here"}, ["nodes"], "", id="another resource"),
+    ],
+)
+def test_what_is_missing_is_told_from_what_is_not_there(known, lacking, asked, answer):
+    made = index(*known)
+    for resource, why in lacking.items():
+        made.lack(resource, why)
+    assert made.lacks(*asked) == answer

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from build import index, namespace
+from build import autoscaler, index, namespace
 from hypothesis import given
 from hypothesis import strategies as st
 from manifest import DENY, RECENT, TODAY, decide, examined, request, workload
@@ -435,6 +435,15 @@ def test_an_examination_has_the_warnings_of_strict_decoding_first():
         f'unknown field "{path}.maxskew"',
         f"{path}.labelSelector: a null labelSelector results in matching no pod",
     )
+
+
+@pytest.mark.parametrize(("where", "spoken"), [("shop", False), ("elsewhere", True)])
+def test_what_names_no_namespace_is_looked_for_where_it_would_be_created(where, spoken):
+    manifest = workload("StatefulSet", "app=web", "zone soft 1 app=web", replicas=1, meta={"namespace": None})
+    found = examine(
+        manifest, EVERYTHING, index(autoscaler("StatefulSet/web", 10)), version=RECENT, today=TODAY, namespace=where
+    )
+    assert ("spread-without-effect" in {each.finding.rule for each in found.findings}) is spoken
 
 
 def test_a_custom_resource_is_examined_as_it_is():

@@ -50,6 +50,21 @@ class ClusterIndex:
         self._claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = defaultdict(dict)  # by claim
         self._classes: dict[str, StorageClass] = {}
         self._attach_limits: dict[str, Mapping[str, int]] = {}
+        self._lacking: dict[str, str] = {}
+
+    def lack(self, resource: str, why: str) -> None:
+        """Note that the objects of a resource are not known, or known in part, so that their absence says nothing.
+
+        Shape: ``resource`` is the API's plural; ``why`` is a few words, as in "403 Forbidden".
+        """
+        self._lacking[resource] = why
+
+    def lacks(self, *resources: str) -> str:
+        """What is missing of these resources, as a rule says it that cannot look without; empty where all are known."""
+        for resource in resources:
+            if resource in self._lacking:
+                return f"{resource}: {self._lacking[resource]}"
+        return "no nodes known" if "nodes" in resources and not self._nodes else ""
 
     def apply(self, event: Event, value: ApiObject) -> None:
         """Take one event of a watch.

@@ -195,7 +195,9 @@ def examine(  # noqa: PLR0913 as review
     """
     stated = stated_type(raw)
     group, _, minor = (stated.api_version or "").rpartition("/")
-    request = Request(uid="", operation="CREATE", group=group, version=minor, kind=stated.kind or "")
+    request = Request(
+        uid="", operation="CREATE", group=group, version=minor, kind=stated.kind or "", namespace=namespace
+    )
     strict: tuple[str, ...] = ()
     found: _Evaluation | str
     try:
@@ -206,7 +208,7 @@ def examine(  # noqa: PLR0913 as review
     if isinstance(found, str):
         return Examination()
     workload = found.workload
-    where = (workload.meta.namespace if workload else "") or namespace
+    where = workload.meta.namespace if workload else namespace
     target = _target(workload, request.kind, where, workload.meta.name if workload else "", index)
     return Examination(
         workload=workload,
@@ -245,6 +247,9 @@ def _evaluate(
         return silence or _Evaluation(None, (wrong_type(error),), decode_error=error)
     if workload is None:
         return "no pod template"
+    if request.namespace and not workload.meta.namespace:
+        # Where it would be created; rules look there for what else is in the cluster.
+        workload = replace(workload, meta=replace(workload.meta, namespace=request.namespace))
     if spared and (silence := _silence(workload.meta, policy)):
         return silence
     subject = Subject(

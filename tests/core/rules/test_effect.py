@@ -159,6 +159,14 @@ def test_one_domain_is_never_uneven(zones, constraint, expected):
     assert said("spread-without-effect", workload("Deployment", "app=web", constraint), index=cluster) == expected
 
 
+def test_an_autoscaler_that_could_not_be_seen_may_add_to_a_single_replica():
+    alone = workload("StatefulSet", "app=web", "zone soft 1 app=web", replicas=1)
+    seen = index(node("n1", "a"), node("n2", "b"))
+    assert said("spread-without-effect", alone, index=seen) == ["zone[0] has no effect on a single replica"]
+    seen.lack("horizontalpodautoscalers", "403 Forbidden")
+    assert said("spread-without-effect", alone, index=seen) == []
+
+
 def test_an_autoscaler_may_add_to_a_single_replica():
     scaled = index(autoscaler("StatefulSet/web", 10))
     manifest = workload("StatefulSet", "app=web", "zone hard 1 app=web", replicas=1)

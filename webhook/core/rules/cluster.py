@@ -11,9 +11,8 @@ from typing import NamedTuple
 from webhook.core.kinds import Template
 from webhook.core.model import HOSTNAME, IGNORE, ZONE
 from webhook.core.policy import Mode
-from webhook.core.rules.finding import NotEvaluated, Rule, Severity, Subject
+from webhook.core.rules.finding import NO_CLUSTER, NotEvaluated, Rule, Severity, Subject
 
-NO_CLUSTER = "no cluster"
 NOT_SUPPORTED = "not supported yet"
 
 

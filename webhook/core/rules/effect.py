@@ -184,7 +184,7 @@ def _too_few(placed: Placed, subject: Subject) -> tuple[str, str] | None:
     most = replicas + _surge(workload, replicas)
     if replicas == 1:
         # A chart that starts with one replica is made for more; and the next pod may have to go elsewhere.
-        if subject.index is None or (placed.constraint.hard and max_skew < most):
+        if subject.lacks("horizontalpodautoscalers") or (placed.constraint.hard and max_skew < most):
             return None
         return (
             "has no effect on a single replica",

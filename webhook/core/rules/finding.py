@@ -10,6 +10,8 @@ from webhook.core.model import SpreadConstraint
 from webhook.core.policy import Mode, Policy
 from webhook.core.version import KubernetesVersion
 
+NO_CLUSTER = "no cluster"
+
 
 class Severity(StrEnum):
     """How much is lost if nobody acts."""
@@ -91,6 +93,10 @@ class Subject(Struct, frozen=True, kw_only=True):
     def pods(self) -> str:
         """How messages call the pods: as in "but the pods have"."""
         return "this pod has" if self.workload.kind == "Pod" else "the pods have"
+
+    def lacks(self, *resources: str) -> str:
+        """What is missing to look at these resources of the cluster, for `NotEvaluated`; empty where nothing is."""
+        return NO_CLUSTER if self.index is None else self.index.lacks(*resources)
 
 
 Answer = Finding | NotEvaluated
