@@ -3,8 +3,8 @@ import json
 import msgspec
 import pytest
 
-from webhook.core.model import LabelSelector, TypeMeta
-from webhook.core.objects import decode_object
+from webhook.core.model import LabelSelector, SpreadConstraint, TypeMeta
+from webhook.core.objects import Declared, decode_object
 from webhook.core.policy import EmbeddedKind
 
 
@@ -114,6 +114,51 @@ def test_custom_owners(api_version, kind, spec, replicas, selector):
     text = f'{{"apiVersion": "{api_version}", "kind": "{kind}", "metadata": {{"name": "o"}}, "spec": {spec}}}'
     owner = decode_object(text.encode(), TypeMeta(api_version=api_version, kind=kind), (CUSTOM,))
     assert (owner.meta.name, owner.replicas, owner.selector) == ("o", replicas, selector)
+
+
+ZONE = '{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}'
+CONSTRAINT = SpreadConstraint(max_skew=1, topology_key="zone", when_unsatisfiable="DoNotSchedule")
+TEMPLATE = (
+    '{"metadata": {"labels": {"app": "web"}},'
+    f' "spec": {{"topologySpreadConstraints": [{ZONE}], "containers": [{{"env": "secret"}}]}}}}'
+)
+WEB = Declared({"app": "web"}, (CONSTRAINT,))
+OWNED = '"ownerReferences": [{"kind": "Deployment", "name": "web", "controller": true}],'
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "meta", "template", "templates"),
+    [
+        pytest.param("apps/v1", "Deployment", "", TEMPLATE, (WEB,), id="a Deployment"),
+        pytest.param("apps/v1", "StatefulSet", "", TEMPLATE, (WEB,), id="a StatefulSet"),
+        pytest.param("v1", "ReplicationController", "", TEMPLATE, (WEB,), id="a ReplicationController"),
+        pytest.param("apps/v1", "ReplicaSet", "", TEMPLATE, (WEB,), id="a ReplicaSet of nobody's"),
+        pytest.param("apps/v1", "ReplicaSet", OWNED, TEMPLATE, None, id="a ReplicaSet's is its Deployment's"),
+        pytest.param("apps/v1", "Deployment", "", "{}", (Declared({}, ()),), id="a template that says nothing"),
+        pytest.param("apps/v1", "Deployment", "", "null", None, id="no template, which only a file can say"),
+        pytest.param(
+            "apps/v1", "Deployment", "", '{"metadata": {"labels": 1}}', None, id="a template that no API server accepts"
+        ),
+        pytest.param("batch/v1", "Job", "", TEMPLATE, None, id="a Job's is not kept"),
+        pytest.param("argoproj.io/v1alpha1", "Rollout", "", TEMPLATE, (WEB,), id="a custom kind"),
+        pytest.param(
+            "argoproj.io/v1alpha1",
+            "Rollout",
+            "",
+            '{"spec": {"topologySpreadConstraints": 1}}',
+            None,
+            id="a custom kind whose template is broken",
+        ),
+        pytest.param("argoproj.io/v1alpha1", "Rollout", "", "null", (), id="a custom kind without its template"),
+    ],
+)
+def test_owners_keep_what_their_templates_say_of_spreading(api_version, kind, meta, template, templates):
+    text = f'{{"metadata": {{{meta} "name": "o"}}, "spec": {{"template": {template}}}}}'
+    assert decoded(text, api_version, kind).templates == templates
+
+
+def test_an_owner_without_a_template_field_has_an_unknown_one():
+    assert decoded('{"spec": {}}', "apps/v1", "Deployment").templates is None
 
 
 def test_a_wrong_type_is_an_error():

@@ -12,7 +12,18 @@ from msgspec import Struct
 
 from webhook.core.decoding import DecodeError
 from webhook.core.kinds import has_template, read_workload
-from webhook.core.model import Int32, LabelSelector, ListMeta, Named, Node, ObjectMeta, Pod, Service, TypeMeta
+from webhook.core.model import (
+    Int32,
+    LabelSelector,
+    ListMeta,
+    Named,
+    Node,
+    ObjectMeta,
+    Pod,
+    Service,
+    SpreadConstraint,
+    TypeMeta,
+)
 from webhook.core.policy import EmbeddedKind
 from webhook.core.storage import KEPT_ANNOTATIONS, Claim, CsiNode, PersistentVolume, StorageClass
 
@@ -33,10 +44,19 @@ class Namespace(Named, frozen=True):
     """A namespace: its labels choose overrides and ceilings."""
 
 
+class Declared(Struct, frozen=True):
+    """What a pod template says of spreading."""
+
+    labels: Mapping[str, str]
+    constraints: tuple[SpreadConstraint, ...]
+
+
 class Owner(Struct, frozen=True, kw_only=True):
     """A controller of pods, or of the controllers of pods.
 
     Shape: ``replicas`` is None where the kind has none or does not say; of a Job, the pods that it runs at once.
+    ``templates`` is None where they are not known: of Jobs, of custom resources whose template is broken, and of
+    ReplicaSets that have a controller, whose template is a past or present one of it.
     """
 
     api_version: str
@@ -44,6 +64,7 @@ class Owner(Struct, frozen=True, kw_only=True):
     meta: ObjectMeta
     replicas: int | None = None
     selector: LabelSelector | None = None
+    templates: tuple[Declared, ...] | None = None
 
 
 class ScaleTarget(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -69,9 +90,26 @@ ApiObject = Node | Pod | Namespace | Service | Owner | Autoscaler | Claim | Pers
 _Plain = TypeVar("_Plain", Node, Namespace, Service, Autoscaler, Claim, PersistentVolume, StorageClass, CsiNode)
 
 
+class _TemplateMeta(Struct, frozen=True):
+    labels: Mapping[str, str] | None = None
+
+
+class _TemplateSpec(Struct, frozen=True, rename="camel"):
+    topology_spread_constraints: tuple[SpreadConstraint, ...] | None = None
+
+
+class _Template(Struct, frozen=True):
+    metadata: _TemplateMeta | None = None
+    spec: _TemplateSpec | None = None
+
+
+_TEMPLATE = msgspec.json.Decoder(_Template)
+
+
 class _ScaledSpec(Struct, frozen=True, kw_only=True):
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
+    template: msgspec.Raw = msgspec.Raw()
 
 
 class _Scaled(Named, frozen=True):
@@ -81,6 +119,7 @@ class _Scaled(Named, frozen=True):
 class _ReplicationControllerSpec(Struct, frozen=True, kw_only=True):
     replicas: Int32 | None = None
     selector: Mapping[str, str] | None = None
+    template: msgspec.Raw = msgspec.Raw()
 
 
 class _ReplicationController(Named, frozen=True):
@@ -107,12 +146,18 @@ def _pod(pod: Pod, _: TypeMeta) -> Pod:
 
 
 def _scaled(read: _Scaled, of: TypeMeta) -> Owner:
-    return _owner(of, read.meta, read.spec.replicas, read.spec.selector)
+    return _owner(of, read.meta, read.spec.replicas, read.spec.selector, _declared(read.spec.template))
+
+
+def _replica_set(read: _Scaled, of: TypeMeta) -> Owner:
+    # There are ten of them to a Deployment, which has the template that counts.
+    templates = None if read.meta.controller else _declared(read.spec.template)
+    return _owner(of, read.meta, read.spec.replicas, read.spec.selector, templates)
 
 
 def _replication_controller(read: _ReplicationController, of: TypeMeta) -> Owner:
     selector = None if read.spec.selector is None else LabelSelector(match_labels=read.spec.selector)
-    return _owner(of, read.meta, read.spec.replicas, selector)
+    return _owner(of, read.meta, read.spec.replicas, selector, _declared(read.spec.template))
 
 
 def _job(read: _Job, of: TypeMeta) -> Owner:
@@ -122,13 +167,31 @@ def _job(read: _Job, of: TypeMeta) -> Owner:
     return _owner(of, read.meta, at_once, read.spec.selector)
 
 
-def _owner(of: TypeMeta, meta: ObjectMeta, replicas: int | None, selector: LabelSelector | None) -> Owner:
+def _declared(template: msgspec.Raw) -> tuple[Declared, ...] | None:
+    """The one template of a built-in kind; unknown where no API server would have accepted it."""
+    try:
+        read = _TEMPLATE.decode(template)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    labels = read.metadata.labels if read.metadata else None
+    constraints = read.spec.topology_spread_constraints if read.spec else None
+    return (Declared(labels or {}, constraints or ()),)
+
+
+def _owner(
+    of: TypeMeta,
+    meta: ObjectMeta,
+    replicas: int | None,
+    selector: LabelSelector | None,
+    templates: tuple[Declared, ...] | None = None,
+) -> Owner:
     return Owner(
         api_version=of.api_version or "",
         kind=of.kind or "",
         meta=_projected(meta),
         replicas=replicas,
         selector=selector,
+        templates=templates,
     )
 
 
@@ -216,7 +279,7 @@ _KINDS = dict(
         _kind("storage.k8s.io/v1", "StorageClass", StorageClass, _as_it_is),
         _kind("storage.k8s.io/v1", "CSINode", CsiNode, _as_it_is),
         _kind("apps/v1", "Deployment", _Scaled, _scaled),
-        _kind("apps/v1", "ReplicaSet", _Scaled, _scaled),
+        _kind("apps/v1", "ReplicaSet", _Scaled, _replica_set),
         _kind("apps/v1", "StatefulSet", _Scaled, _scaled),
         _kind("batch/v1", "Job", _Job, _job),
         _kind("autoscaling/v1", "HorizontalPodAutoscaler", Autoscaler, _as_it_is),
@@ -256,4 +319,5 @@ def _custom(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner
         workload = None
     if workload is None:
         return _owner(of, msgspec.json.decode(raw, type=Named).meta, None, None)
-    return _owner(of, workload.meta, workload.replicas, workload.selector)
+    templates = tuple(Declared(each.template.labels, each.template.pod_spec.constraints) for each in workload.templates)
+    return _owner(of, workload.meta, workload.replicas, workload.selector, templates)
