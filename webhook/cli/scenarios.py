@@ -7,7 +7,7 @@ containers or anything allocatable.
 from collections.abc import Iterable, Mapping
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from webhook.core import bits
@@ -50,22 +50,39 @@ _DEFAULT_SELECTOR = "DefaultSelector"
 _POD = msgspec.json.Decoder(Pod)
 
 
+class Scenario(Struct, frozen=True):
+    """A cluster, a pod as the scheduler gets it, and the cluster's default constraints."""
+
+    index: ClusterIndex
+    pod: Pod
+    defaults: SpreadDefaults
+
+
+def read_scenario(case: Mapping[str, bytes]) -> Scenario:
+    """What a recorded case is about.
+
+    Errors: DecodeError, ArgsError; msgspec.ValidationError for a scenario whose own fields have other types.
+    """
+    index = _index(case)
+    pod = decode(case.get("pod", b"{}"), _POD, "v1.Pod")
+    defaults = _defaults(case.get("podTopologySpreadArgs", b"null"))
+    return Scenario(index, pod if case.get("raw") == b"true" else as_created(pod, RECORDED), defaults)
+
+
 def decide_verdict(case: Mapping[str, bytes]) -> Mapping[str, object]:
     """What kube-scheduler says of the pod on every node.
 
     Shape: every field that a recorded verdict may have; ``feasible`` are the nodes that pass all filters.
     Errors: msgspec.ValidationError for a scenario whose own fields have other types.
     """
-    id_, raw = _text(case.get("id")), case.get("raw") == b"true"
+    id_ = _text(case.get("id"))
     try:
-        index = _index(case)
-        pod = decode(case.get("pod", b"{}"), _POD, "v1.Pod")
-        defaults = _defaults(case.get("podTopologySpreadArgs", b"null"))
+        scenario = read_scenario(case)
     except DecodeError as error:
         return {"id": id_, "error": error.text}
     except ArgsError as error:
         return {"id": id_, "error": f"podTopologySpreadArgs: {error}"}
-    cycle = Cycle(take(index, pod if raw else as_created(pod, RECORDED), defaults))
+    cycle = Cycle(take(scenario.index, scenario.pod, scenario.defaults))
     verdict, plugin = cycle.verdict(), _text(case.get("plugin"))
     names = _names(verdict, verdict.nodes.live)
     return (
@@ -74,7 +91,7 @@ def decide_verdict(case: Mapping[str, bytes]) -> Mapping[str, object]:
         | {"scores": _scores(cycle, case.get("feasible"), verdict)}
         | {"fits": bool(verdict.feasible), "feasible": _names(verdict, verdict.feasible)}
         | {"message": verdict.sentence or None}
-        | (_asked(plugin, cycle, index, names) if plugin else {})
+        | (_asked(plugin, cycle, scenario.index, names) if plugin else {})
     )
 
 

@@ -38,6 +38,12 @@ from webhook.core.volumes import (
     run_volume_zone,
 )
 
+# The default filters in the scheduler's order.
+FILTERS = (
+    *(fit.NODE_NAME, fit.NODE_UNSCHEDULABLE, fit.TAINT_TOLERATION, fit.NODE_AFFINITY, fit.NODE_PORTS),
+    *(fit.NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
+    *(spread.NAME, INTER_POD_AFFINITY),
+)
 # What kube-scheduler looks at and admission cannot know, or the index does not hold.
 NOT_EVALUATED: Mapping[str, str] = {
     "SchedulerConfiguration": "disabled plugins, added node affinity, ignored resources, extenders",
@@ -72,6 +78,7 @@ class Problem(Struct, frozen=True):
 
     Shape: ``nodes`` and what is copied here never change; per-node values are by slot. ``nominated`` has, for each
     node where preemption made room for a pod of no lower priority, the same problem with such pods on that node.
+    ``filters`` are the ones to ask, in the order of ``FILTERS``.
     """
 
     pod: Pod
@@ -86,6 +93,7 @@ class Problem(Struct, frozen=True):
     storage: Storage
     neighbours: Neighbours
     nominated: Mapping[int, "Problem"] = {}
+    filters: tuple[str, ...] = FILTERS
 
 
 def take(index: ClusterIndex, pod: Pod, defaults: SpreadDefaults = SYSTEM_DEFAULTS) -> Problem:
@@ -278,7 +286,7 @@ class Cycle:
             reason = f"node(s) didn't satisfy plugin(s) [{' '.join(restricting)}]"
             failed.append((fit.named(unresolvable(reason), plugin), asked & ~inside))
             asked &= inside
-        plugins = [plugin for plugin in FILTERS if self.ran(plugin).decide is not None]
+        plugins = [plugin for plugin in self.problem.filters if self.ran(plugin).decide is not None]
         yielding = bits.from_slots(tuple(self.problem.nominated), nodes.size) & asked
         for slot in bits.to_slots(yielding):
             first = Cycle(self.problem.nominated[slot]).filtered(1 << slot, plugins)
@@ -306,7 +314,7 @@ class Cycle:
         """
         allowed: frozenset[str] | None = None
         restricting: list[str] = []
-        for plugin in FILTERS:
+        for plugin in self.problem.filters:
             ran = self.ran(plugin)
             status = ran.before
             if status.code == SKIP:
@@ -335,7 +343,6 @@ class Cycle:
         return None if found is None else {self.problem.nodes.names[slot]: score for slot, score in found.items()}
 
 
-# The default filters in the scheduler's order.
 _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
     fit.NODE_NAME: lambda cycle: fit.run_node_name(cycle.problem.pod, cycle.problem.nodes, cycle.problem.version),
     fit.NODE_UNSCHEDULABLE: lambda cycle: fit.run_node_unschedulable(cycle.problem.pod, cycle.problem.nodes),
@@ -358,7 +365,6 @@ _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
     spread.NAME: lambda cycle: cycle.spread[0],
     INTER_POD_AFFINITY: lambda cycle: run_inter_pod_affinity(cycle.problem.neighbours, cycle.problem.nodes),
 }
-FILTERS = tuple(_PLUGINS)
 
 
 def _of_plugin(status: Status, plugin: str) -> Status:
