@@ -35,6 +35,10 @@ KINDS = {
     "statefulsets": ("apps/v1", "StatefulSet"),
     "deployments": ("apps/v1", "Deployment"),
     "horizontalpodautoscalers": ("autoscaling/v2", "HorizontalPodAutoscaler"),
+    "persistentvolumeclaims": ("v1", "PersistentVolumeClaim"),
+    "persistentvolumes": ("v1", "PersistentVolume"),
+    "storageclasses": ("storage.k8s.io/v1", "StorageClass"),
+    "csinodes": ("storage.k8s.io/v1", "CSINode"),
     "rollouts": ("argoproj.io/v1alpha1", "Rollout"),
 }
 

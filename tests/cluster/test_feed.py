@@ -10,6 +10,7 @@ from cluster.following import QUICK, contents, eventually, feeding, server
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN, watched
 from webhook.core.policy import Defaults, EmbeddedKind, Policy
+from webhook.core.version import KubernetesVersion
 
 POD = {"spec": {"nodeName": "n1"}}
 THING = EmbeddedKind(
@@ -34,6 +35,11 @@ def fill(api):
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     api.put("horizontalpodautoscalers", "web", "shop", spec={"scaleTargetRef": target, "maxReplicas": 9})
     api.put("pods", "web-0", "shop", metadata={"labels": {"app": "web"}}, **POD)
+    api.put("persistentvolumeclaims", "data", "shop", spec={"volumeName": "v1", "storageClassName": "fast"})
+    api.put("persistentvolumes", "v1", spec={"claimRef": {"namespace": "shop", "name": "data"}})
+    api.put("storageclasses", "fast", provisioner="disks.example")
+    drivers = [{"name": "disks.example", "allocatable": {"count": 8}}]
+    api.put("csinodes", "n1", spec={"drivers": drivers})
 
 
 def from_scratch(api, folder):
@@ -61,7 +67,24 @@ def test_every_kind_comes_into_the_index(api, tmp_path):
         ("v1", "ReplicationController", 1),
     ]
     assert scaler.spec.max_replicas == 9
-    assert feed.version == (1, 34)
+    assert index.claim("shop", "data").spec.volume_name == "v1"
+    assert index.volume("v1").spec.claim_ref.name == "data"
+    assert index.storage_class("fast").provisioner == "disks.example"
+    assert index.attach_limits() == {"n1": {"disks.example": 8}}
+    assert feed.version == index.version == (1, 34)
+    assert index.unread == frozenset()
+
+
+def test_the_index_judges_as_the_release_that_was_asked_for(api, tmp_path):
+    feed = Feed(server(api, tmp_path), BUILT_IN, timing=QUICK, as_version=KubernetesVersion(1, 30))
+    assert feed.index.unread == {resource.kind for resource in BUILT_IN}
+    feed.start()
+    try:
+        eventually(lambda: feed.synced and feed.version == (1, 34))
+    finally:
+        feed.stop()
+
+    assert feed.index.version == (1, 30)
 
 
 def test_it_is_not_ready_before_the_last_required_kind_is_listed(api, tmp_path):
@@ -89,10 +112,16 @@ def test_it_is_not_ready_before_the_last_required_kind_is_listed(api, tmp_path):
 def test_an_optional_kind_is_done_without_and_said(api, tmp_path, what, fault):
     getattr(api, what).add("horizontalpodautoscalers")
     with feeding(api, tmp_path) as feed:
-        assert feed.standings()[-1].resource == "horizontalpodautoscalers"
-        eventually(lambda: feed.synced and feed.standings()[-1].off and feed.standings()[-1].fault.startswith(fault))
+        eventually(lambda: feed.synced and _of(feed, "horizontalpodautoscalers").off)
+        assert _of(feed, "horizontalpodautoscalers").fault.startswith(fault)
+        assert feed.index.unread == {"HorizontalPodAutoscaler"}
         getattr(api, what).clear()
         eventually(lambda: feed.index.autoscaler("apps/v1", "Deployment", "shop", "web") is not None)
+        eventually(lambda: not feed.index.unread)
+
+
+def _of(feed, resource):
+    return {each.resource: each for each in feed.standings()}[resource]
 
 
 def test_a_required_kind_that_is_forbidden_keeps_it_from_being_ready(api, tmp_path):
@@ -101,7 +130,7 @@ def test_a_required_kind_that_is_forbidden_keeps_it_from_being_ready(api, tmp_pa
         eventually(lambda: sum(each.synced for each in feed.standings()) == len(BUILT_IN) - 1)
         assert not feed.synced
         said = 'cannot list resource "pods"; grant list and watch of pods'
-        eventually(lambda: {each.resource: each for each in feed.standings()}["pods"].fault.endswith(said))
+        eventually(lambda: _of(feed, "pods").fault.endswith(said))
         api.forbidden.clear()
         eventually(lambda: feed.synced)
 

@@ -164,3 +164,19 @@ def test_files(tmp_path):
         load_snapshot(tmp_path / "nowhere.jsonl")
     with pytest.raises(SnapshotError, match=r": Is a directory$"):
         load_snapshot(tmp_path)
+
+
+def test_a_list_says_nothing_of_the_kinds_that_it_lacks():
+    """A snapshot has all there was; in a List of Deployments, that there is no pod means nothing."""
+    assert read(lines(HEADER, NODE)).index.unread == frozenset()
+    unread = read(listed(NODE, POD)).index.unread
+    assert {"Service", "StorageClass"} <= unread
+    assert not {"Node", "Pod"} & unread
+
+
+@pytest.mark.parametrize(("asked", "judged"), [(None, (1, 36)), (KubernetesVersion(1, 30), (1, 30))])
+def test_the_index_judges_as_the_release_of_the_header_or_as_asked(asked, judged):
+    snapshot = read_snapshot(stream(lines(HEADER, NODE)), "s.jsonl", as_version=asked)
+
+    assert snapshot.index.version == judged
+    assert snapshot.version == (1, 36)

@@ -206,14 +206,14 @@ def _cluster(options: Options, policy: Policy) -> _Known:
             return _Known(version=asked or RECORDED)
         account = Account(kubeconfig=options.kubeconfig, context=options.context)
         try:
-            feed = Feed(ApiServer(account), watched(policy))
+            feed = Feed(ApiServer(account), watched(policy), as_version=asked)
         except ClusterError as error:
             raise Stopped(str(error), _UNREACHABLE) from error
         return _Known(version=asked or RECORDED, index=feed.index, lock=feed.lock, feed=feed)
     from webhook.cluster.snapshot import SnapshotError, load_snapshot  # noqa: PLC0415 only who has one
 
     try:
-        snapshot = load_snapshot(file, policy.workloads)
+        snapshot = load_snapshot(file, policy.workloads, as_version=asked)
     except SnapshotError as error:
         raise Stopped(str(error), _UNREADABLE) from error
     return _Known(version=asked or snapshot.version or RECORDED, index=snapshot.index)

@@ -7,13 +7,14 @@ import gc
 import logging
 import threading
 from collections.abc import Sequence
+from functools import partial
 
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.reflector import Pace, Reflector, Standing, Timing
 from webhook.cluster.resources import Resource
 from webhook.core.index import ClusterIndex, Event
 from webhook.core.objects import ApiObject
-from webhook.core.version import KubernetesVersion, parse_version
+from webhook.core.version import RECORDED, KubernetesVersion, parse_version
 
 _VERSION_SECONDS = 600.0  # how often an upgrade of the API server is looked for
 _LOOK_SECONDS = 0.2
@@ -27,17 +28,34 @@ _log = logging.getLogger(__name__)
 class Feed:
     """See the module. Whoever reads ``index`` holds ``lock``.
 
-    Shape: nothing runs before `start`, so that a process may still fork.
+    Shape: nothing runs before `start`, so that a process may still fork. Without ``as_version`` the index judges as
+    the API server's own release does.
     """
 
-    def __init__(self, server: ApiServer, resources: Sequence[Resource], *, timing: Timing | None = None) -> None:
-        self.index = ClusterIndex()
+    def __init__(
+        self,
+        server: ApiServer,
+        resources: Sequence[Resource],
+        *,
+        timing: Timing | None = None,
+        as_version: KubernetesVersion | None = None,
+    ) -> None:
+        self.index = ClusterIndex(as_version or RECORDED)
+        self.index.unread = frozenset(resource.kind for resource in resources)
         self.lock = threading.Lock()
         self.version: KubernetesVersion | None = None
+        self._follows_version = as_version is None
+        self._version_asked = threading.Event()
         self._server = server
         self._pace = Pace()
         self._reflectors = tuple(
-            Reflector(server, resource, self._apply, timing=timing, pace=self._pace) for resource in resources
+            Reflector(
+                *(server, resource, self._apply),
+                on_listed=partial(self._listed, resource.kind),
+                timing=timing,
+                pace=self._pace,
+            )
+            for resource in resources
         )
         self._threads: list[threading.Thread] = []
         self._fresh = 0
@@ -45,8 +63,8 @@ class Feed:
 
     def start(self) -> None:
         """List and watch, until `stop`."""
-        work = [(each.standing().resource, each.run) for each in self._reflectors]
-        work += [("version", self._follow_version), ("sync", self._settle)]
+        work = [("version", self._follow_version), ("sync", self._settle)]
+        work += [(each.standing().resource, partial(self._run, each)) for each in self._reflectors]
         for name, run in work:
             thread = threading.Thread(target=run, name=f"cluster-{name}", daemon=True)
             self._threads.append(thread)
@@ -54,6 +72,7 @@ class Feed:
 
     def stop(self) -> None:
         """End every watch; what is known stays."""
+        self._version_asked.set()
         for reflector in self._reflectors:
             reflector.stop()
         for thread in self._threads:
@@ -68,6 +87,15 @@ class Feed:
     def standings(self) -> tuple[Standing, ...]:
         """How each kind stands now."""
         return tuple(reflector.standing() for reflector in self._reflectors)
+
+    def _run(self, reflector: Reflector) -> None:
+        # What a pod asks of its node depends on the release.
+        self._version_asked.wait()
+        reflector.run()
+
+    def _listed(self, kind: str) -> None:
+        with self.lock:
+            self.index.unread -= {kind}
 
     def _apply(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
         with self.lock:
@@ -94,6 +122,7 @@ class Feed:
         seconds = 0.0
         while not self._pace.stopped:
             seconds = self._read_version() or min(30.0, seconds * 2 or 0.5)
+            self._version_asked.set()
             self._pace.wait(seconds)
 
     def _read_version(self) -> float:
@@ -105,4 +134,8 @@ class Feed:
             self.version = parse_version(str(answer.get("gitVersion", "")))
         except (ClusterError, ValueError):
             return 0.0
+        if self._follows_version:
+            with self.lock:
+                # After an upgrade, pods that are known already stay measured as before until their next event.
+                self.index.version = self.version
         return _VERSION_SECONDS

@@ -107,21 +107,24 @@ class Standing(Struct, frozen=True, kw_only=True):
 class Reflector:
     """See the module. `run` is for a thread of its own; the rest may be called from any.
 
-    Shape: ``sink`` takes changes in the order in which they happened, several at once; it must not raise.
+    Shape: ``sink`` takes changes in the order in which they happened, several at once; ``on_listed`` is called when the
+    first list is whole. Neither may raise.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 the last three by keyword, for tests and for the feed
         self,
         server: ApiServer,
         resource: Resource,
         sink: Sink,
         *,
+        on_listed: Callable[[], None] = lambda: None,
         timing: Timing | None = None,
         pace: Pace | None = None,
     ) -> None:
         self._server = server
         self._resource = resource
         self._sink = sink
+        self._on_listed = on_listed
         self._timing = timing or Timing()
         self._pace = pace or Pace()
         self._plural = resource.name
@@ -333,6 +336,8 @@ class Reflector:
     def _well(self) -> None:
         if self._fault:
             _log.info("the watch goes on", extra={"fields": self._fields()})
+        if not self._synced:
+            self._on_listed()
         self._synced, self._tried, self._off, self._fault = True, True, False, ""
 
     def _refused(self, refusal: RefusedError, renewals: int) -> float:

@@ -44,6 +44,7 @@ def group_path(api_version: str) -> str:
 
 
 _APPS = ("apps/v1",)
+_STORAGE = ("storage.k8s.io/v1",)
 BUILT_IN = (
     Resource(kind="Node", name="nodes"),
     Resource(kind="Namespace", name="namespaces"),
@@ -60,6 +61,11 @@ BUILT_IN = (
         api_versions=("autoscaling/v2", "autoscaling/v1"),
         required=False,
     ),
+    # Only pods with volumes ask for these.
+    Resource(kind="PersistentVolumeClaim", name="persistentvolumeclaims", required=False),
+    Resource(kind="PersistentVolume", name="persistentvolumes", required=False),
+    Resource(kind="StorageClass", name="storageclasses", api_versions=_STORAGE, required=False),
+    Resource(kind="CSINode", name="csinodes", api_versions=_STORAGE, required=False),
 )
 _WATCHED = {(version, resource.kind) for resource in BUILT_IN for version in resource.api_versions}
 

@@ -15,11 +15,12 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw, Struct
 
+from webhook.cluster.resources import BUILT_IN
 from webhook.core.index import ClusterIndex
 from webhook.core.model import TypeMeta
 from webhook.core.objects import decode_object
 from webhook.core.policy import EmbeddedKind
-from webhook.core.version import KubernetesVersion, parse_version
+from webhook.core.version import RECORDED, KubernetesVersion, parse_version
 from webhook.logs import bounded
 
 HEADER_KIND = "Snapshot"
@@ -89,30 +90,40 @@ _LIST = msgspec.json.Decoder(_List)
 _UNREADABLE = (ValueError, RecursionError)  # msgspec's errors and those of UTF-8 are ValueErrors
 
 
-def load_snapshot(path: str | Path, embedded: tuple[EmbeddedKind, ...] = ()) -> Snapshot:
-    """Read a snapshot file.
+def load_snapshot(
+    path: str | Path, embedded: tuple[EmbeddedKind, ...] = (), *, as_version: KubernetesVersion | None = None
+) -> Snapshot:
+    """Read a snapshot file; without ``as_version`` the index judges as the release that the header names.
 
     Errors: SnapshotError for a file that cannot be read, and for the first line of it that is wrong.
     """
     try:
         with Path(path).open("rb") as stream:
-            return read_snapshot(stream, str(path), embedded)
+            return read_snapshot(stream, str(path), embedded, as_version=as_version)
     except OSError as error:
         raise SnapshotError(str(path), error.strerror or "cannot be read") from error
 
 
-def read_snapshot(stream: io.BufferedReader, name: str, embedded: tuple[EmbeddedKind, ...] = ()) -> Snapshot:
+def read_snapshot(
+    stream: io.BufferedReader,
+    name: str,
+    embedded: tuple[EmbeddedKind, ...] = (),
+    *,
+    as_version: KubernetesVersion | None = None,
+) -> Snapshot:
     """Read an open snapshot; ``name`` is what messages call it.
 
+    Shape: a List says nothing of the kinds that are not in it (`ClusterIndex.unread`); a snapshot has all there was.
     Errors: SnapshotError for the first line that is wrong.
     """
-    index, header, version, kinds = ClusterIndex(), _Header(), None, Counter[str]()
+    index, header, version, kinds = ClusterIndex(as_version or RECORDED), None, None, Counter[str]()
     for item in read_items(stream, name):
         kind = item.of.kind or ""
         try:
             if kind == HEADER_KIND:
                 header = _HEADER.decode(item.raw)
                 version = parse_version(header.kubernetes_version) if header.kubernetes_version else None
+                index.version = as_version or version or RECORDED
                 continue
             value = decode_object(item.raw, item.of, embedded)
         except _UNREADABLE as error:
@@ -120,7 +131,10 @@ def read_snapshot(stream: io.BufferedReader, name: str, embedded: tuple[Embedded
         kinds[kind] += 1
         if value is not None:
             index.apply("ADDED", value)
-    return Snapshot(index=index, version=version, taken_at=header.taken_at, objects=dict(kinds))
+    if header is None:
+        index.unread = frozenset(resource.kind for resource in BUILT_IN).difference(kinds)
+    taken_at = None if header is None else header.taken_at
+    return Snapshot(index=index, version=version, taken_at=taken_at, objects=dict(kinds))
 
 
 def read_items(stream: io.BufferedReader, name: str, limits: Limits = LIMITS) -> Iterator[Item]:
