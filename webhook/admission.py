@@ -177,13 +177,22 @@ def decode(body: bytes) -> Request:
     )
 
 
-def answer(route: Route, request: Request, engine: Engine, *, today: str, remaining: Callable[[], float]) -> Answer:
+def answer(  # noqa: PLR0913 as core.review
+    route: Route,
+    request: Request,
+    engine: Engine,
+    *,
+    today: str,
+    remaining: Callable[[], float],
+    waited: bool = True,
+) -> Answer:
     """Judge a request and encode the answer. Never raises.
 
-    Shape: ``today`` is an ISO date (UTC); ``remaining`` says how many seconds the caller still waits.
+    Shape: ``today`` is an ISO date (UTC); ``remaining`` says how many seconds the caller still waits. Without
+    ``waited`` the decision may name what it awaits; then the answer is not one to send.
     """
     try:
-        decision = _decide(route, request, engine, today, remaining)
+        decision = _decide(route, request, engine, today, remaining, waited=waited)
         return Answer(body=encode(request, decision), request=request, decision=decision)
     except Exception as error:  # noqa: BLE001 the one boundary: whatever it is, the API server gets its answer
         told = {"route": route, **facts(request), **described(error)}
@@ -224,12 +233,14 @@ def facts(request: Request) -> dict[str, Any]:
     }
 
 
-def _decide(route: Route, request: Request, engine: Engine, today: str, remaining: Callable[[], float]) -> Decision:
+def _decide(  # noqa: PLR0913 as core.review
+    route: Route, request: Request, engine: Engine, today: str, remaining: Callable[[], float], *, waited: bool
+) -> Decision:
     policy, index, version = engine.policy, engine.index, engine.version
     with engine.lock:
         if route == "validate":
             return review(request, policy, index, version=version, today=today, remaining=remaining)
-        decision = mutate(request, policy, index, version=version, remaining=remaining)
+        decision = mutate(request, policy, index, version=version, remaining=remaining, waited=waited)
     # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.
     if decision.patch and request.object is None:
         return msgspec.structs.replace(decision, patch=())

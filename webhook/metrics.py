@@ -19,6 +19,9 @@ import webhook
 # From a static review (tens of microseconds) to the longest timeout that users give a webhook.
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)
 
+# From a watch that is a moment late to the longest wait that is taken.
+_WAIT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
+
 
 class Known(NamedTuple):
     """What is known of one kind of object in the cluster. Unit: ``age`` is in seconds."""
@@ -59,6 +62,13 @@ class Metrics:
             "evenspread_injections_skipped",
             "Pods of the mutating route that got nothing, by the reason.",
             ["reason"],
+            registry=registry,
+        )
+        self._waits = Histogram(
+            "evenspread_arrival_wait_seconds",
+            "Reviews whose pod came before its owner or namespace: until that arrived, or they gave up.",
+            ["outcome"],
+            buckets=_WAIT_SECONDS,
             registry=registry,
         )
         self._refusals = Counter(
@@ -129,6 +139,10 @@ class Metrics:
     def skipped(self, reason: str) -> None:
         """One review of the mutating route that came to nothing."""
         self._skipped.labels(reason).inc()
+
+    def waited(self, outcome: str, seconds: float) -> None:
+        """One review that waited: ``arrived``, ``gave-up``, or ``crowded`` where too many waited already."""
+        self._waits.labels(outcome).observe(seconds)
 
     def refused(self, status: int) -> None:
         """One request answered with a 4xx."""

@@ -17,7 +17,7 @@ from build import (
 
 from webhook.core.defaulting import Injection, Skip
 from webhook.core.model import HOSTNAME, ZONE, NodeSpec, Taint, Toleration
-from webhook.core.owners import AwaitOwner
+from webhook.core.owners import Awaited
 from webhook.core.policy import Defaults, DefaultsOverride, Policy
 from webhook.core.selectors import compile_selector
 
@@ -315,10 +315,35 @@ def test_the_allowed_twins(incoming):
 
 def test_a_pod_before_its_owner():
     incoming = pod(WEB, owner=SET)
-    awaited = AwaitOwner(api_version="apps/v1", kind="ReplicaSet", namespace="shop", name="web-7d4")
+    awaited = Awaited(api_version="apps/v1", kind="ReplicaSet", namespace="shop", name="web-7d4")
     assert defaulted(incoming, policy(), index(service("web", "app=web"))) == awaited
     assert defaulted(incoming, policy(), index(service("web", "app=web")), waited=True) == Skip("owner-unknown")
     assert isinstance(defaulted(incoming, policy(), index(*DEPLOYMENT)), Injection)
+
+
+def test_observing_awaits_nothing():
+    assert defaulted(pod(WEB, owner=SET), policy(mode="observe"), index()) == Skip("owner-unknown")
+
+
+@pytest.mark.parametrize(
+    ("select", "cluster", "awaits"),
+    [
+        pytest.param("tier=gold", DEPLOYMENT, True, id="its labels choose the override, and it is not known yet"),
+        pytest.param("tier=gold", (*DEPLOYMENT, namespace()), False, id="it is known"),
+        pytest.param("kubernetes.io/metadata.name=shop", DEPLOYMENT, False, id="its name is enough"),
+    ],
+)
+def test_a_pod_before_its_namespace(select, cluster, awaits):
+    override = DefaultsOverride(
+        name="some", namespace_selector=compile_selector(selector(select)), default_constraints=(default(max_skew=4),)
+    )
+    incoming, configured = pod(WEB, owner=SET), policy(overrides=(override,))
+    made = defaulted(incoming, configured, index(*cluster))
+    if awaits:
+        assert made == Awaited(api_version="v1", kind="Namespace", namespace="", name="shop")
+    else:
+        assert isinstance(made, Injection)
+    assert isinstance(defaulted(incoming, configured, index(*cluster), waited=True), Injection)
 
 
 def test_nothing_is_awaited_for_pods_that_get_nothing_anyway():

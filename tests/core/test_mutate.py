@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from build import index, owner, policy
 
-from webhook.core.owners import AwaitOwner
+from webhook.core.owners import Awaited
 from webhook.core.review import Request, mutate
 from webhook.core.version import RECORDED
 
@@ -75,7 +75,7 @@ def test_requests_that_pass_unpatched(asked, reason):
 
 def test_an_owner_worth_waiting_for():
     made = decide(request(), cluster=index())
-    assert made.awaits == AwaitOwner(api_version="apps/v1", kind="ReplicaSet", namespace="shop", name="web-7d4")
+    assert made.awaits == Awaited(api_version="apps/v1", kind="ReplicaSet", namespace="shop", name="web-7d4")
     assert (made.allowed, made.patch) == (True, ())
     waited = decide(request(), cluster=index(), waited=True)
     assert (waited.awaits, waited.reason) == (None, "owner-unknown")

@@ -1,7 +1,7 @@
 import pytest
 from build import autoscaler, index, owner, pod
 
-from webhook.core.owners import AwaitOwner, find_owner, most_replicas
+from webhook.core.owners import Awaited, find_owner, most_replicas
 
 SET = "ReplicaSet/web-7d4"
 DESIRED = {"deployment.kubernetes.io/desired-replicas": "5"}
@@ -73,7 +73,7 @@ def test_replicas_of_a_set_below_an_operator():
 def test_finding_the_owner(known, waited, found):
     result = find_owner(pod(owner=SET, uid="u1"), "shop", index(known), waited=waited)
     if found is None:
-        assert result == AwaitOwner(api_version="apps/v1", kind="ReplicaSet", namespace="shop", name="web-7d4")
+        assert result == Awaited(api_version="apps/v1", kind="ReplicaSet", namespace="shop", name="web-7d4")
     else:
         assert result.meta.uid == found
 

@@ -243,9 +243,9 @@ def test_the_deadline_is_the_callers(state, query, least, most):
     app = AdmissionApp(state, nothing)
     kept = app._judge
 
-    def judge(route, body, deadline):
+    def judge(route, body, deadline, **more):
         seen.append(deadline - time.perf_counter())
-        return kept(route, body, deadline)
+        return kept(route, body, deadline, **more)
 
     app._judge = judge
     call(app, request(body=review(), query=query), (review(),))

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import signal
 import threading
 
 import pytest
@@ -35,20 +36,35 @@ def _flags(api, tmp_path):
     return "--kubeconfig", api.kubeconfig(tmp_path), "--no-register", "--config", str(policy)
 
 
+def creation(pod):
+    """A whole request of the mutating route."""
+    request = {"uid": "u", "kind": {"version": "v1", "kind": "Pod"}, "operation": "CREATE", "namespace": "shop"}
+    document = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {**request, "object": pod}}
+    return posted(json.dumps(document).encode(), "/mutate?timeout=2s")
+
+
+def owned(name):
+    """The first pod of a ReplicaSet."""
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "u", "controller": True}
+    return POD | {"metadata": {"labels": {"app": "web"}, "ownerReferences": [reference]}}
+
+
+def operations(reply):
+    """The patch of an answer."""
+    response = json.loads(reply.body)["response"]
+    return json.loads(base64.b64decode(response["patch"])) if "patch" in response else None
+
+
 def patch(server):
     """What a fresh pod of the namespace gets."""
-    request = {"uid": "u", "kind": {"version": "v1", "kind": "Pod"}, "operation": "CREATE", "namespace": "shop"}
-    document = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {**request, "object": POD}}
     with server.connect() as connection, connection.makefile("rb") as stream:
-        connection.sendall(posted(json.dumps(document).encode(), "/mutate?timeout=2s"))
-        response = json.loads(read_reply(stream).body)["response"]
-    return json.loads(base64.b64decode(response["patch"])) if "patch" in response else None
+        connection.sendall(creation(POD))
+        return operations(read_reply(stream))
 
 
 def injected(server):
     """The selectors that the pod's constraints get."""
-    operations = patch(server) or ()
-    values = [each["value"] for each in operations if each["path"].endswith("topologySpreadConstraints")]
+    values = [each["value"] for each in patch(server) or () if each["path"].endswith("topologySpreadConstraints")]
     return [each["labelSelector"] for value in values for each in value]
 
 
@@ -98,3 +114,37 @@ def test_a_kind_that_may_not_be_read_is_told(api, flags):
 
     line = 'cluster horizontalpodautoscalers: off: 403 horizontalpodautoscalers is forbidden: User "u" cannot list '
     assert f'{line}resource "horizontalpodautoscalers"; grant list and watch of horizontalpodautoscalers\n' in text
+
+
+def test_a_pod_that_comes_before_its_owner_is_answered_when_that_has_come(api, flags):
+    arrived = 'evenspread_arrival_wait_seconds_count{outcome="arrived"}'
+    with serving(*flags) as server:
+        eventually(lambda: server.get("/readyz")[0] == 200)
+        answers = []
+        for number in range(20):  # a machine that is busy for 250 ms may miss some
+            name = f"web-{number}"
+            with server.connect() as connection, connection.makefile("rb") as stream:
+                connection.sendall(creation(owned(name)))
+                assert injected(server) == [{"matchLabels": {"app": "web"}}], "others are answered meanwhile"
+                spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web", "set": name}}}
+                api.put("replicasets", name, "shop", metadata={"uid": "u"}, spec=spec)
+                answers.append(operations(read_reply(stream)))
+            if server.metric(arrived):
+                break
+
+        assert server.metric(arrived) == 1.0
+        selector = answers[-1][0]["value"][0]["labelSelector"]
+        assert selector == {"matchLabels": {"app": "web", "set": name}}
+
+
+def test_a_pod_whose_owner_never_comes_passes_also_in_a_drain(flags):
+    with serving(*flags, "--drain-seconds", "0") as server:
+        eventually(lambda: server.get("/readyz")[0] == 200)
+        with server.connect() as connection, connection.makefile("rb") as stream:
+            connection.sendall(creation(owned("web-0")))
+            assert operations(read_reply(stream)) is None
+            assert server.metric('evenspread_injections_skipped_total{reason="owner-unknown"}') == 1.0
+            connection.sendall(creation(owned("web-1")))
+            server.process.send_signal(signal.SIGTERM)
+            assert read_reply(stream).headers["connection"] == "close"
+            assert server.process.wait(10) == 0

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 
+from webhook.cluster.arrivals import Arrivals
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.reflector import Pace, Reflector, Standing, Timing
 from webhook.cluster.resources import Resource
@@ -43,6 +44,7 @@ class Feed:
         self.index = ClusterIndex(as_version or RECORDED)
         self.index.unread = frozenset(resource.kind for resource in resources)
         self.lock = threading.Lock()
+        self.arrivals = Arrivals()
         self.version: KubernetesVersion | None = None
         self._follows_version = as_version is None
         self._version_asked = threading.Event()
@@ -105,6 +107,7 @@ class Feed:
             if self._fresh >= _FREEZE and not self._settled:
                 gc.freeze()
                 self._fresh = 0
+        self.arrivals.told(changes)
 
     def _settle(self) -> None:
         """After the first lists: keep the collector from walking through what will not go."""

@@ -36,7 +36,7 @@ from webhook.core.owners import (
     JOB,
     REPLICA_SET,
     SELECTING,
-    AwaitOwner,
+    Awaited,
     controller_kind,
     find_owner,
     group_kind,
@@ -126,12 +126,14 @@ def inject(  # noqa: PLR0913 each is a fact of its own
     version: KubernetesVersion,
     *,
     waited: bool = False,
-) -> Injection | Skip | AwaitOwner:
+) -> Injection | Skip | Awaited:
     """What a pod gets that is about to be created.
 
     Shape: ``pod`` as it was sent, before the API server merges matchLabelKeys. ``waited`` says that asking again is
-    no use: an owner that is still unknown then means Skip.
+    no use: an owner that is still unknown then means Skip, and a namespace that is has no labels but its name.
+    Where defaults are only observed nothing is worth a wait.
     """
+    waited = waited or policy.defaults.mode != "inject"
     result = _decide(pod, namespace, policy, index, waited=waited)
     # Users would be blamed for what we add; defaults are checked as they are read, so this is the second lock.
     if isinstance(result, Injection) and validate_constraints(result.constraints, pod.labels, "", version):
@@ -141,12 +143,14 @@ def inject(  # noqa: PLR0913 each is a fact of its own
 
 def _decide(
     pod: PodTemplate, namespace: str, policy: Policy, index: ClusterIndex | None, *, waited: bool
-) -> Injection | Skip | AwaitOwner:
+) -> Injection | Skip | Awaited:
     excluded = _excluded(pod, policy)
     if excluded is not None or index is None:
         return Skip(excluded or SkipReason.CLUSTER_UNKNOWN)
     owner = find_owner(pod, namespace, index, waited=waited)
-    if isinstance(owner, AwaitOwner):
+    if not waited and _awaits_namespace(namespace, policy.defaults, index):
+        owner = Awaited(api_version="v1", kind="Namespace", namespace="", name=namespace)
+    if isinstance(owner, Awaited):
         return Skip(SkipReason.OWNER_UNKNOWN) if waited else owner
     replicas = None if owner is None else most_replicas(owner, index)
     selector = _selector(pod, namespace, owner, index)
@@ -191,6 +195,15 @@ def _selector(pod: PodTemplate, namespace: str, owner: Owner | None, index: Clus
 
 def _namespace_labels(namespace: str, index: ClusterIndex) -> Mapping[str, str]:
     return index.namespace_labels(namespace) or {NAMESPACE_NAME_LABEL: namespace}
+
+
+def _awaits_namespace(namespace: str, defaults: Defaults, index: ClusterIndex) -> bool:
+    """Whether labels of a namespace that is not known yet may decide between the overrides."""
+    return index.namespace_labels(namespace) is None and any(
+        requirement.key != NAMESPACE_NAME_LABEL
+        for override in defaults.overrides
+        for requirement in override.namespace_selector.requirements
+    )
 
 
 def _fillable(constraint: SpreadConstraint) -> bool:

@@ -19,8 +19,11 @@ SELECTING: frozenset[GroupKind] = frozenset({REPLICA_SET, ("apps", "StatefulSet"
 _JOB_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
 
-class AwaitOwner(Struct, frozen=True, kw_only=True, gc=False):
-    """The pod arrived before its owner did: worth asking again in a moment."""
+class Awaited(Struct, frozen=True, kw_only=True, gc=False):
+    """What the pod arrived before, its owner or its namespace: worth asking again in a moment.
+
+    Shape: ``namespace`` is empty where a Namespace is awaited.
+    """
 
     api_version: str
     kind: str
@@ -41,10 +44,10 @@ def controller_kind(pod: PodTemplate) -> GroupKind | None:
 
 def find_owner(
     pod: PodTemplate, namespace: str, index: ClusterIndex, *, waited: bool = False
-) -> Owner | AwaitOwner | None:
+) -> Owner | Awaited | None:
     """The pod's controller.
 
-    Shape: AwaitOwner where the scheduler would read it and it is not known, or only an earlier object of that name
+    Shape: Awaited where the scheduler would read it and it is not known, or only an earlier object of that name
     is; ``waited`` takes that one too, as the scheduler does. None for a pod without a controller, and for an unknown
     controller of another kind.
     """
@@ -54,9 +57,7 @@ def find_owner(
     owner = index.owner(reference.api_version, reference.kind, namespace, reference.name)
     missing = owner is None or (not waited and _replaced(owner, reference))
     if missing and group_kind(reference.api_version, reference.kind) in SELECTING:
-        return AwaitOwner(
-            api_version=reference.api_version, kind=reference.kind, namespace=namespace, name=reference.name
-        )
+        return Awaited(api_version=reference.api_version, kind=reference.kind, namespace=namespace, name=reference.name)
     return owner
 
 

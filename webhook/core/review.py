@@ -17,7 +17,7 @@ from webhook.core.kinds import Workload, has_template, read_exactly, read_meta, 
 from webhook.core.messages import denial, warnings_of
 from webhook.core.model import ObjectMeta
 from webhook.core.objects import MIRROR_ANNOTATION
-from webhook.core.owners import AwaitOwner
+from webhook.core.owners import Awaited
 from webhook.core.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
 from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, evaluate
 from webhook.core.rules.api import wrong_type
@@ -72,7 +72,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     """The answer to one request, as a value.
 
     Shape: ``reason`` says why nothing was looked at, where nothing was. ``injection`` is what a pod gets, or would
-    get where defaults are only observed; then ``patch`` is empty. ``awaits`` is an owner worth waiting for.
+    get where defaults are only observed; then ``patch`` is empty. ``awaits`` is worth waiting for.
     """
 
     allowed: bool = True
@@ -84,7 +84,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     patch: tuple[Mapping[str, object], ...] = ()
     audit: Mapping[str, str] = {}
     injection: Injection | None = None
-    awaits: AwaitOwner | None = None
+    awaits: Awaited | None = None
 
 
 class Examination(Struct, frozen=True, kw_only=True):
@@ -158,8 +158,8 @@ def mutate(  # noqa: PLR0913 as review
 ) -> Decision:
     """Patch one request of the mutating route; it never denies.
 
-    Shape: ``awaits`` of the decision names an owner worth waiting for; the caller may ask again, at last with
-    ``waited``, and sends the decision as it is where it will not.
+    Shape: ``awaits`` of the decision names what is worth waiting for, and the decision is not one to send: the caller
+    asks again when it has come, or with ``waited``, which takes what is known as all there is.
     """
     is_pod = (request.api_version, request.kind) == ("v1", "Pod")
     if request.object is None or request.sub_resource or request.operation != "CREATE" or not is_pod:
@@ -171,8 +171,8 @@ def mutate(  # noqa: PLR0913 as review
     if workload is None or not workload.templates:
         return Decision(reason="unreadable")
     result = inject(workload.templates[0].template, request.namespace, policy, index, version, waited=waited)
-    if isinstance(result, AwaitOwner):
-        return Decision(reason="owner-unknown", awaits=result)
+    if isinstance(result, Awaited):
+        return Decision(reason="too-early", awaits=result)
     if isinstance(result, Skip):
         return Decision(reason=result.reason)
     note = "injected" if result.patch else "would-inject"

@@ -1,7 +1,8 @@
 """The ASGI callables.
 
 Admission: POST /validate and /mutate with the fewest layers that there are; everything else goes to Flask. A review
-is answered in the event loop, since it takes microseconds; one that may take longer goes to two threads of its own.
+is answered in the event loop, since it takes microseconds; one that may take longer goes to two threads of its own;
+one whose pod came before its owner is suspended until that comes (`patience`).
 Health: liveness and readiness are answered here, so that no slow handler delays them.
 """
 
@@ -16,6 +17,7 @@ from webhook import admission
 from webhook.admission import MAX_REVIEW_BYTES, Answer, ReviewError, Route
 from webhook.logs import bounded
 from webhook.server.bodies import Application, BodyError, Receive, Scope, Send, header, read_body, refuse, respond
+from webhook.server.patience import Patience
 from webhook.server.state import MAX_HELD_BYTES, State
 
 # kube-apiserver sends its remaining time in whole seconds, rounded up, at most 30; without it, its own default.
@@ -44,6 +46,7 @@ class AdmissionApp:
         self._state = state
         self._other = other
         self._pool = _Pool()
+        self._patience = Patience(None if state.feed is None else state.feed.arrivals, state.metrics)
         self._dated = (0, b"")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -78,8 +81,11 @@ class AdmissionApp:
         if route is None or len(body) > LONG_BODY_BYTES or _JSON not in headers:
             return None
         try:
-            answer = self._judge(route, body, began + _seconds(query) - _MARGIN_SECONDS)
+            deadline = began + _seconds(query) - _MARGIN_SECONDS
+            answer = self._judge(route, body, deadline, waited=self._state.feed is None)
         except ReviewError:
+            return None
+        if answer.decision.awaits is not None:
             return None
         self._state.account(route, answer, time.perf_counter() - began)
         return b"%b%b\r\ncontent-length: %d\r\n\r\n%b" % (_HEAD, self._date(), len(answer.body), answer.body)
@@ -104,13 +110,17 @@ class AdmissionApp:
         try:
             body = await read_body(scope, receive, MAX_REVIEW_BYTES)
             deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
-            if len(body) > LONG_BODY_BYTES:
-                return await self._pool.run(lambda: self._judge(route, body, deadline))
-            return self._judge(route, body, deadline)
+
+            async def judge(*, waited: bool) -> Answer:
+                if len(body) > LONG_BODY_BYTES:
+                    return await self._pool.run(lambda: self._judge(route, body, deadline, waited=waited))
+                return self._judge(route, body, deadline, waited=waited)
+
+            return await self._patience.answer(judge, lambda: deadline - time.perf_counter())
         finally:
             state.held_bytes -= reserved
 
-    def _judge(self, route: Route, body: bytes, deadline: float) -> Answer:
+    def _judge(self, route: Route, body: bytes, deadline: float, *, waited: bool) -> Answer:
         state = self._state
         return admission.answer(
             route,
@@ -118,6 +128,7 @@ class AdmissionApp:
             state.engine,
             today=state.today(),
             remaining=lambda: deadline - time.perf_counter(),
+            waited=waited,
         )
 
 
