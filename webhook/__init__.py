@@ -4,6 +4,7 @@ The rooms, outside in; doors open inwards only (import-linter holds them):
 
     cli            one command a file
     server         the process that answers: gunicorn worker, TLS, Flask routes
+    report         findings -> report documents
     admission      AdmissionReview bytes <-> core.review
     metrics logs   counters and structured lines
     config         the configuration file -> core.policy.Policy

@@ -1,10 +1,16 @@
 import json
+import re
+import time
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
+import yaml
 
+from webhook.cli.example import CLUSTER
 from webhook.cli.formats.as_text import Paint
 
+ROOT = Path(__file__).parents[2]
 MANIFEST = """\
 apiVersion: v1
 kind: Pod
@@ -160,3 +166,42 @@ def test_unknown_fields(run, unknown, place, fix):
     assert ("fix:" in out) is (fix is not None)
     as_custom = stdin.replace(b"v1\nkind: Pod", b"example.com/v1\nkind: Thing")
     assert run("check", "-", "--rule", "topology-key-typo", stdin=as_custom)[0] == 0
+
+
+def test_report(rendered):
+    [document] = yaml.safe_load_all(rendered("report"))
+    exempted, finding = document["results"]
+    assert (document["kind"], document["scope"]) == ("Report", {"apiVersion": "v1", "kind": "Pod", "name": "a"})
+    assert document["summary"] == {"fail": 0, "warn": 1, "skip": 1}
+    assert (exempted["rule"], exempted["result"]) == ("topology-key-typo", "skip")
+    assert (finding["rule"], finding["result"]) == ("label-selector", "warn")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "api_version", "kind"),
+    [
+        ((), "openreports.io/v1alpha1", "Report"),
+        (("--report-api", "wgpolicyk8s.io/v1alpha2"), "wgpolicyk8s.io/v1alpha2", "PolicyReport"),
+    ],
+)
+def test_report_of_a_cluster(run, arguments, api_version, kind):
+    code, out, err = run("audit", str(CLUSTER), "-o", "report", *arguments)
+    documents = [*yaml.safe_load_all(out)]
+    _, listed, _ = run("audit", str(CLUSTER), "-o", "json")
+    objects = [entry["object"] for entry in json.loads(listed) if "object" in entry]
+    assert (code, err) == (1, "")
+    assert {(each["apiVersion"], each["kind"]) for each in documents} == {(api_version, kind)}
+    assert [each["scope"]["name"] for each in documents] == [*dict.fromkeys(each["name"] for each in objects)]
+    assert sum(sum(each["summary"].values()) for each in documents) == len(objects)
+    for each in documents:
+        [owner] = each["metadata"]["ownerReferences"]
+        assert {**owner, "namespace": each["metadata"]["namespace"]} == each["scope"]
+        assert {abs(entry["timestamp"]["seconds"] - time.time()) < 60 for entry in each["results"]} == {True}
+
+
+def test_the_page_shows_what_is_printed(run):
+    page = (ROOT / "docs" / "reports.md").read_text()
+    [shown] = re.findall(r"prints:\n\n```yaml\n(.*?)```", page, re.DOTALL)
+    [command] = re.findall(r"`evenspread (audit webhook/\S+ .*?)`", page)
+    _, out, _ = run(*command.replace("webhook/example/cluster.jsonl", str(CLUSTER)).split())
+    assert re.sub(r"seconds: \d+", "", out) == re.sub(r"seconds: \d+", "", shown)

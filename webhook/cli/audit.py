@@ -7,7 +7,7 @@ from msgspec import structs
 
 from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
 from webhook.cli.formats import renderer
-from webhook.cli.options import fail_on_option, frame, looking_options, output_option
+from webhook.cli.options import fail_on_option, frame, looking_options, output_option, report_api_option
 from webhook.cli.outcome import exit_code
 from webhook.cli.sources import read_files
 from webhook.cli.survey import stated_version, survey
@@ -17,6 +17,7 @@ from webhook.core.version import KubernetesVersion
 @click.command(epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 input that could not be read.")
 @click.argument("files", nargs=-1, metavar="[FILE|-]...")
 @output_option
+@report_api_option
 @click.option("--summary", is_flag=True, help="With text: only the summary, not the findings.")
 @fail_on_option
 @looking_options
@@ -24,6 +25,7 @@ def audit(  # noqa: PLR0913 one parameter an option
     *,
     files: tuple[str, ...],
     output: str,
+    report_api: str,
     summary: bool,
     fail_on: str,
     config: str | None,
@@ -55,5 +57,5 @@ def audit(  # noqa: PLR0913 one parameter an option
 
         print_results(render(outcome, color=colored(sys.stdout), findings=not summary))
     else:
-        print_results(renderer(output)(outcome, color=False))
+        print_results(renderer(output, report_api)(outcome, color=False))
     click.get_current_context().exit(exit_code(outcome, fail_on))

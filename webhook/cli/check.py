@@ -7,7 +7,7 @@ import click
 from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
 from webhook.cli.formats import renderer
 from webhook.cli.looking import look
-from webhook.cli.options import fail_on_option, frame, looking_options, output_option
+from webhook.cli.options import fail_on_option, frame, looking_options, output_option, report_api_option
 from webhook.cli.outcome import exit_code
 from webhook.cli.sources import read_files
 from webhook.core.version import KubernetesVersion
@@ -22,6 +22,7 @@ from webhook.core.version import KubernetesVersion
     "--ignore", multiple=True, metavar="PATTERN", help="Leave out files and directories whose path or name matches."
 )
 @output_option
+@report_api_option
 @fail_on_option
 @looking_options
 def check(  # noqa: PLR0913 one parameter an option
@@ -30,6 +31,7 @@ def check(  # noqa: PLR0913 one parameter an option
     files: tuple[str, ...],
     ignore: tuple[str, ...],
     output: str,
+    report_api: str,
     fail_on: str,
     config: str | None,
     kube_version: KubernetesVersion | None,
@@ -52,5 +54,5 @@ def check(  # noqa: PLR0913 one parameter an option
     outcome = look(read_files(given, ignore), looked, progress=progress)
     progress.close()
     print_faults(outcome.faults)
-    print_results(renderer(output)(outcome, color=colored(sys.stdout)))
+    print_results(renderer(output, report_api)(outcome, color=colored(sys.stdout)))
     click.get_current_context().exit(exit_code(outcome, fail_on))

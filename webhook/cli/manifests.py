@@ -45,7 +45,8 @@ class Place(Struct, frozen=True, kw_only=True):
 class Manifest(Struct, frozen=True, kw_only=True):
     """One API object as a client would send it.
 
-    Shape: ``value`` is a JSON value, or JSON text of an object. ``locate`` finds a field by its API path.
+    Shape: ``value`` is a JSON value, or JSON text of an object. ``uid`` is empty unless a cluster gave it one.
+    ``locate`` finds a field by its API path.
     """
 
     document: Document
@@ -53,6 +54,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     kind: str
     namespace: str
     name: str
+    uid: str
     value: bytes | Mapping[str, Json]
     locate: Callable[[str], Place]
 
@@ -289,12 +291,14 @@ def _manifest(
 ) -> Manifest:
     metadata = head.metadata if isinstance(head.metadata, dict) else {}
     namespace, name = metadata.get("namespace"), metadata.get("name") or metadata.get("generateName")
+    uid = metadata.get("uid")
     return Manifest(
         document=document,
         api_version=head.api_version,
         kind=head.kind,
         namespace=namespace if isinstance(namespace, str) else "",
         name=name if isinstance(name, str) else "",
+        uid=uid if isinstance(uid, str) else "",
         value=value,
         locate=(lambda path: locate(prefix + path)) if prefix else locate,
     )

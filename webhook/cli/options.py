@@ -14,6 +14,7 @@ from webhook.cli.looking import Frame
 from webhook.core.policy import Mode, Policy
 from webhook.core.rules import BY_ID
 from webhook.core.version import NEWEST, OLDEST, RECORDED, KubernetesVersion, parse_version
+from webhook.report.documents import ReportApi
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
@@ -95,6 +96,14 @@ output_option = click.option(
     default="text",
     show_default=True,
     help="Format of the results.",
+)
+
+report_api_option = click.option(
+    "--report-api",
+    type=click.Choice([str(api) for api in ReportApi]),
+    default=str(ReportApi.OPEN_REPORTS),
+    show_default=True,
+    help="With report: the API of the documents.",
 )
 
 fail_on_option = click.option(

@@ -1,9 +1,11 @@
 """An outcome -> text for people or machines: one function a format, imported when it is asked for."""
 
 import importlib
+from functools import partial
 from typing import cast
 
 from webhook.cli.formats.shape import Render
+from webhook.report.documents import ReportApi
 
 FORMATS = {
     "text": "webhook.cli.formats.as_text",
@@ -12,9 +14,11 @@ FORMATS = {
     "github": "webhook.cli.formats.as_github",
     "sarif": "webhook.cli.formats.as_sarif",
     "junit": "webhook.cli.formats.as_junit",
+    "report": "webhook.cli.formats.as_report",
 }
 
 
-def renderer(name: str) -> Render:
-    """The function ``render(outcome, color)`` of a format."""
-    return cast("Render", importlib.import_module(FORMATS[name]).render)
+def renderer(name: str, report_api: str) -> Render:
+    """The function ``render(outcome, color)`` of a format; ``report_api`` is for reports."""
+    render = importlib.import_module(FORMATS[name]).render
+    return cast("Render", partial(render, api=ReportApi(report_api)) if name == "report" else render)

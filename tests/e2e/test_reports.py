@@ -1,0 +1,76 @@
+"""Reports that `audit -o report` prints, in the APIs that real dashboards read."""
+
+import json
+import pathlib
+import subprocess
+
+import pytest
+import yaml
+from e2e.objects import constraint, path, workload
+from e2e.served import PROGRAM
+from e2e.waiting import eventually
+
+CRDS = pathlib.Path(__file__).parent / "testdata" / "crds"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+APIS = {
+    "openreports.io/v1alpha1": "openreports.io_reports.yaml",
+    "wgpolicyk8s.io/v1alpha2": "wgpolicyk8s.io_policyreports.yaml",
+}
+
+
+@pytest.fixture(name="reports")
+def _reports(plane, request):
+    """An API for reports is installed: its version, and what its reports are called in paths."""
+    version = request.param
+    definition = yaml.safe_load((CRDS / APIS[version]).read_text())
+    plural = definition["spec"]["names"]["plural"]
+    plane.api.request("POST", DEFINITIONS, definition)
+    at = f"/apis/{version}/{plural}"
+    eventually(lambda: plane.api.send("GET", at).status == 200)
+    yield version, plural
+    name = definition["metadata"]["name"]
+    plane.api.request("DELETE", f"{DEFINITIONS}/{name}")
+    eventually(lambda: plane.api.send("GET", f"{DEFINITIONS}/{name}").status == 404)
+
+
+def audit(objects, *arguments):
+    """What the command line prints of a list of objects."""
+    command = [PROGRAM, "audit", "-", "-o", "report", *arguments]
+    ran = subprocess.run(command, input=objects.encode(), capture_output=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr) == (1, b"")
+    return ran.stdout
+
+
+@pytest.mark.parametrize("reports", APIS, indirect=True)
+def test_reports_are_accepted_and_go_with_their_workload(plane, kubectl, namespace, reports, tmp_path):
+    version, plural = reports
+    wrong = constraint(labelSelector={"matchLabels": {"app": "old"}}, whenUnsatisfiable="ScheduleAnyway")
+    for kind in ("Deployment", "StatefulSet", "Rollout"):
+        plane.api.request("POST", path(kind, namespace), workload(kind, "web", wrong))
+    listed = kubectl("get", "deployments,statefulsets,rollouts", "-n", namespace, "-o", "json").out
+    printed = tmp_path / "reports.yaml"
+    printed.write_bytes(audit(listed, "--report-api", version))
+    owners = [each["metadata"]["uid"] for each in json.loads(listed)["items"]]
+
+    # Twice: what was there is replaced. kubectl asks the API server to refuse unknown and repeated fields.
+    applied = [kubectl("apply", "--validate=strict", "-f", str(printed)) for _ in range(2)]
+    at = f"/apis/{version}/namespaces/{namespace}/{plural}"
+    stored = plane.api.request("GET", at)["items"]
+    table = kubectl("get", plural, "-n", namespace).out
+
+    assert [(each.code, each.err) for each in applied] == [(0, ""), (0, "")]
+    assert [line.split()[-1] for each in applied for line in each.out.splitlines()] == ["created"] * 3 + [
+        "unchanged"
+    ] * 3
+    assert sorted(each["metadata"]["ownerReferences"][0]["uid"] for each in stored) == sorted(owners)
+    written = {each["metadata"]["name"]: each for each in yaml.safe_load_all(printed.read_bytes())}
+    assert {each["metadata"]["name"]: each["results"] for each in stored} == {
+        name: each["results"] for name, each in written.items()
+    }
+    assert all(name in table for name in written)
+
+    plane.api.request("DELETE", path("Deployment", namespace, "web"))
+    # The garbage collector looks for new APIs every 30 seconds.
+    eventually(lambda: len(plane.api.request("GET", at)["items"]) == 2, timeout=90)
+    left = {each["scope"]["kind"] for each in plane.api.request("GET", at)["items"]}
+    assert left == {"StatefulSet", "Rollout"}

@@ -1,0 +1,1 @@
+"""Findings as objects of the cluster: report documents that dashboards read."""

@@ -1,0 +1,155 @@
+"""Findings -> report documents, one a workload, in either of the two APIs that dashboards read.
+
+A document belongs to its workload: it is in its namespace, is deleted with it, and keeps its name from run to run, so
+that the next one replaces it. A workload without findings has none, since a rule that could not look is no pass.
+
+Source: openreports/reports-api v0.2.1 apis/openreports.io/v1alpha1; kyverno v1.19.1 config/crds/policyreport;
+policy-reporter pkg/report/result/id_generator.go (``resultID``).
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+from webhook.core.policy import Mode
+from webhook.core.review import Judged
+from webhook.core.rules.finding import Severity, one_line
+
+Json = dict[str, object]
+
+
+class ReportApi(StrEnum):
+    """The APIs, each as its documents name it."""
+
+    OPEN_REPORTS = "openreports.io/v1alpha1"
+    POLICY_REPORTS = "wgpolicyk8s.io/v1alpha2"
+
+
+class Reported(Struct, frozen=True, kw_only=True):
+    """One workload and what was found; ``uid`` is empty where it comes from a manifest."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    findings: tuple[Judged, ...]
+
+
+SOURCE = "evenspread"
+CATEGORY = "Topology Spread"
+LEFT_OUT_ANNOTATION = "evenspread.io/results-left-out"
+MOST_RESULTS = 64
+# kubectl apply keeps the whole document in an annotation, and all annotations together hold 256 KiB.
+MOST_BYTES = 192 * 1024
+
+_KINDS = {ReportApi.OPEN_REPORTS: "Report", ReportApi.POLICY_REPORTS: "PolicyReport"}
+_NAME_CHARS = 63  # so that it can be a label's value too
+_TEXT_CHARS = 1024
+_FIX_CHARS = 512
+_NAME_TEXT_CHARS = 253
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_RANKS = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
+
+
+def report(found: Reported, api: ReportApi, seconds: int) -> Json:
+    """The document of a workload.
+
+    Shape: results stand in the order of severity; ``summary`` counts those that are left out, too.
+    Unit: ``seconds`` since 1970 (UTC), when the findings were made.
+    """
+    ranked = sorted(found.findings, key=lambda judged: _RANKS[judged.severity])
+    results = [*_kept(_results(found, ranked, api, seconds))]
+    metadata: Json = {"name": report_name(found.api_version, found.kind, found.name)}
+    if found.namespace:
+        metadata["namespace"] = one_line(found.namespace, _NAME_TEXT_CHARS)
+    metadata["labels"] = {"app.kubernetes.io/managed-by": SOURCE}
+    if len(results) < len(ranked):
+        metadata["annotations"] = {LEFT_OUT_ANNOTATION: str(len(ranked) - len(results))}
+    if found.uid:
+        metadata["ownerReferences"] = [_reference(found, namespaced=False)]
+    document: Json = {"apiVersion": str(api), "kind": _KINDS[api], "metadata": metadata}
+    if api is ReportApi.OPEN_REPORTS:
+        document["source"] = SOURCE
+        document["configuration"] = {"limits": {"maxResults": MOST_RESULTS}}
+    counts = Counter(_result_of(judged) for judged in ranked)
+    document["scope"] = _reference(found, namespaced=True)
+    document["summary"] = {result: counts[result] for result in ("fail", "warn", "skip")}
+    document["results"] = results
+    return document
+
+
+def report_name(api_version: str, kind: str, name: str) -> str:
+    """The document's name: readable, a DNS label, and the same for the same workload in every version of its API."""
+    mark = _mark(api_version.rpartition("/")[0], kind, name)[:8]
+    readable = _NOT_IN_NAMES.sub("-", f"{kind}-{name}".lower())
+    readable = readable[: _NAME_CHARS - len(mark) - 1].strip("-")
+    return f"{readable}-{mark}" if readable else mark
+
+
+def _reference(found: Reported, *, namespaced: bool) -> Json:
+    """The workload, as an owner or as the scope, which also has a namespace."""
+    fields = {
+        "apiVersion": found.api_version,
+        "kind": found.kind,
+        "namespace": found.namespace if namespaced else "",
+        "name": found.name,
+        "uid": found.uid,
+    }
+    return {key: one_line(text, _NAME_TEXT_CHARS) for key, text in fields.items() if text}
+
+
+def _results(found: Reported, ranked: list[Judged], api: ReportApi, seconds: int) -> Iterator[Json]:
+    workload = (found.api_version.rpartition("/")[0], found.kind, found.namespace, found.name)
+    seen: Counter[tuple[str, str]] = Counter()
+    for judged in ranked:
+        finding = judged.finding
+        same = (finding.rule, finding.key or finding.path)
+        seen[same] += 1
+        properties = {
+            "path": one_line(finding.path),
+            "mode": str(judged.mode),
+            "fix": one_line(finding.fix or finding.remedy, _FIX_CHARS),
+            "detail": one_line(finding.detail, _TEXT_CHARS),
+            "exempted": one_line(judged.waived),
+            # Without it a message whose numbers change would be a new result to whoever is notified.
+            "resultID": _mark(*workload, *same, str(seen[same])),
+        }
+        yield {
+            **({} if api is ReportApi.OPEN_REPORTS else {"source": SOURCE}),
+            "policy": finding.rule,
+            "rule": finding.rule,
+            "category": CATEGORY,
+            "severity": str(judged.severity),
+            "result": _result_of(judged),
+            "scored": judged.mode is Mode.DENY,
+            "message": one_line(finding.summary, _TEXT_CHARS),
+            "timestamp": {"seconds": seconds, "nanos": 0},
+            "properties": {key: text for key, text in properties.items() if text},
+        }
+
+
+def _result_of(judged: Judged) -> str:
+    """``fail`` for what would be refused; both APIs call what does not count against the object ``warn``."""
+    if judged.waived:
+        return "skip"
+    return "fail" if judged.mode is Mode.DENY else "warn"
+
+
+def _kept(results: Iterator[Json]) -> Iterator[Json]:
+    """As many results as a document may have, and as fit."""
+    room = MOST_BYTES
+    for number, result in enumerate(results):
+        room -= len(msgspec.json.encode(result))
+        if number == MOST_RESULTS or room < 0:
+            return
+        yield result
+
+
+def _mark(*parts: str) -> str:
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
