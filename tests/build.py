@@ -153,10 +153,11 @@ def defaulted(incoming, configured, cluster, **more):
     return inject(incoming, NAMESPACE, configured, cluster, RECORDED, **more)
 
 
-def cluster(text, *, taint="dedicated", resources=None):
+def cluster(text, *, taint="dedicated", resources=None, labelled=""):
     """``z1: a=2 b=1 | z2: x=0 ~y=3``: zones with their nodes, and how many pods ``app=web`` run on each.
 
-    A node with a tilde has a taint that keeps pods away; nodes before any colon have no zone.
+    A node with a tilde has a taint that keeps pods away; nodes before any colon have no zone; ``labelled`` are labels
+    of all nodes.
     """
     index = ClusterIndex()
     for part in text.split("|"):
@@ -165,7 +166,12 @@ def cluster(text, *, taint="dedicated", resources=None):
             name, _, pods = entry.lstrip("~").partition("=")
             taints = (Taint(key=taint, effect="NoSchedule"),) if entry.startswith("~") else None
             status = NodeStatus(allocatable=resources or ROOMY)
-            index.apply("ADDED", replace(node(name, zone.strip() or None), spec=NodeSpec(taints=taints), status=status))
+            index.apply(
+                "ADDED",
+                replace(
+                    node(name, zone.strip() or None, **labels(labelled)), spec=NodeSpec(taints=taints), status=status
+                ),
+            )
             for number in range(int(pods or 0)):
                 index.apply("ADDED", running(f"{name}-{number}", name))
     return index

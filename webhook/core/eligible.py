@@ -20,6 +20,19 @@ from webhook.core.selectors import (
     first_untolerated,
 )
 
+# Taints that come and go by themselves: while a node starts, fails, is upgraded or is taken away.
+# Source: k8s.io/api core/v1 well_known_taints.go, cloud-provider, autoscaler utils/taints, karpenter apis/v1/taints.go.
+PASSING_TAINTS = frozenset(
+    {
+        *("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable"),
+        *("node.kubernetes.io/memory-pressure", "node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure"),
+        *("node.kubernetes.io/network-unavailable", "node.kubernetes.io/out-of-service"),
+        *("node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown"),
+        *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
+        *("karpenter.sh/disrupted", "karpenter.sh/disruption", "karpenter.sh/unregistered"),
+    }
+)
+
 
 def nodes_meeting(view: NodeView, requirement: Requirement) -> int:
     """The nodes whose labels meet the requirement."""
@@ -87,3 +100,12 @@ def _nodes_named(view: NodeView, condition: FieldRequirement) -> int:
 def _bit(view: NodeView, name: str) -> int:
     slot = view.slots.get(name)
     return 0 if slot is None else 1 << slot
+
+
+def settled_nodes(view: NodeView) -> int:
+    """The nodes that are not on their way in or out: neither cordoned, nor tainted because of what happens to them."""
+    nodes = view.live & ~view.unschedulable
+    for taints, members in view.taint_classes:
+        if any(taint.key in PASSING_TAINTS for taint in taints):
+            nodes &= ~members
+    return nodes

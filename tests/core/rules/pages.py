@@ -1,18 +1,21 @@
-"""Writes docs/rules/ from the rules and their examples: ``python tests/core/rules/pages.py``.
+"""Writes docs/rules/ from the rules and their examples: ``PYTHONPATH=tests python tests/core/rules/pages.py``.
 
 Each file of testdata/rules has two manifests: one that breaks the rule, and its twin that does not. The messages on a
-page are those that the rules give of the first one.
+page are those that the rules give of the first one. A rule that needs a cluster has it above them, in the notation of
+``build.cluster``: ``# nodes: a: n1=2 n2 | b: n3``, and below it ``# labels: pool=x`` if every node has more labels.
 """
 
+import re
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
+from build import cluster
 
 from webhook.core.messages import denial, warnings_of
 from webhook.core.policy import Messages, Mode, Policy
 from webhook.core.review import examine
-from webhook.core.rules import API_RULES, FEASIBILITY, RULES
-from webhook.core.rules.cluster import NEED_CLUSTER
+from webhook.core.rules import API_RULES, FEASIBILITY, NEED_CLUSTER, RULES
 from webhook.core.version import RECORDED
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,16 +39,29 @@ Messages name a constraint by the last part of its topology key and its index: `
 """
 
 
-def examples(rule):
-    """The text of the two manifests of a rule; None for a rule that has none."""
+class Example(NamedTuple):
+    """The two manifests of a rule, and the cluster that they come to: its nodes, and labels that all of them have."""
+
+    bad: str
+    good: str
+    nodes: str = ""
+    labels: str = ""
+
+    def found(self, text, rule):
+        """What the rule says of a manifest."""
+        index = cluster(self.nodes, labelled=self.labels) if self.nodes else None
+        answers = examine(yaml.safe_load(text), OPEN, index, version=RECORDED, today="2026-01-01").findings
+        return [each.finding for each in answers if each.finding.rule == rule]
+
+
+def example(rule):
+    """The example of a rule; None for a rule that has none."""
     path = EXAMPLES / f"{rule}.yaml"
-    return path.read_text().split("---\n") if path.exists() else None
-
-
-def found(text, rule):
-    """What the rule says of a manifest."""
-    answers = examine(yaml.safe_load(text), OPEN, None, version=RECORDED, today="2026-01-01").findings
-    return [each.finding for each in answers if each.finding.rule == rule]
+    if not path.exists():
+        return None
+    text = path.read_text()
+    bad, good = re.sub("^#.*\n", "", text, flags=re.MULTILINE).split("---\n")
+    return Example(bad, good, **dict(re.findall("^# (nodes|labels): (.*)\n", text, flags=re.MULTILINE)))
 
 
 def sentence(text):
@@ -60,17 +76,24 @@ def page(rule):
     lines += [f"| {rule.severity} | {rule.mode} | {rule.since} |", ""]
     if rule.id in FEASIBILITY:
         lines += ["It never denies a Pod, a scale request, or an account of kube-system.", ""]
-    texts = examples(rule.id)
-    if texts is not None:
-        bad, good = texts
-        findings = found(bad, rule.id)
-        named = f"{yaml.safe_load(bad)['kind']} shop/web"
-        lines += ["## Breaks the rule", "", "```yaml", bad.rstrip(), "```", "", "As a warning:", "", "```"]
-        lines += [*warnings_of(findings), "```", "", "As a denial:", "", "```"]
-        lines += [denial(named, findings, Messages()), "```", ""]
-        lines += ["## Does not", "", "```yaml", good.rstrip(), "```", ""]
+    shown = example(rule.id)
+    if shown is not None:
+        findings = shown.found(shown.bad, rule.id)
+        named = f"{yaml.safe_load(shown.bad)['kind']} shop/web"
+        lines += ["## Breaks the rule", "", *on_nodes(shown), "```yaml", shown.bad.rstrip(), "```", ""]
+        lines += ["As a warning:", "", "```", *warnings_of(findings), "```", ""]
+        lines += ["As a denial:", "", "```", denial(named, findings, Messages()), "```", ""]
+        lines += ["## Does not", "", "```yaml", shown.good.rstrip(), "```", ""]
     lines += ["## When it is silent", "", sentence(rule.silent), ""]
     return "\n".join(lines)
+
+
+def on_nodes(shown):
+    """The cluster of an example, in words."""
+    if not shown.nodes:
+        return []
+    more = f", all with the label `{shown.labels}`" if shown.labels else ""
+    return [f"On these nodes (zone: node, or node=pods of app=web; `~` is tainted){more}: `{shown.nodes}`", ""]
 
 
 def index():

@@ -1,8 +1,9 @@
 """What declaring constraints does at all."""
 
 import pytest
-from build import autoscaler, index, node
-from manifest import examined, said, workload
+from build import autoscaler, cluster, index, node
+from manifest import DENY, examined, said, workload
+from msgspec.structs import replace
 
 from webhook.core.model import HOSTNAME, SpreadConstraint
 from webhook.core.policy import DefaultConstraint, Defaults, Mode, Policy
@@ -146,17 +147,49 @@ def test_a_single_replica_that_nothing_scales(kind, constraint, fields, expected
     assert said("spread-without-effect", manifest, index=cluster) == expected
 
 
+IN_A = {"nodeSelector": {"topology.kubernetes.io/zone": "a"}}
+ONE_ZONE = ["zone[0] has no effect: all nodes are one domain"]
+CHOSEN = ["zone[0] has no effect: usable nodes are one domain"]
+
+
 @pytest.mark.parametrize(
-    ("zones", "constraint", "expected"),
+    ("nodes", "constraint", "fields", "expected"),
     [
-        pytest.param("aa", "zone hard 1 app=web", ["zone[0] has no effect: all nodes are one domain"], id="one zone"),
-        pytest.param("ab", "zone hard 1 app=web", [], id="two zones"),
-        pytest.param("aa", "zone hard 1 app=web minDomains:2", [], id="one zone, and two are asked for"),
+        pytest.param("a: n1 n2", "zone hard 1 app=web", {}, ONE_ZONE, id="one zone"),
+        pytest.param("a: n1 n2", "zone soft 1 app=web", {}, ONE_ZONE, id="one zone, softly"),
+        pytest.param("a: n1 | b: n2", "zone hard 1 app=web", {}, [], id="two zones"),
+        pytest.param("a: n1 n2", "zone hard 1 app=web minDomains:2", {}, [], id="one zone, and two are asked for"),
+        pytest.param("n0 | a: n1 n2", "zone hard 1 app=web", {}, [], id="it keeps pods off a node without zone"),
+        pytest.param("~n0 | a: n1 n2", "zone hard 1 app=web", {}, ONE_ZONE, id="a taint keeps them off anyway"),
+        pytest.param("a: n1 | b: n2", "zone hard 1 app=web", IN_A, CHOSEN, id="pods choose one of two"),
+        pytest.param("a: n1 | b: n2", "zone soft 1 app=web", IN_A, CHOSEN, id="pods choose one of two, softly"),
+        pytest.param("a: n1 | b: n2", "zone hard 1 app=web nodeAffinityPolicy:Ignore", IN_A, [], id="both count"),
+        pytest.param("a: n1 | b: ~n2", "zone hard 1 app=web", {}, [], id="a tainted one counts"),
+        pytest.param("a: n1 | b: ~n2", "zone hard 1 app=web nodeTaintsPolicy:Honor", {}, CHOSEN, id="it does not"),
+        pytest.param("a: n1 | b: n2", "zone hard 1 app=web", {"nodeSelector": {"pool": "x"}}, [], id="no node"),
+        pytest.param("n1 n2", "zone hard 1 app=web", {}, [], id="none, which another rule says"),
     ],
 )
-def test_one_domain_is_never_uneven(zones, constraint, expected):
-    cluster = index(*(node(f"n{number}", zone) for number, zone in enumerate(zones)))
-    assert said("spread-without-effect", workload("Deployment", "app=web", constraint), index=cluster) == expected
+def test_one_domain_is_never_uneven(nodes, constraint, fields, expected):
+    manifest = workload("Deployment", "app=web", constraint, **fields)
+    assert said("spread-without-effect", manifest, index=cluster(nodes)) == expected
+
+
+@pytest.mark.parametrize(
+    ("capacity", "domains", "labels", "expected"),
+    [
+        pytest.param("auto", {}, "", ONE_ZONE, id="nobody adds nodes"),
+        pytest.param("auto", {}, "agentpool=x", [], id="a pool may grow into another zone"),
+        pytest.param("fixed", {}, "agentpool=x", ONE_ZONE, id="a pool that stays as it is"),
+        pytest.param("growing", {}, "", [], id="nodes are added"),
+        pytest.param("fixed", {"topology.kubernetes.io/zone": ("a", "b")}, "", [], id="another zone is configured"),
+    ],
+)
+def test_another_domain_may_come(capacity, domains, labels, expected):
+    manifest = workload("Deployment", "app=web", "zone hard 1 app=web")
+    policy = replace(DENY, capacity=capacity, domains=domains)
+    found = cluster("a: n1 n2", labelled=labels)
+    assert said("spread-without-effect", manifest, policy=policy, index=found) == expected
 
 
 def test_an_autoscaler_that_could_not_be_seen_may_add_to_a_single_replica():

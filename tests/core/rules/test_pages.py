@@ -1,10 +1,9 @@
 """docs/rules/ says what the code does."""
 
 import pytest
-from core.rules.pages import EXAMPLES, PAGES, examples, found, pages
+from core.rules.pages import EXAMPLES, PAGES, example, pages
 
-from webhook.core.rules import BY_ID, RULES
-from webhook.core.rules.cluster import NEED_CLUSTER
+from webhook.core.rules import BY_ID, NEED_CLUSTER, RULES
 
 
 def test_the_pages_are_those_that_the_code_gives():
@@ -14,13 +13,13 @@ def test_the_pages_are_those_that_the_code_gives():
 
 @pytest.mark.parametrize("rule", sorted(path.stem for path in EXAMPLES.glob("*.yaml")))
 def test_the_first_example_breaks_the_rule_and_the_second_does_not(rule):
-    bad, good = examples(rule)
-    assert len(found(bad, rule)) == 1
-    assert found(good, rule) == []
+    shown = example(rule)
+    assert len(shown.found(shown.bad, rule)) == 1
+    assert shown.found(shown.good, rule) == []
 
 
 def test_every_rule_that_needs_no_cluster_has_an_example():
-    assert {path.stem for path in EXAMPLES.glob("*.yaml")} == {rule.id for rule in RULES} - NEED_CLUSTER
+    assert {rule.id for rule in RULES} - NEED_CLUSTER <= {path.stem for path in EXAMPLES.glob("*.yaml")}
 
 
 def test_every_rule_says_why_it_matters_and_when_it_is_silent():

@@ -28,20 +28,6 @@ TOO_WIDE = _rule(
     Mode.AUDIT,
     "Pods of another workload that the selector matches take places in the balance that these pods then lack.",
 )
-KEY_UNKNOWN = _rule(
-    "topology-key-unknown",
-    "no node has the topology key",
-    Severity.HIGH,
-    Mode.WARN,
-    "With a hard constraint on a label that no node has, every pod stays Pending; a soft one does nothing.",
-)
-KEY_PARTIAL = _rule(
-    "topology-key-partial",
-    "some nodes lack the topology key",
-    Severity.MEDIUM,
-    Mode.AUDIT,
-    "A node without the key is no candidate for a hard constraint, and its pods are not counted.",
-)
 TAINTED = _rule(
     "tainted-nodes-counted",
     "a domain of tainted nodes holds the minimum down",
@@ -49,13 +35,6 @@ TAINTED = _rule(
     Mode.AUDIT,
     "With nodeTaintsPolicy Ignore, the default, a domain whose nodes the pod does not tolerate counts with 0 pods, and "
     "no other domain may hold more than maxSkew.",
-)
-MIN_DOMAINS = _rule(
-    "min-domains-unreachable",
-    "minDomains is above the number of eligible domains",
-    Severity.MEDIUM,
-    Mode.AUDIT,
-    "With fewer domains than minDomains the minimum is 0, so that maxSkew is a cap on each domain.",
 )
 CEILING = _rule(
     "zone-host-ceiling",
@@ -140,7 +119,6 @@ class Shape(NamedTuple):
     selects: bool
     hard: bool
     counts_tainted: bool
-    min_domains: bool
     zone_and_host: bool
     pinned: bool
     replicated: bool
@@ -149,10 +127,7 @@ class Shape(NamedTuple):
 
 _NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
     (TOO_WIDE, lambda shape: shape.selects),
-    (KEY_UNKNOWN, lambda shape: shape.declares),
-    (KEY_PARTIAL, lambda shape: shape.declares),
     (TAINTED, lambda shape: shape.counts_tainted),
-    (MIN_DOMAINS, lambda shape: shape.min_domains),
     (CEILING, lambda shape: shape.zone_and_host),
     (CONFLICTS, lambda shape: shape.hard and shape.pinned),
     (ZONE_LOSS, lambda shape: shape.hard and shape.replicated),
@@ -185,14 +160,13 @@ def _missing(shape: Shape, reason: str) -> tuple[NotEvaluated, ...]:
 
 def _shape(subject: Subject) -> Shape:
     workload = subject.workload
-    selects = hard = counts_tainted = min_domains = zone = host = False
+    selects = hard = counts_tainted = zone = host = False
     for placed in subject.placed:
         constraint = placed.constraint
         selects = selects or bool(constraint.selector)
         if constraint.hard:
             hard = True
             counts_tainted = counts_tainted or constraint.node_taints_policy in _IGNORES
-            min_domains = min_domains or (constraint.min_domains or 1) > 1
             zone = zone or constraint.topology_key == ZONE
             host = host or constraint.topology_key == HOSTNAME
     return Shape(
@@ -200,7 +174,6 @@ def _shape(subject: Subject) -> Shape:
         selects=selects,
         hard=hard,
         counts_tainted=counts_tainted,
-        min_domains=min_domains,
         zone_and_host=zone and host,
         pinned=hard and any(_is_pinned(template) for template in workload.templates),
         replicated=workload.kind not in _NOT_REPLICATED and workload.replicas not in _NO_REPLICAS,

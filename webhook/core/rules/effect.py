@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping
 from math import log
 
+from webhook.core.capacity import grows
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import HOSTNAME, ZONE, LabelSelector
 from webhook.core.policy import Mode
 from webhook.core.rules.finding import Finding, Placed, Rule, Severity, Subject
+from webhook.core.rules.nodes import Ground
 from webhook.core.rules.revision import surge_of
 from webhook.core.rules.topology import intended
 
@@ -36,7 +38,8 @@ NO_EFFECT = Rule(
     silent=(
         "if the selector counts more than this workload's own pods, and where an autoscaler may add replicas. Of a "
         "single replica it speaks only if a cluster shows that no autoscaler adds to it, and if the constraint does "
-        "not keep the next pod of a rolling update away from the last one."
+        "not keep the next pod of a rolling update away from the last one. Of one domain it speaks only if nodes are "
+        "known, all that the pods may use are in it, and neither `capacity` nor `domains` promises another."
     ),
 )
 REQUIRED = Rule(
@@ -165,12 +168,22 @@ def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding
 
 
 def _one_domain(placed: Placed, subject: Subject) -> tuple[str, str] | None:
-    """One domain is never ahead of another; without a cluster nobody knows."""
-    if subject.index is None or subject.policy.capacity == "growing" or (placed.constraint.min_domains or 1) > 1:
+    """One domain is never ahead of another; a node outside of all of them would be worse than the rest."""
+    index, key = subject.index, placed.constraint.topology_key or ""
+    if index is None or subject.lacks("nodes") or (placed.constraint.min_domains or 1) > 1:
         return None
-    if len(subject.index.domains(placed.constraint.topology_key or "")) != 1:
+    view = index.view()
+    ground = Ground(placed.template, subject.policy, view)
+    if ground.domains(placed) != 1 or not ground.open or grows(subject.policy, view):
         return None
-    return ("has no effect: all nodes are one domain", "every node that has the key has the same value")
+    if ground.open & ~view.column(key).present:
+        return None
+    if len(view.column(key).values) == 1:
+        return ("has no effect: all nodes are one domain", "every node that has the key has the same value")
+    return (
+        "has no effect: usable nodes are one domain",
+        "every node that the pods may use has the same value of the key",
+    )
 
 
 def _too_few(placed: Placed, subject: Subject) -> tuple[str, str] | None:

@@ -17,7 +17,7 @@ TYPO = Rule(
     ),
     silent=(
         "for keys outside the label prefixes that Kubernetes reserves for itself (`zone` and `example.com/zone` may "
-        "well be yours), and where nodes are known and one of them has the label."
+        "well be yours), where a node has the label, and for keys that `domains` of the configuration names."
     ),
 )
 DEPRECATED = Rule(
@@ -29,7 +29,10 @@ DEPRECATED = Rule(
         "The beta names of node labels are kept on nodes by some providers only. Where they are gone, a hard "
         "constraint leaves every pod Pending."
     ),
-    silent="for built-in kinds in admission: kube-apiserver itself warns of them.",
+    silent=(
+        "for built-in kinds in admission, where kube-apiserver itself warns of them; and where nodes are known and "
+        "none has the key: then `topology-key-unknown` says so."
+    ),
 )
 
 SUCCESSORS = {
@@ -64,10 +67,10 @@ def evaluate(subject: Subject) -> Iterator[Finding]:
         if not key or key in {ZONE, HOSTNAME}:
             continue
         if key in SUCCESSORS:
-            if subject.offline or not subject.workload.built_in:
+            if (subject.offline or not subject.workload.built_in) and _exists(key, subject) is not False:
                 yield _deprecated(placed, key)
-        elif (meant := meant_by(key)) is not None and not _is_on_a_node(subject, key):
-            yield _typo(placed, key, meant, has_nodes=subject.index is not None and bool(subject.index.nodes()))
+        elif (meant := meant_by(key)) is not None and not (exists := _exists(key, subject)):
+            yield _typo(placed, key, meant, has_nodes=exists is False)
 
 
 def _deprecated(placed: Placed, key: str) -> Finding:
@@ -98,8 +101,11 @@ def _typo(placed: Placed, key: str, meant: str, *, has_nodes: bool) -> Finding:
     )
 
 
-def _is_on_a_node(subject: Subject, key: str) -> bool:
-    return subject.index is not None and bool(subject.index.domains(key))
+def _exists(key: str, subject: Subject) -> bool | None:
+    """Whether a node has the key, or the configuration names domains of it; None where no nodes are known."""
+    if key in subject.policy.domains:
+        return True
+    return None if subject.index is None or subject.lacks("nodes") else key in subject.index.view().keys
 
 
 def meant_by(key: str) -> str | None:

@@ -1,0 +1,416 @@
+"""Which nodes exist: those with the topology key, and the domains that they make."""
+
+import json
+
+import pytest
+from build import cluster, index, node
+from manifest import DENY, decide, examined, said, workload
+from msgspec.structs import replace
+
+from webhook.core.messages import WARNING_CHARS
+from webhook.core.model import NodeSpec, Taint
+from webhook.core.policy import Mode, Policy
+from webhook.core.rules.nodes import near
+
+UNKNOWN, PARTIAL, MIN_DOMAINS = "topology-key-unknown", "topology-key-partial", "min-domains-unreachable"
+ZONE = "topology.kubernetes.io/zone"
+EVERYWHERE = [{"operator": "Exists"}]
+IN_A = {ZONE: "a"}
+GROWING, FIXED = Policy(ceiling=Mode.DENY, capacity="growing"), Policy(ceiling=Mode.DENY, capacity="fixed")
+
+
+def asked(*constraints, **more):
+    return workload("Deployment", "app=web", *constraints, **more)
+
+
+def told(rule, manifest, found, policy=DENY):
+    """What a rule says and in which mode: ``warn zone[0] …; remedy``."""
+    judged = [each for each in examined(manifest, policy, index=found).findings if each.finding.rule == rule]
+    return [f"{each.mode} {each.finding.summary}; {each.finding.remedy}" for each in judged]
+
+
+def tainted(name, key, zone=None, *, cordoned=False):
+    return replace(
+        node(name, zone), spec=NodeSpec(taints=(Taint(key=key, effect="NoSchedule"),), unschedulable=cordoned)
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constraints", "expected"),
+    [
+        pytest.param("a: n1 | b: n2", ["zone hard 1 app=web"], [], id="all nodes have it"),
+        pytest.param("n1 | b: n2", ["zone hard 1 app=web"], [], id="one node has it"),
+        pytest.param(
+            "a: n1 | b: n2",
+            ["example.com/zone hard 1 app=web"],
+            ["warn pods stay Pending: no node has example.com/zone; use topology.kubernetes.io/zone"],
+            id="a hard one, and nodes have one of that name",
+        ),
+        pytest.param(
+            "a: n1 | b: n2",
+            ["rack hard 1 app=web"],
+            ["warn pods stay Pending: no node has rack; label the nodes"],
+            id="a hard one, and nodes have nothing like it",
+        ),
+        pytest.param(
+            "a: n1 | b: n2",
+            ["rack soft 1 app=web"],
+            ["warn rack[0] has no effect: no node has rack; label the nodes"],
+            id="a soft one alone",
+        ),
+        pytest.param(
+            "a: n1 | b: n2",
+            ["hostname soft 1 app=web", "rack soft 1 app=web"],
+            ["warn no soft constraint has an effect: no node has rack; label the nodes"],
+            id="a soft one takes the others with it",
+        ),
+        pytest.param(
+            "n1 n2",
+            ["zone hard 1 app=web"],
+            ["warn pods stay Pending: no node has topology.kubernetes.io/zone; label the nodes"],
+            id="a hard one over zones where there are none",
+        ),
+        pytest.param(
+            "n1 n2",
+            ["zone soft 1 app=web"],
+            ["audit zone[0] has no effect: no node has topology.kubernetes.io/zone; label the nodes"],
+            id="a soft one over zones, as charts have it for larger clusters",
+        ),
+        pytest.param(
+            "n1 n2",
+            ["zone soft 1 app=web", "hostname soft 1 app=web"],
+            ["warn no soft constraint has an effect: no node has topology.kubernetes.io/zone; label the nodes"],
+            id="it takes the hosts with it",
+        ),
+        pytest.param(
+            "a: n1 | b: n2",
+            ["failure-domain.beta.kubernetes.io/zone hard 1 app=web"],
+            ["warn pods stay Pending: no node has failure-domain.beta.kubernetes.io/zone; use " + ZONE],
+            id="a former name",
+        ),
+        pytest.param("a: n1 | b: n2", ["topology.kubernetes.io/hostname hard 1 app=web"], [], id="a typo is said so"),
+    ],
+)
+def test_a_key_that_no_node_has(nodes, constraints, expected):
+    assert told(UNKNOWN, asked(*constraints), cluster(nodes)) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "policy", "labels", "modes"),
+    [
+        pytest.param("rack", DENY, "", ["warn"], id="nobody adds nodes"),
+        pytest.param("rack", DENY, "agentpool=blue", ["audit"], id="a pool"),
+        pytest.param("rack", FIXED, "agentpool=blue", ["warn"], id="a pool that stays as it is"),
+        pytest.param("rack", GROWING, "", ["audit"], id="nodes are added"),
+        pytest.param(
+            "failure-domain.beta.kubernetes.io/zone", GROWING, "", ["warn"], id="no new node has a former name"
+        ),
+        pytest.param(
+            "rack", Policy(ceiling=Mode.DENY, domains={"rack": ("r1",)}), "", [], id="the configuration knows it"
+        ),
+        pytest.param(
+            "rack", Policy(ceiling=Mode.DENY, rules={UNKNOWN: Mode.DENY}), "", ["deny"], id="the mode is configured"
+        ),
+    ],
+)
+def test_where_nodes_can_be_added_one_with_the_key_may_come(key, policy, labels, modes):
+    found = told(UNKNOWN, asked(f"{key} hard 1 app=web"), cluster("a: n1 | b: n2", labelled=labels), policy)
+    assert [line.split()[0] for line in found] == modes
+
+
+def test_a_former_name_is_called_deprecated_as_long_as_a_node_has_it():
+    key = "failure-domain.beta.kubernetes.io/zone"
+    manifest = asked(f"{key} soft 1 app=web")
+    has, lacks = cluster("a: n1", labelled=f"{key}=a"), cluster("a: n1")
+    assert [len(told("topology-key-deprecated", manifest, each)) for each in (has, lacks)] == [1, 0]
+    assert [len(told(UNKNOWN, manifest, each)) for each in (has, lacks)] == [0, 1]
+
+
+def test_a_typo_of_a_key_whose_domains_are_configured_is_none():
+    manifest = asked("topology.kubernetes.io/zones hard 1 app=web")
+    policy = Policy(ceiling=Mode.DENY, domains={"topology.kubernetes.io/zones": ("a",)})
+    assert [len(told("topology-key-typo", manifest, cluster("a: n1"), each)) for each in (DENY, policy)] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("key", "keys", "meant"),
+    [
+        ("rack", "racks", "racks"),
+        ("example.com/rack", "example.com/rck", None),
+        ("example.com/rack", "example.com/rac", None),
+        ("example.com/racks", "example.com/rack", "example.com/rack"),
+        ("example.com/rakcs", "example.com/racks", "example.com/racks"),
+        ("example.com/pool", "example.com/rack", None),
+        ("example.com/rack", "example.org/racks", None),
+        ("example.com/rack", "example.org/rack", "example.org/rack"),
+        ("example.com/Zone", "example.org/zone", ZONE),
+        ("a.example/rack", "c.example/rack b.example/rack", "b.example/rack"),
+        ("rackrow", "rackrov rackraw", "rackraw"),
+        ("failure-domain.beta.kubernetes.io/zone", "", ZONE),
+    ],
+)
+def test_the_key_of_nodes_that_was_meant(key, keys, meant):
+    view = cluster("a: n1", labelled=" ".join(f"{each}=x" for each in keys.split())).view()
+    assert near(key, view) == meant
+
+
+def test_a_former_name_is_answered_by_what_nodes_have():
+    key = "failure-domain.beta.kubernetes.io/zone"
+    assert near(key, cluster("n1").view()) is None
+    assert near(key, cluster("n1", labelled="example.com/zone=a").view()) == "example.com/zone"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constraint", "more", "expected"),
+    [
+        pytest.param("a: n1 | b: n2", "zone hard 1 app=web", {}, [], id="all nodes have it"),
+        pytest.param(
+            "n0 | a: n1 n2 | b: n3",
+            "zone hard 1 app=web",
+            {},
+            ["warn zone[0] shuts out 1 of 4 usable nodes for lack of the key; add the label"],
+            id="one has not",
+        ),
+        pytest.param(
+            "n0 | a: n1 n2 | b: n3",
+            "zone soft 1 app=web",
+            {},
+            ["audit zone[0] puts last 1 of 4 usable nodes for lack of the key; add the label"],
+            id="a soft one",
+        ),
+        pytest.param("~n0 | a: n1 | b: n2", "zone hard 1 app=web", {}, [], id="pods do not tolerate it"),
+        pytest.param(
+            "~n0 | a: n1 | b: n2",
+            "zone hard 1 app=web",
+            {"tolerations": EVERYWHERE},
+            ["warn zone[0] shuts out 1 of 3 usable nodes for lack of the key; add the label"],
+            id="pods tolerate it",
+        ),
+        pytest.param("n0 | a: n1", "zone hard 1 app=web", {"nodeSelector": IN_A}, [], id="pods choose others"),
+        pytest.param(
+            "n0 n1 n2 | a: n3",
+            "zone hard 1 app=web",
+            {},
+            ["warn zone[0] shuts out 3 of 4 usable nodes for lack of the key; add the label"],
+            id="most lack a key that every node should have",
+        ),
+    ],
+)
+def test_a_key_that_some_nodes_lack(nodes, constraint, more, expected):
+    assert told(PARTIAL, asked(constraint, **more), cluster(nodes)) == expected
+
+
+@pytest.mark.parametrize(
+    ("racked", "plain", "mode"), [(3, 1, "warn"), (2, 2, "warn"), (1, 3, "audit")], ids=["few", "half", "most"]
+)
+def test_a_key_that_most_nodes_lack_may_choose_a_pool(racked, plain, mode):
+    found = index(*(node(f"r{n}", rack="x") for n in range(racked)), *(node(f"p{n}") for n in range(plain)))
+    said = f"rack[0] shuts out {plain} of 4 usable nodes for lack of the key; add the label"
+    assert told(PARTIAL, asked("rack hard 1 app=web"), found) == [f"{mode} {said}"]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "policy", "expected"),
+    [
+        pytest.param(
+            "zone hard 1 app=web", DENY, "warn pods stay Pending: no usable node has {}; add the label", id="hard"
+        ),
+        pytest.param(
+            "zone hard 1 app=web", GROWING, "audit pods stay Pending: no usable node has {}; add the label", id="grows"
+        ),
+        pytest.param(
+            "zone soft 1 app=web", DENY, "audit zone[0] has no effect: no usable node has {}; add the label", id="soft"
+        ),
+    ],
+)
+def test_a_key_that_only_nodes_of_others_have(constraint, policy, expected):
+    found = index(node("n1", "a", pool="x"), node("n2", pool="y"))
+    manifest = asked(constraint, nodeSelector={"pool": "y"})
+    assert told(PARTIAL, manifest, found, policy) == [expected.format(ZONE)]
+
+
+def test_a_pool_without_nodes_says_nothing():
+    found = index(node("n1", "a", pool="x"), node("n2", pool="x"))
+    assert told(PARTIAL, asked("zone hard 1 app=web", nodeSelector={"pool": "y"}), found) == []
+
+
+@pytest.mark.parametrize(
+    "passing",
+    [
+        pytest.param(replace(node("n0"), spec=NodeSpec(unschedulable=True)), id="cordoned"),
+        pytest.param(
+            tainted("n0", "node.kubernetes.io/unschedulable", cordoned=True), id="cordoned, and tainted for it"
+        ),
+        pytest.param(tainted("n0", "node.kubernetes.io/not-ready"), id="not ready"),
+        pytest.param(tainted("n0", "node.cloudprovider.kubernetes.io/uninitialized"), id="starting"),
+        pytest.param(tainted("n0", "karpenter.sh/disrupted"), id="being replaced"),
+    ],
+)
+def test_nodes_on_their_way_in_or_out_do_not_count_even_where_everything_is_tolerated(passing):
+    manifest = asked("zone hard 1 app=web", tolerations=EVERYWHERE)
+    assert told(PARTIAL, manifest, index(node("n1", "a"), node("n2", "b"), passing)) == []
+    assert len(told(PARTIAL, manifest, index(node("n1", "a"), tainted("n0", "dedicated")))) == 1
+
+
+def test_each_constraint_and_each_template_is_asked_by_itself():
+    found = index(node("n1", "a", rack="r"), node("n2", rack="r"), node("n3", "b"), node("n4", "b", rack="r"))
+    assert told(PARTIAL, asked("zone hard 1 app=web", "rack hard 1 app=web"), found) == [
+        "warn zone[0] shuts out 1 of 4 usable nodes for lack of the key; add the label",
+        "warn rack[1] shuts out 1 of 4 usable nodes for lack of the key; add the label",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constraint", "more", "expected"),
+    [
+        pytest.param("a: n1 | b: n2", "zone hard 1 app=web minDomains:2", {}, [], id="as many as there are"),
+        pytest.param("a: n1 | b: n2", "zone hard 1 app=web", {}, [], id="none is asked for"),
+        pytest.param("a: n1 | b: n2", "zone soft 1 app=web minDomains:3", {}, [], id="a soft one is refused anyway"),
+        pytest.param(
+            "a: n1 | b: n2",
+            "zone hard 1 app=web minDomains:3",
+            {},
+            ["audit zone[0]: minDomains 3 with 2 domains caps each at 1 pod; use minDomains: 2"],
+            id="one too many",
+        ),
+        pytest.param(
+            "a: n1",
+            "zone hard 2 app=web minDomains:3",
+            {},
+            ["audit zone[0]: minDomains 3 with 1 domain caps each at 2 pods; remove minDomains"],
+            id="one domain",
+        ),
+        pytest.param("a: n1 | b: n2", "zone hard 3 app=web minDomains:3", {}, [], id="no domain gets so many"),
+        pytest.param("a: n1 | b: n2", "zone hard 0 app=web minDomains:3", {}, [], id="a maxSkew that is refused"),
+        pytest.param("a: n1 | b: n2", "zone hard 1 app=web minDomains:100000", {}, [], id="a cap, and meant as one"),
+        pytest.param("a: n1 | b: n2", "zone hard 1 app=else minDomains:3", {}, [], id="other pods fill it"),
+        pytest.param("a: n1 | b: n2", "zone hard 1 {} minDomains:3", {}, [], id="an empty selector counts none"),
+        pytest.param(
+            "a: n1 | b: n2 | c: n3",
+            "zone hard 1 app=web minDomains:3",
+            {"affinity": "a or b"},
+            ["audit zone[0]: minDomains 3 with 2 domains caps each at 1 pod; use minDomains: 2"],
+            id="the third is not eligible",
+        ),
+        pytest.param(
+            "a: n1 | b: n2 | c: n3",
+            "zone hard 1 app=web minDomains:3 nodeAffinityPolicy:Ignore",
+            {"affinity": "a or b"},
+            [],
+            id="affinity is ignored",
+        ),
+        pytest.param("a: n1 | b: n2 | c: ~n3", "zone hard 1 app=web minDomains:3", {}, [], id="taints are ignored"),
+        pytest.param(
+            "a: n1 | b: n2 | c: ~n3",
+            "zone hard 1 app=web minDomains:3 nodeTaintsPolicy:Honor",
+            {},
+            ["audit zone[0]: minDomains 3 with 2 domains caps each at 1 pod; use minDomains: 2"],
+            id="taints are honoured",
+        ),
+    ],
+)
+def test_more_domains_than_there_are(nodes, constraint, more, expected):
+    if "affinity" in more:
+        zones = {"key": ZONE, "operator": "In", "values": ["a", "b"]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}
+        more = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+    assert told(MIN_DOMAINS, asked(constraint, **more), cluster(nodes)) == expected
+
+
+def test_only_nodes_with_the_keys_of_all_hard_constraints_make_domains():
+    found = index(node("n1", "a", rack="r"), node("n2", "b", rack="r"), node("n3", "c"))
+    hard, soft = (asked("zone hard 1 app=web minDomains:3", f"rack {how} 1 app=web") for how in ("hard", "soft"))
+    assert [told(MIN_DOMAINS, each, found) for each in (hard, soft)] == [CAPPED, []]
+
+
+THREE = asked("zone hard 1 app=web minDomains:3")
+CAPPED = ["audit zone[0]: minDomains 3 with 2 domains caps each at 1 pod; use minDomains: 2"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "labels", "expected"),
+    [
+        pytest.param(DENY, "", CAPPED, id="nobody adds nodes"),
+        pytest.param(DENY, "karpenter.sh/nodepool=x", [], id="Karpenter does"),
+        pytest.param(FIXED, "karpenter.sh/nodepool=x", CAPPED, id="but not here"),
+        pytest.param(Policy(ceiling=Mode.DENY, domains={ZONE: ("b", "c")}), "", [], id="a third is configured"),
+        pytest.param(Policy(ceiling=Mode.DENY, domains={ZONE: ("a", "b")}), "", CAPPED, id="these two are configured"),
+    ],
+)
+def test_domains_that_are_not_there_yet(policy, labels, expected):
+    assert told(MIN_DOMAINS, THREE, cluster("a: n1 | b: n2", labelled=labels), policy) == expected
+
+
+def test_a_domain_stays_while_its_node_is_upgraded():
+    honours = asked("zone hard 1 app=web minDomains:3 nodeTaintsPolicy:Honor")
+    upgraded = tainted("n3", "node.kubernetes.io/unschedulable", "c", cordoned=True)
+    assert told(MIN_DOMAINS, honours, index(node("n1", "a"), node("n2", "b"), upgraded)) == []
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        pytest.param(None, CAPPED, id="nothing was injected"),
+        pytest.param({"revision": "7f", "constraints": [{"topologyKey": ZONE}]}, [], id="we gave it"),
+        pytest.param({"revision": "7f", "filled": [0]}, CAPPED, id="we gave it a selector only"),
+        pytest.param("{", CAPPED, id="somebody else wrote there"),
+    ],
+)
+def test_of_what_was_injected_nothing_is_said(record, expected):
+    text = record if isinstance(record, str) else json.dumps(record)
+    noted = {} if record is None else {"annotations": {"evenspread.io/injected": text}}
+    pod = workload("Pod", "app=web", "zone hard 1 app=web minDomains:3", meta=noted)
+    assert told(MIN_DOMAINS, pod, cluster("a: n1 | b: n2")) == expected
+
+
+def test_a_selector_that_is_refused_fills_no_cap():
+    manifest = asked("zone hard 1 app=web minDomains:3")
+    selector = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
+    manifest["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["labelSelector"] = selector
+    assert told(MIN_DOMAINS, manifest, cluster("a: n1 | b: n2")) == []
+
+
+def test_a_constraint_without_a_key_is_for_kube_apiserver_to_refuse():
+    manifest = asked("zone hard 1 app=web")
+    del manifest["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["topologyKey"]
+    found = {each.finding.rule for each in examined(manifest, index=cluster("a: n1")).findings}
+    assert "topology-key" in found
+    assert not found & {UNKNOWN, PARTIAL, MIN_DOMAINS}
+
+
+@pytest.mark.parametrize(
+    ("rule", "constraint", "asks"),
+    [
+        (UNKNOWN, "rack soft 1 app=web", True),
+        (PARTIAL, "rack soft 1 app=web", True),
+        (MIN_DOMAINS, "zone hard 1 app=web minDomains:3", True),
+        (MIN_DOMAINS, "zone hard 1 app=web minDomains:1", False),
+        (MIN_DOMAINS, "zone hard 1 app=web", False),
+    ],
+)
+def test_without_nodes_they_say_what_is_missing(rule, constraint, asks):
+    hidden = index()
+    hidden.lack("nodes", "403 Forbidden")
+    clusters = {"no cluster": None, "no nodes known": index(), "nodes: 403 Forbidden": hidden}
+    for missing, known in clusters.items():
+        expected = [f"not evaluated: {missing}"] if asks else []
+        assert said(rule, asked(constraint), index=known) == expected
+        assert said(rule, workload("Deployment", "app=web"), index=known) == []
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        "hardware-inventory.datacentre.example.com/rack-row-position hard 1 app=web",
+        f"{'x' * 60}.example.com/{'y' * 60} soft 1 app=web",
+        "zone hard 10 app=web minDomains:99999",
+    ],
+)
+def test_warnings_are_one_short_line(constraint):
+    policy = Policy(rules={MIN_DOMAINS: Mode.WARN, PARTIAL: Mode.WARN})
+    key = constraint.split()[0]
+    labelled = f"{key.replace('datacentre', 'datacenter')}=x" if "/" in key and len(key) < 100 else ""
+    manifest = asked(constraint, replicas=40)
+    found = decide(manifest, policy=policy, index=cluster("a: n1 | b: n2", labelled=labelled)).warnings
+    assert found
+    assert all(len(line) <= WARNING_CHARS and line.isprintable() for line in found)

@@ -1,0 +1,286 @@
+"""Rules about which nodes exist: those with the topology key, and the domains that they make."""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import msgspec
+
+from webhook.core.capacity import grows
+from webhook.core.defaulting import Record
+from webhook.core.eligible import settled_nodes, tolerated_nodes, usable_nodes
+from webhook.core.kinds import Template
+from webhook.core.model import HONOR, HOSTNAME, IGNORE, REGION, ZONE
+from webhook.core.nodes import NodeView
+from webhook.core.objects import INJECTED_ANNOTATION
+from webhook.core.policy import Mode, Policy
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
+from webhook.core.rules.topology import SUCCESSORS, edits, meant_by
+from webhook.core.selectors import SelectorError, compile_required_nodes, compile_selector
+from webhook.core.spread import COUNTS_EMPTY_SELECTOR
+
+KEY_UNKNOWN = Rule(
+    id="topology-key-unknown",
+    title="no node has the topology key",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "With a hard constraint on a label that no node has, every pod stays Pending. A soft one does nothing, and as "
+        "the scheduler scores only nodes that have the keys of all soft constraints, it takes the others with it."
+    ),
+    silent=(
+        "where `topology-key-typo` speaks, and for keys that `domains` of the configuration names. It is audit where "
+        "nodes can be added (`capacity`), since a pool without nodes may have the key, unless the key is deprecated; "
+        "and for a single soft constraint over zones or regions, which manifests carry to clusters that have neither."
+    ),
+)
+KEY_PARTIAL = Rule(
+    id="topology-key-partial",
+    title="some nodes lack the topology key",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "A node without the key is no candidate for a hard constraint, and the pods on it are not counted. For a soft "
+        "one it is the last choice."
+    ),
+    silent=(
+        "about nodes that these pods may not use: those that node selector, node affinity or taints exclude (control "
+        "planes, other pools), and those that are cordoned, not ready, starting or being removed. It warns if some of "
+        "the usable nodes lack the key of a hard constraint; where most of them lack a key other than zone, region or "
+        "hostname, the key may well choose the nodes, and it is audit."
+    ),
+)
+MIN_DOMAINS = Rule(
+    id="min-domains-unreachable",
+    title="minDomains is above the number of eligible domains",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why="With fewer domains than minDomains the minimum is 0, so that maxSkew is a cap on the pods of each domain.",
+    silent=(
+        "where nodes can be added (`capacity`); for constraints that evenspread gave to the pod; for minDomains of "
+        "100000 and more, which nobody takes for a number of domains: it makes maxSkew a cap on purpose; and if no "
+        "domain could reach the cap. Domains that `domains` of the configuration names count, with or without nodes."
+    ),
+)
+RULES = (KEY_UNKNOWN, KEY_PARTIAL, MIN_DOMAINS)
+
+# Every cluster of one place lacks these, and what is written for larger ones runs there too.
+_PLACES = frozenset({ZONE, REGION})
+_ON_EVERY_NODE = _PLACES | {HOSTNAME}
+# More domains than any cluster has nodes.
+_A_CAP = 100_000
+_record_decoder = msgspec.json.Decoder(Record)
+
+
+class Ground:
+    """The nodes as the pods of one template see them; what few rules ask is computed when it is asked for."""
+
+    def __init__(self, template: Template, policy: Policy, view: NodeView) -> None:
+        self.template = template
+        self.policy = policy
+        self.view = view
+
+    @cached_property
+    def usable(self) -> int:
+        """The nodes that node selector and affinity leave."""
+        spec = self.template.template.pod_spec
+        if not spec.node_selector and spec.affinity is None:
+            return self.view.live
+        return usable_nodes(self.view, compile_required_nodes(spec.node_selector, spec.affinity))
+
+    @cached_property
+    def tolerated(self) -> int:
+        """The nodes whose taints the pods tolerate."""
+        return tolerated_nodes(self.view, self.template.template.pod_spec.tolerations)
+
+    @cached_property
+    def open(self) -> int:
+        """The nodes that the pods may use, apart from room: those that stay, and let them in."""
+        return self.usable & self.tolerated & settled_nodes(self.view)
+
+    @cached_property
+    def with_hard_keys(self) -> int:
+        """The nodes with the keys of all hard constraints; no other counts for any of them."""
+        nodes = self.view.live
+        for constraint in self.template.template.pod_spec.constraints:
+            if constraint.hard:
+                nodes &= self.view.column(constraint.topology_key or "").present
+        return nodes
+
+    def domains(self, placed: Placed) -> int:
+        """How many domains are eligible for a hard constraint; for a soft one, those of nodes that pods may use.
+
+        Shape: with the domains that the configuration names. Of a node on its way in or out the domain stays.
+        """
+        constraint, view = placed.constraint, self.view
+        key = constraint.topology_key or ""
+        if not constraint.hard:
+            nodes = self.open
+        else:
+            nodes = self.with_hard_keys
+            if constraint.node_affinity_policy != IGNORE:
+                nodes &= self.usable
+            if constraint.node_taints_policy == HONOR:
+                nodes &= self.tolerated | (view.live & ~settled_nodes(view))
+        column = view.column(key)
+        empty = [name for name in self.policy.domains.get(key, ()) if not column.with_value(name) & nodes]
+        return column.domain_count(nodes) + len(empty)
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the three rules say of each constraint."""
+    if not subject.placed:
+        return
+    missing = subject.lacks("nodes")
+    if subject.index is None or missing:
+        yield NotEvaluated(KEY_UNKNOWN.id, missing)
+        yield NotEvaluated(KEY_PARTIAL.id, missing)
+        if any(map(_wants_domains, subject.placed)):
+            yield NotEvaluated(MIN_DOMAINS.id, missing)
+        return
+    view = subject.index.view()
+    growing = grows(subject.policy, view)
+    ground: Ground | None = None
+    for placed in subject.placed:
+        if ground is None or ground.template is not placed.template:
+            ground = Ground(placed.template, subject.policy, view)
+        key = placed.constraint.topology_key
+        if key in view.keys:
+            yield from _known(placed, ground, subject, growing=growing)
+        elif key and key not in subject.policy.domains and meant_by(key) is None:
+            yield _unknown(placed, key, ground, growing=growing)
+
+
+def _known(placed: Placed, ground: Ground, subject: Subject, *, growing: bool) -> Iterator[Finding]:
+    """What is said of a key that nodes have."""
+    key, view = placed.constraint.topology_key or "", ground.view
+    if view.column(key).present != view.live:
+        yield from _partial(placed, key, ground, growing=growing)
+    if not growing and _wants_domains(placed):
+        yield from _min_domains(placed, ground, subject)
+
+
+def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Finding:
+    said = one_line(key)
+    softs = sum(not constraint.hard for constraint in placed.template.template.pod_spec.constraints)
+    if placed.constraint.hard:
+        summary = f"pods stay Pending: no node has {said}"
+        detail = f"a hard constraint lets pods onto nodes with {said} only, and no node has it"
+    elif softs > 1:
+        summary = f"no soft constraint has an effect: no node has {said}"
+        detail = f"the scheduler scores nodes with the keys of all soft constraints only, and no node has {said}"
+    else:
+        summary = f"{placed.name} has no effect: no node has {said}"
+        detail = f"the scheduler scores nodes with {said} only, and no node has it"
+    portable = key in _PLACES and not placed.constraint.hard and softs == 1
+    instead = near(key, ground.view)
+    return Finding(
+        rule=KEY_UNKNOWN.id,
+        path=f"{placed.path}.topologyKey",
+        summary=summary,
+        remedy=f"use {one_line(instead, 40)}" if instead else "label the nodes",
+        detail=detail,
+        fix=f"topologyKey: {instead}" if instead else f"label the nodes with {said}, or use a key that they have",
+        key=placed.key,
+        warns=False if portable or (growing and key not in SUCCESSORS) else None,
+    )
+
+
+def near(key: str, view: NodeView) -> str | None:
+    """A key of nodes that this one was probably meant to be.
+
+    Shape: today's name of a deprecated key; one with the same last part; one a letter or two off in the last part.
+    """
+    if SUCCESSORS.get(key) in view.keys:
+        return SUCCESSORS[key]
+    prefix, _, name = key.rpartition("/")
+    same, similar = [], []
+    for known in view.keys:
+        its_prefix, _, its_name = known.rpartition("/")
+        if its_name.lower() == name.lower():
+            same.append(known)
+        elif its_prefix == prefix and min(len(name), len(its_name)) >= 4 and abs(len(name) - len(its_name)) <= 2:
+            similar.append((edits(name, its_name), known))
+    if same:
+        return min(same, key=lambda known: (known not in _ON_EVERY_NODE, known))
+    return next((known for distance, known in sorted(similar) if distance <= 2), None)
+
+
+def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iterator[Finding]:
+    """Nodes that the pods may use and that lack the key; a pool without nodes says nothing."""
+    open_, hard = ground.open, placed.constraint.hard
+    lacking = (open_ & ~ground.view.column(key).present).bit_count()
+    if not lacking:
+        return
+    total = open_.bit_count()
+    said = one_line(key)
+    if lacking == total:
+        summary = f"{'pods stay Pending' if hard else f'{placed.name} has no effect'}: no usable node has {said}"
+        detail = f"none of the {total} nodes that the pods may use has {said}"
+        warns = hard and not growing
+    else:
+        outcome = "shuts out" if hard else "puts last"
+        summary = f"{placed.name} {outcome} {lacking} of {total} usable nodes for lack of the key"
+        detail = f"without {said}: {lacking} of the {total} nodes that the pods may use; pods there are not counted"
+        warns = hard and (key in _ON_EVERY_NODE or 2 * lacking <= total)
+    yield Finding(
+        rule=KEY_PARTIAL.id,
+        path=f"{placed.path}.topologyKey",
+        summary=summary,
+        remedy="add the label",
+        detail=detail,
+        fix=f"label the nodes that kubectl get nodes -l '!{said}' lists",
+        key=placed.key,
+        warns=warns,
+    )
+
+
+def _wants_domains(placed: Placed) -> bool:
+    return placed.constraint.hard and 1 < (placed.constraint.min_domains or 1) < _A_CAP
+
+
+def _min_domains(placed: Placed, ground: Ground, subject: Subject) -> Iterator[Finding]:
+    """A minimum of 0 for ever: no domain gets more matching pods than maxSkew."""
+    constraint = placed.constraint
+    wanted, cap, found = constraint.min_domains or 1, constraint.max_skew or 0, ground.domains(placed)
+    if not 0 < found < wanted or cap < 1:
+        return
+    # A bare pod has siblings that nobody has told of.
+    replicas = None if subject.workload.kind == "Pod" else placed.template.replicas
+    if replicas is not None and replicas <= cap:
+        return
+    if not _counts_itself(placed, subject) or _derived(placed.template):
+        return
+    pods = "1 pod" if cap == 1 else f"{cap} pods"
+    domains = "1 domain" if found == 1 else f"{found} domains"
+    yield Finding(
+        rule=MIN_DOMAINS.id,
+        path=f"{placed.path}.minDomains",
+        summary=f"{placed.name}: minDomains {wanted} with {domains} caps each at {pods}",
+        remedy=f"use minDomains: {found}" if found > 1 else "remove minDomains",
+        detail=f"with {domains}, fewer than minDomains {wanted}, the minimum is 0: maxSkew {cap} is the most matching"
+        f" pods that one may hold, and {cap * found} what all of them may hold",
+        fix=f"minDomains: {found}",
+        key=placed.key,
+    )
+
+
+def _counts_itself(placed: Placed, subject: Subject) -> bool:
+    """Whether the pods are certainly among those that the constraint counts; else they fill no cap."""
+    try:
+        selector = compile_selector(placed.constraint.selector)
+    except SelectorError:
+        return False
+    # An empty one counts no pod that exists before that release.
+    counts = not selector.empty or subject.version >= COUNTS_EMPTY_SELECTOR
+    return counts and selector.matches(placed.template.template.labels)
+
+
+def _derived(template: Template) -> bool:
+    """Whether the constraints are ours; those that a pod brought, and we gave a selector, are not."""
+    text = (template.template.meta.annotations or {}).get(INJECTED_ANNOTATION)
+    if text is None:
+        return False
+    try:
+        return bool(_record_decoder.decode(text).constraints)
+    except msgspec.MsgspecError:
+        return False
