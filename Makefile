@@ -66,6 +66,7 @@ docs: $(READY)  ## write the references that come from the code (tests say when 
 	@$(BIN)/python tests/config/reference.py
 	@PYTHONPATH=tests $(BIN)/python tests/core/rules/pages.py
 	@$(BIN)/python tests/cli/reference.py
+	@$(BIN)/python tests/chart/reference.py
 
 lock: $(READY)  ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --no-header --generate-hashes --universal --python-version 3.11 pyproject.toml --output-file requirements.lock

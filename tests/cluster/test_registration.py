@@ -6,8 +6,9 @@ import pytest
 
 from webhook.cluster.connection import ClusterError
 from webhook.cluster.registration import NAME, configurations, register, unregister
+from webhook.core.policy import Defaults
 
-MADE = configurations("https://127.0.0.1:8443", b"the CA", mutating=True)
+MADE = configurations("https://127.0.0.1:8443", b"the CA", Defaults(mode="inject"))
 
 
 class FakeServer:
@@ -54,9 +55,16 @@ def test_both_configurations_fail_open_in_two_seconds_and_leave_the_system_out()
     assert not [rule for rule in rules if {"*"} & {*rule["apiGroups"], *rule["resources"], *rule["operations"]}]
 
 
-def test_nothing_mutates_where_nothing_would_be_injected():
-    (only,) = configurations("https://127.0.0.1:8443", b"", mutating=False)
+@pytest.mark.parametrize("mode", ["off", "observe"])
+def test_nothing_mutates_where_nothing_would_be_injected(mode):
+    (only,) = configurations("https://127.0.0.1:8443", b"", Defaults(mode=mode))
     assert only["kind"] == "ValidatingWebhookConfiguration"
+
+
+@pytest.mark.parametrize(("fills", "first"), [(False, "declares-no-constraint"), (True, "not-of-a-daemon-set")])
+def test_pods_with_constraints_are_sent_only_where_their_selectors_would_be_filled(fills, first):
+    _, made = configurations("https://127.0.0.1:8443", b"", Defaults(mode="inject", fill_null_selector=fills))
+    assert made["webhooks"][0]["matchConditions"][0]["name"] == first
 
 
 def test_what_is_registered_is_taken_out_again():

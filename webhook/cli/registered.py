@@ -45,8 +45,7 @@ class Cluster:
     def serve(self, plan: Plan, authority: Path, *, port: int, health_port: int, ask: bool) -> NoReturn:
         """Serve the plan, registered, until a signal or the end of the server."""
         url = f"https://{self.advertised}:{port}"
-        mutating = plan.engine.policy.defaults.mode == "inject"
-        made = configurations(url, authority.read_bytes(), mutating=mutating)
+        made = configurations(url, authority.read_bytes(), plan.engine.policy.defaults)
         try:
             register(self._server, made, rehearsed=True)
         except ClusterError as error:

@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.core.kinds import TEMPLATED
+from webhook.core.objects import MIRROR_ANNOTATION, SKIP_ANNOTATION
+from webhook.core.policy import Defaults
 
 NAME = "evenspread-local"
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -33,14 +36,53 @@ _VALIDATED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("serving.knative.dev", ("services",), _WRITES),
 )
 _MUTATED = (("", ("pods",), ("CREATE",)),)
+_REGISTERED = {"validate": ("Validating", _VALIDATED), "mutate": ("Mutating", _MUTATED)}
+
+# CEL. What needs no answer is not sent; every condition must hold, and none may fail on an absent field: under
+# failurePolicy Fail that refuses the request.
+_OWNERS = ", ".join(f"'{group or 'v1'}/{kind}'" for group, kind in sorted(TEMPLATED))
+_ANNOTATED = "!has(object.metadata.annotations) || !('{0}' in object.metadata.annotations)"
+_UNOWNED = "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(owner, "
+_CONTROLLED = "has(owner.controller) && owner.controller && "
+_TO_VALIDATE = {
+    "not-being-deleted": "!has(object.metadata.deletionTimestamp)",
+    "new-or-its-spec-changed": (
+        "request.operation != 'UPDATE' || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
+    ),
+    "not-made-by-a-controller-that-is-reviewed": (
+        f"{_UNOWNED}{_CONTROLLED}(request.resource.resource == 'pods' || "
+        f"owner.apiVersion.split('/')[0] + '/' + owner.kind in [{_OWNERS}]))"
+    ),
+}
+_TO_MUTATE = {
+    "declares-no-constraint": (
+        "!has(object.spec.topologySpreadConstraints) || size(object.spec.topologySpreadConstraints) == 0"
+    ),
+    "not-of-a-daemon-set": (
+        f"{_UNOWNED}{_CONTROLLED}owner.apiVersion.startsWith('apps/') && owner.kind == 'DaemonSet')"
+    ),
+    "has-no-node": "!has(object.spec.nodeName) || object.spec.nodeName == ''",
+    "not-a-mirror-pod": _ANNOTATED.format(MIRROR_ANNOTATION),
+    "not-skipped": (
+        f"{_ANNOTATED.format(SKIP_ANNOTATION)} || object.metadata.annotations['{SKIP_ANNOTATION}'] == 'false'"
+    ),
+}
 
 
-def configurations(url: str, ca: bytes, *, mutating: bool) -> tuple[Mapping[str, Any], ...]:
-    """The webhook configurations to register; the mutating one only if anything would be patched."""
-    validating = _configuration("Validating", "validate", url, ca, _VALIDATED)
-    if not mutating:
+def configurations(url: str, ca: bytes, defaults: Defaults) -> tuple[Mapping[str, Any], ...]:
+    """The webhook configurations to register; the mutating one only if anything would be patched.
+
+    Shape: but for how we are reached, those of the chart; a test compares them.
+    """
+    validating = _configuration("validate", url, ca, _TO_VALIDATE)
+    if defaults.mode != "inject":
         return (validating,)
-    return (validating, _configuration("Mutating", "mutate", url, ca, _MUTATED))
+    conditions = {name: cel for name, cel in _TO_MUTATE.items() if name not in _unless_filled(defaults)}
+    return (validating, _configuration("mutate", url, ca, conditions))
+
+
+def _unless_filled(defaults: Defaults) -> tuple[str, ...]:
+    return ("declares-no-constraint",) if defaults.fill_null_selector else ()
 
 
 def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed: bool = False) -> None:
@@ -91,9 +133,8 @@ def _path(kind: str) -> str:
     return f"{_GROUP}/{kind.lower()}s/{NAME}"
 
 
-def _configuration(
-    family: str, route: str, url: str, ca: bytes, rules: Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]]
-) -> Mapping[str, Any]:
+def _configuration(route: str, url: str, ca: bytes, conditions: Mapping[str, str]) -> Mapping[str, Any]:
+    family, rules = _REGISTERED[route]
     webhook: dict[str, Any] = {
         "name": f"{route}.evenspread.io",
         "clientConfig": {"url": f"{url}/{route}", "caBundle": base64.b64encode(ca).decode()},
@@ -110,6 +151,7 @@ def _configuration(
         "namespaceSelector": {
             "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(_SYSTEM)}]
         },
+        "matchConditions": [{"name": name, "expression": cel} for name, cel in conditions.items()],
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": "Ignore",

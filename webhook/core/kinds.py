@@ -201,6 +201,9 @@ _CUSTOM: Mapping[tuple[str, str], _Layout] = {
     ("serving.knative.dev", "Configuration"): _Layout((_Site("spec.template"),), selector=None),
 }
 
+TEMPLATED = _BUILT_IN | {*_CUSTOM}
+"""Group and kind of all that are known to hold pod templates; Pod itself among them."""
+
 _NAMED = msgspec.json.Decoder(Named)
 _OBJECT = msgspec.json.Decoder(_Object)
 _POD = msgspec.json.Decoder(PodTemplate)
@@ -275,7 +278,7 @@ def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
 def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
     """Whether objects of this kind are known to hold pod templates."""
     key = (api_version.rpartition("/")[0], kind)
-    return key in _BUILT_IN or key in _CUSTOM or _configured(api_version, kind, embedded) is not None
+    return key in TEMPLATED or _configured(api_version, kind, embedded) is not None
 
 
 def _configured(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]) -> _Layout | None:

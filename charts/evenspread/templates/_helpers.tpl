@@ -1,0 +1,157 @@
+{{/* The release's name, or the release's and the chart's; short enough for every suffix. */}}
+{{- define "evenspread.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
+{{- default $full .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{/* What the objects of the webhook role are called. */}}
+{{- define "evenspread.webhook" -}}
+{{ include "evenspread.fullname" . }}-webhook
+{{- end }}
+
+{{- define "evenspread.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ default (include "evenspread.webhook" .) .Values.serviceAccount.name }}
+{{- else -}}
+{{ default "default" .Values.serviceAccount.name }}
+{{- end -}}
+{{- end }}
+
+{{/* These never change: a Deployment's selector cannot. */}}
+{{- define "evenspread.selectorLabels" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: webhook
+{{- end }}
+
+{{- define "evenspread.labels" -}}
+{{- with .Values.commonLabels }}
+{{- toYaml . }}
+{{ end -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{ include "evenspread.selectorLabels" . }}
+{{- end }}
+
+{{- define "evenspread.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end -}}
+{{- end }}
+
+{{- define "evenspread.secret" -}}
+{{- if eq .Values.certificates.mode "existingSecret" -}}
+{{ default (printf "%s-tls" (include "evenspread.webhook" .)) .Values.certificates.existingSecret }}
+{{- else -}}
+{{ include "evenspread.webhook" . }}-tls
+{{- end -}}
+{{- end }}
+
+{{/*
+The CA in base64, given or of the Secret. A release that nobody could trust is refused here: the API server takes anything
+for a CA, and would go on without us in silence.
+*/}}
+{{- define "evenspread.caBundle" -}}
+{{- $ca := .Values.certificates.caBundle -}}
+{{- if not $ca -}}
+{{- $secret := lookup "v1" "Secret" .Release.Namespace (include "evenspread.secret" .) -}}
+{{- $data := default dict $secret.data -}}
+{{- range $key := list "tls.crt" "tls.key" "ca.crt" }}
+{{- if not (get $data $key) }}
+{{- include "evenspread.noCertificate" (merge (dict "key" $key "found" (not (empty $secret))) $) | fail }}
+{{- end }}
+{{- end -}}
+{{- $ca = get $data "ca.crt" | b64dec -}}
+{{- end -}}
+{{- if not (contains "-----BEGIN CERTIFICATE-----" $ca) }}
+{{- fail "\n\nThe CA (certificates.caBundle, or ca.crt of the Secret) is no certificate in PEM.\n" }}
+{{- end -}}
+{{- if contains "PRIVATE KEY-----" $ca }}
+{{- fail "\n\nThe CA (certificates.caBundle, or ca.crt of the Secret) holds a private key; give its certificate alone.\n" }}
+{{- end -}}
+{{ b64enc $ca }}
+{{- end }}
+
+{{- define "evenspread.noCertificate" }}
+
+evenspread needs a certificate that the API server trusts.
+In namespace {{ .Release.Namespace }}
+{{- if .found }} the Secret {{ include "evenspread.secret" . }} has no {{ .key }}.
+{{- else }} Helm sees no Secret {{ include "evenspread.secret" . }}.
+{{- end }} Choose one:
+
+  - cert-manager makes it:   --set certificates.mode=certManager
+  - you make the Secret, with tls.crt, tls.key and ca.crt, for the name
+    {{ include "evenspread.webhook" . }}.{{ .Release.Namespace }}.svc (the chart's README has the commands)
+  - you made it, but Helm cannot see the cluster (helm template, Argo CD):
+                             --set-file certificates.caBundle=ca.crt
+{{ end }}
+
+{{/*
+The SpreadPolicy as the program reads it. YAML reads a bare `off` as false before Helm sees it, and the kill switch must
+work however it is written: where a field takes `off`, false is that.
+*/}}
+{{- define "evenspread.policy" -}}
+{{- $policy := deepCopy .Values.config -}}
+{{- $places := list $policy (default dict $policy.rules) (default dict $policy.defaults) -}}
+{{- range $entry := default list $policy.namespaces }}{{ $places = append $places $entry }}{{ end -}}
+{{- range $place := $places }}
+{{- range $field, $value := $place }}
+{{- if and (kindIs "bool" $value) (not $value) (not (has $field (list "fillNullSelector" "acceptNodeGrowth"))) }}
+{{- $_ := set $place $field "off" }}
+{{- end }}
+{{- end }}
+{{- end -}}
+{{- mergeOverwrite $policy (dict "apiVersion" "config.evenspread.io/v1alpha1" "kind" "SpreadPolicy") | toYaml }}
+{{- end }}
+
+{{/* Whose objects are never sent: the system's, and the webhook's own, which would wait for itself. */}}
+{{- define "evenspread.namespaceSelector" -}}
+{{- $system := list "kube-system" "kube-public" "kube-node-lease" .Release.Namespace -}}
+{{- $excluded := concat $system .Values.webhook.excludedNamespaces | uniq -}}
+{{- with .Values.webhook.namespaceSelector.matchLabels }}
+matchLabels:
+  {{- toYaml . | nindent 2 }}
+{{ end -}}
+matchExpressions:
+  - key: kubernetes.io/metadata.name
+    operator: NotIn
+    values:
+      {{- toYaml $excluded | nindent 6 }}
+  {{- with .Values.webhook.namespaceSelector.matchExpressions }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{/* What a webhook configuration of either kind has, given the root as `root` and the route as `route`. */}}
+{{- define "evenspread.webhookMetadata" -}}
+name: {{ include "evenspread.fullname" . }}
+labels:
+  {{- include "evenspread.labels" . | nindent 2 }}
+{{- $annotations := deepCopy .Values.webhook.annotations -}}
+{{- if eq .Values.certificates.mode "certManager" -}}
+{{- $certificate := printf "%s/%s" .Release.Namespace (include "evenspread.webhook" .) -}}
+{{- $_ := set $annotations "cert-manager.io/inject-ca-from" $certificate -}}
+{{- end -}}
+{{- with $annotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "evenspread.clientConfig" -}}
+{{- with .root -}}
+{{- if eq .Values.certificates.mode "existingSecret" -}}
+caBundle: {{ include "evenspread.caBundle" . }}
+{{ end -}}
+service:
+  namespace: {{ .Release.Namespace }}
+  name: {{ include "evenspread.webhook" . }}
+  port: 443
+{{- end }}
+  path: /{{ .route }}
+{{- end }}

@@ -1,0 +1,93 @@
+"""Writes what the chart's files say twice: ``python tests/chart/reference.py``.
+
+- values.schema.json: the schema of `config` is that of the SpreadPolicy;
+- README.md: the table of values from the schema and the defaults, the table of permissions from the rendered role.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import helm_python
+import yaml
+
+from webhook.config.shape import schema
+
+CHART = Path(__file__).parents[2] / "charts" / "evenspread"
+SCHEMA = CHART / "values.schema.json"
+PAGE = CHART / "README.md"
+_BLOCK = r"(<!-- {}: written by tests/chart/reference.py -->\n).*?(<!-- end -->)"
+
+
+def with_policy(text):
+    """The values' schema with the policy's in it: Helm refuses a bad policy before anything is changed."""
+    values, policy = json.loads(text), _for_helm(schema())
+    own = {name: policy["properties"][name] for name in policy["properties"] if name not in {"apiVersion", "kind"}}
+    place = values["properties"]["config"]
+    place.update(type="object", additionalProperties=False, properties=own)
+    values["$defs"] = policy["$defs"]
+    return json.dumps(values, indent=2) + "\n"
+
+
+def _for_helm(node):
+    """Without our own keywords; `off` may be false, which is how YAML reads it in a values file."""
+    if isinstance(node, list):
+        return [_for_helm(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    made = {name: _for_helm(value) for name, value in node.items() if not name.startswith("x-")}
+    if "off" in made.get("enum", ()):
+        made["enum"] = [*made["enum"], False]
+    return made
+
+
+def with_tables(text):
+    for name, table in (("values", _values()), ("permissions", _permissions())):
+        text, found = re.subn(
+            _BLOCK.format(name), lambda block, t=table: block[1] + t + block[2], text, flags=re.DOTALL
+        )
+        assert found == 1, name
+    return text
+
+
+def _values():
+    values, described = yaml.safe_load((CHART / "values.yaml").read_text()), json.loads(SCHEMA.read_text())
+    rows = [_row(*each) for each in _leaves(described["properties"], values)]
+    return "\n".join(["| value | default | what |", "|---|---|---|", *rows, ""])
+
+
+def _leaves(properties, values, prefix=""):
+    for name, field in properties.items():
+        if name == "global":
+            continue
+        path = f"{prefix}{name}"
+        if "description" in field:
+            yield path, field, values[name]
+        else:
+            yield from _leaves(field["properties"], values[name], f"{path}.")
+
+
+def _row(path, field, default):
+    shown = json.dumps(default, separators=(", ", ": ")) if isinstance(default, dict | list) else str(default)
+    if isinstance(default, bool):
+        shown = str(default).lower()
+    takes = f" One of {', '.join(f'`{each}`' for each in field['enum'])}." if "enum" in field else ""
+    return f"| `{path}` | {f'`{shown}`' if shown else ''} | {field['description']}{takes} |"
+
+
+def _permissions():
+    given = {"certificates": {"caBundle": "-----BEGIN CERTIFICATE-----"}}
+    with helm_python.Chart.load(CHART) as chart:
+        rendered = chart.render(given, name="evenspread", namespace="evenspread")["evenspread/templates/rbac.yaml"]
+    role = next(each for each in yaml.safe_load_all(rendered) if each["kind"] == "ClusterRole")
+    rows = [
+        f"| {', '.join(group or 'core' for group in rule['apiGroups'])} | {', '.join(rule['resources'])}"
+        f" | {', '.join(rule['verbs'])} |"
+        for rule in role["rules"]
+    ]
+    return "\n".join(["| API group | resources | verbs |", "|---|---|---|", *rows, ""])
+
+
+if __name__ == "__main__":
+    SCHEMA.write_text(with_policy(SCHEMA.read_text()))
+    PAGE.write_text(with_tables(PAGE.read_text()))

@@ -1,0 +1,351 @@
+"""What stands in the objects: that they can do no harm, and agree with the program."""
+
+import base64
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from chart.rendered import CA, CERT_MANAGER, INJECT, ZERO, files, objects, one
+from server.conftest import serving
+
+from certs.authority import issue_authority, issue_leaf
+from certs.store import write_pair
+from webhook.cli.main import evenspread
+from webhook.cluster.registration import configurations
+from webhook.cluster.resources import BUILT_IN, watched
+from webhook.config import parse_policy
+from webhook.core.policy import Defaults, Mode
+from webhook.core.review import examine
+from webhook.core.version import RECORDED
+
+VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
+
+
+def container(values):
+    (found,) = one("Deployment", values)["spec"]["template"]["spec"]["containers"]
+    return found
+
+
+def policy(values):
+    return parse_policy(one("ConfigMap", values)["data"]["policy.yaml"]).policy
+
+
+# -- the webhook configurations
+
+
+@pytest.mark.parametrize("fills", [False, True])
+def test_the_webhooks_are_those_that_a_terminal_registers(fills):
+    values = {**ZERO, "config": {"defaults": {"mode": "inject", "fillNullSelector": fills}}}
+    expected = configurations("https://x", CA.encode(), Defaults(mode="inject", fill_null_selector=fills))
+    for configuration in expected:
+        (ours,) = one(configuration["kind"], values)["webhooks"]
+        (theirs,) = configuration["webhooks"]
+        for webhook in (ours, theirs):
+            webhook["rules"].sort(key=lambda rule: (rule["apiGroups"], rule["resources"]))
+        assert ours["clientConfig"]["caBundle"] == theirs["clientConfig"]["caBundle"]
+        (selected,) = ours["namespaceSelector"]["matchExpressions"]
+        (excluded,) = theirs["namespaceSelector"]["matchExpressions"]
+        assert selected == {**excluded, "values": [*excluded["values"], "platform"]}
+        apart = {"clientConfig", "namespaceSelector"}
+        assert {name: ours[name] for name in ours.keys() - apart} == {
+            name: theirs[name] for name in theirs.keys() - apart
+        }
+
+
+@pytest.mark.parametrize(("kind", "route"), [(VALIDATING, "validate"), (MUTATING, "mutate")])
+def test_the_api_server_is_led_to_the_service(kind, route):
+    (webhook,) = one(kind, INJECT)["webhooks"]
+    port = one("Service", INJECT)["spec"]["ports"][0]
+    assert webhook["clientConfig"] == {
+        "caBundle": base64.b64encode(CA.encode()).decode(),
+        "service": {"namespace": "platform", "name": "evenspread-webhook", "port": port["port"], "path": f"/{route}"},
+    }
+    assert port["targetPort"] in {each["name"] for each in container(INJECT)["ports"]}
+
+
+def test_narrower_selectors_never_let_a_system_namespace_in():
+    values = {
+        **INJECT,
+        "webhook": {
+            "excludedNamespaces": ["team", "kube-system"],
+            "namespaceSelector": {
+                "matchLabels": {"tier": "test"},
+                "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "Exists"}],
+            },
+            "objectSelector": {"matchLabels": {"spread": "yes"}},
+        },
+    }
+    for kind in (VALIDATING, MUTATING):
+        (webhook,) = one(kind, values)["webhooks"]
+        first, second = webhook["namespaceSelector"]["matchExpressions"]
+        assert first["values"] == ["kube-system", "kube-public", "kube-node-lease", "platform", "team"]
+        assert (first["operator"], second["operator"]) == ("NotIn", "Exists")
+        assert webhook["namespaceSelector"]["matchLabels"] == {"tier": "test"}
+        assert webhook["objectSelector"] == {"matchLabels": {"spread": "yes"}}
+
+
+def test_only_the_validating_webhook_can_fail_closed():
+    values = {**INJECT, "webhook": {"failurePolicy": "Fail", "timeoutSeconds": 3}}
+    policies = [one(kind, values)["webhooks"][0]["failurePolicy"] for kind in (VALIDATING, MUTATING)]
+    assert policies == ["Fail", "Ignore"]
+
+
+def test_no_configuration_matches_everything_or_what_holds_a_cluster_up():
+    (webhook,) = one(VALIDATING, ZERO)["webhooks"]
+    for rule in webhook["rules"]:
+        named = {*rule["apiGroups"], *rule["resources"], *rule["operations"]}
+        assert not [each for each in named if "*" in each or "/" in each]
+        assert not named & {"nodes", "leases", "namespaces", "secrets", "events", "DELETE", "CONNECT"}
+
+
+def test_cert_manager_is_asked_to_fill_in_the_authority():
+    certificate = [each for each in objects(CERT_MANAGER) if each["kind"] == "Certificate"][-1]
+    metadata = one(VALIDATING, CERT_MANAGER)["metadata"]
+    (webhook,) = one(VALIDATING, CERT_MANAGER)["webhooks"]
+    source = f"platform/{certificate['metadata']['name']}"
+    assert metadata["annotations"] == {"cert-manager.io/inject-ca-from": source}
+    assert "caBundle" not in webhook["clientConfig"]
+    assert "evenspread-webhook.platform.svc" in certificate["spec"]["dnsNames"]
+    assert certificate["spec"]["secretName"] == "evenspread-webhook-tls"
+
+
+# -- permissions
+
+
+def test_the_role_is_what_the_program_watches_and_nothing_else():
+    rules = one("ClusterRole", ZERO)["rules"]
+    granted = {(group, name) for rule in rules for group in rule["apiGroups"] for name in rule["resources"]}
+    asked = {(version.rpartition("/")[0], resource.name) for resource in BUILT_IN for version in resource.api_versions}
+    assert granted == asked, "charts/evenspread/templates/rbac.yaml, then make docs"
+    assert {tuple(rule["verbs"]) for rule in rules} == {("get", "list", "watch")}
+
+
+def test_zero_values_watch_nothing_that_is_not_granted():
+    assert watched(policy(ZERO)) == BUILT_IN
+
+
+def test_named_kinds_are_both_sent_and_granted():
+    values = {**ZERO, "webhook": {"extraResources": [{"apiGroup": "example.com", "resources": ["things"]}]}}
+    (webhook,) = one(VALIDATING, values)["webhooks"]
+    granted, sent = one("ClusterRole", values)["rules"][-1], webhook["rules"][-1]
+    assert granted == {"apiGroups": ["example.com"], "resources": ["things"], "verbs": ["get", "list", "watch"]}
+    assert (sent["apiGroups"], sent["resources"]) == (["example.com"], ["things"])
+
+
+def test_the_role_is_bound_to_the_account_of_the_pods_alone():
+    binding = one("ClusterRoleBinding", ZERO)
+    account = one("Deployment", ZERO)["spec"]["template"]["spec"]["serviceAccountName"]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": "platform"}]
+    assert binding["roleRef"]["name"] == one("ClusterRole", ZERO)["metadata"]["name"]
+    assert one("ServiceAccount", ZERO)["metadata"]["name"] == account
+
+
+@pytest.mark.parametrize("values", [ZERO, INJECT, CERT_MANAGER], ids=["zero", "inject", "cert-manager"])
+def test_nothing_that_is_rendered_is_a_secret_or_a_hook(values):
+    made = objects(values)
+    assert [each["kind"] for each in made if each["kind"] in {"Secret", "Job"}] == []
+    assert [each for each in made if "helm.sh/hook" in each["metadata"].get("annotations", {})] == []
+
+
+# -- the pods
+
+
+@pytest.mark.parametrize("values", [ZERO, {**ZERO, "tests": {"enabled": True}}], ids=["webhook", "test"])
+def test_pods_are_restricted(values):
+    kind = "Pod" if "tests" in values else "Deployment"
+    spec = one(kind, values)["spec"]
+    spec = spec["template"]["spec"] if kind == "Deployment" else spec
+    assert spec["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    for each in spec["containers"]:
+        assert each["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert "memory" in each["resources"]["requests"]
+        assert [*each["resources"]["limits"]] == ["memory"]
+
+
+def test_openshift_may_choose_the_user():
+    values = {**ZERO, "podSecurityContext": {"runAsUser": None, "runAsGroup": None}}
+    context = one("Deployment", values)["spec"]["template"]["spec"]["securityContext"]
+    assert context == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def test_probes_ask_the_plain_port():
+    found = container(ZERO)
+    asked = {name: found[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")}
+    assert asked == {
+        "startup": {"path": "/healthz", "port": "health"},
+        "liveness": {"path": "/healthz", "port": "health"},
+        "readiness": {"path": "/readyz", "port": "health"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "image"),
+    [
+        (ZERO, "evenspread:0.1.0"),
+        ({**ZERO, "image": {"repository": "reg.example/es", "tag": "x"}}, "reg.example/es:x"),
+        ({**ZERO, "image": {"digest": f"sha256:{'a' * 64}"}}, f"evenspread@sha256:{'a' * 64}"),
+    ],
+)
+def test_the_image_is_named(values, image):
+    assert container(values)["image"] == image
+
+
+def test_the_kernel_grants_the_drain_its_time():
+    spec = one("Deployment", {**ZERO, "drainSeconds": 15})["spec"]["template"]["spec"]
+    assert "--drain-seconds=15" in spec["containers"][0]["args"]
+    assert spec["terminationGracePeriodSeconds"] > 20  # graceful_timeout, which the drain is part of
+
+
+def test_a_rollout_never_has_fewer_pods():
+    assert one("Deployment", ZERO)["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+
+
+def test_pods_start_anew_only_for_what_is_read_at_the_start():
+    def template(config):
+        return one("Deployment", {**ZERO, "config": config})["spec"]["template"]["metadata"]
+
+    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "templatePath": "spec.template"}
+    owner = {"apiVersion": "example.com/v1", "kind": "Thing"}
+    assert template({}) == template({"ceiling": "deny", "rules": {"selector-null": "off"}})
+    assert "annotations" not in template({})
+    kinds = [template({"workloads": [thing]}), template({"defaults": {"owners": [owner]}})]
+    assert len({each["annotations"]["checksum/kinds"] for each in kinds}) == 2
+
+
+def test_the_chart_passes_its_own_rules():
+    deployment = one("Deployment", ZERO)
+    examined = examine(
+        json.dumps(deployment).encode(), policy(ZERO), None, version=RECORDED, today="2026-01-01", namespace="platform"
+    )
+    assert (examined.findings, examined.warnings) == ((), ())
+
+
+def test_the_arguments_are_the_programs_own():
+    (command, *flags) = container(ZERO)["args"]
+    known = {name for each in evenspread.get_command(None, command).params for name in each.opts}
+    assert {flag.partition("=")[0] for flag in flags} <= known
+    mounted = {each["mountPath"] for each in container(ZERO)["volumeMounts"]}
+    files_named = [flag.partition("=")[2] for flag in flags if "=/" in flag]
+    assert {file.rpartition("/")[0] for file in files_named} <= mounted
+    assert "/tmp" in mounted  # noqa: S108  where the program makes its working directory
+
+
+# -- the policy
+
+
+def test_zero_values_deny_and_patch_nothing():
+    found = policy(ZERO)
+    assert (found.ceiling, found.defaults.mode) == (Mode.WARN, "observe")
+
+
+def test_the_policy_arrives_as_it_was_written():
+    constraint = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    config = {
+        "ceiling": "deny",
+        "rulesVersion": "1.0",
+        "rules": {"selector-not-self": "deny"},
+        "namespaces": [{"match": {"names": ["payments"]}, "ceiling": "audit"}],
+        "defaults": {"mode": "inject", "defaultConstraints": [{**constraint, "minDomains": 1000000}]},
+        "messages": {"footer": "Questions: #platform"},
+    }
+    written = yaml.safe_load(one("ConfigMap", {**ZERO, "config": config})["data"]["policy.yaml"])
+    assert written == {"apiVersion": "config.evenspread.io/v1alpha1", "kind": "SpreadPolicy", **config}
+    assert policy({**ZERO, "config": config}).ceiling is Mode.DENY
+
+
+def test_off_without_quotes_is_off():
+    """YAML 1.1 reads it as false, and this is the kill switch."""
+    text = """
+ceiling: off
+rules: {selector-null: off}
+namespaces: [{match: {names: [a]}, ceiling: off}]
+defaults: {mode: off, matchLabelKeys: off, fallback: off, fillNullSelector: false, acceptNodeGrowth: false}
+"""
+    found = policy({**ZERO, "config": yaml.safe_load(text)})
+    assert (found.ceiling, found.rules["selector-null"], found.namespaces[0].ceiling) == (Mode.OFF,) * 3
+    defaults = found.defaults
+    assert (defaults.mode, defaults.match_label_keys, defaults.fallback) == ("off",) * 3
+    assert (defaults.fill_null_selector, defaults.accept_node_growth) == (False, False)
+
+
+def test_files_beside_the_policy_keep_every_line():
+    text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n# the end\n"
+    data = one("ConfigMap", {**ZERO, "configFiles": {"scheduler.yaml": text}})["data"]
+    assert data["scheduler.yaml"] == text
+
+
+# -- what is said, and the test pod
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            ZERO,
+            ["denies    nothing (ceiling: warn)", "patches   nothing (defaults.mode: observe)", "goes on without it"],
+        ),
+        (INJECT, ["patches   pods that declare no constraint, with the defaults"]),
+        ({**ZERO, "config": {"ceiling": "deny"}}, ["denies    what the rules say", "goes on without it"]),
+        (
+            {**ZERO, "config": {"ceiling": "deny"}, "webhook": {"failurePolicy": "Fail"}},
+            ["if down   the API server refuses what it cannot send", "Until two replicas are ready"],
+        ),
+        (
+            {**ZERO, "config": {"ceiling": False, "defaults": {"mode": False}}},
+            ["(ceiling: off)", "(defaults.mode: off"],
+        ),
+        ({"webhook": {"enabled": False}}, ["Nothing is asked: webhook.enabled is false."]),
+        (CERT_MANAGER, ["certificate from cert-manager."]),
+    ],
+)
+def test_notes_say_what_was_installed(values, said):
+    notes = files(values)["NOTES.txt"]
+    assert [each for each in said if each not in notes] == []
+    assert max(map(len, notes.splitlines())) <= 140
+
+
+@pytest.fixture(name="running", scope="module")
+def _running(tmp_path_factory):
+    """The program with the chart's own arguments and files, on loopback."""
+    folder = tmp_path_factory.mktemp("pod")
+    authority = issue_authority(datetime.now(UTC))
+    certificate, _ = write_pair(folder / "pairs", issue_leaf(authority, ("localhost",), datetime.now(UTC)))
+    (folder / "tls").symlink_to(certificate.parent)
+    (folder / "policy").mkdir()
+    (folder / "policy" / "policy.yaml").write_text(one("ConfigMap", ZERO)["data"]["policy.yaml"])
+    (folder / "ca.crt").write_bytes(authority.certificate)
+    flags = [
+        flag.replace("/run/evenspread", str(folder)) for flag in container(ZERO)["args"][1:] if "bind=" not in flag
+    ]
+    with serving(*flags) as server:
+        yield server._replace(ca=str(folder / "ca.crt"))
+
+
+@pytest.mark.parametrize(("authority", "code"), [("the server's", 0), ("another", 1)])
+def test_the_test_pod_sends_a_review(running, authority, code):
+    (found,) = one("Pod", {**ZERO, "tests": {"enabled": True}})["spec"]["containers"]
+    ca = Path(running.ca).read_text() if code == 0 else issue_authority(datetime.now(UTC)).certificate.decode()
+    environment = {"URL": f"https://localhost:{running.port}/validate", "CA": ca}
+    assert [each["name"] for each in found["env"]] == [*environment]
+    ran = subprocess.run(  # noqa: S603  what the chart runs
+        [sys.executable, *found["command"][1:], *found["args"]],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (ran.returncode, authority, "helm-test" in ran.stdout) == (code, authority, code == 0)

@@ -1,0 +1,190 @@
+"""Which objects which values make, and which values are refused."""
+
+import helm_python
+import pytest
+import yaml
+from chart.reference import PAGE, SCHEMA, with_policy, with_tables
+from chart.rendered import CA, CERT_MANAGER, CHART, INJECT, ZERO, chart, files, names, objects, one, refusal
+
+from webhook import __version__
+
+ALWAYS = [
+    "ClusterRole/evenspread-webhook",
+    "ClusterRoleBinding/evenspread-webhook",
+    "ConfigMap/evenspread-webhook",
+    "Deployment/evenspread-webhook",
+    "NetworkPolicy/evenspread-webhook",
+    "PodDisruptionBudget/evenspread-webhook",
+    "Service/evenspread-webhook",
+    "ServiceAccount/evenspread-webhook",
+]
+VALIDATING, MUTATING = "ValidatingWebhookConfiguration/evenspread", "MutatingWebhookConfiguration/evenspread"
+BUDGET = "PodDisruptionBudget/evenspread-webhook"
+
+
+def objects_of(*more, without=()):
+    return sorted({*ALWAYS, VALIDATING, *more} - {*without})
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param(ZERO, objects_of(), id="zero values: nothing mutates"),
+        pytest.param(INJECT, objects_of(MUTATING), id="inject"),
+        pytest.param({**ZERO, "config": {"defaults": {"mode": False}}}, objects_of(), id="defaults off"),
+        pytest.param({**ZERO, "config": {"ceiling": "deny"}}, objects_of(), id="deny"),
+        pytest.param(
+            CERT_MANAGER,
+            objects_of(
+                "Certificate/evenspread-webhook",
+                "Certificate/evenspread-webhook-ca",
+                "Issuer/evenspread-webhook",
+                "Issuer/evenspread-webhook-self",
+            ),
+            id="cert-manager with a CA of its own",
+        ),
+        pytest.param(
+            {"certificates": {"mode": "certManager", "certManager": {"issuerRef": {"kind": "ClusterIssuer"}}}},
+            objects_of("Certificate/evenspread-webhook"),
+            id="cert-manager with an issuer of yours",
+        ),
+        pytest.param({"webhook": {"enabled": False}}, ALWAYS, id="switched off: no certificate is asked for either"),
+        pytest.param({**ZERO, "replicas": 1}, objects_of(without=[BUDGET]), id="one replica has no budget"),
+        pytest.param({**ZERO, "podDisruptionBudget": {"enabled": False}}, objects_of(without=[BUDGET]), id="no budget"),
+        pytest.param(
+            {**ZERO, "networkPolicy": {"enabled": False}},
+            objects_of(without=["NetworkPolicy/evenspread-webhook"]),
+            id="no network policy",
+        ),
+        pytest.param(
+            {**ZERO, "rbac": {"create": False}, "serviceAccount": {"create": False, "name": "ours"}},
+            objects_of(without=[name for name in ALWAYS if "Role" in name or "Account" in name]),
+            id="an account of yours",
+        ),
+        pytest.param(
+            {**ZERO, "serviceMonitor": {"enabled": True}, "tests": {"enabled": True}},
+            objects_of("ServiceMonitor/evenspread-webhook", "Pod/evenspread-webhook-test"),
+            id="monitor and test",
+        ),
+    ],
+)
+def test_values_make_these_objects(values, expected):
+    assert names(values) == expected
+
+
+NO_CERTIFICATE = """\
+evenspread needs a certificate that the API server trusts.
+In namespace platform Helm sees no Secret evenspread-webhook-tls. Choose one:
+
+  - cert-manager makes it:   --set certificates.mode=certManager
+  - you make the Secret, with tls.crt, tls.key and ca.crt, for the name
+    evenspread-webhook.platform.svc (the chart's README has the commands)
+  - you made it, but Helm cannot see the cluster (helm template, Argo CD):
+                             --set-file certificates.caBundle=ca.crt
+"""
+FAIL = """\
+webhook.failurePolicy: Fail stops every write that nobody answers for.
+It needs replicas of at least 2 and podDisruptionBudget.enabled.
+"""
+
+
+def failing(**values):
+    return {**ZERO, "webhook": {"failurePolicy": "Fail"}, **values}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        pytest.param({}, NO_CERTIFICATE, id="no certificate, and no cluster to read it from"),
+        pytest.param({"certificates": {"caBundle": "TUlJ"}}, "is no certificate in PEM.", id="a CA that is none"),
+        pytest.param(
+            {"certificates": {"caBundle": f"{CA}-----BEGIN EC PRIVATE KEY-----"}},
+            "holds a private key; give its certificate alone.",
+            id="a key beside the CA",
+        ),
+        pytest.param(failing(replicas=1), FAIL, id="Fail with one replica"),
+        pytest.param(failing(podDisruptionBudget={"enabled": False}), FAIL, id="Fail without a budget"),
+        pytest.param(failing(), "", id="Fail with two and a budget"),
+        pytest.param({**ZERO, "hostNetwork": True}, "on the host port 10250 is the kubelet's", id="the kubelet's port"),
+        pytest.param({**ZERO, "hostNetwork": True, "ports": {"webhook": 9443}}, "", id="another port"),
+        pytest.param({**ZERO, "replica": 3}, "additional properties 'replica' not allowed", id="a misspelt value"),
+        pytest.param({**ZERO, "global": {"any": 1}}, "", id="what an umbrella chart passes down"),
+        pytest.param({**ZERO, "webhook": {"timeoutSeconds": 30}}, "want 10", id="a timeout that holds everybody up"),
+        pytest.param({**ZERO, "webhook": {"failurePolicy": "fail"}}, "one of 'Ignore', 'Fail'", id="a misspelt word"),
+        pytest.param(
+            {**ZERO, "config": {"celing": "deny"}}, "additional properties 'celing' not allowed", id="a misspelt policy"
+        ),
+        pytest.param(
+            {**ZERO, "config": {"stuckThreshold": 2}}, "'/config/stuckThreshold'", id="a policy of the wrong shape"
+        ),
+    ],
+)
+def test_values_are_refused_with_these_words(values, said):
+    assert said in refusal(values)
+    assert bool(said) == bool(refusal(values))
+
+
+def test_lint_finds_nothing():
+    report = helm_python.lint(CHART, ZERO, strict=True, kube_version="v1.29.0")
+    assert report["errors"] == []
+    assert [each for each in report["messages"] if each["severity"] > 1] == []  # an icon is recommended
+
+
+@pytest.mark.parametrize("values", [ZERO, INJECT, CERT_MANAGER], ids=["zero", "inject", "cert-manager"])
+def test_rendering_twice_gives_the_same(values):
+    again = chart().render(values, name="evenspread", namespace="platform")
+    assert {*files(values).values()} == {text for text in again.values() if text.strip()}
+
+
+def test_the_longest_release_name_makes_names_that_fit():
+    made = objects({**CERT_MANAGER, "tests": {"enabled": True}}, name="r" * 53)
+    assert max(len(each["metadata"]["name"]) for each in made) <= 63
+    assert len({each["metadata"]["name"] for each in made if each["kind"] == "Certificate"}) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "expected"),
+    [
+        (ZERO, "evenspread", "evenspread-webhook"),
+        (ZERO, "spread", "spread-evenspread-webhook"),
+        ({**ZERO, "nameOverride": "es"}, "spread", "spread-es-webhook"),
+        ({**ZERO, "fullnameOverride": "es"}, "spread", "es-webhook"),
+    ],
+)
+def test_names_come_from_the_release(values, name, expected):
+    assert one("Deployment", values, name=name)["metadata"]["name"] == expected
+
+
+def test_an_upgrade_keeps_selectors_and_names():
+    """A Deployment's selector cannot be changed: it holds nothing that a version or a value may move."""
+    changed = {**INJECT, "image": {"tag": "9"}, "commonLabels": {"team": "a"}, "podLabels": {"b": "c"}, "replicas": 5}
+    for kind in ("Deployment", "PodDisruptionBudget"):
+        before, after = one(kind, ZERO), one(kind, changed)
+        assert before["spec"]["selector"] == after["spec"]["selector"]
+    selector = {"name": "evenspread", "instance": "evenspread", "component": "webhook"}
+    assert one("Service", changed)["spec"]["selector"] == {
+        f"app.kubernetes.io/{label}": value for label, value in selector.items()
+    }
+    assert {*names(ZERO)} < {*names(changed)}
+
+
+def test_labels_are_on_everything():
+    for made in objects({**INJECT, "commonLabels": {"team": "a"}}):
+        labels = made["metadata"]["labels"]
+        assert (labels["team"], labels["app.kubernetes.io/managed-by"]) == ("a", "Helm")
+        assert labels["app.kubernetes.io/version"] == __version__
+
+
+def test_the_chart_is_of_this_version():
+    assert (chart().version, chart().metadata["appVersion"]) == (__version__, __version__)
+
+
+def test_every_value_has_a_default_and_every_default_is_described():
+    described = yaml.safe_load(SCHEMA.read_text())["properties"]
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert [name for name in described if name != "global"] == [*values]
+
+
+def test_the_generated_parts_are_up_to_date():
+    assert with_policy(SCHEMA.read_text()) == SCHEMA.read_text(), "make docs"
+    assert with_tables(PAGE.read_text()) == PAGE.read_text(), "make docs"
