@@ -23,13 +23,13 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from urllib.parse import urlencode
 
 from msgspec import Struct
 
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError, SilenceError, Stream
-from webhook.cluster.resources import Resource, group_path
-from webhook.cluster.wire import meta_of, nothing_but, read_change, read_page, read_plural
+from webhook.cluster.paging import Paging
+from webhook.cluster.resources import Resource
+from webhook.cluster.wire import meta_of, nothing_but, read_change, read_page
 from webhook.core.index import Event
 from webhook.core.model import ObjectMeta
 from webhook.core.objects import ApiObject, Reader
@@ -38,9 +38,6 @@ from webhook.logs import bounded, described
 Sink = Callable[[Sequence[tuple[Event, ApiObject]]], None]
 
 _EVENTS: dict[str, Event] = {"ADDED": "ADDED", "MODIFIED": "MODIFIED", "DELETED": "DELETED"}
-_PAGE = 100  # objects: a decode holds the interpreter's lock, and a hundred pods take half a millisecond
-_LARGEST_PAGE = 10_000
-_GONE = 410
 
 _log = logging.getLogger(__name__)
 
@@ -127,11 +124,8 @@ class Reflector:
         self._on_listed = on_listed
         self._timing = timing or Timing()
         self._pace = pace or Pace()
-        self._plural = resource.name
-        self._attempt = 0  # of the resource's versions
+        self._paging = Paging(server, resource)
         self._version = ""  # to watch from; empty: to be listed
-        self._more = ""  # the token of the next page
-        self._limit = _PAGE
         self._seen: dict[str, dict[str, str]] = {}  # by the list under way: namespace -> name -> uid
         self._known: dict[str, dict[str, str]] = {}
         self._unanswered = 0  # failures since the last answer
@@ -162,7 +156,7 @@ class Reflector:
     def standing(self) -> Standing:
         """How it stands now."""
         return Standing(
-            resource=self._plural or self._resource.title,
+            resource=self._paging.title,
             required=self._resource.required,
             objects=sum(len(names) for names in tuple(self._known.values())),
             age=0.0 if self._watching else self._pace.now() - self._contact,
@@ -178,8 +172,8 @@ class Reflector:
         try:
             if self._version:
                 return self._watch()
-            if not self._plural:
-                self._discover()
+            if not self._paging.plural:
+                self._paging.discover()
                 return 0.0
             self._list()
         except RefusedError as refusal:
@@ -197,20 +191,15 @@ class Reflector:
 
     # -- requests
 
-    def _discover(self) -> None:
-        """Ask for the plural of a kind of which only the name was configured."""
-        with self._server.open(group_path(self._version_of_api)) as stream:
-            self._plural = read_plural(stream.body(), self._resource.kind)
-
     def _list(self) -> None:
-        query = {"limit": str(self._limit)} | ({"continue": self._more} if self._more else {})
-        with self._server.open(self._path(query), silence_seconds=self._timing.list_silence) as stream:
+        first = self._paging.first
+        with self._paging.open(silence_seconds=self._timing.list_silence) as stream:
             self._stream = stream
             body = stream.body()
-        if not self._more:
+        if first:
             # Without anything known there is nothing to compare with, and one table does for both.
             self._seen = {} if self._known else self._known
-        page, fault = read_page(body, self._resource.reader(self._version_of_api))
+        page, fault = read_page(body, self._paging.reader())
         self._unanswered = 0
         self._notice(fault)
         self._take([("ADDED", value) for value in page.values])
@@ -218,26 +207,25 @@ class Reflector:
             for meta in map(meta_of, page.values):
                 self._seen.setdefault(meta.namespace, {})[meta.name] = meta.uid
         self._heard()
-        self._more = page.more
-        if page.more:
+        if self._paging.turn_to(page.more):
             return
         if not page.version:
             raise ClusterError("a list without a resourceVersion")
         self._reconcile()
-        self._version, self._limit = page.version, _PAGE
+        self._version = page.version
         self._well()
 
     def _watch(self) -> float:
         began, opened, heard = self._pace.now(), False, False
-        timing, read = self._timing, self._resource.reader(self._version_of_api)
-        query = {
-            "watch": "1",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": self._version,
-            "timeoutSeconds": str(int(self._pace.between(*timing.watch))),
-        }
+        timing, read = self._timing, self._paging.reader()
+        path = self._paging.path(
+            watch="1",
+            allowWatchBookmarks="true",
+            resourceVersion=self._version,
+            timeoutSeconds=str(int(self._pace.between(*timing.watch))),
+        )
         try:
-            with self._server.open(self._path(query), silence_seconds=timing.silence) as stream:
+            with self._server.open(path, silence_seconds=timing.silence) as stream:
                 self._stream = stream
                 self._unanswered, opened = 0, True
                 self._watching = not self._pace.stopped
@@ -283,15 +271,6 @@ class Reflector:
             self._version = version
             self._heard()
 
-    def _path(self, query: dict[str, str]) -> str:
-        if self._resource.field_selector:
-            query["fieldSelector"] = self._resource.field_selector
-        return f"{group_path(self._version_of_api)}/{self._plural}?{urlencode(query)}"
-
-    @property
-    def _version_of_api(self) -> str:
-        return self._resource.api_versions[self._attempt % len(self._resource.api_versions)]
-
     # -- what is known
 
     def _take(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
@@ -308,7 +287,7 @@ class Reflector:
         """Delete what the list did not name."""
         if self._seen is self._known:
             return
-        seen, read = self._seen, self._resource.reader(self._version_of_api)
+        seen, read = self._seen, self._paging.reader()
         for namespace, names in tuple(self._known.items()):
             gone = [
                 ObjectMeta(name=name, namespace=namespace, uid=uid)
@@ -325,7 +304,8 @@ class Reflector:
             _log.warning("an object cannot be read: %s", bounded(fault), extra={"fields": self._fields()})
 
     def _begin_anew(self) -> None:
-        self._version, self._more, self._seen = "", "", {}
+        self._paging.begin_anew()
+        self._version, self._seen = "", {}
         self._short += 1
 
     # -- how it stands
@@ -341,19 +321,14 @@ class Reflector:
         self._synced, self._tried, self._off, self._fault = True, True, False, ""
 
     def _refused(self, refusal: RefusedError, renewals: int) -> float:
-        status, paging = refusal.status, bool(self._more)
-        if status == _GONE or "too large resource version" in str(refusal).lower():
+        status = refusal.status
+        if self._paging.is_outdated(refusal):
             self._begin_anew()
-            if paging:
-                # The list takes longer than tokens live: fewer, larger pages.
-                self._limit = min(self._limit * 5, _LARGEST_PAGE)
-            return self._failed(str(refusal))
-        if status == 400 and paging:
-            self._begin_anew()
+            return max(self._failed(str(refusal)), min(refusal.retry_after, self._timing.longest_asked))
         if status == 401:
             return self._renewed(refusal, renewals)
         if status == 403:
-            return self._without(refusal, f"{refusal}; grant list and watch of {self._plural or self._resource.title}")
+            return self._without(refusal, f"{refusal}; grant list and watch of {self._paging.title}")
         if status == 404:
             return self._missing(refusal)
         return max(self._failed(str(refusal)), min(refusal.retry_after, self._timing.longest_asked))
@@ -367,10 +342,9 @@ class Reflector:
 
     def _missing(self, refusal: RefusedError) -> float:
         """The kind does not exist, or not in this version; so there is nothing of it."""
-        self._attempt += 1
+        another = self._paging.try_next_version()
         self._begin_anew()
-        self._plural = self._resource.name
-        if self._attempt % len(self._resource.api_versions):
+        if another:
             return self._failed(str(refusal))
         if not self._resource.required:
             self._reconcile()
@@ -394,4 +368,4 @@ class Reflector:
         return self._pace.between(most / 2, most)
 
     def _fields(self) -> dict[str, object]:
-        return {"resource": self._plural or self._resource.title}
+        return {"resource": self._paging.title}
