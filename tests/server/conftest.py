@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-PROGRAM = (sys.executable, "-c", "from webhook.cli.webhook import webhook; webhook()")
+START = "import sys; from webhook.cli.main import main; sys.exit(main(['webhook', *sys.argv[1:]]))"
+PROGRAM = (sys.executable, "-c", START)
 STRICT = "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\nceiling: deny\n"
 
 

@@ -1,5 +1,7 @@
 """What stops a start, with one clear line and nothing served; and what the start says."""
 
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -9,13 +11,12 @@ import subprocess
 from datetime import UTC, datetime
 
 import pytest
-from click.testing import CliRunner
 from gunicorn.asgi.protocol import ASGIProtocol
 from server.conftest import PROGRAM, posted, read_reply, review, serving
 
 from certs.authority import Pair, issue_authority, issue_leaf
 from certs.store import write_pair
-from webhook.cli.main import evenspread
+from webhook.cli.main import main
 from webhook.server import connection, worker
 
 NOW = datetime.now(UTC)
@@ -24,9 +25,11 @@ CA = issue_authority(NOW)
 
 def run(*arguments):
     """Exit code and standard error of a start that must fail."""
-    done = CliRunner().invoke(evenspread, ["webhook", "--health-bind", "127.0.0.1:0", *arguments])
-    assert done.stdout == ""
-    return done.exit_code, done.stderr
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(["webhook", "--health-bind", "127.0.0.1:0", *arguments])
+    assert out.getvalue() == ""
+    return code, err.getvalue()
 
 
 def free_port():

@@ -7,11 +7,11 @@ from msgspec import structs
 
 from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
 from webhook.cli.formats import renderer
-from webhook.cli.options import fail_on_option, frame, looking_options, output_option, report_api_option
+from webhook.cli.looking import Frame
+from webhook.cli.options import fail_on_option, looking_options, output_option, report_api_option
 from webhook.cli.outcome import exit_code
 from webhook.cli.sources import read_files
 from webhook.cli.survey import stated_version, survey
-from webhook.core.version import KubernetesVersion
 
 
 @click.command(epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 input that could not be read.")
@@ -21,18 +21,14 @@ from webhook.core.version import KubernetesVersion
 @click.option("--summary", is_flag=True, help="With text: only the summary, not the findings.")
 @fail_on_option
 @looking_options
-def audit(  # noqa: PLR0913 one parameter an option
+def audit(
     *,
     files: tuple[str, ...],
     output: str,
     report_api: str,
     summary: bool,
     fail_on: str,
-    config: str | None,
-    kube_version: KubernetesVersion | None,
-    namespace: str,
-    rules: tuple[str, ...],
-    ceiling: str | None,
+    frame: Frame,
 ) -> None:
     """Check what runs in a cluster: a summary of all findings first, then each of them.
 
@@ -45,11 +41,8 @@ def audit(  # noqa: PLR0913 one parameter an option
     """
     collect_rarely()
     progress = Progress()
-    looked = frame(config=config, kube_version=kube_version, namespace=namespace, rules=rules, ceiling=ceiling)
     read = [*read_files(files or ("-",), unpack=True)]
-    if kube_version is None and (stated := stated_version(read)):
-        looked = structs.replace(looked, version=stated)
-    outcome = survey(read, looked, progress=progress)
+    outcome = survey(read, structs.replace(frame, cluster_version=stated_version(read)), progress=progress)
     progress.close()
     print_faults(outcome.faults)
     if output == "text":

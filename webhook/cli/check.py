@@ -3,14 +3,21 @@
 import sys
 
 import click
+from msgspec import structs
 
 from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
 from webhook.cli.formats import renderer
-from webhook.cli.looking import look
-from webhook.cli.options import fail_on_option, frame, looking_options, output_option, report_api_option
+from webhook.cli.looking import Frame, look
+from webhook.cli.options import (
+    Given,
+    cluster_options,
+    fail_on_option,
+    looking_options,
+    output_option,
+    report_api_option,
+)
 from webhook.cli.outcome import exit_code
 from webhook.cli.sources import read_files
-from webhook.core.version import KubernetesVersion
 
 
 @click.command(epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 input that could not be read.")
@@ -24,6 +31,7 @@ from webhook.core.version import KubernetesVersion
 @output_option
 @report_api_option
 @fail_on_option
+@cluster_options
 @looking_options
 def check(  # noqa: PLR0913 one parameter an option
     *,
@@ -33,11 +41,8 @@ def check(  # noqa: PLR0913 one parameter an option
     output: str,
     report_api: str,
     fail_on: str,
-    config: str | None,
-    kube_version: KubernetesVersion | None,
-    namespace: str,
-    rules: tuple[str, ...],
-    ceiling: str | None,
+    frame: Frame,
+    given: Given,
 ) -> None:
     """Check manifests: what kube-apiserver would say of their spread constraints, and what is legal but wrong.
 
@@ -45,14 +50,26 @@ def check(  # noqa: PLR0913 one parameter an option
 
       helm template CHART | evenspread check -
     """
-    given = (*paths, *files)
-    if not given:
+    named = (*paths, *files)
+    if not named:
         raise click.UsageError("name the manifests to check: files, directories, patterns, or - for the standard input")
     collect_rarely()
     progress = Progress()
-    looked = frame(config=config, kube_version=kube_version, namespace=namespace, rules=rules, ceiling=ceiling)
-    outcome = look(read_files(given, ignore), looked, progress=progress)
+    outcome = look(read_files(named, ignore), _with_cluster(frame, given, progress), progress=progress)
     progress.close()
     print_faults(outcome.faults)
     print_results(renderer(output, report_api)(outcome, color=colored(sys.stdout)))
     click.get_current_context().exit(exit_code(outcome, fail_on))
+
+
+def _with_cluster(frame: Frame, given: Given, progress: Progress) -> Frame:
+    """The frame with what is known of the cluster that was named, if one was."""
+    if given == Given():
+        return frame
+    from webhook.cli.known import read_known  # noqa: PLC0415 offline work does without
+
+    known = read_known(given, frame.policy, progress)
+    if known is None:
+        return frame
+    namespace = frame.namespace or known.namespace
+    return structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)

@@ -16,7 +16,7 @@ from webhook.core.model import LabelSelector, LabelSelectorRequirement, SpreadCo
 from webhook.core.policy import Policy
 from webhook.core.review import Examination, examine
 from webhook.core.rules.topology import edits
-from webhook.core.version import KubernetesVersion
+from webhook.core.version import RECORDED, KubernetesVersion
 
 _UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)
 _CONSTRAINTS = "topologySpreadConstraints"
@@ -31,14 +31,22 @@ class Frame(Struct, frozen=True, kw_only=True):
     """What objects are looked at with.
 
     Shape: ``today`` is an ISO date; ``namespace`` is for objects that name none; ``rules`` are the only ones to
-    report, all where it is empty.
+    report, all where it is empty. ``index`` is None where no cluster is known. ``asked_version`` outweighs
+    ``cluster_version``.
     """
 
     policy: Policy
-    version: KubernetesVersion
     today: str
     namespace: str = ""
     rules: frozenset[str] = frozenset()
+    index: ClusterIndex | None = None
+    asked_version: KubernetesVersion | None = None
+    cluster_version: KubernetesVersion | None = None
+
+    @property
+    def version(self) -> KubernetesVersion:
+        """The release whose behaviour counts."""
+        return self.asked_version or self.cluster_version or RECORDED
 
 
 def look(
@@ -47,7 +55,7 @@ def look(
     """Examine every object of the files; ``progress`` is told the number of objects so far."""
     seen = Seen()
     for manifest in seen.manifests(files, duplicates=True):
-        examined = seen.examine(manifest, frame, None)
+        examined = seen.examine(manifest, frame)
         for warning in examined.warnings:
             if (note := _note(manifest, warning)) is not None:
                 seen.notes.append(note)
@@ -121,14 +129,14 @@ class Seen:
         self._owned += 1
         self._kinds[manifest.kind] += 1
 
-    def examine(self, manifest: Manifest, frame: Frame, index: ClusterIndex | None) -> Examination:
+    def examine(self, manifest: Manifest, frame: Frame) -> Examination:
         """Look at one object."""
         self.objects += 1
         self._kinds[manifest.kind] += 1
         examined = examine(
             manifest.value,
             frame.policy,
-            index,
+            frame.index,
             version=frame.version,
             today=frame.today,
             namespace=manifest.namespace or frame.namespace,

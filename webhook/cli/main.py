@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from webhook.cli.exits import Exit
+from webhook.cli.stopped import Stopped
 
 _COMMANDS: Mapping[str, str] = {
     "check": "webhook.cli.check",
@@ -105,6 +106,9 @@ def guarded(command: Callable[[], object]) -> int:
     except click.ClickException as error:
         error.show()
         return Exit.USAGE
+    except Stopped as stopped:
+        click.echo(f"evenspread: {stopped}", err=True)
+        return stopped.code
     except (click.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
     except BrokenPipeError:

@@ -1,12 +1,13 @@
 """Options that several commands have, and what they turn into."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TypeVar
 
 import click
 from click.shell_completion import CompletionItem
-from msgspec import structs
+from msgspec import Struct, structs
 
 from webhook.cli.exits import Exit
 from webhook.cli.formats import FORMATS
@@ -17,6 +18,21 @@ from webhook.core.version import NEWEST, OLDEST, RECORDED, KubernetesVersion, pa
 from webhook.report.documents import ReportApi
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """Which cluster was named on the command line, if one was."""
+
+    snapshot: str | None = None
+    cluster: bool = False
+    kubeconfig: str | None = None
+    context: str | None = None
+    user: str | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether an API server is to be asked."""
+        return self.cluster or any((self.kubeconfig, self.context, self.user))
 
 
 class Version(click.ParamType[KubernetesVersion]):
@@ -56,9 +72,60 @@ class RuleId(click.ParamType[str]):
         return [CompletionItem(rule.id, help=rule.title) for rule in BY_ID.values() if rule.id.startswith(incomplete)]
 
 
-def looking_options(command: _Command) -> _Command:
-    """--config, --kube-version, --namespace, --rule, --ceiling: what objects are looked at with."""
-    for option in reversed(_LOOKING):
+def looking_options(command: Callable[..., object]) -> Callable[..., object]:
+    """--config, --kube-version, --namespace, --rule, --ceiling; the command gets the `Frame` that they stand for.
+
+    Errors: exits with 2 where the configuration has faults, after printing each.
+    """
+
+    @functools.wraps(command)
+    def framed(
+        *,
+        config: str | None,
+        kube_version: KubernetesVersion | None,
+        namespace: str,
+        rules: tuple[str, ...],
+        ceiling: str | None,
+        **rest: object,
+    ) -> object:
+        today = datetime.now(UTC).date().isoformat()
+        policy = _policy(config, today) if config else Policy()
+        if ceiling is not None:
+            policy = structs.replace(policy, ceiling=Mode(ceiling), namespaces=())
+        frame = Frame(
+            policy=policy, asked_version=kube_version, today=today, namespace=namespace, rules=frozenset(rules)
+        )
+        return command(frame=frame, **rest)
+
+    return _with(_LOOKING, framed)
+
+
+def cluster_options(command: Callable[..., object]) -> Callable[..., object]:
+    """--snapshot, --cluster, --kubeconfig, --context, --as; the command gets them as ``given``.
+
+    Errors: a usage error for a file and a live cluster at once.
+    """
+
+    @functools.wraps(command)
+    def named(
+        *,
+        snapshot: str | None,
+        cluster: bool,
+        kubeconfig: str | None,
+        context: str | None,
+        user: str | None,
+        **rest: object,
+    ) -> object:
+        given = Given(snapshot=snapshot, cluster=cluster, kubeconfig=kubeconfig, context=context, user=user)
+        if given.live and snapshot is not None:
+            raise click.UsageError("--snapshot stands for a cluster; leave --cluster and its options out")
+        return command(given=given, **rest)
+
+    return _with(_CLUSTER, named)
+
+
+def _with(options: Iterable[Callable[[_Command], _Command]], command: _Command) -> _Command:
+    for option in reversed(tuple(options)):
         command = option(command)
     return command
 
@@ -89,6 +156,14 @@ _LOOKING = (
     ),
 )
 
+_CLUSTER = (
+    click.option("--snapshot", metavar="FILE", help="The cluster is what this file says: a snapshot, or a List."),
+    click.option("--cluster", is_flag=True, help="Ask the kubeconfig's current cluster; only get and list."),
+    click.option("--kubeconfig", metavar="FILE", help="Ask the cluster of this kubeconfig.  [default: as kubectl]"),
+    click.option("--context", metavar="NAME", help="Ask the cluster of this context."),
+    click.option("--as", "user", metavar="USER", help="Ask as this user (impersonation)."),
+)
+
 output_option = click.option(
     "-o",
     "--output",
@@ -113,27 +188,6 @@ fail_on_option = click.option(
     show_default=True,
     help="Lowest severity of a finding that makes the exit code 1.",
 )
-
-
-def frame(
-    *,
-    config: str | None,
-    kube_version: KubernetesVersion | None,
-    namespace: str,
-    rules: tuple[str, ...],
-    ceiling: str | None,
-) -> Frame:
-    """What the options above stand for.
-
-    Errors: exits with 2 where the configuration has faults, after printing each.
-    """
-    today = datetime.now(UTC).date().isoformat()
-    policy = _policy(config, today) if config else Policy()
-    if ceiling is not None:
-        policy = structs.replace(policy, ceiling=Mode(ceiling), namespaces=())
-    return Frame(
-        policy=policy, version=kube_version or RECORDED, today=today, namespace=namespace, rules=frozenset(rules)
-    )
 
 
 def _policy(file: str, today: str) -> Policy:

@@ -7,7 +7,7 @@ input too. Pods of one controller that is not in the input count as one.
 from collections.abc import Callable, Sequence
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from webhook.cli.documents import Fault
 from webhook.cli.looking import Frame, Seen
@@ -39,14 +39,14 @@ def survey(
         if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
             here.add((manifest.namespace, _group(manifest.api_version), manifest.kind, manifest.name))
         _index(manifest, frame, index)
-    seen, absent = Seen(), set[_Key]()
+    seen, absent, frame = Seen(), set[_Key](), structs.replace(frame, index=index)
     for manifest in seen.manifests(files, duplicates=False):
         owner = _controller(manifest, frame)
         key = owner and (manifest.namespace, _group(owner.api_version), owner.kind, owner.name)
         if key and (key in here or key in absent):
             seen.pass_by(manifest)
         else:
-            seen.examine(manifest, frame, index)
+            seen.examine(manifest, frame)
             if key:
                 absent.add(key)
         progress(seen.objects)

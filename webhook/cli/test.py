@@ -21,14 +21,13 @@ from webhook.cli.exits import Exit
 from webhook.cli.formats.as_text import DIM, GREEN, RED, Paint
 from webhook.cli.formats.shape import message, plural
 from webhook.cli.looking import Frame, Seen
-from webhook.cli.options import frame, looking_options
+from webhook.cli.options import looking_options
 from webhook.cli.outcome import Row
 from webhook.cli.sources import read_files
 from webhook.core.kinds import has_template
 from webhook.core.policy import Mode
 from webhook.core.rules import BY_ID
 from webhook.core.rules.finding import one_line
-from webhook.core.version import KubernetesVersion
 
 NOTHING = "nothing"
 
@@ -83,20 +82,15 @@ One line a finding, or several rules with commas between them; the mode and the 
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Format.")
 @click.option("-v", "--verbose", is_flag=True, help="Name the documents that pass, too.")
 @looking_options
-def test(  # noqa: PLR0913 one parameter an option
+def test(
     *,
     paths: tuple[str, ...],
     output: str,
     verbose: bool,
-    config: str | None,
-    kube_version: KubernetesVersion | None,
-    namespace: str,
-    rules: tuple[str, ...],
-    ceiling: str | None,
+    frame: Frame,
 ) -> None:
     """Run the tests in some directories."""
-    looked = frame(config=config, kube_version=kube_version, namespace=namespace, rules=rules, ceiling=ceiling)
-    cases, faults = run_cases(paths, looked)
+    cases, faults = run_cases(paths, frame)
     print_faults(faults)
     render = _json if output == "json" else _text
     print_results(render(cases, verbose=verbose))
@@ -105,7 +99,7 @@ def test(  # noqa: PLR0913 one parameter an option
     click.get_current_context().exit(Exit.UNREADABLE if unreadable else Exit.FINDINGS if failed else Exit.FINE)
 
 
-def run_cases(paths: Sequence[str], looked: Frame) -> tuple[list[Case], list[Fault]]:
+def run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[Fault]]:
     """Every document with a workload or an expectation as a case, and what could not be read."""
     documents: dict[tuple[str, int, int], tuple[Document, list[str], Seen, bool]] = {}
     reading = Seen()
@@ -113,9 +107,9 @@ def run_cases(paths: Sequence[str], looked: Frame) -> tuple[list[Case], list[Fau
         document = manifest.document
         key = (document.file, document.line, document.column)
         _, titles, seen, has_workload = documents.setdefault(key, (document, [], Seen(), False))
-        seen.examine(manifest, looked, None)
+        seen.examine(manifest, frame)
         titles.append(manifest.title)
-        is_workload = has_template(manifest.api_version, manifest.kind, looked.policy.workloads)
+        is_workload = has_template(manifest.api_version, manifest.kind, frame.policy.workloads)
         documents[key] = (document, titles, seen, has_workload or is_workload)
     faults, cases = [*reading.faults], []
     for document, titles, seen, has_workload in documents.values():

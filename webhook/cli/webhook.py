@@ -115,9 +115,6 @@ def webhook(**given: object) -> None:
     owner = os.getpid()
     try:
         _run(options, workshop)
-    except Stopped as stopped:
-        click.echo(f"evenspread: {stopped}", err=True)
-        raise SystemExit(stopped.code) from None
     finally:
         # The worker is a fork of this process and ends here too.
         if os.getpid() == owner:

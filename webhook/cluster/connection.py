@@ -76,6 +76,30 @@ class Account(Struct, frozen=True, kw_only=True):
     service_account: Path = SERVICE_ACCOUNT
 
 
+class Context(Struct, frozen=True, kw_only=True):
+    """A kubeconfig's way to one cluster: what people call it, and the namespace that they work in."""
+
+    name: str
+    namespace: str = ""
+
+
+def chosen_context(account: Account) -> Context:
+    """The kubeconfig's context that the account uses; without a kubeconfig, the cluster around this pod.
+
+    Errors: ClusterError for a kubeconfig that cannot be read, or that has no such context.
+    """
+    if account.kubeconfig is None:
+        return Context(name="around this pod")
+    from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger  # noqa: PLC0415 as in _connect
+
+    with _usable(account.kubeconfig):
+        content = KubeConfigMerger(account.kubeconfig).config  # type: ignore[no-untyped-call]  # untyped there
+        if content is None:
+            raise ClusterError(f"{account.kubeconfig}: no such kubeconfig")
+        found = KubeConfigLoader(content, active_context=account.context).current_context  # type: ignore[no-untyped-call]  # as above
+        return Context(name=str(found["name"]), namespace=str(found["context"].get("namespace") or ""))
+
+
 class Stream:
     """The answer to one request, read as it comes. ``end`` may be called by another thread."""
 
@@ -206,23 +230,35 @@ class ApiServer:
 def _connect(account: Account) -> tuple[Any, Any]:
     # Imported here: 0.2 s and 37 MiB, which only those pay who talk to a cluster.
     from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415  slow to import
-    from kubernetes.config import ConfigException, load_kube_config  # noqa: PLC0415  slow to import
+    from kubernetes.config import load_kube_config  # noqa: PLC0415  slow to import
     from kubernetes.config.incluster_config import InClusterConfigLoader  # noqa: PLC0415  slow to import
 
     configuration = Configuration()
     place = account.kubeconfig or str(account.service_account)
-    try:
+    with _usable(place):
         if account.kubeconfig is not None:
             load_kube_config(account.kubeconfig, account.context, configuration, persist_config=False)  # type: ignore[no-untyped-call]  # untyped there
         else:
             token, authority = account.service_account / "token", account.service_account / "ca.crt"
             InClusterConfigLoader(token, authority).load_and_set(configuration)  # type: ignore[no-untyped-call]  # as above
-    except (ConfigException, OSError, ValueError) as error:
-        raise ClusterError(f"{place}: {(str(error).splitlines() or ['cannot be read'])[0]}") from error
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # what it would say is in our errors
     configuration.socket_options = _socket_options()
     configuration.connection_pool_maxsize = _CONNECTIONS
     return configuration, ApiClient(configuration).rest_client.pool_manager
+
+
+@contextlib.contextmanager
+def _usable(place: str) -> Iterator[None]:
+    """Whatever is wrong with credentials as one line."""
+    from kubernetes.config import ConfigException  # noqa: PLC0415 as in _connect
+    from yaml import YAMLError  # noqa: PLC0415 as in _connect
+
+    try:
+        yield
+    except (ConfigException, OSError, ValueError) as error:
+        raise ClusterError(f"{place}: {(str(error).splitlines() or ['cannot be read'])[0]}") from error
+    except (YAMLError, AttributeError, KeyError, TypeError) as error:
+        raise ClusterError(f"{place}: not a kubeconfig") from error
 
 
 def _socket_options() -> list[tuple[int, int, int]]:

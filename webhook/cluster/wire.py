@@ -17,7 +17,9 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _Decoded = TypeVar("_Decoded")
 
 
-class _RawPage(Struct, frozen=True):
+class RawPage(Struct, frozen=True):
+    """A page of a list, its objects still as text."""
+
     metadata: ListMeta = ListMeta()
     items: tuple[Raw, ...] | None = None
 
@@ -52,13 +54,21 @@ def read_page(body: bytes, read: Reader) -> tuple[Page, str]:
         pass  # one of them: look at each
     except _UNREADABLE as error:
         raise ClusterError(f"a page that is no JSON: {bounded(str(error))}") from error
-    raw, values, fault = _decoded(body, _RawPage), [], ""
+    raw, values, fault = read_raw_page(body), [], ""
     for item in raw.items or ():
         try:
             values.append(read.value(item))
         except _UNREADABLE as error:
             fault = fault or str(error)
     return Page(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), fault
+
+
+def read_raw_page(body: bytes) -> RawPage:
+    """The page without a look at its objects.
+
+    Errors: ClusterError for what is no page.
+    """
+    return _decoded(body, RawPage)
 
 
 def read_change(line: bytes, read: Reader) -> tuple[Change, str]:

@@ -1,0 +1,84 @@
+"""What a command knows of a cluster: a snapshot file, or lists of a live one; to neither is anything ever written."""
+
+from collections.abc import Callable
+
+import click
+from msgspec import Raw, Struct
+
+from webhook.cli.exits import Exit
+from webhook.cli.live import loss, open_cluster, read_kinds
+from webhook.cli.options import Given, cluster_options
+from webhook.cli.stopped import Stopped
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.resources import watched
+from webhook.cluster.snapshot import SnapshotError, load_snapshot
+from webhook.core.index import ClusterIndex
+from webhook.core.model import TypeMeta
+from webhook.core.objects import ApiObject, decode_object
+from webhook.core.policy import Policy
+from webhook.core.version import KubernetesVersion
+
+__all__ = ["Given", "Known", "cluster_options", "read_known"]
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """A cluster as it was read.
+
+    Shape: ``source`` is what people call it: ``cluster prod``, ``snapshot prod.jsonl``. ``missing`` has a line for each
+    kind that could not be read, with what is lost by it. ``namespace`` is where manifests go that name none, empty
+    where nobody knows. ``version`` is None where the cluster does not say, or runs a release that is not supported.
+    """
+
+    index: ClusterIndex
+    version: KubernetesVersion | None
+    source: str
+    missing: tuple[str, ...] = ()
+    server: ApiServer | None = None
+    namespace: str = ""
+
+
+def read_known(given: Given, policy: Policy, progress: Callable[[int], None]) -> Known | None:
+    """The cluster that the options name, if they name one; ``progress`` is told how many objects were read so far.
+
+    What could not be read is said on the standard error.
+    Errors: Stopped with exit code 4 for a cluster that cannot be read, 3 for a snapshot.
+    """
+    if given.snapshot is not None:
+        return _from_file(given.snapshot, policy)
+    return _from_cluster(given, policy, progress) if given.live else None
+
+
+def _from_file(file: str, policy: Policy) -> Known:
+    try:
+        snapshot = load_snapshot(file, policy.workloads)
+    except SnapshotError as error:
+        raise Stopped(str(error), Exit.UNREADABLE) from error
+    return Known(index=snapshot.index, version=snapshot.version, source=f"snapshot {file}")
+
+
+def _from_cluster(given: Given, policy: Policy, progress: Callable[[int], None]) -> Known:
+    live, index, missing = open_cluster(given), ClusterIndex(), list[str]()
+
+    def keep(raw: Raw, of: TypeMeta) -> ApiObject | None:
+        try:
+            return decode_object(raw, of, policy.workloads)
+        except (ValueError, RecursionError):
+            return None  # as the feed has it: what cannot be read is not there
+
+    for listing in read_kinds(live, watched(policy), keep, progress):
+        for value in listing.values:
+            if value is not None:
+                index.apply("ADDED", value)
+        if listing.refused:
+            index.lack(listing.resource, listing.refused)
+            missing.append(loss(listing))
+    for line in missing:
+        click.echo(f"{live.source}: note: {line}", err=True)
+    return Known(
+        index=index,
+        version=live.version,
+        source=live.source,
+        missing=tuple(missing),
+        server=live.server,
+        namespace=live.namespace,
+    )

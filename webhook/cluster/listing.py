@@ -1,0 +1,123 @@
+"""The objects of one kind, listed once: for commands that answer and end.
+
+410, 400 on a page      the kind is listed from the start again
+401                     the credentials are read again, once
+403, 404                the kind is done without, and why is said
+429, 5xx, a connection  waits, as long as the server says, and asks again a few times
+"""
+
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Generic, TypeVar
+
+from msgspec import Raw, Struct
+
+from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
+from webhook.cluster.paging import Paging
+from webhook.cluster.resources import Resource
+from webhook.cluster.wire import read_raw_page
+from webhook.core.model import TypeMeta
+
+_Kept = TypeVar("_Kept")
+
+_TRIES = 5
+# A person waits here: longer than this nobody sits still for one request.
+_LONGEST_WAIT = 30.0
+_SILENCE_SECONDS = 60.0
+_CREDENTIALS, _FORBIDDEN, _NOT_FOUND = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND
+_OVERLOADED = HTTPStatus.TOO_MANY_REQUESTS
+
+
+class Listing(Struct, Generic[_Kept], frozen=True, kw_only=True):
+    """What a list came to.
+
+    Shape: ``refused`` says why nothing is known of the kind ("403 Forbidden"), with the server's words in ``detail``;
+    both are empty where the list is whole.
+    """
+
+    resource: str
+    values: tuple[_Kept, ...] = ()
+    refused: str = ""
+    detail: str = ""
+
+
+class Pause(Struct, frozen=True):
+    """How to wait. Unit: seconds."""
+
+    sleep: Callable[[float], None] = time.sleep
+    first: float = 0.5
+
+
+def list_objects(
+    server: ApiServer,
+    resource: Resource,
+    keep: Callable[[Raw, TypeMeta], _Kept],
+    *,
+    progress: Callable[[int], None] = lambda _objects: None,
+    pause: Pause = Pause(),  # noqa: B008 a value that never changes
+) -> Listing[_Kept]:
+    """List a kind; of each object only what ``keep`` makes of it is held.
+
+    Shape: ``progress`` is told the number of objects of each page.
+    Errors: ClusterError where the API server does not answer, or not with lists.
+    """
+    paging, values = Paging(server, resource), list[_Kept]()
+    failures, renewed = 0, False
+    while True:
+        renewals, more = server.renewals, True
+        try:
+            if not paging.plural:
+                paging.discover()
+                continue
+            if paging.first:
+                values.clear()
+            more = _take_page(paging, resource, keep, values, progress)
+            failures = 0
+        except RefusedError as refusal:
+            status = refusal.status
+            if status == _CREDENTIALS and not renewed:
+                server.renew(renewals)
+                renewed = True
+            elif status == _NOT_FOUND and paging.try_next_version():
+                continue
+            elif status in {_CREDENTIALS, _FORBIDDEN, _NOT_FOUND}:
+                return Listing(resource=paging.title, refused=_phrase(status), detail=str(refusal))
+            else:
+                lasting = status < _OVERLOADED and not paging.is_outdated(refusal)
+                failures = _tried(failures, refusal, lasting=lasting)
+                pause.sleep(min(max(refusal.retry_after, pause.first * 2 ** (failures - 1)), _LONGEST_WAIT))
+        except ClusterError as error:
+            failures = _tried(failures, error)
+            pause.sleep(pause.first * 2 ** (failures - 1))
+        if not more:
+            return Listing(resource=paging.title, values=tuple(values))
+
+
+def _take_page(
+    paging: Paging,
+    resource: Resource,
+    keep: Callable[[Raw, TypeMeta], _Kept],
+    values: list[_Kept],
+    progress: Callable[[int], None],
+) -> bool:
+    """Take the next page; whether more follow."""
+    with paging.open(silence_seconds=_SILENCE_SECONDS) as stream:
+        page = read_raw_page(stream.body())
+    of = TypeMeta(api_version=paging.api_version, kind=resource.kind)
+    items = page.items or ()
+    values += [keep(item, of) for item in items]
+    progress(len(items))
+    return paging.turn_to(page.metadata.continue_)
+
+
+def _tried(failures: int, error: ClusterError, *, lasting: bool = False) -> int:
+    """One failure more; the error itself where that was one too many, or waiting does not help."""
+    if lasting or failures + 1 >= _TRIES:
+        raise error
+    return failures + 1
+
+
+def _phrase(status: int) -> str:
+    """``403 Forbidden``."""
+    return f"{status} {HTTPStatus(status).phrase}"
