@@ -1,11 +1,23 @@
 """What is in the way of a pod, and what is not."""
 
 import pytest
-from build import cluster, constraint, pod, running
+from build import ROOMY, cluster, constraint, pod, running, service
 from msgspec.structs import replace
 
-from webhook.core.explain import Cause, cause
-from webhook.core.model import HOSTNAME, Container, ContainerPort, NodeSpec, PodSpec, PodStatus, ResourceRequirements
+from webhook.core import bits
+from webhook.core.explain import Cause, cause, explain, in_short, rejections, standstill
+from webhook.core.model import (
+    HOSTNAME,
+    Container,
+    ContainerPort,
+    NodeSpec,
+    NodeStatus,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
+from webhook.core.spread import MISSING_LABEL, TOO_SKEWED, SpreadDefaults
+from webhook.core.status import Status
 from webhook.core.verdict import decide, take
 
 WEB = "app=web"
@@ -81,3 +93,167 @@ def test_a_nominated_pod_counts_on_its_node():
     assert judged(index, ZONES) is None
     index.apply("ADDED", replace(mine, status=PodStatus(nominated_node_name="a")))
     assert judged(index, ZONES) == Cause.SPREAD
+
+
+def explained(index, *constraints, **spec):
+    return explain(take(index, pod(WEB, constraints=constraints or None, **spec)))
+
+
+class TestBalances:
+    def test_each_constraint_with_its_domains(self):
+        found = explained(
+            cluster("z1: a=2 b=0 | z2: ~c=1"),
+            constraint(select=WEB, when="ScheduleAnyway", max_skew=3),
+            HOSTS,
+            constraint("rack", select=WEB, when="ScheduleAnyway"),
+            ZONES,
+        )
+        assert [(each.index, each.hard, dict(each.domains.counts), each.lowest) for each in found.balances] == [
+            (0, False, {}, ()),
+            (1, True, {"a": 2, "b": 0, "c": 1}, ("b",)),
+            (2, False, {}, ()),
+            (3, True, {"z1": 2, "z2": 1}, ("z2",)),
+        ]
+        assert found.cause is Cause.SPREAD
+        assert found.blocking == found.balances[3]
+
+    def test_a_constraint_that_asks_for_neither_is_none(self):
+        found = explained(cluster("z1: a=0"), constraint(select=WEB, when="Maybe"), ZONES)
+        assert [each.index for each in found.balances] == [1]
+        assert found.cause is None
+        assert (found.blocking, found.fixes, found.reliefs) == (None, (), ())
+
+    def test_constraints_of_the_cluster(self):
+        defaults = SpreadDefaults((constraint(), constraint(HOSTNAME, when="ScheduleAnyway")))
+        index = cluster("z1: a=1 | z2: ~b=0")
+        index.apply("ADDED", service("web", WEB))
+        [balance] = explain(take(index, pod(WEB), defaults)).balances
+        assert (balance.index, balance.hard, dict(balance.domains.counts)) == (None, True, {"z1": 1, "z2": 0})
+        assert explain(take(index, pod(WEB))).balances == ()
+
+    def test_a_selector_that_cannot_be_read_has_no_balance(self):
+        found = explained(cluster("z1: a=0"), constraint(select="app=not/a/value"), ZONES)
+        assert (found.cause, found.balances, found.blocking) == (Cause.SPREAD, (), None)
+
+
+@pytest.mark.parametrize(
+    ("state", "constraints", "names", "expected"),
+    [
+        pytest.param("z1: a=1 | z2: ~b=0", (ZONES,), True, "zone z2 (1 node, tainted) stays at 0", id="one node"),
+        pytest.param("z1: a=2 | z2: ~b=1 ~c=0", (ZONES,), True, "zone z2 (2 nodes, tainted) stays at 1", id="two"),
+        pytest.param("z1: a=2 | z2: ~b=1 ~c=0", (ZONES,), False, "1 zone (2 nodes, tainted) stays at 1", id="unnamed"),
+        pytest.param(
+            "z1: full=1 | z2: c=3", (ZONES,), True, "zone z1 (1 node, full of pods) stays at 1", id="a full node"
+        ),
+        pytest.param(
+            "z1: a=1 b=1 | z2: ~c=0 ~d=0", (HOSTS,), True, "2 hostnames (2 nodes, tainted) stay at 0", id="many domains"
+        ),
+        pytest.param(
+            "z1: full=3 ~b=0 | z2: c=4",
+            (ZONES,),
+            True,
+            "zone z1 (1 full of pods, 1 tainted) stays at 3",
+            id="several reasons",
+        ),
+        pytest.param(
+            "z1: a=1 | z2: b=1",
+            (constraint(select=WEB, min_domains=3),),
+            True,
+            "2 eligible zone domains of minDomains 3 keep the minimum at 0",
+            id="too few domains",
+        ),
+        pytest.param(
+            "z1: a=1",
+            (constraint(select=WEB, min_domains=2),),
+            True,
+            "1 eligible zone domain of minDomains 2 keeps the minimum at 0",
+            id="one domain of two",
+        ),
+        pytest.param(
+            "z1: a=0", (constraint("example.com/rack", select=WEB),), True, "no node that counts has rack", id="no key"
+        ),
+    ],
+)
+def test_what_a_constraint_waits_for(state, constraints, names, expected):
+    index = cluster(state)
+    for count in (part.removeprefix("full=") for part in state.split() if part.startswith("full=")):
+        index.apply("MODIFIED", replace(index.node("full"), status=NodeStatus(allocatable={**ROOMY, "pods": count})))
+    found = explained(index, *constraints)
+    assert standstill(found.blocking, found.verdict, names=names) == expected
+
+
+@pytest.mark.parametrize(
+    ("state", "constraint", "cpu", "told", "reliefs"),
+    [
+        pytest.param("z1: a=1 | z2: ~b=0", ZONES, "1", (Cause.SPREAD, "a"), {}, id="without the constraint"),
+        pytest.param("z1: a=0 | z2: b=0", ZONES, "9", (Cause.CAPACITY, "a b"), {"room": "a b"}, id="with room"),
+        pytest.param("z1: a=1 | z2: ~b=0", ZONES, "9", (Cause.OTHER, "a"), {}, id="without it and with room"),
+        pytest.param("z1: ~a=1 | z2: ~b=0", ZONES, "1", (Cause.OTHER, ""), {}, id="neither helps"),
+        pytest.param("z1: -a=1", ZONES, "1", (Cause.OTHER, ""), {"uncordon": "a"}, id="a cordon"),
+        pytest.param("z1: a=1 | z2: -b=0", ZONES, "1", (Cause.SPREAD, "a"), {"uncordon": "b"}, id="a cordoned zone"),
+        pytest.param(
+            "z1: a=1 | z2: -b=0 -c=0",
+            ZONES,
+            "1",
+            (Cause.SPREAD, "a"),
+            {"uncordon": "b c"},
+            id="either of two cordoned nodes",
+        ),
+        pytest.param(
+            "z1: a=0 | z2: -b=0 -c=0",
+            constraint(select=WEB, node_taints_policy="Honor"),
+            "9",
+            (Cause.CAPACITY, "a"),
+            {"room": "a"},
+            id="cordons that decide what counts are not lifted together",
+        ),
+        pytest.param(
+            "z1: a=1 -b=0 | z2: ~c=0", ZONES, "1", (Cause.SPREAD, "a"), {}, id="a cordoned node of a zone at its limit"
+        ),
+        pytest.param("z1: a=0 | z2: b=1", ZONES, "1", None, {}, id="nothing is in the way"),
+    ],
+)
+def test_what_would_admit_the_pod(state, constraint, cpu, told, reliefs):
+    index = cluster(state.replace("-", ""), resources=SMALL)
+    for name in (part[1] for part in state.split() if part.startswith("-")):
+        index.apply("MODIFIED", replace(index.node(name), spec=NodeSpec(unschedulable=True)))
+    found = explained(index, constraint, containers=asking(cpu))
+
+    def names(nodes):
+        return " ".join(sorted(found.verdict.nodes.names[slot] for slot in bits.to_slots(nodes)))
+
+    assert told == (None if found.cause is None else (found.cause, names(found.otherwise)))
+    assert {each.what: names(each.nodes) for each in found.reliefs} == reliefs
+
+
+@pytest.mark.parametrize(
+    ("plugin", "reasons", "expected"),
+    [
+        ("NodeName", ("node(s) didn't match the requested node name",), "of another name"),
+        ("NodeUnschedulable", ("node(s) were unschedulable",), "cordoned"),
+        ("TaintToleration", ("node(s) had untolerated taint {a: b}",), "tainted"),
+        ("NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), "not selected"),
+        ("NodePorts", ("node(s) didn't have free ports for the requested pod ports",), "with the port taken"),
+        ("NodeResourcesFit", ("Insufficient cpu",), "short of cpu"),
+        (
+            "NodeResourcesFit",
+            ("Too many pods", "Insufficient cpu", "Insufficient memory"),
+            "full of pods, short of cpu, memory",
+        ),
+        ("PodTopologySpread", TOO_SKEWED.reasons, "over the limit"),
+        ("PodTopologySpread", MISSING_LABEL.reasons, "without the key"),
+        ("InterPodAffinity", ("node(s) didn't match pod anti-affinity rules",), "by pod affinity"),
+        ("VolumeZone", ("node(s) had no available volume zone",), "by its volumes"),
+    ],
+)
+def test_reasons_in_short(plugin, reasons, expected):
+    assert in_short(Status("Unschedulable", plugin, reasons)) == expected
+
+
+def test_rejections_count_each_reason_once():
+    found = explained(cluster("z1: a=1 b=1 | z2: ~c=0"), ZONES).verdict
+    assert [(status.plugin, nodes) for status, nodes in rejections(found, found.nodes.live).items()] == [
+        ("PodTopologySpread", 2),
+        ("TaintToleration", 1),
+    ]
+    assert [*rejections(found, 1 << found.nodes.slots["c"]).values()] == [1]

@@ -1,20 +1,27 @@
 """Why no node admits a pod, found by asking the same filters again with one thing changed.
 
-Problem, Verdict -> cause        what is in the way: spread, capacity, or something else
+Problem -> Explanation    every constraint's domains, who holds the minimum, the cause, and what helps
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from typing import Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core import fit, spread
-from webhook.core.spread import Counted
-from webhook.core.verdict import Problem, Verdict, decide
+from webhook.core.affinity import NAME as INTER_POD_AFFINITY
+from webhook.core.fixes import Fix, changed, fixes
+from webhook.core.model import DO_NOT_SCHEDULE, HONOR, SCHEDULE_ANYWAY, SpreadConstraint, Toleration
+from webhook.core.spread import Counted, Domains, count_domains
+from webhook.core.status import Status
+from webhook.core.verdict import Cycle, Problem, Verdict, decide, not_evaluated
 from webhook.core.volume_limits import NODE_VOLUME_LIMITS
 
 # What a node runs out of: a larger, emptier or further node of the same kind would have it.
 CAPACITY_FILTERS = frozenset({fit.NODE_PORTS, fit.NODE_RESOURCES_FIT, NODE_VOLUME_LIMITS})
+_ANY_CORDON = Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")
 
 
 class Cause(StrEnum):
@@ -31,29 +38,213 @@ def cause(problem: Problem, verdict: Verdict) -> Cause | None:
     Shape: spread where some node admits the pod without its hard constraints; capacity where one does if resources,
     host ports and volume limits are not asked for; other where neither alone is enough.
     """
+    return _why(problem, verdict)[0]
+
+
+def _why(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
+    """The cause, and the nodes that would admit the pod without it."""
     if verdict.feasible:
-        return None
+        return None, verdict.feasible
     # A node that only one filter keeps away names that filter.
     asked = {status.plugin for status, members in verdict.failed if members}
-    if spread.NAME in asked and decide(without_spread(problem)).feasible:
-        return Cause.SPREAD
-    if CAPACITY_FILTERS & asked and decide(without_limits(problem)).feasible:
-        return Cause.CAPACITY
-    return Cause.OTHER
+    spread_alone = decide(without_spread(problem)).feasible if spread.NAME in asked else 0
+    if spread_alone:
+        return Cause.SPREAD, spread_alone
+    capacity_alone = decide(without_limits(problem)).feasible if CAPACITY_FILTERS & asked else 0
+    return (Cause.CAPACITY if capacity_alone else Cause.OTHER), capacity_alone
 
 
 def without_spread(problem: Problem) -> Problem:
     """The same problem for the pod without its hard constraints; its soft ones never keep a node away."""
-    return _changed(problem, lambda each: replace(each, hard=Counted()))
+    return changed(problem, lambda each: replace(each, hard=Counted()))
 
 
 def without_limits(problem: Problem) -> Problem:
     """The same problem on nodes that run out of nothing."""
     kept = tuple(plugin for plugin in problem.filters if plugin not in CAPACITY_FILTERS)
-    return _changed(problem, lambda each: replace(each, filters=kept))
+    return changed(problem, lambda each: replace(each, filters=kept))
 
 
-def _changed(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
-    """The problem with a change that holds beside nominated pods as well."""
-    nominated = {slot: change(each) for slot, each in problem.nominated.items()}
-    return replace(change(problem), nominated=nominated)
+class Balance(Struct, frozen=True):
+    """One constraint as it stands for a pod.
+
+    Shape: ``index`` is its place in the pod, None for one of the cluster's defaults. Of a soft constraint, ``domains``
+    are what it would be if it were hard.
+    """
+
+    index: int | None
+    written: SpreadConstraint
+    domains: Domains
+
+    @property
+    def hard(self) -> bool:
+        """Whether it keeps nodes away."""
+        return self.written.hard
+
+    @property
+    def too_few(self) -> bool:
+        """Whether the minimum is 0 because there are fewer eligible domains than minDomains."""
+        domains = self.domains
+        return domains.column.domain_count(domains.counting) < domains.constraint.min_domains
+
+    @property
+    def lowest(self) -> tuple[str, ...]:
+        """The eligible domains with the fewest matching pods, which hold the global minimum, sorted."""
+        counts = self.domains.counts
+        fewest = min(counts.values(), default=0)
+        return tuple(sorted(value for value, pods in counts.items() if pods == fewest))
+
+
+class Relief(Struct, frozen=True):
+    """A change of the cluster that helps: what is needed, and the nodes where it would be enough."""
+
+    what: Literal["room", "uncordon"]
+    nodes: int
+
+
+class Explanation(Struct, frozen=True):
+    """Everything there is to say of one pod.
+
+    Shape: ``cause`` is None where a node admits the pod; ``otherwise`` are the nodes that would admit it without what
+    the cause names, and with the cause other without both spread and limits. ``fixes`` are for the cause spread.
+    ``not_evaluated`` are keys of ``verdict.NOT_EVALUATED``.
+    """
+
+    problem: Problem
+    verdict: Verdict
+    cause: Cause | None
+    otherwise: int
+    balances: tuple[Balance, ...]
+    fixes: tuple[Fix, ...]
+    reliefs: tuple[Relief, ...]
+    not_evaluated: tuple[str, ...]
+
+    @property
+    def blocking(self) -> Balance | None:
+        """The constraint in the way: that of the smallest fix, else the first hard one; None for another cause."""
+        if self.cause is not Cause.SPREAD:
+            return None
+        index = self.fixes[0].changes[0].index if self.fixes else None
+        hard = [balance for balance in self.balances if balance.hard]
+        return next((balance for balance in hard if index in (None, balance.index)), None)
+
+
+def explain(problem: Problem) -> Explanation:
+    """The verdict on one pod, and why.
+
+    Errors: none; constraints whose selectors cannot be read are left out of ``balances``.
+    """
+    cycle = Cycle(problem)
+    verdict = cycle.verdict()
+    why, otherwise = _why(problem, verdict)
+    if why is Cause.OTHER:
+        otherwise = decide(without_limits(without_spread(problem))).feasible
+    return Explanation(
+        problem=problem,
+        verdict=verdict,
+        cause=why,
+        otherwise=otherwise,
+        balances=tuple(_balances(cycle)),
+        fixes=fixes(problem) if why is Cause.SPREAD else (),
+        reliefs=() if why is None else tuple(_reliefs(problem)),
+        not_evaluated=not_evaluated(problem.pod),
+    )
+
+
+def _reliefs(problem: Problem) -> Iterator[Relief]:
+    roomy = decide(without_limits(problem)).feasible
+    if roomy:
+        yield Relief("room", roomy)
+    # A node that may be used is to this pod what a cordon that it tolerates is.
+    spec = problem.pod.pod_spec
+    tolerant = replace(problem.pod, spec=replace(spec, tolerations=(*(spec.tolerations or ()), _ANY_CORDON)))
+    cordoned = problem.nodes.unschedulable
+    honored = any(each.node_taints_policy == HONOR for each in problem.hard.constraints)
+    if cordoned and (not honored or cordoned.bit_count() == 1):
+        open_ = decide(changed(problem, lambda each: replace(each, pod=tolerant))).feasible & cordoned
+        if open_:
+            yield Relief("uncordon", open_)
+
+
+def _balances(cycle: Cycle) -> Iterator[Balance]:
+    """The pod's own constraints in their order; without any, those of the cluster's defaults that are hard."""
+    problem = cycle.problem
+    declared = problem.pod.pod_spec.constraints
+    hard = iter(cycle.domains)
+    if not declared:
+        yield from (Balance(None, _written(each), each) for each in hard)
+        return
+    soft = iter(count_domains(problem.soft, problem.pod.labels, cycle.eligible))
+    counted = {DO_NOT_SCHEDULE: hard, SCHEDULE_ANYWAY: soft}
+    for index, written in enumerate(declared):
+        found = next(counted.get(written.when_unsatisfiable or "", iter(())), None)
+        if found is not None:
+            yield Balance(index, written, found)
+
+
+def _written(domains: Domains) -> SpreadConstraint:
+    parsed = domains.constraint
+    return SpreadConstraint(
+        max_skew=parsed.max_skew, topology_key=parsed.topology_key, when_unsatisfiable=DO_NOT_SCHEDULE
+    )
+
+
+def rejections(verdict: Verdict, nodes: int) -> Mapping[Status, int]:
+    """What keeps a pod away from these nodes: the first filter that fails, and how many of the nodes it rejects.
+
+    Shape: nodes that admit the pod are left out; the most frequent comes first.
+    """
+    found: dict[Status, int] = {}
+    for status, members in verdict.failed:
+        if members & nodes:
+            found[status] = found.get(status, 0) + (members & nodes).bit_count()
+    return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0].plugin, entry[0].reasons)))
+
+
+def standstill(balance: Balance, verdict: Verdict, *, names: bool = True) -> str:
+    """What a hard constraint waits for: ``zone c (1 node, cordoned) stays at 0``.
+
+    Shape: values of labels are as long as they are; without ``names`` there are none.
+    """
+    column, segment = balance.domains.column, balance.domains.constraint.topology_key.rpartition("/")[2]
+    domains = column.domain_count(balance.domains.counting)
+    if not domains:
+        return f"no node that counts has {segment}"
+    if balance.too_few:
+        eligible = f"{domains} eligible {segment} domain" + ("" if domains == 1 else "s")
+        keep = "keeps" if domains == 1 else "keep"
+        return f"{eligible} of minDomains {balance.domains.constraint.min_domains} {keep} the minimum at 0"
+    lowest = balance.lowest
+    nodes = 0
+    for value in lowest:
+        nodes |= column.with_value(value)
+    reasons = rejections(verdict, nodes)
+    total = nodes.bit_count()
+    why = ", ".join(f"{count} {in_short(status)}" for status, count in reasons.items())
+    if len(reasons) == 1:
+        why = f"{total} node{'' if total == 1 else 's'}, {in_short(next(iter(reasons)))}"
+    who, stays = f"{len(lowest)} {segment}s", "stay"
+    if len(lowest) == 1:
+        who, stays = f"{segment} {lowest[0]}" if names else f"1 {segment}", "stays"
+    return f"{who} ({why}) {stays} at {balance.domains.global_minimum}"
+
+
+_WORDS: Mapping[str, str] = {
+    fit.NODE_NAME: "of another name",
+    fit.NODE_UNSCHEDULABLE: "cordoned",
+    fit.TAINT_TOLERATION: "tainted",
+    fit.NODE_AFFINITY: "not selected",
+    fit.NODE_PORTS: "with the port taken",
+    spread.NAME: "over the limit",
+    INTER_POD_AFFINITY: "by pod affinity",
+}
+
+
+def in_short(status: Status) -> str:
+    """Why a node is out in a word or two, for messages that have no room for the scheduler's sentence."""
+    if status.reasons == spread.MISSING_LABEL.reasons:
+        return "without the key"
+    if status.plugin == fit.NODE_RESOURCES_FIT:
+        words = ", ".join(status.reasons).replace("Too many pods", "full of pods")
+        return words.replace("Insufficient ", "short of ", 1).replace("Insufficient ", "")
+    return _WORDS.get(status.plugin, "by its volumes")

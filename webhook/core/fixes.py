@@ -1,0 +1,209 @@
+"""The smallest changes to a pod's own hard constraints after which some node admits it.
+
+Every change that is offered was evaluated: the same filters, asked again with the constraints changed, leave a node.
+One pod only: what a looser constraint does to the pods after it is not looked at.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.model import DO_NOT_SCHEDULE, HONOR, SCHEDULE_ANYWAY, Pod
+from webhook.core.spread import Constraint, Counted, Domains
+from webhook.core.verdict import Cycle, Problem, decide
+
+# The largest maxSkew that the API takes: as good as no limit.
+_NO_LIMIT = 2**31 - 1
+
+
+class Change(Struct, frozen=True):
+    """One field of one constraint; without a ``field`` the constraint as a whole goes.
+
+    Shape: ``index`` is the constraint's place in the pod; ``value`` is None where the field is taken out.
+    """
+
+    index: int
+    field: str = ""
+    value: int | str | None = None
+
+
+class Fix(Struct, frozen=True):
+    """Changes that together make the pod feasible. Unit: ``nodes`` is how many nodes then admit it."""
+
+    changes: tuple[Change, ...]
+    nodes: int
+
+
+def changed(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
+    """The problem with a change that holds beside nominated pods as well."""
+    nominated = {slot: change(each) for slot, each in problem.nominated.items()}
+    return replace(change(problem), nominated=nominated)
+
+
+def fixes(problem: Problem) -> tuple[Fix, ...]:
+    """What helps a pod that no node admits, smallest first; nothing where only a change of the cluster does.
+
+    Shape: changes of one constraint; if none of these is enough, the same change of all of them.
+    """
+    declared = hard_places(problem.pod)
+    if len(declared) != len(problem.hard.constraints):
+        return ()  # the constraints are the cluster's, or cannot be read
+    cycle = Cycle(problem)
+    alone = [[each] for each in enumerate(declared)]
+    together = [[*enumerate(declared)]]
+    for groups in (alone, together if len(declared) > 1 else []):
+        candidates = chain.from_iterable(_candidates(problem, cycle.domains, group) for group in groups)
+        proven = [fix for fix in (_proven(problem, declared, changes) for changes in candidates) if fix is not None]
+        if proven:
+            return tuple(sorted(proven, key=_size))
+    return ()
+
+
+def hard_places(pod: Pod) -> tuple[int, ...]:
+    """Where the pod's own hard constraints stand among its constraints."""
+    return tuple(n for n, each in enumerate(pod.pod_spec.constraints) if each.when_unsatisfiable == DO_NOT_SCHEDULE)
+
+
+# From what keeps the promise for the nodes that the pod can use to what gives it up.
+_ORDER = ("nodeTaintsPolicy", "nodeAffinityPolicy", "minDomains", "maxSkew", "whenUnsatisfiable", "")
+
+
+def _size(fix: Fix) -> tuple[int, int]:
+    return max(_ORDER.index(each.field) for each in fix.changes), fix.changes[0].index
+
+
+def _candidates(
+    problem: Problem, domains: Sequence[Domains], group: Sequence[tuple[int, int]]
+) -> Iterator[tuple[Change, ...]]:
+    """The changes of these constraints that may help.
+
+    Shape: ``group`` has the place of each among the hard constraints and in the pod.
+    """
+    found = [(index, domains[place]) for place, index in group]
+    for field, written in _POLICIES.items():
+        changes = [Change(index, field, HONOR) for index, each in found if written(each.constraint) != HONOR]
+        if changes:
+            yield tuple(changes)
+    few = [(index, each.column.domain_count(each.counting), each.constraint) for index, each in found]
+    changes = [Change(index, "minDomains", there) for index, there, each in few if 0 < there < each.min_domains]
+    if changes:
+        yield tuple(changes)
+    widened = _widened(problem, domains, group)
+    if widened:
+        yield widened
+    yield tuple(chain.from_iterable(_softened(problem.pod, index) for _, index in group))
+
+
+_POLICIES: Mapping[str, Callable[[Constraint], str]] = {
+    "nodeTaintsPolicy": lambda constraint: constraint.node_taints_policy,
+    "nodeAffinityPolicy": lambda constraint: constraint.node_affinity_policy,
+}
+
+
+def _widened(problem: Problem, domains: Sequence[Domains], group: Sequence[tuple[int, int]]) -> tuple[Change, ...]:
+    """The smallest maxSkew of each constraint with which a node that all else admits has a place."""
+    places = [place for place, _ in group]
+    open_ = decide(changed(problem, lambda each: _with_skews(each, dict.fromkeys(places, _NO_LIMIT)))).feasible
+    found = []
+    for slot, beside in problem.nominated.items():  # other pods count there
+        found += _needed(Cycle(beside).domains, places, open_ & 1 << slot)
+        open_ &= ~(1 << slot)
+    found += _needed(domains, places, open_)
+    _, needed = min(((sum(skews), skews) for skews in found), default=(0, ()))
+    return tuple(
+        Change(index, "maxSkew", skew)
+        for (place, index), skew in zip(group, needed, strict=False)
+        if skew > domains[place].constraint.max_skew
+    )
+
+
+def _needed(domains: Sequence[Domains], places: Sequence[int], nodes: int) -> list[tuple[int, ...]]:
+    """What maxSkew of these constraints must be at least for each part of the nodes."""
+    parts: list[tuple[tuple[int, ...], int]] = [((), nodes)] if nodes else []
+    for place in places:
+        levels = [*_skews(domains[place])]
+        parts = [
+            ((*skews, skew), nodes & at_level)
+            for skews, nodes in parts
+            for skew, at_level in levels
+            if nodes & at_level
+        ]
+    return [skews for skews, _ in parts]
+
+
+def _skews(domains: Domains) -> Iterator[tuple[int, int]]:
+    """The nodes by the skew that their domain would have with this pod, as far as that is above the limit.
+
+    Shape: each with maxSkew as it must be at least; nodes without the key are among those of the first.
+    """
+    column, least = domains.column, domains.constraint.max_skew
+    above: dict[int, list[int]] = {}
+    rest = -1
+    for number, pods in domains.match_num.items():
+        above.setdefault(max(least, pods + domains.self_match - domains.global_minimum), []).append(number)
+    crowded = {skew: column.nodes_of(numbers) for skew, numbers in above.items() if skew > least}
+    for nodes in crowded.values():
+        rest &= ~nodes
+    yield max(least, domains.self_match - domains.global_minimum), rest
+    yield from crowded.items()
+
+
+def _with_skews(problem: Problem, skews: Mapping[int, int]) -> Problem:
+    constraints = tuple(
+        replace(each, max_skew=skews.get(place, each.max_skew)) for place, each in enumerate(problem.hard.constraints)
+    )
+    return replace(problem, hard=replace(problem.hard, constraints=constraints))
+
+
+def _softened(pod: Pod, index: int) -> Iterator[Change]:
+    """ScheduleAnyway, and what kube-apiserver asks for with it: no minDomains, and no second constraint like it."""
+    constraints = pod.pod_spec.constraints
+    mine = constraints[index]
+    if any(each.topology_key == mine.topology_key and not each.hard for each in constraints):
+        yield Change(index)
+        return
+    yield Change(index, "whenUnsatisfiable", SCHEDULE_ANYWAY)
+    if mine.min_domains is not None:
+        yield Change(index, "minDomains")
+
+
+def _proven(problem: Problem, declared: Sequence[int], changes: Sequence[Change]) -> Fix | None:
+    """The changes as a fix, if some node then admits the pod."""
+    places = {index: place for place, index in enumerate(declared)}
+    wanted: dict[int, list[Change]] = {}
+    for change in changes:
+        wanted.setdefault(places[change.index], []).append(change)
+    feasible = decide(changed(problem, lambda each: replace(each, hard=_applied(each.hard, wanted)))).feasible
+    return Fix(tuple(changes), feasible.bit_count()) if feasible else None
+
+
+def _applied(counted: Counted, wanted: Mapping[int, Sequence[Change]]) -> Counted:
+    """The hard constraints after the changes; a soft one is none of them any more."""
+    kept = [
+        (constraint, counts)
+        for place, (parsed, counts) in enumerate(zip(counted.constraints, counted.counts, strict=True))
+        if (constraint := _constraint(parsed, wanted.get(place, ()))) is not None
+    ]
+    return replace(counted, constraints=tuple(each for each, _ in kept), counts=tuple(each for _, each in kept))
+
+
+def _constraint(constraint: Constraint, changes: Sequence[Change]) -> Constraint | None:
+    for change in changes:
+        match change.field, change.value:
+            case "maxSkew" | "minDomains" as field, int(value):
+                constraint = replace(constraint, **{_NAMES[field]: value})
+            case "nodeTaintsPolicy" | "nodeAffinityPolicy" as field, str(value):
+                constraint = replace(constraint, **{_NAMES[field]: value})
+            case _:
+                return None
+    return constraint
+
+
+_NAMES = {
+    "maxSkew": "max_skew",
+    "minDomains": "min_domains",
+    "nodeTaintsPolicy": "node_taints_policy",
+    "nodeAffinityPolicy": "node_affinity_policy",
+}

@@ -1,0 +1,184 @@
+"""From a pod template to the next pod that its controller makes, as the scheduler would get it.
+
+    Workload -> made_from -> Made       labels, name and owners as the controller gives them
+    pod      -> posted    -> Posted     with the constraints that this webhook injects, and what the API server fills in
+
+What other admission plugins do (LimitRange, RuntimeClass, PriorityClass, other webhooks) is not done here.
+"""
+
+from collections.abc import Mapping
+from itertools import count
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.created import DEFAULT_NAMESPACE, as_created
+from webhook.core.defaulting import Injection, Skip, inject
+from webhook.core.index import ClusterIndex
+from webhook.core.kinds import Template, Workload
+from webhook.core.model import LabelSelector, ObjectMeta, OwnerReference, Pod, PodTemplate
+from webhook.core.objects import Owner
+from webhook.core.owners import REPLICA_SET, group_kind
+from webhook.core.policy import Policy
+from webhook.core.version import KubernetesVersion
+
+# What stands for a hash or uid that the controller has not given yet: no pod that runs has it.
+NOT_YET = "not-yet-known"
+_REVISION_LABELS: Mapping[tuple[str, str], str] = {
+    ("apps", "Deployment"): "pod-template-hash",
+    ("argoproj.io", "Rollout"): "rollouts-pod-template-hash",
+}
+_STATEFUL_SET = ("apps", "StatefulSet")
+_JOB = ("batch", "Job")
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """A pod as its controller sends it.
+
+    Shape: ``owners`` are controllers that have to exist for it, and may not yet.
+    """
+
+    template: PodTemplate
+    owners: tuple[Owner, ...] = ()
+
+
+class Posted(Struct, frozen=True):
+    """A pod as the scheduler gets it; ``injected`` is why nothing was injected where nothing was."""
+
+    pod: Pod
+    injected: Injection | Skip | None
+
+
+def posted(
+    template: PodTemplate, namespace: str, policy: Policy, index: ClusterIndex, version: KubernetesVersion
+) -> Posted:
+    """The pod after a create request that passes this webhook.
+
+    Shape: ``injected`` is None where the configuration injects nothing.
+    """
+    meta, spec, injected = template.meta, template.pod_spec, None
+    if policy.defaults.mode == "inject":
+        found = inject(template, namespace, policy, index, version, waited=True)
+        injected = found if isinstance(found, Injection | Skip) else None
+        if isinstance(found, Injection):
+            spec = replace(spec, topology_spread_constraints=found.constraints)
+    status = template.status if isinstance(template, Pod) else None
+    pod = Pod(metadata=replace(meta, namespace=meta.namespace or namespace), spec=spec, status=status)
+    return Posted(as_created(pod, version), injected)
+
+
+def made_from(
+    workload: Workload, template: Template, namespace: str, index: ClusterIndex, *, applied: bool = False
+) -> Made:
+    """The next pod of one template.
+
+    Shape: ``applied`` says that the workload stands in the cluster as it is here; a manifest may be a new revision of
+    it, and is taken for one. A Pod is its own template.
+    """
+    if workload.kind == "Pod":
+        return Made(template=template.template)
+    own = replace(
+        workload.meta, namespace=namespace, uid=workload.meta.uid or NOT_YET, name=workload.meta.name or NOT_YET
+    )
+    above = Owner(
+        api_version=workload.api_version,
+        kind=workload.kind,
+        meta=own,
+        replicas=workload.replicas,
+        selector=workload.selector,
+    )
+    kind = (workload.group, workload.kind)
+    if kind in _REVISION_LABELS:
+        made = _in_replica_set(above, template, index, _REVISION_LABELS[kind], applied=applied)
+    elif kind == _STATEFUL_SET:
+        made = _ordinal(above, index)
+    else:
+        made = _Child(f"{own.name}-{NOT_YET}", above, _job_labels(own) if kind == _JOB else {})
+    written = template.template
+    meta = ObjectMeta(
+        name=made.name,
+        namespace=namespace,
+        labels={**written.labels, **made.labels} or None,
+        annotations=written.meta.annotations,
+        owner_references=(_reference(made.owner),),
+    )
+    owners = (above,) if made.owner is above else (above, made.owner)
+    return Made(template=replace(written, metadata=meta), owners=owners)
+
+
+class _Child(NamedTuple):
+    """What a controller gives a pod; ``owner`` is the direct one."""
+
+    name: str
+    owner: Owner
+    labels: Mapping[str, str]
+
+
+def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label: str, *, applied: bool) -> _Child:
+    """The pod of a Deployment: of its largest ReplicaSet, or of a new one."""
+    namespace = above.meta.namespace
+    sets = [
+        each
+        for each in index.owners(namespace)
+        if group_kind(each.api_version, each.kind) == REPLICA_SET and _is_of(each, above)
+    ]
+    current = max(sets, key=lambda each: (each.replicas or 0, each.meta.name), default=None) if applied else None
+    labelled = ((current.selector.match_labels if current and current.selector else None) or {}).get(label)
+    if current is not None and labelled is not None:
+        return _Child(f"{current.meta.name}-{NOT_YET}", current, {label: labelled})
+    selector = above.selector or LabelSelector(match_labels=template.template.labels)
+    pairs = {**(selector.match_labels or {}), label: NOT_YET}
+    name = f"{above.meta.name}-{NOT_YET}"
+    new = Owner(
+        api_version="apps/v1",
+        kind="ReplicaSet",
+        meta=ObjectMeta(name=name, namespace=namespace, uid=NOT_YET, owner_references=(_reference(above),)),
+        replicas=above.replicas,
+        selector=replace(selector, match_labels=pairs),
+    )
+    return _Child(f"{name}-{NOT_YET}", new, {label: NOT_YET})
+
+
+def _is_of(owner: Owner, above: Owner) -> bool:
+    controller = owner.meta.controller
+    return controller is not None and (controller.kind, controller.name) == (above.kind, above.meta.name)
+
+
+def _reference(owner: Owner) -> OwnerReference:
+    return OwnerReference(
+        api_version=owner.api_version, kind=owner.kind, name=owner.meta.name, uid=owner.meta.uid, controller=True
+    )
+
+
+def _ordinal(above: Owner, index: ClusterIndex) -> _Child:
+    """The pod of a StatefulSet with the lowest ordinal that is free."""
+    taken = set(index.pod_names(above.meta.namespace))
+    ordinal = next(number for number in count() if f"{above.meta.name}-{number}" not in taken)
+    name = f"{above.meta.name}-{ordinal}"
+    labels = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
+    return _Child(name, above, labels)
+
+
+def _job_labels(meta: ObjectMeta) -> Mapping[str, str]:
+    return {
+        "batch.kubernetes.io/job-name": meta.name,
+        "batch.kubernetes.io/controller-uid": meta.uid,
+        "job-name": meta.name,
+        "controller-uid": meta.uid,
+    }
+
+
+def unknown_labels(pod: Pod) -> tuple[str, ...]:
+    """The labels that the pod's constraints ask for and whose value only its controller will know."""
+    asked: set[str] = set()
+    for constraint in pod.pod_spec.constraints:
+        selector = constraint.selector or LabelSelector()
+        asked.update(constraint.match_label_keys or (), selector.match_labels or ())
+        asked.update(part.key for part in selector.match_expressions or ())
+    return tuple(key for key, value in pod.labels.items() if key in asked and value == NOT_YET)
+
+
+def namespace_of(workload: Workload, given: str) -> str:
+    """Where the pods go: as the object says, else as the caller does, else where kubectl would put it."""
+    return workload.meta.namespace or given or DEFAULT_NAMESPACE
