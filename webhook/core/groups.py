@@ -10,6 +10,7 @@ Selectors on such keys stay exact: their presence is the group's, their values a
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from sys import intern
 
 from webhook.core.resources import Request
 from webhook.core.selectors import Requirement
@@ -125,7 +126,7 @@ class NamespacePods:
         return (self._new_group(key) if found is None else found), aside
 
     def _new_group(self, key: frozenset[tuple[str, str]]) -> Group:
-        group = self.groups[key] = Group(dict(key))
+        group = self.groups[key] = Group({intern(name): intern(value) for name, value in key})
         for name, value in key:
             values = self._by_label.setdefault(name, {})
             members = values.get(value)

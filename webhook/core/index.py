@@ -22,7 +22,7 @@ NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
-_OwnerKey = tuple[str, str, str]  # group, kind, name
+_GroupKind = tuple[str, str]
 
 
 class ClusterIndex:
@@ -44,7 +44,7 @@ class ClusterIndex:
         self._nominated: dict[str, dict[tuple[str, str], Pod]] = defaultdict(dict)
         self._namespaces: dict[str, Namespace] = {}
         self._services: dict[str, dict[str, Service]] = defaultdict(dict)
-        self._owners: dict[str, dict[_OwnerKey, Owner]] = defaultdict(dict)
+        self._owners: dict[str, dict[_GroupKind, dict[str, Owner]]] = defaultdict(dict)
         self._autoscalers: dict[str, dict[str, Autoscaler]] = defaultdict(dict)
         self._claims: dict[str, dict[str, Claim]] = defaultdict(dict)
         self._volumes: dict[str, PersistentVolume] = {}
@@ -84,7 +84,8 @@ class ClusterIndex:
                 meta = value.metadata or ObjectMeta()
                 _put(self._services[meta.namespace], meta.name, value, event)
             case Owner(api_version=api_version, kind=kind, meta=meta):
-                _put(self._owners[meta.namespace], (_group(api_version), kind, meta.name), value, event)
+                owners = self._owners[meta.namespace].setdefault((_group(api_version), kind), {})
+                _put(owners, meta.name, value, event)
             case Autoscaler():
                 _put(self._autoscalers[value.meta.namespace], value.meta.name, value, event)
             case _:
@@ -249,12 +250,11 @@ class ClusterIndex:
 
     def owner(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
         """The owner of that group, kind and name, in whatever version it was read."""
-        owners = self._owners.get(namespace)
-        return None if owners is None else owners.get((_group(api_version), kind, name))
+        return self._owners.get(namespace, {}).get((_group(api_version), kind), {}).get(name)
 
     def owners(self, namespace: str) -> tuple[Owner, ...]:
         """The namespace's owners of every kind."""
-        return tuple(self._owners[namespace].values()) if namespace in self._owners else ()
+        return tuple(owner for owners in self._owners.get(namespace, {}).values() for owner in owners.values())
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
         """The autoscaler that scales this owner, known or not; of several, the first by name."""

@@ -37,7 +37,15 @@ class OwnerReference(_Value, frozen=True, gc=False):
     controller: bool | None = None
 
 
-class ObjectMeta(_Value, frozen=True):
+def controller_of(owners: tuple[OwnerReference, ...] | None) -> OwnerReference | None:
+    """The owner that manages an object, as metav1.GetControllerOf finds it: the first with controller: true."""
+    for owner in owners or ():
+        if owner.controller:
+            return owner
+    return None
+
+
+class ObjectMeta(_Value, frozen=True, gc=False):
     name: str = ""
     generate_name: str = ""
     namespace: str = ""
@@ -52,11 +60,8 @@ class ObjectMeta(_Value, frozen=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages this object, as metav1.GetControllerOf finds it: the first with controller: true."""
-        for owner in self.owner_references or ():
-            if owner.controller:
-                return owner
-        return None
+        """The owner that manages this object."""
+        return controller_of(self.owner_references)
 
 
 class LabelSelectorRequirement(_Value, frozen=True):
@@ -65,7 +70,7 @@ class LabelSelectorRequirement(_Value, frozen=True):
     values: tuple[str, ...] | None = None
 
 
-class LabelSelector(_Value, frozen=True):
+class LabelSelector(_Value, frozen=True, gc=False):
     match_labels: Mapping[str, str] | None = None
     match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
 

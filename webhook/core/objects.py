@@ -5,6 +5,7 @@ Only what a verdict depends on survives: containers lose their environment, anno
 
 import functools
 from collections.abc import Callable, Mapping
+from sys import intern
 from typing import Generic, TypeVar
 
 import msgspec
@@ -19,10 +20,12 @@ from webhook.core.model import (
     Named,
     Node,
     ObjectMeta,
+    OwnerReference,
     Pod,
     Service,
     SpreadConstraint,
     TypeMeta,
+    controller_of,
 )
 from webhook.core.policy import EmbeddedKind
 from webhook.core.storage import KEPT_ANNOTATIONS, Claim, CsiNode, PersistentVolume, StorageClass
@@ -51,7 +54,7 @@ class Declared(Struct, frozen=True):
     constraints: tuple[SpreadConstraint, ...]
 
 
-class Owner(Struct, frozen=True, kw_only=True):
+class Owner(Struct, frozen=True, kw_only=True, gc=False):
     """A controller of pods, or of the controllers of pods.
 
     Shape: ``replicas`` is None where the kind has none or does not say; of a Job, the pods that it runs at once.
@@ -112,7 +115,22 @@ class _ScaledSpec(Struct, frozen=True, kw_only=True):
     template: msgspec.Raw = msgspec.Raw()
 
 
-class _Scaled(Named, frozen=True):
+class _OwnerMeta(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Who it is and who made it: there are more ReplicaSets than anything else but pods."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: Mapping[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+
+
+class _Owned(Struct, frozen=True):
+    metadata: _OwnerMeta | None = None
+
+
+class _Scaled(_Owned, frozen=True):
     spec: _ScaledSpec = _ScaledSpec()
 
 
@@ -122,7 +140,7 @@ class _ReplicationControllerSpec(Struct, frozen=True, kw_only=True):
     template: msgspec.Raw = msgspec.Raw()
 
 
-class _ReplicationController(Named, frozen=True):
+class _ReplicationController(_Owned, frozen=True):
     spec: _ReplicationControllerSpec = _ReplicationControllerSpec()
 
 
@@ -132,7 +150,7 @@ class _JobSpec(Struct, frozen=True, kw_only=True):
     selector: LabelSelector | None = None
 
 
-class _Job(Named, frozen=True):
+class _Job(_Owned, frozen=True):
     spec: _JobSpec = _JobSpec()
 
 
@@ -146,25 +164,26 @@ def _pod(pod: Pod, _: TypeMeta) -> Pod:
 
 
 def _scaled(read: _Scaled, of: TypeMeta) -> Owner:
-    return _owner(of, read.meta, read.spec.replicas, read.spec.selector, _declared(read.spec.template))
+    return _owner(of, read.metadata, read.spec.replicas, read.spec.selector, _declared(read.spec.template))
 
 
 def _replica_set(read: _Scaled, of: TypeMeta) -> Owner:
     # There are ten of them to a Deployment, which has the template that counts.
-    templates = None if read.meta.controller else _declared(read.spec.template)
-    return _owner(of, read.meta, read.spec.replicas, read.spec.selector, templates)
+    controlled = read.metadata is not None and controller_of(read.metadata.owner_references) is not None
+    templates = None if controlled else _declared(read.spec.template)
+    return _owner(of, read.metadata, read.spec.replicas, read.spec.selector, templates)
 
 
 def _replication_controller(read: _ReplicationController, of: TypeMeta) -> Owner:
     selector = None if read.spec.selector is None else LabelSelector(match_labels=read.spec.selector)
-    return _owner(of, read.meta, read.spec.replicas, selector, _declared(read.spec.template))
+    return _owner(of, read.metadata, read.spec.replicas, selector, _declared(read.spec.template))
 
 
 def _job(read: _Job, of: TypeMeta) -> Owner:
     at_once = 1 if read.spec.parallelism is None else read.spec.parallelism
     if read.spec.completions is not None:
         at_once = min(at_once, read.spec.completions)
-    return _owner(of, read.meta, at_once, read.spec.selector)
+    return _owner(of, read.metadata, at_once, read.spec.selector)
 
 
 def _declared(template: msgspec.Raw) -> tuple[Declared, ...] | None:
@@ -180,7 +199,7 @@ def _declared(template: msgspec.Raw) -> tuple[Declared, ...] | None:
 
 def _owner(
     of: TypeMeta,
-    meta: ObjectMeta,
+    meta: _OwnerMeta | ObjectMeta | None,
     replicas: int | None,
     selector: LabelSelector | None,
     templates: tuple[Declared, ...] | None = None,
@@ -188,18 +207,48 @@ def _owner(
     return Owner(
         api_version=of.api_version or "",
         kind=of.kind or "",
-        meta=_projected(meta),
+        meta=_owner_meta(meta or ObjectMeta()),
         replicas=replicas,
-        selector=selector,
+        selector=_interned(selector),
         templates=templates,
     )
 
 
+def _owner_meta(meta: _OwnerMeta | ObjectMeta) -> ObjectMeta:
+    controller = controller_of(meta.owner_references)
+    return ObjectMeta(
+        name=meta.name,
+        namespace=intern(meta.namespace),
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        annotations=_kept(meta.annotations),
+        owner_references=None if controller is None else (_reference(controller),),
+    )
+
+
+def _reference(controller: OwnerReference) -> OwnerReference:
+    return OwnerReference(
+        api_version=intern(controller.api_version),
+        kind=intern(controller.kind),
+        name=controller.name,
+        uid=controller.uid,
+        controller=True,
+    )
+
+
+def _interned(selector: LabelSelector | None) -> LabelSelector | None:
+    """The same with its labels' texts shared: those of a workload's revisions, and its pods', are mostly equal."""
+    if selector is None or not selector.match_labels or selector.match_expressions:
+        return selector
+    return LabelSelector(match_labels={intern(key): intern(value) for key, value in selector.match_labels.items()})
+
+
 def _projected(meta: ObjectMeta) -> ObjectMeta:
-    if not meta.annotations:
-        return meta
-    kept = {key: value for key, value in meta.annotations.items() if key in _KEPT_ANNOTATIONS}
-    return msgspec.structs.replace(meta, annotations=kept or None)
+    return msgspec.structs.replace(meta, annotations=_kept(meta.annotations)) if meta.annotations else meta
+
+
+def _kept(annotations: Mapping[str, str] | None) -> Mapping[str, str] | None:
+    return {key: annotations[key] for key in _KEPT_ANNOTATIONS & annotations.keys()} or None if annotations else None
 
 
 class Page(Struct, frozen=True, kw_only=True, gc=False):
