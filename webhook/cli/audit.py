@@ -8,7 +8,7 @@ from msgspec import structs
 from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
 from webhook.cli.formats import renderer
 from webhook.cli.looking import Frame
-from webhook.cli.options import fail_on_option, looking_options, output_option, report_api_option
+from webhook.cli.options import Results, looking_options, result_options
 from webhook.cli.outcome import exit_code
 from webhook.cli.sources import read_files
 from webhook.cli.survey import stated_version, survey
@@ -16,18 +16,14 @@ from webhook.cli.survey import stated_version, survey
 
 @click.command(epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 input that could not be read.")
 @click.argument("files", nargs=-1, metavar="[FILE|-]...")
-@output_option
-@report_api_option
+@result_options
 @click.option("--summary", is_flag=True, help="With text: only the summary, not the findings.")
-@fail_on_option
 @looking_options
 def audit(
     *,
     files: tuple[str, ...],
-    output: str,
-    report_api: str,
+    results: Results,
     summary: bool,
-    fail_on: str,
     frame: Frame,
 ) -> None:
     """Check what runs in a cluster: a summary of all findings first, then each of them.
@@ -45,10 +41,10 @@ def audit(
     outcome = survey(read, structs.replace(frame, cluster_version=stated_version(read)), progress=progress)
     progress.close()
     print_faults(outcome.faults)
-    if output == "text":
+    if results.output == "text":
         from webhook.cli.formats.audit_page import render  # noqa: PLC0415 other formats do without
 
         print_results(render(outcome, color=colored(sys.stdout), findings=not summary))
     else:
-        print_results(renderer(output, report_api)(outcome, color=False))
-    click.get_current_context().exit(exit_code(outcome, fail_on))
+        print_results(renderer(results.output, results.report_api)(outcome, color=False))
+    click.get_current_context().exit(exit_code(outcome, results.fail_on))

@@ -8,14 +8,7 @@ from msgspec import structs
 from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
 from webhook.cli.formats import renderer
 from webhook.cli.looking import Frame, look
-from webhook.cli.options import (
-    Given,
-    cluster_options,
-    fail_on_option,
-    looking_options,
-    output_option,
-    report_api_option,
-)
+from webhook.cli.options import Given, Results, cluster_options, looking_options, result_options
 from webhook.cli.outcome import exit_code
 from webhook.cli.sources import read_files
 
@@ -28,9 +21,7 @@ from webhook.cli.sources import read_files
 @click.option(
     "--ignore", multiple=True, metavar="PATTERN", help="Leave out files and directories whose path or name matches."
 )
-@output_option
-@report_api_option
-@fail_on_option
+@result_options
 @cluster_options
 @looking_options
 def check(  # noqa: PLR0913 one parameter an option
@@ -38,9 +29,7 @@ def check(  # noqa: PLR0913 one parameter an option
     paths: tuple[str, ...],
     files: tuple[str, ...],
     ignore: tuple[str, ...],
-    output: str,
-    report_api: str,
-    fail_on: str,
+    results: Results,
     frame: Frame,
     given: Given,
 ) -> None:
@@ -58,8 +47,8 @@ def check(  # noqa: PLR0913 one parameter an option
     outcome = look(read_files(named, ignore), _with_cluster(frame, given, progress), progress=progress)
     progress.close()
     print_faults(outcome.faults)
-    print_results(renderer(output, report_api)(outcome, color=colored(sys.stdout)))
-    click.get_current_context().exit(exit_code(outcome, fail_on))
+    print_results(renderer(results.output, results.report_api)(outcome, color=colored(sys.stdout)))
+    click.get_current_context().exit(exit_code(outcome, results.fail_on))
 
 
 def _with_cluster(frame: Frame, given: Given, progress: Progress) -> Frame:

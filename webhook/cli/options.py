@@ -35,6 +35,14 @@ class Given(Struct, frozen=True, kw_only=True):
         return self.cluster or any((self.kubeconfig, self.context, self.user))
 
 
+class Results(Struct, frozen=True, kw_only=True):
+    """How findings are told: the format, and the lowest severity that makes the exit code 1."""
+
+    output: str
+    report_api: str
+    fail_on: str
+
+
 class Version(click.ParamType[KubernetesVersion]):
     """A Kubernetes release as a parameter."""
 
@@ -98,6 +106,16 @@ def looking_options(command: Callable[..., object]) -> Callable[..., object]:
         return command(frame=frame, **rest)
 
     return _with(_LOOKING, framed)
+
+
+def result_options(command: Callable[..., object]) -> Callable[..., object]:
+    """--output, --report-api, --fail-on; the command gets them as ``results``."""
+
+    @functools.wraps(command)
+    def told(*, output: str, report_api: str, fail_on: str, **rest: object) -> object:
+        return command(results=Results(output=output, report_api=report_api, fail_on=fail_on), **rest)
+
+    return _with(_RESULTS, told)
 
 
 def cluster_options(command: Callable[..., object]) -> Callable[..., object]:
@@ -164,29 +182,29 @@ _CLUSTER = (
     click.option("--as", "user", metavar="USER", help="Ask as this user (impersonation)."),
 )
 
-output_option = click.option(
-    "-o",
-    "--output",
-    type=click.Choice([*FORMATS]),
-    default="text",
-    show_default=True,
-    help="Format of the results.",
-)
-
-report_api_option = click.option(
-    "--report-api",
-    type=click.Choice([str(api) for api in ReportApi]),
-    default=str(ReportApi.OPEN_REPORTS),
-    show_default=True,
-    help="With report: the API of the documents.",
-)
-
-fail_on_option = click.option(
-    "--fail-on",
-    type=click.Choice(["high", "medium", "low", "never"]),
-    default="high",
-    show_default=True,
-    help="Lowest severity of a finding that makes the exit code 1.",
+_RESULTS = (
+    click.option(
+        "-o",
+        "--output",
+        type=click.Choice([*FORMATS]),
+        default="text",
+        show_default=True,
+        help="Format of the results.",
+    ),
+    click.option(
+        "--report-api",
+        type=click.Choice([str(api) for api in ReportApi]),
+        default=str(ReportApi.OPEN_REPORTS),
+        show_default=True,
+        help="With report: the API of the documents.",
+    ),
+    click.option(
+        "--fail-on",
+        type=click.Choice(["high", "medium", "low", "never"]),
+        default="high",
+        show_default=True,
+        help="Lowest severity of a finding that makes the exit code 1.",
+    ),
 )
 
 
