@@ -71,13 +71,6 @@ DIFFER = _rule(
     Mode.AUDIT,
     "Each pod is placed by its own constraints; pods that are counted together and judged differently drift apart.",
 )
-AUTOSCALER = _rule(
-    "autoscaler-reads-it-differently",
-    "the node autoscaler reads the constraint in another way than the scheduler",
-    Severity.MEDIUM,
-    Mode.AUDIT,
-    "Karpenter, the Cluster Autoscaler and the descheduler each leave parts of the field out.",
-)
 DO_NOT_FIT = _rule(
     "replicas-do-not-fit",
     "not all replicas can be placed",
@@ -133,7 +126,6 @@ _NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
     (ZONE_LOSS, lambda shape: shape.hard and shape.replicated),
     (ALL_IN_ONE, lambda shape: shape.replicated),
     (DIFFER, lambda shape: shape.selects),
-    (AUTOSCALER, lambda shape: shape.declares),
     (DO_NOT_FIT, lambda shape: shape.hard),
     (STUCK, lambda shape: shape.hard and shape.replicated),
     (ROLLOUT_STUCK, lambda shape: shape.hard and shape.rolls),
