@@ -23,7 +23,7 @@ from webhook.core.model import (
     SpreadConstraint,
     Taint,
 )
-from webhook.core.objects import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
+from webhook.core.objects import Autoscaler, AutoscalerSpec, Declared, Namespace, Owner, ScaleTarget
 from webhook.core.policy import DefaultConstraint, Defaults, Policy
 from webhook.core.version import RECORDED
 
@@ -107,8 +107,13 @@ def service(name, select, *, namespace=NAMESPACE):
     return Service(metadata=meta(name, namespace=namespace), spec=ServiceSpec(selector=wanted))
 
 
-def owner(text, select=None, *, replicas=None, above=None, above_uid="", uid="", annotations=None):
-    """``ReplicaSet/web-7d4``, owned by ``above``."""
+def declared(labelled, *constraints):
+    """What a template says of spreading."""
+    return Declared(labels(labelled), constraints)
+
+
+def owner(text, select=None, *templates, replicas=None, above=None, above_uid="", uid="", annotations=None):
+    """``ReplicaSet/web-7d4``, owned by ``above``; without ``templates`` they are not known."""
     kind, name = text.split("/")
     own = meta(name, owner=above, uid=above_uid, annotations=annotations)
     return Owner(
@@ -123,6 +128,7 @@ def owner(text, select=None, *, replicas=None, above=None, above_uid="", uid="",
         ),
         replicas=replicas,
         selector=None if select is None else selector(select),
+        templates=templates or None,
     )
 
 

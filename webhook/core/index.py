@@ -5,6 +5,7 @@ Nothing here waits, asks or forgets on its own. What is not in the index is unkn
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import Literal, TypeVar
 
 from webhook.core.groups import LEARN_AT, Counts
@@ -14,6 +15,7 @@ from webhook.core.objects import ApiObject, Autoscaler, Namespace, Owner
 from webhook.core.pods import FINISHED, Pods
 from webhook.core.selectors import Selector
 from webhook.core.storage import Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.templates import Templates
 from webhook.core.version import RECORDED, KubernetesVersion
 
 Event = Literal["ADDED", "MODIFIED", "DELETED"]  # the words of a watch; a list is events ADDED
@@ -45,6 +47,7 @@ class ClusterIndex:
         self._namespaces: dict[str, Namespace] = {}
         self._services: dict[str, dict[str, Service]] = defaultdict(dict)
         self._owners: dict[str, dict[_GroupKind, dict[str, Owner]]] = defaultdict(dict)
+        self._templates: dict[str, Templates] = defaultdict(Templates)
         self._autoscalers: dict[str, dict[str, Autoscaler]] = defaultdict(dict)
         self._claims: dict[str, dict[str, Claim]] = defaultdict(dict)
         self._volumes: dict[str, PersistentVolume] = {}
@@ -83,13 +86,20 @@ class ClusterIndex:
             case Service():
                 meta = value.metadata or ObjectMeta()
                 _put(self._services[meta.namespace], meta.name, value, event)
-            case Owner(api_version=api_version, kind=kind, meta=meta):
-                owners = self._owners[meta.namespace].setdefault((_group(api_version), kind), {})
-                _put(owners, meta.name, value, event)
+            case Owner():
+                self._apply_owner(event, value)
             case Autoscaler():
                 _put(self._autoscalers[value.meta.namespace], value.meta.name, value, event)
             case _:
                 self._apply_storage(event, value)
+
+    def _apply_owner(self, event: Event, owner: Owner) -> None:
+        namespace, group, name = owner.meta.namespace, _group(owner.api_version), owner.meta.name
+        _put(self._owners[namespace].setdefault((group, owner.kind), {}), name, owner, event)
+        if event == "DELETED":
+            self._templates[namespace].remove((group, owner.kind, name))
+        else:
+            self._templates[namespace].put((group, owner.kind, name), owner)
 
     def _apply_storage(self, event: Event, value: Claim | PersistentVolume | StorageClass | CsiNode) -> None:
         name = value.meta.name
@@ -255,6 +265,14 @@ class ClusterIndex:
     def owners(self, namespace: str) -> tuple[Owner, ...]:
         """The namespace's owners of every kind."""
         return tuple(owner for owners in self._owners.get(namespace, {}).values() for owner in owners.values())
+
+    def workloads(self, namespace: str, selector: Selector, most: int) -> tuple[Owner, ...]:
+        """The namespace's workloads, up to so many, whose templates are known and make pods that the selector matches.
+
+        Shape: labels that a controller adds later are not looked at.
+        """
+        templates = self._templates.get(namespace)
+        return () if templates is None else tuple(islice(templates.matching(selector), most))
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
         """The autoscaler that scales this owner, known or not; of several, the first by name."""
