@@ -204,21 +204,29 @@ def _parsed(written: Sequence[SpreadConstraint], labels: Mapping[str, str], acti
     for each in written:
         if each.when_unsatisfiable != action:
             continue
-        selector = compile_selector(each.selector)
-        keys = {key: labels[key] for key in each.match_label_keys or () if key in labels}
-        if keys and not selector.nothing:
-            selector = selector_from_labels(keys).joined(selector.requirements)
         parsed.append(
             Constraint(
                 max_skew=each.max_skew or 0,
                 topology_key=each.topology_key or "",
-                selector=selector,
+                selector=counting_selector(each, labels),
                 min_domains=1 if each.min_domains is None else each.min_domains,
                 node_affinity_policy=HONOR if each.node_affinity_policy is None else each.node_affinity_policy,
                 node_taints_policy=IGNORE if each.node_taints_policy is None else each.node_taints_policy,
             )
         )
     return tuple(parsed)
+
+
+def counting_selector(written: SpreadConstraint, labels: Mapping[str, str]) -> Selector:
+    """What a constraint counts, for a pod with these labels: its labelSelector, and its matchLabelKeys as they are.
+
+    Errors: SelectorError.
+    """
+    selector = compile_selector(written.selector)
+    keys = {key: labels[key] for key in written.match_label_keys or () if key in labels}
+    if keys and not selector.nothing:
+        selector = selector_from_labels(keys).joined(selector.requirements)
+    return selector
 
 
 def _with_selector(constraint: Constraint, selector: Selector) -> Constraint:

@@ -1,7 +1,7 @@
 """Rules that need the cluster say that they could not look, of the objects that they are about."""
 
 import pytest
-from build import index
+from build import cluster
 from manifest import examined, workload
 
 from webhook.core.rules import RULES
@@ -10,10 +10,10 @@ DECLARED = {
     "selector-too-wide",
     "topology-key-unknown",
     "topology-key-partial",
-    "constraints-differ-in-group",
     "autoscaler-reads-it-differently",
 }
 REPLICATED = {"all-in-one-domain", "group-cap"}
+GROUPED = {"constraints-differ-in-group"}
 HARD = {"tainted-nodes-counted", "replicas-do-not-fit"}
 PLACED = {"zone-loss-strands-pods", "replicas-can-get-stuck", "rollout-can-get-stuck"}
 
@@ -27,12 +27,13 @@ PLACED = {"zone-loss-strands-pods", "replicas-can-get-stuck", "rollout-can-get-s
         pytest.param(workload("Pod", "app=web", "zone hard 1 app=web"), DECLARED | HARD, id="a hard one on a pod"),
         pytest.param(
             workload("Deployment", "app=web", "zone hard 1 app=web"),
-            DECLARED | HARD | REPLICATED | PLACED,
+            DECLARED | GROUPED | HARD | REPLICATED | PLACED,
             id="a hard one on replicas",
         ),
         pytest.param(
             workload("Deployment", "app=web", "zone hard 1 app=web minDomains:3", "hostname hard 1 app=web"),
-            DECLARED | HARD | REPLICATED | PLACED | {"min-domains-unreachable", "zone-host-ceiling", "revision-mixed"},
+            (DECLARED | GROUPED | HARD | REPLICATED | PLACED)
+            | {"min-domains-unreachable", "zone-host-ceiling", "revision-mixed"},
             id="zone and host",
         ),
         pytest.param(
@@ -51,7 +52,7 @@ def test_rules_that_could_not_look(manifest, expected):
 def test_they_say_what_is_missing():
     manifest = workload("Deployment", "app=web")
     assert {each.missing for each in examined(manifest).not_evaluated} == {"no cluster"}
-    assert {each.missing for each in examined(manifest, index=index()).not_evaluated} == {"not supported yet"}
+    assert {each.missing for each in examined(manifest, index=cluster("a: n1")).not_evaluated} == {"not supported yet"}
 
 
 def test_rules_are_named_once():

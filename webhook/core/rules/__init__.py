@@ -5,30 +5,44 @@
 
 from collections.abc import Mapping
 
-from webhook.core.rules import api, autoscalers, cluster, effect, nodes, revision, selector, topology
+from webhook.core.rules import (
+    agreement,
+    api,
+    autoscalers,
+    cluster,
+    distribution,
+    effect,
+    neighbours,
+    nodes,
+    revision,
+    selector,
+    topology,
+)
 from webhook.core.rules.finding import Finding, NotEvaluated, Rule, Subject
 
 RULES: tuple[Rule, ...] = (
     *api.RULES,
-    *(selector.NULL, selector.EMPTY, selector.NOT_SELF, cluster.TOO_WIDE),
+    *(selector.NULL, selector.EMPTY, selector.NOT_SELF, neighbours.TOO_WIDE),
     *(revision.MIXED, revision.ABSENT, revision.WRONG_KIND),
     *(nodes.KEY_UNKNOWN, nodes.KEY_PARTIAL, topology.TYPO, topology.DEPRECATED),
-    *(cluster.TAINTED, nodes.MIN_DOMAINS, cluster.CEILING, cluster.CONFLICTS, cluster.ZONE_LOSS, cluster.ALL_IN_ONE),
-    *(effect.DEFAULTS_LOST, effect.NO_EFFECT, cluster.DIFFER, autoscalers.AUTOSCALER, effect.REQUIRED),
+    *(cluster.TAINTED, nodes.MIN_DOMAINS, cluster.CEILING, cluster.CONFLICTS, cluster.ZONE_LOSS),
+    *(distribution.ALL_IN_ONE, effect.DEFAULTS_LOST, effect.NO_EFFECT, agreement.DIFFER, autoscalers.AUTOSCALER),
+    effect.REQUIRED,
     *(cluster.DO_NOT_FIT, cluster.STUCK, cluster.ROLLOUT_STUCK, cluster.GROUP_CAP),
 )
 
 BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
 API_RULES = frozenset(rule.id for rule in api.RULES)
+_OF_OTHERS = (neighbours.TOO_WIDE, distribution.ALL_IN_ONE, agreement.DIFFER)
 # They have nothing to say where no cluster is known.
-NEED_CLUSTER = cluster.NEED_CLUSTER.union(rule.id for rule in (*nodes.RULES, autoscalers.AUTOSCALER))
+NEED_CLUSTER = cluster.NEED_CLUSTER.union(rule.id for rule in (*nodes.RULES, autoscalers.AUTOSCALER, *_OF_OTHERS))
 FEASIBILITY = frozenset(rule.id for rule in cluster.FEASIBILITY)
 
 # What kube-apiserver says comes first, and in its own order.
 _ORDER: Mapping[str, int] = {rule.id: place for place, rule in enumerate(RULES)} | dict.fromkeys(API_RULES, -1)
 _FAMILIES = (
-    *(api.evaluate, selector.evaluate, revision.evaluate, topology.evaluate, nodes.evaluate, effect.evaluate),
-    autoscalers.evaluate,
+    *(api.evaluate, selector.evaluate, neighbours.evaluate, revision.evaluate, topology.evaluate, nodes.evaluate),
+    *(distribution.evaluate, effect.evaluate, agreement.evaluate, autoscalers.evaluate),
 )
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from webhook.core.kinds import Template
 from webhook.core.model import HOSTNAME, IGNORE, ZONE
 from webhook.core.policy import Mode
+from webhook.core.rules.distribution import NO_REPLICAS, NOT_REPLICATED
 from webhook.core.rules.finding import NO_CLUSTER, NotEvaluated, Rule, Severity, Subject
 
 NOT_SUPPORTED = "not supported yet"
@@ -21,13 +22,6 @@ def _rule(id_: str, title: str, severity: Severity, mode: Mode, why: str) -> Rul
     return Rule(id=id_, title=title, severity=severity, mode=mode, why=why, silent=silent)
 
 
-TOO_WIDE = _rule(
-    "selector-too-wide",
-    "the selector also counts pods of other workloads",
-    Severity.MEDIUM,
-    Mode.AUDIT,
-    "Pods of another workload that the selector matches take places in the balance that these pods then lack.",
-)
 TAINTED = _rule(
     "tainted-nodes-counted",
     "a domain of tainted nodes holds the minimum down",
@@ -56,20 +50,6 @@ ZONE_LOSS = _rule(
     Severity.MEDIUM,
     Mode.AUDIT,
     "Nodes of a lost zone stay for a while and count with 0 pods: the other zones may not take the replacements.",
-)
-ALL_IN_ONE = _rule(
-    "all-in-one-domain",
-    "all ready replicas stand in one zone or on one node",
-    Severity.MEDIUM,
-    Mode.AUDIT,
-    "The loss of that zone or node takes the whole workload down.",
-)
-DIFFER = _rule(
-    "constraints-differ-in-group",
-    "workloads that count each other carry different constraints",
-    Severity.LOW,
-    Mode.AUDIT,
-    "Each pod is placed by its own constraints; pods that are counted together and judged differently drift apart.",
 )
 DO_NOT_FIT = _rule(
     "replicas-do-not-fit",
@@ -109,7 +89,6 @@ class Shape(NamedTuple):
     """What of an object decides which of these rules could speak of it."""
 
     declares: bool
-    selects: bool
     hard: bool
     counts_tainted: bool
     zone_and_host: bool
@@ -119,13 +98,10 @@ class Shape(NamedTuple):
 
 
 _NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
-    (TOO_WIDE, lambda shape: shape.selects),
     (TAINTED, lambda shape: shape.counts_tainted),
     (CEILING, lambda shape: shape.zone_and_host),
     (CONFLICTS, lambda shape: shape.hard and shape.pinned),
     (ZONE_LOSS, lambda shape: shape.hard and shape.replicated),
-    (ALL_IN_ONE, lambda shape: shape.replicated),
-    (DIFFER, lambda shape: shape.selects),
     (DO_NOT_FIT, lambda shape: shape.hard),
     (STUCK, lambda shape: shape.hard and shape.replicated),
     (ROLLOUT_STUCK, lambda shape: shape.hard and shape.rolls),
@@ -133,9 +109,6 @@ _NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
 )
 NEED_CLUSTER = frozenset(rule.id for rule, _ in _NEEDS)
 
-# Kinds that keep no number of pods running, or one on each node.
-_NOT_REPLICATED = frozenset({"Pod", "PodTemplate", "DaemonSet", "Job", "CronJob"})
-_NO_REPLICAS = frozenset({0, 1})
 _IGNORES = frozenset({None, IGNORE})
 _ROLLS = frozenset({"Deployment", "StatefulSet", "Rollout", "CloneSet"})
 
@@ -152,10 +125,9 @@ def _missing(shape: Shape, reason: str) -> tuple[NotEvaluated, ...]:
 
 def _shape(subject: Subject) -> Shape:
     workload = subject.workload
-    selects = hard = counts_tainted = zone = host = False
+    hard = counts_tainted = zone = host = False
     for placed in subject.placed:
         constraint = placed.constraint
-        selects = selects or bool(constraint.selector)
         if constraint.hard:
             hard = True
             counts_tainted = counts_tainted or constraint.node_taints_policy in _IGNORES
@@ -163,12 +135,11 @@ def _shape(subject: Subject) -> Shape:
             host = host or constraint.topology_key == HOSTNAME
     return Shape(
         declares=bool(subject.placed),
-        selects=selects,
         hard=hard,
         counts_tainted=counts_tainted,
         zone_and_host=zone and host,
         pinned=hard and any(_is_pinned(template) for template in workload.templates),
-        replicated=workload.kind not in _NOT_REPLICATED and workload.replicas not in _NO_REPLICAS,
+        replicated=workload.kind not in NOT_REPLICATED and workload.replicas not in NO_REPLICAS,
         rolls=workload.kind in _ROLLS,
     )
 

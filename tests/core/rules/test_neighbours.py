@@ -1,0 +1,318 @@
+"""Whom a constraint counts besides the workload's own pods."""
+
+import pytest
+from build import owner, running
+from core.rules.shop import LABELS, deployed, shop
+from hypothesis import given
+from hypothesis import strategies as st
+from manifest import DENY, decide, examined, said, workload
+from msgspec.structs import replace
+
+from webhook.core.messages import WARNING_CHARS, warnings_of
+from webhook.core.policy import Messages
+
+RULE = "selector-too-wide"
+OWN = {"web": "app=web", "canary": "app=web track=canary", "cart": "app=cart", "db": "app=db"}
+
+
+def asked(name, *constraints, kind="Deployment", selector=None, **more):
+    meta = {"name": name, **more.pop("meta", {})}
+    return workload(kind, LABELS[name], *constraints, selector=selector or OWN[name], meta=meta, **more)
+
+
+def told(manifest, found, policy=DENY):
+    """``audit zone[0] also counts …; remedy``."""
+    judged = [each for each in examined(manifest, policy, index=found).findings if each.finding.rule == RULE]
+    return [f"{each.mode} {each.finding.summary}; {each.finding.remedy}" for each in judged]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "constraint", "owners", "expected"),
+    [
+        pytest.param(
+            "a: n1=cart,pay | b: n2=pay",
+            "zone soft 1 part=shop",
+            [deployed("pay")],
+            ["audit zone[0] also counts 2 pods of pay; use app=cart"],
+            id="two pods of another",
+        ),
+        pytest.param(
+            "a: n1=cart,pay | b: n2=cart",
+            "zone soft 1 part=shop",
+            [deployed("pay")],
+            ["audit zone[0] also counts 1 pod of pay; use app=cart"],
+            id="one pod of another",
+        ),
+        pytest.param(
+            "a: n1=cart,pay,db | b: n2=db",
+            "zone soft 1 part=shop",
+            [deployed("pay"), deployed("db", kind="StatefulSet")],
+            ["audit zone[0] also counts 2 pods of db and 1 of pay; use app=cart"],
+            id="of two others, more pods first",
+        ),
+        pytest.param(
+            "a: n1=cart,pay,db,loose | b: n2=db,loose",
+            "zone soft 1 part=shop",
+            [deployed("pay"), deployed("db")],
+            ["audit zone[0] also counts 2 pods of db, 1 of pay and 2 of others; use app=cart"],
+            id="and some of nobody that is known",
+        ),
+        pytest.param(
+            "a: n1=cart,loose | b: n2=loose",
+            "zone soft 1 part=shop",
+            [],
+            ["audit zone[0] also counts 2 pods of other workloads; use app=cart"],
+            id="of nobody that is known",
+        ),
+        pytest.param("a: n1=cart | b: n2=cart", "zone soft 1 part=shop", [], [], id="nobody else is there"),
+        pytest.param(
+            "a: n1=cart,pay | b: n2=cart", "zone soft 1 app=cart", [deployed("pay")], [], id="it asks for its own label"
+        ),
+        pytest.param(
+            "a: n1=cart,~pay | b: n2=cart", "zone soft 1 part=shop", [deployed("pay")], [], id="on its way out"
+        ),
+        pytest.param(
+            "a: n1=pay | b: n2=pay",
+            "zone soft 1 part=shop keys:pod-template-hash",
+            [deployed("pay")],
+            [],
+            id="its own revision alone",
+        ),
+        pytest.param(
+            "a: n1=pay | b: n2=pay",
+            "zone soft 1 part=shop keys:app",
+            [deployed("pay")],
+            [],
+            id="its own value of a key",
+        ),
+        pytest.param("a: n1=pay | b: n2=pay", "zone soft 1 null", [deployed("pay")], [], id="a null selector"),
+        pytest.param("a: n1=pay | b: n2=pay", "zone soft 1 {}", [deployed("pay")], [], id="an empty selector"),
+        pytest.param("a: n1=pay | b: n2=pay", "zone soft 1 part=a_", [deployed("pay")], [], id="a broken selector"),
+    ],
+)
+def test_pods_of_other_workloads(cluster, constraint, owners, expected):
+    assert told(asked("cart", constraint), shop(cluster, *owners)) == expected
+
+
+def test_pods_of_other_revisions_are_its_own():
+    found = shop(
+        "a: n1=old,old | b: n2=web", deployed("web"), owner("ReplicaSet/web-1", LABELS["old"], above="Deployment/web")
+    )
+    assert told(asked("web", "zone hard 1 app=web"), found) == []
+
+
+def test_finished_pods_do_not_count():
+    found = shop("a: n1=cart | b: n2=cart", deployed("pay"))
+    done = running("pay-1", "n1", LABELS["pay"])
+    found.apply("ADDED", replace(done, status=replace(done.status, phase="Succeeded")))
+    assert told(asked("cart", "zone hard 1 part=shop"), found) == []
+
+
+HARD = "zone hard 1 part=shop"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "constraint", "owners", "expected"),
+    [
+        pytest.param(
+            "a: n1=cart,pay,pay | b: n2=cart",
+            HARD,
+            [deployed("pay")],
+            ["warn zone[0] also counts 2 pods of pay; use app=cart"],
+            id="nothing keeps them even, and they close a zone",
+        ),
+        pytest.param(
+            "a: n1=cart,pay | b: n2=cart,pay",
+            HARD,
+            [deployed("pay")],
+            ["audit zone[0] also counts 2 pods of pay; use app=cart"],
+            id="they are even at present",
+        ),
+        pytest.param(
+            "a: n1=cart,pay,pay | b: n2=cart",
+            "zone soft 1 part=shop",
+            [deployed("pay")],
+            ["audit zone[0] also counts 2 pods of pay; use app=cart"],
+            id="a soft one closes nothing",
+        ),
+        pytest.param(
+            "a: n1=cart,pay,pay | b: n2=cart",
+            HARD,
+            [deployed("pay", "hostname hard 1 app=pay")],
+            ["warn zone[0] also counts 2 pods of pay; use app=cart"],
+            id="their constraint is over another key",
+        ),
+        pytest.param(
+            "a: n1=cart,pay,pay | b: n2=cart",
+            HARD,
+            [deployed("pay", "zone soft 1 app=pay")],
+            ["audit zone[0] also counts 2 pods of pay; use app=cart unless they are one application"],
+            id="they have a constraint over the key",
+        ),
+        pytest.param(
+            "a: n1=cart,pay,pay,loose | b: n2=cart",
+            HARD,
+            [deployed("pay", HARD)],
+            ["audit zone[0] also counts 2 pods of pay and 1 of others; use app=cart"],
+            id="what others have is not known",
+        ),
+        pytest.param(
+            "n1=cart,pay,pay n2=cart",
+            HARD,
+            [deployed("pay")],
+            ["audit zone[0] also counts 2 pods of pay; use app=cart"],
+            id="no node has a zone",
+        ),
+    ],
+)
+def test_it_warns_where_others_without_the_constraint_change_the_verdict(cluster, constraint, owners, expected):
+    assert told(asked("cart", constraint), shop(cluster, *owners)) == expected
+
+
+def test_the_second_hard_constraint_is_judged_by_its_own_counts():
+    found = shop("a: n1=cart | b: n2=cart,pay,pay", deployed("pay"))
+    manifest = asked("cart", "zone soft 1 app=cart", "zone hard 1 app=cart", "hostname hard 1 part=shop")
+    assert told(manifest, found) == ["warn hostname[2] also counts 2 pods of pay; use app=cart"]
+
+
+def test_beside_a_selector_that_cannot_be_read_no_verdict_is_reached():
+    found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"))
+    assert told(asked("cart", HARD, "hostname hard 1 app=a_"), found) == [
+        "audit zone[0] also counts 2 pods of pay; use app=cart"
+    ]
+
+
+def test_the_numbers_of_nodes_are_in_the_detail():
+    found = shop("a: n1=cart,pay,pay n2 | b: n3=cart", deployed("pay"))
+    [wide] = [each.finding for each in examined(asked("cart", HARD), index=found).findings if each.finding.rule == RULE]
+    assert wide.detail == (
+        "counts 2 pods that the workload's own selector does not match: with them 1 nodes admit the next pod, without"
+        " those that no constraint keeps even 3"
+    )
+    assert wide.fix == "matchLabels: {app: cart}"
+    assert wide.path == "spec.template.spec.topologySpreadConstraints[0].labelSelector"
+
+
+def test_without_nodes_it_does_not_warn():
+    found = shop("", deployed("pay"))
+    found.apply("ADDED", running("pay-1", "n1", LABELS["pay"]))
+    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 1 pod of pay; use app=cart"]
+
+
+def test_a_template_that_is_not_known_may_have_the_constraint():
+    found = shop("a: n1=cart,pay,pay | b: n2=cart", owner("Deployment/pay", LABELS["pay"]))
+    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 2 pods of other workloads; use app=cart"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cluster", "missing"),
+    [
+        pytest.param(
+            "Pod", "a: n1=pay", ["not evaluated: which pods are its own: the kind has no selector"], id="a pod"
+        ),
+        pytest.param("Pod", "a: n1=web", [], id="a pod, and nobody is counted"),
+        pytest.param(
+            "CronJob", "a: n1=pay", ["not evaluated: which pods are its own: the kind has no selector"], id="a CronJob"
+        ),
+        pytest.param("ReplicationController", "a: n1=cart", [], id="its selector is its labels"),
+        pytest.param(
+            "ReplicationController", "a: n1=pay", ["zone[0] also counts 1 pod of other workloads"], id="its labels"
+        ),
+    ],
+)
+def test_kinds_without_a_selector(kind, cluster, missing):
+    assert said(RULE, asked("cart", "zone hard 1 part=shop", kind=kind), index=shop(cluster)) == missing
+
+
+def test_an_owners_selector_that_says_nothing_names_nobody():
+    found = shop("a: n1=pay", replace(deployed("pay"), selector=None))
+    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 1 pod of other workloads; use app=cart"]
+
+
+def test_keys_that_are_added_later_decide():
+    manifest = asked("cart", "zone hard 1 part=shop keys:topology.kubernetes.io/zone")
+    late = ["not evaluated: labels that are added after the template"]
+    assert said(RULE, manifest, index=shop("a: n1=pay")) == late
+
+
+def test_what_is_missing():
+    found = shop("a: n1=pay", deployed("pay"))
+    found.lack("pods", "403 Forbidden")
+    assert said(RULE, asked("cart", HARD)) == ["not evaluated: no cluster"]
+    assert said(RULE, asked("cart", HARD), index=found) == ["not evaluated: pods: 403 Forbidden"]
+    assert said(RULE, asked("cart"), index=found) == []
+
+
+def test_an_operators_shards_are_counted_together_on_purpose():
+    operator = {"ownerReferences": [{"kind": "Redis", "name": "cache", "controller": True}]}
+    found = shop("a: n1=pay,pay | b: n2=cart,loose", deployed("pay", above="Redis/cache"))
+    assert told(asked("cart", HARD, meta=operator), found) == [
+        "audit zone[0] also counts 1 pod of other workloads; use app=cart"
+    ]
+    assert told(asked("cart", HARD), found) == ["warn zone[0] also counts 2 pods of pay and 1 of others; use app=cart"]
+
+
+def test_pods_under_two_names_are_named_once():
+    found = shop("a: n1=pay,pay", deployed("pay"), replace(deployed("pay", kind="Rollout")))
+    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 2 pods of pay; use app=cart"]
+
+
+def test_a_namesake_is_told_apart_by_its_kind():
+    namesake = replace(deployed("pay", kind="StatefulSet"), meta=replace(deployed("pay").meta, name="cart"))
+    assert told(asked("cart", HARD), shop("a: n1=pay", namesake)) == [
+        "audit zone[0] also counts 1 pod of StatefulSet cart; use app=cart"
+    ]
+
+
+def test_with_minimal_detail_nobody_is_named():
+    minimal = replace(DENY, messages=Messages(detail="minimal"))
+    assert told(asked("cart", HARD), shop("a: n1=pay", deployed("pay")), minimal) == [
+        "audit zone[0] also counts 1 pod of other workloads; use app=cart"
+    ]
+
+
+def test_a_selector_of_expressions_is_not_spelt_out():
+    expressions = [{"key": "app", "operator": "In", "values": ["cart"]}]
+    manifest = asked("cart", HARD, spec={"selector": {"matchExpressions": expressions}})
+    assert told(manifest, shop("a: n1=pay", deployed("pay"))) == [
+        "audit zone[0] also counts 1 pod of pay; use the workload's own selector"
+    ]
+
+
+def test_an_own_selector_that_cannot_be_read_is_another_rules_matter():
+    manifest = asked("cart", HARD, spec={"selector": {"matchExpressions": [{"key": "app", "operator": "?"}]}})
+    assert said(RULE, manifest, index=shop("a: n1=pay", deployed("pay"))) == [
+        "not evaluated: which pods are its own: the kind has no selector"
+    ]
+
+
+def test_the_warning_is_one_short_line():
+    found = shop("a: n1=cart,pay,pay,db | b: n2=cart", deployed("pay"), deployed("db"))
+    assert decide(asked("cart", HARD), index=found).warnings == (
+        "evenspread/selector-too-wide: zone[0] also counts 2 pods of pay and 1 of db; use app=cart",
+    )
+    long = replace(deployed("pay"), meta=replace(deployed("pay").meta, name="p" * 63))
+    [wide] = [
+        each.finding
+        for each in examined(asked("cart", HARD), index=shop("a: n1=pay", long)).findings
+        if each.finding.rule == RULE
+    ]
+    [warning] = warnings_of([wide])
+    assert warning == f"evenspread/selector-too-wide: zone[0] also counts 1 pod of {'p' * 31}…; use app=cart"
+    assert len(warning) <= WARNING_CHARS
+
+
+PAIRS = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from(["1", "2"]), max_size=3)
+
+
+@given(own=PAIRS.filter(bool), more=st.lists(PAIRS, max_size=6), asks=PAIRS, others=st.lists(PAIRS, max_size=3))
+def test_it_never_speaks_where_all_pods_are_the_workloads_own(own, more, asks, others):
+    def text(pairs):
+        return " ".join(f"{key}={value}" for key, value in pairs.items())
+
+    mine = [{**extra, **own, "pod-template-hash": str(number)} for number, extra in enumerate(more)]
+    pods = [running(f"p-{number}", "n1", text(labels)) for number, labels in enumerate(mine)]
+    others = [owner(f"Deployment/other-{number}", text(labels)) for number, labels in enumerate(others) if labels]
+    found = shop("a: n1 | b: n2", *pods, *others)
+    manifest = workload("Deployment", text(own), f"zone hard 1 {text(asks)}", selector=text(own))
+    assert said(RULE, manifest, index=found) == []

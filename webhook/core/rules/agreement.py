@@ -1,0 +1,175 @@
+"""The rule about constraints that do not agree: workloads that count each other under different terms."""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from webhook.core.index import ClusterIndex
+from webhook.core.kinds import Template
+from webhook.core.model import HONOR, IGNORE, SpreadConstraint
+from webhook.core.objects import Declared, Owner
+from webhook.core.policy import Mode
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
+from webhook.core.rules.neighbours import (
+    MOST_WORKLOADS,
+    called,
+    compiled,
+    have_one_controller,
+    is_itself,
+    own_selector,
+    selects,
+)
+from webhook.core.selectors import Selector, SelectorError
+from webhook.core.spread import counting_selector
+
+DIFFER = Rule(
+    id="constraints-differ-in-group",
+    title="workloads that count each other carry different constraints",
+    severity=Severity.LOW,
+    mode=Mode.AUDIT,
+    why="Each pod is placed by its own constraints; pods that are counted together and judged differently drift apart.",
+    silent=(
+        "about workloads of which only one counts the other, constraints that count the workload's own pods alone, "
+        "workloads of the same controller, pods that stand alone, and past revisions: templates are compared."
+    ),
+)
+
+_OWNERS = ("deployments", "statefulsets", "replicationcontrollers", "replicasets")
+_KEY_CHARS = 32
+
+
+class _Terms(Struct, frozen=True):
+    """What a constraint asks for, but for whom it counts."""
+
+    topology_key: str
+    action: str
+    max_skew: int
+    min_domains: int
+    node_affinity_policy: str
+    node_taints_policy: str
+
+    @property
+    def name(self) -> str:
+        """The last part of the key."""
+        return one_line(self.topology_key.rpartition("/")[2], _KEY_CHARS)
+
+    def beside(self, other: "_Terms") -> str:
+        """The first field in which two constraints over one key differ: ``maxSkew 1 here, 2 there``."""
+        fields = (
+            ("", self.action, other.action),
+            ("maxSkew ", self.max_skew, other.max_skew),
+            ("minDomains ", self.min_domains, other.min_domains),
+            ("nodeAffinityPolicy ", self.node_affinity_policy, other.node_affinity_policy),
+            ("nodeTaintsPolicy ", self.node_taints_policy, other.node_taints_policy),
+        )
+        name, here, there = next(each for each in fields if each[1] != each[2])
+        return f"{name}{here} here, {there} there"
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """One finding for each template that counts pods, and is counted by them, under other terms."""
+    counting = [placed for placed in subject.placed if selects(placed.constraint)]
+    if not counting or subject.workload.kind == "Pod":
+        return
+    if subject.index is None:
+        yield NotEvaluated(DIFFER.id, subject.lacks())
+        return
+    found = False
+    for template in subject.workload.templates:
+        mine = [placed for placed in counting if placed.template is template]
+        differing = sorted(_group(mine, subject, subject.index), key=lambda each: each[0].meta.name) if mine else []
+        if differing:
+            found = True
+            yield _disagreement(template, differing, subject)
+    if not found and (missing := subject.lacks(*_OWNERS)):
+        yield NotEvaluated(DIFFER.id, missing)
+
+
+def _disagreement(
+    template: Template, differing: list[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]], subject: Subject
+) -> Finding:
+    owner, ours, theirs = differing[0]
+    minimal = subject.policy.messages.detail == "minimal"
+    name = "another workload" if minimal else called(owner, subject.workload)
+    more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
+    words = _difference(ours - theirs, theirs - ours)
+    return Finding(
+        rule=DIFFER.id,
+        path=f"{template.path}spec.topologySpreadConstraints",
+        summary=f"counted with {name}{more}, but {words}",
+        remedy="make them alike",
+        detail=f"these pods and those of {name}{more} count each other, but {words}",
+        fix="the same maxSkew, whenUnsatisfiable, minDomains and policies for each key that counts them together",
+        key=f"{template.path} {words}",
+    )
+
+
+def _difference(here: frozenset[_Terms], there: frozenset[_Terms]) -> str:
+    """What stands only here and only there: fields of a key that is in both, else the keys."""
+    for mine in sorted(here, key=astuple):
+        for other in sorted(there, key=lambda each: (each.action != mine.action, astuple(each))):
+            if other.topology_key == mine.topology_key:
+                return f"{mine.name} {mine.beside(other)}"
+    only_here, only_there = _names(here), _names(there)
+    if only_here and only_there:
+        return f"{only_here} here, {only_there} there"
+    return f"{only_here} only here" if only_here else f"{only_there} only there"
+
+
+def _names(terms: frozenset[_Terms]) -> str:
+    return " and ".join(sorted({each.name for each in terms}))
+
+
+def _terms(constraint: SpreadConstraint) -> _Terms:
+    return _Terms(
+        constraint.topology_key or "",
+        "hard" if constraint.hard else "soft",
+        constraint.max_skew or 0,
+        constraint.min_domains or 1,
+        constraint.node_affinity_policy or HONOR,
+        constraint.node_taints_policy or IGNORE,
+    )
+
+
+def _group(
+    mine: list[Placed], subject: Subject, index: ClusterIndex
+) -> Iterator[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]]:
+    """The workloads that these constraints count, and that count these pods; each with its terms after ours."""
+    workload = subject.workload
+    selectors = {placed.index: _exact(placed.constraint, placed.template.template.labels) for placed in mine}
+    terms = {placed.index: _terms(placed.constraint) for placed in mine}
+    own, seen = own_selector(workload), set()
+    for selector in selectors.values():
+        for owner in () if selector is None else index.workloads(workload.meta.namespace, selector, MOST_WORKLOADS):
+            key = (owner.kind, owner.meta.name)
+            if key in seen or is_itself(workload, owner) or have_one_controller(workload, owner):
+                continue
+            seen.add(key)
+            if own is not None and own == compiled(owner.selector):
+                continue  # the same pods under two names, as a Rollout and the Deployment that it refers to
+            for other in owner.templates or ():
+                ours = frozenset(terms[number] for number, each in selectors.items() if _counts(each, other.labels))
+                theirs = _terms_for(other, mine[0].template.template.labels)
+                if ours and theirs and ours != theirs:
+                    yield owner, ours, theirs
+                    break
+
+
+def _exact(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
+    """What the constraint counts; None where a label that is added later decides, or the selector cannot be read."""
+    if not selects(constraint) or not all(key in labels for key in constraint.match_label_keys or ()):
+        return None
+    try:
+        return counting_selector(constraint, labels)
+    except SelectorError:
+        return None
+
+
+def _counts(selector: Selector | None, labels: Mapping[str, str]) -> bool:
+    return selector is not None and selector.matches(labels)
+
+
+def _terms_for(other: Declared, labels: Mapping[str, str]) -> frozenset[_Terms]:
+    """Those of another workload's constraints that count pods with these labels."""
+    return frozenset(_terms(each) for each in other.constraints if _counts(_exact(each, other.labels), labels))

@@ -1,0 +1,253 @@
+"""The rule about the other workloads of the namespace: whom a constraint counts besides the workload's own pods."""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.created import as_created
+from webhook.core.groups import Counts
+from webhook.core.index import ClusterIndex
+from webhook.core.kinds import Workload
+from webhook.core.model import LabelSelector, Pod, SpreadConstraint
+from webhook.core.objects import Owner
+from webhook.core.owners import group_kind
+from webhook.core.policy import Mode
+from webhook.core.rules.added import (
+    CONTROLLER_REVISION_HASH,
+    POD_TEMPLATE_HASH,
+    ROLLOUTS_POD_TEMPLATE_HASH,
+    may_be_added,
+)
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
+from webhook.core.rules.selector import LATE_LABELS, own_labels
+from webhook.core.selectors import Selector, SelectorError, compile_selector, selector_from_labels
+from webhook.core.spread import counting_selector
+from webhook.core.verdict import decide, take
+
+TOO_WIDE = Rule(
+    id="selector-too-wide",
+    title="the selector also counts pods of other workloads",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "Pods of another workload that the selector matches take places in the balance that these pods then lack: all "
+        "pods of this workload may end in one zone while the sum is even. It warns if workloads without a constraint "
+        "over the same key, which nothing keeps even, change at this moment which nodes a hard constraint leaves."
+    ),
+    silent=(
+        "about pods that the workload's own selector matches, those of other revisions among them; finished and "
+        "terminating pods; workloads of the same controller, as an operator's shards; and if matchLabelKeys names the "
+        "label of the revision. It is not evaluated for kinds without a selector, whose pods cannot be told from "
+        "others."
+    ),
+)
+NO_SELECTOR = "which pods are its own: the kind has no selector"
+# Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
+_OWN_LABELS = frozenset(
+    {
+        *(POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH, ROLLOUTS_POD_TEMPLATE_HASH),
+        *("controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"),
+    }
+)
+# Whoever counts more workloads than this counts the namespace; it takes time, and the message names two of them.
+MOST_WORKLOADS = 32
+_NAMED = 2
+_NAME_CHARS = 32
+
+
+class _Other(Struct, frozen=True):
+    """Another workload, and its pods that a constraint counts."""
+
+    owner: Owner
+    counts: Counts
+
+    @property
+    def pods(self) -> int:
+        """On all nodes."""
+        return sum(self.counts.values())
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the rule says of each constraint."""
+    counting = [placed for placed in subject.placed if selects(placed.constraint)]
+    missing = subject.lacks("pods")
+    if not counting:
+        return
+    if missing or subject.index is None:
+        yield NotEvaluated(TOO_WIDE.id, missing)
+        return
+    for placed in counting:
+        yield from _too_wide(placed, subject, subject.index)
+
+
+def own_selector(workload: Workload) -> Selector | None:
+    """What selects a workload's pods, of every revision; None where the kind has no selector or it cannot be read."""
+    written = workload.selector
+    if written is None and workload.kind == "ReplicationController" and workload.templates:
+        return selector_from_labels(workload.templates[0].template.labels)
+    return compiled(written)
+
+
+def compiled(written: LabelSelector | None) -> Selector | None:
+    """A workload's selector; None for one that says nothing or cannot be read."""
+    try:
+        selector = compile_selector(written)
+    except SelectorError:
+        return None
+    return selector if selector.requirements else None
+
+
+def selects(constraint: SpreadConstraint) -> bool:
+    """Whether the constraint has a selector of its own; for null and empty ones there are other rules."""
+    selector = constraint.selector
+    return selector is not None and bool(selector.match_labels or selector.match_expressions)
+
+
+def balances(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
+    """Whether the constraint counts pods with these labels, so that it can keep them apart."""
+    try:
+        return selects(constraint) and counting_selector(constraint, labels).matches(labels)
+    except SelectorError:
+        return False
+
+
+def _too_wide(placed: Placed, subject: Subject, index: ClusterIndex) -> Iterator[Answer]:
+    workload, constraint, labels = subject.workload, placed.constraint, placed.template.template.labels
+    late = [key for key in constraint.match_label_keys or () if key not in labels and _is_late(workload, key)]
+    if not _OWN_LABELS.isdisjoint(late):
+        return
+    try:
+        selector = counting_selector(constraint, labels)
+    except SelectorError:
+        return
+    counted = index.count(workload.meta.namespace, selector)
+    own = own_selector(workload)
+    if not counted:
+        return
+    if late or own is None:
+        yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
+        return
+    foreign = _without(counted, index.count(workload.meta.namespace, selector.joined(own.requirements)))
+    others = tuple(_others(workload, selector, own, index))
+    for other in others:
+        if have_one_controller(workload, other.owner):
+            foreign = _without(foreign, other.counts)
+    if foreign:
+        found = [other for other in others if not have_one_controller(workload, other.owner)]
+        yield _foreign(placed, subject, sum(foreign.values()), sorted(found, key=lambda each: -each.pods))
+
+
+def _is_late(workload: Workload, key: str) -> bool:
+    return may_be_added(workload, key, in_template=False)
+
+
+def _without(counts: Counts, fewer: Counts) -> Counts:
+    rest = {slot: number - fewer.get(slot, 0) for slot, number in counts.items()}
+    return {slot: number for slot, number in rest.items() if number > 0}
+
+
+def _others(workload: Workload, selector: Selector, own: Selector, index: ClusterIndex) -> Iterator[_Other]:
+    """The other workloads whose pods the selector matches; of several with the same pods, the first."""
+    namespace, seen = workload.meta.namespace, set()
+    for owner in index.workloads(namespace, selector, MOST_WORKLOADS):
+        selected = None if is_itself(workload, owner) else compiled(owner.selector)
+        if selected is None or selected in seen:
+            continue
+        seen.add(selected)
+        both = selector.joined(selected.requirements)
+        shared = index.count(namespace, both.joined(own.requirements))
+        counts = _without(index.count(namespace, both), shared)
+        if counts:
+            yield _Other(owner, counts)
+
+
+def is_itself(workload: Workload, owner: Owner) -> bool:
+    """Whether this is the workload as it was last seen."""
+    mine = (workload.group, workload.kind, workload.meta.name)
+    return (*group_kind(owner.api_version, owner.kind), owner.meta.name) == mine
+
+
+def have_one_controller(workload: Workload, owner: Owner) -> bool:
+    """Whether the same object made both, as an operator makes its shards."""
+    mine, theirs = workload.meta.controller, owner.meta.controller
+    return mine is not None and theirs is not None and (mine.kind, mine.name) == (theirs.kind, theirs.name)
+
+
+def _foreign(placed: Placed, subject: Subject, foreign: int, others: list[_Other]) -> Finding:
+    lacking = [other for other in others if _lacks_key(other.owner, placed.constraint.topology_key)]
+    effect = _effect(placed, subject, lacking)
+    own, fix = _narrower(placed, subject.workload)
+    agreed = bool(others) and not lacking and sum(other.pods for other in others) >= foreign
+    return Finding(
+        rule=TOO_WIDE.id,
+        path=f"{placed.path}.labelSelector",
+        summary=f"{placed.name} also counts {_named(foreign, others, subject)}",
+        remedy=f"use {own} unless they are one application" if agreed else f"use {own}",
+        detail=f"counts {foreign} pods that the workload's own selector does not match: "
+        + (effect or "where they stand decides where these may go, or weighs in it"),
+        fix=fix,
+        key=placed.key,
+        warns=bool(effect) or None,
+    )
+
+
+def _lacks_key(owner: Owner, topology_key: str | None) -> bool:
+    """Whether none of its templates has a constraint over the key; where they are not known, nobody can say."""
+    keys = {constraint.topology_key for each in owner.templates or () for constraint in each.constraints}
+    return topology_key not in keys
+
+
+def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
+    """What the pods of other workloads change for the next pod; empty where it may go to the same nodes."""
+    index = subject.index
+    if not (lacking and placed.constraint.hard) or index is None or subject.lacks("nodes"):
+        return ""
+    template, namespace = placed.template.template, subject.workload.meta.namespace
+    meta = replace(template.meta, namespace=namespace)
+    pod = as_created(Pod(metadata=meta, spec=template.pod_spec), subject.version)
+    problem = take(index, pod)
+    number = sum(each.hard for each in template.pod_spec.constraints[: placed.index])
+    counts = list(problem.hard.counts)
+    if problem.hard.error:
+        return ""
+    for other in lacking:
+        counts[number] = _without(counts[number], other.counts)
+    with_them = decide(problem).feasible
+    without = decide(replace(problem, hard=replace(problem.hard, counts=tuple(counts)))).feasible
+    if with_them == without:
+        return ""
+    return (
+        f"with them {with_them.bit_count()} nodes admit the next pod, without those that no constraint keeps even"
+        f" {without.bit_count()}"
+    )
+
+
+def _narrower(placed: Placed, workload: Workload) -> tuple[str, str]:
+    """A selector that counts the workload's own pods and no others."""
+    if workload.selector is not None and workload.selector.match_expressions:
+        return "the workload's own selector", "labelSelector: the same as spec.selector"
+    return own_labels(placed, workload)
+
+
+def _named(foreign: int, others: list[_Other], subject: Subject) -> str:
+    """So many pods of these workloads: "6 pods of canary and 2 of others"."""
+    if not others or subject.policy.messages.detail == "minimal":
+        return f"{_pods(foreign)} of other workloads"
+    named = others[:_NAMED]
+    parts = [f"{other.pods} of {called(other.owner, subject.workload)}" for other in named]
+    parts[0] = f"{_pods(named[0].pods)} of {called(named[0].owner, subject.workload)}"
+    rest = foreign - sum(other.pods for other in named)
+    if rest > 0:
+        parts.append(f"{rest} of others")
+    return " and ".join(parts) if len(parts) < 3 else f"{parts[0]}, {parts[1]} and {parts[2]}"
+
+
+def _pods(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"
+
+
+def called(owner: Owner, workload: Workload) -> str:
+    """The name of another workload of the namespace; with its kind where that tells it from this one."""
+    name = one_line(owner.meta.name, _NAME_CHARS)
+    return f"{owner.kind} {name}" if owner.meta.name == workload.meta.name else name
