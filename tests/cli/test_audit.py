@@ -181,3 +181,24 @@ def test_a_namespace_in_the_input_gives_its_ceiling(run, ceiling, mode):
     stdin = json.dumps({"apiVersion": "v1", "kind": "List", "items": [workload, namespace]}).encode()
     _, out, _ = run("audit", "-", "-o", "json", "--rule", "max-skew", stdin=stdin)
     assert [entry["mode"] for entry in json.loads(out)] == [mode]
+
+
+def gaps(out):
+    return {entry["rule"]: entry["notEvaluated"] for entry in json.loads(out) if "notEvaluated" in entry}
+
+
+class TestWhatTheInputDoesNotHold:
+    def test_a_list_of_workloads_says_nothing_of_nodes_or_autoscalers(self, run):
+        alone = owned("StatefulSet", "web", replicas=1)
+        _, out, _ = run("audit", "-o", "json", stdin=listed(alone))
+        assert gaps(out)["topology-key-unknown"] == "nodes: none in the input"
+        assert rows(out, "spread-without-effect") == []
+        _, out, _ = run("audit", "-o", "json", stdin=snapshot(alone, FAMILY[-1]))
+        assert "topology-key-unknown" not in gaps(out)
+        assert rows(out, "spread-without-effect") == ["StatefulSet/web spread-without-effect"]
+
+    def test_a_snapshot_says_what_could_not_be_read(self, run):
+        header = {"kind": "Snapshot", "missing": {"nodes": "403 Forbidden"}}
+        lines = "\n".join(json.dumps(each) for each in (header, owned("StatefulSet", "web")))
+        _, out, _ = run("audit", stdin=lines.encode())
+        assert "not evaluated: nodes: 403 Forbidden (" in out

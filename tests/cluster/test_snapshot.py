@@ -168,10 +168,16 @@ def test_files(tmp_path):
 
 def test_a_list_says_nothing_of_the_kinds_that_it_lacks():
     """A snapshot has all there was; in a List of Deployments, that there is no pod means nothing."""
-    assert read(lines(HEADER, NODE)).index.unread == frozenset()
-    unread = read(listed(NODE, POD)).index.unread
-    assert {"Service", "StorageClass"} <= unread
-    assert not {"Node", "Pod"} & unread
+    assert read(lines(HEADER, NODE)).index.lacks("nodes", "pods", "services") == ""
+    partial = read(listed(NODE, POD)).index
+    assert partial.lacks("nodes", "pods") == ""
+    assert partial.lacks("services") == "services: none in the input"
+    assert partial.lacks("storageclasses") == "storageclasses: none in the input"
+
+
+def test_a_header_says_what_could_not_be_read():
+    index = read(lines({**HEADER, "missing": {"nodes": "403 Forbidden"}}, POD)).index
+    assert (index.lacks("nodes"), index.lacks("pods")) == ("nodes: 403 Forbidden", "")
 
 
 @pytest.mark.parametrize(("asked", "judged"), [(None, (1, 36)), (KubernetesVersion(1, 30), (1, 30))])

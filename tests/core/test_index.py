@@ -133,3 +133,6 @@ def test_what_is_missing_is_told_from_what_is_not_there(known, lacking, asked, a
     for resource, why in lacking.items():
         made.lack(resource, why)
     assert made.lacks(*asked) == answer
+    for resource in lacking:
+        made.has(resource)
+    assert "known" in made.lacks(*asked) or not made.lacks(*asked)

@@ -57,7 +57,7 @@ def _with_cluster(frame: Frame, given: Given, progress: Progress) -> Frame:
         return frame
     from webhook.cli.known import read_known  # noqa: PLC0415 offline work does without
 
-    known = read_known(given, frame.policy, progress)
+    known = read_known(given, frame.policy, progress, as_version=frame.asked_version)
     if known is None:
         return frame
     namespace = frame.namespace or known.namespace

@@ -16,7 +16,7 @@ from webhook.core.index import ClusterIndex
 from webhook.core.model import TypeMeta
 from webhook.core.objects import ApiObject, decode_object
 from webhook.core.policy import Policy
-from webhook.core.version import KubernetesVersion
+from webhook.core.version import RECORDED, KubernetesVersion
 
 __all__ = ["Given", "Known", "cluster_options", "read_known"]
 
@@ -37,27 +37,37 @@ class Known(Struct, frozen=True, kw_only=True):
     namespace: str = ""
 
 
-def read_known(given: Given, policy: Policy, progress: Callable[[int], None]) -> Known | None:
+def read_known(
+    given: Given,
+    policy: Policy,
+    progress: Callable[[int], None],
+    *,
+    as_version: KubernetesVersion | None = None,
+) -> Known | None:
     """The cluster that the options name, if they name one; ``progress`` is told how many objects were read so far.
 
-    What could not be read is said on the standard error.
+    What could not be read is said on the standard error. Pods are measured as the cluster's own release does, unless
+    ``as_version`` names another.
     Errors: Stopped with exit code 4 for a cluster that cannot be read, 3 for a snapshot.
     """
     if given.snapshot is not None:
-        return _from_file(given.snapshot, policy)
-    return _from_cluster(given, policy, progress) if given.live else None
+        return _from_file(given.snapshot, policy, as_version)
+    return _from_cluster(given, policy, progress, as_version) if given.live else None
 
 
-def _from_file(file: str, policy: Policy) -> Known:
+def _from_file(file: str, policy: Policy, as_version: KubernetesVersion | None) -> Known:
     try:
-        snapshot = load_snapshot(file, policy.workloads)
+        snapshot = load_snapshot(file, policy.workloads, as_version=as_version)
     except SnapshotError as error:
         raise Stopped(str(error), Exit.UNREADABLE) from error
     return Known(index=snapshot.index, version=snapshot.version, source=f"snapshot {file}")
 
 
-def _from_cluster(given: Given, policy: Policy, progress: Callable[[int], None]) -> Known:
-    live, index, missing = open_cluster(given), ClusterIndex(), list[str]()
+def _from_cluster(
+    given: Given, policy: Policy, progress: Callable[[int], None], as_version: KubernetesVersion | None
+) -> Known:
+    live = open_cluster(given)
+    index, missing = ClusterIndex(as_version or live.version or RECORDED), list[str]()
 
     def keep(raw: Raw, of: TypeMeta) -> ApiObject | None:
         try:

@@ -11,9 +11,10 @@ from msgspec import Raw, structs
 
 from webhook.cli.documents import Fault
 from webhook.cli.looking import Frame, Seen
-from webhook.cli.manifests import SNAPSHOT_HEADER, Manifest
+from webhook.cli.manifests import Manifest
 from webhook.cli.outcome import Outcome
 from webhook.cli.sources import File
+from webhook.cluster.snapshot import Header, absent, read_header
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import has_template
 from webhook.core.model import Named, OwnerReference, TypeMeta
@@ -25,45 +26,50 @@ _NAMED = msgspec.json.Decoder(Named)
 _Key = tuple[str, str, str, str]  # namespace, group, kind, name
 
 
-class _Header(msgspec.Struct, frozen=True, rename="camel"):
-    kind: str = ""
-    kubernetes_version: str = ""
-
-
 def survey(
     files: Sequence[File | Fault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
 ) -> Outcome:
     """Examine every object that no other object of the input has made."""
-    here, index = set[_Key](), ClusterIndex()
+    here, index, kinds = set[_Key](), ClusterIndex(frame.version), set[str]()
     for manifest in Seen().manifests(files, duplicates=False):
+        kinds.add(manifest.kind)
         if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
             here.add((manifest.namespace, _group(manifest.api_version), manifest.kind, manifest.name))
         _index(manifest, frame, index)
-    seen, absent, frame = Seen(), set[_Key](), structs.replace(frame, index=index)
+    header = stated_header(files)
+    for resource, why in (absent(kinds) if header is None else header.missing).items():
+        index.lack(resource, why)
+    seen, elsewhere, frame = Seen(), set[_Key](), structs.replace(frame, index=index)
     for manifest in seen.manifests(files, duplicates=False):
         owner = _controller(manifest, frame)
         key = owner and (manifest.namespace, _group(owner.api_version), owner.kind, owner.name)
-        if key and (key in here or key in absent):
+        if key and (key in here or key in elsewhere):
             seen.pass_by(manifest)
         else:
             seen.examine(manifest, frame)
             if key:
-                absent.add(key)
+                elsewhere.add(key)
         progress(seen.objects)
     return seen.outcome()
 
 
-def stated_version(files: Sequence[File | Fault]) -> KubernetesVersion | None:
-    """The release that the first snapshot's header names, if it is a supported one."""
+def stated_header(files: Sequence[File | Fault]) -> Header | None:
+    """The header of the first snapshot among the files, which then are a whole cluster."""
     for file in files:
         if isinstance(file, File):
-            try:
-                header = msgspec.json.decode(file.data.partition(b"\n")[0], type=_Header)
-                if header.kind == SNAPSHOT_HEADER:
-                    return parse_version(header.kubernetes_version)
-            except (ValueError, RecursionError):  # msgspec's errors are ValueErrors too
-                continue
+            header = read_header(file.data.partition(b"\n")[0])
+            if header is not None:
+                return header
     return None
+
+
+def stated_version(files: Sequence[File | Fault]) -> KubernetesVersion | None:
+    """The release that a snapshot's header names, if it is a supported one."""
+    header = stated_header(files)
+    try:
+        return parse_version(header.kubernetes_version or "") if header else None
+    except ValueError:
+        return None
 
 
 def _group(api_version: str) -> str:

@@ -43,7 +43,8 @@ class Feed:
         as_version: KubernetesVersion | None = None,
     ) -> None:
         self.index = ClusterIndex(as_version or RECORDED)
-        self.index.unread = frozenset(resource.kind for resource in resources)
+        for resource in resources:
+            self.index.lack(resource.title, "not listed")
         self.lock = threading.Lock()
         self.arrivals = Arrivals()
         self.version: KubernetesVersion | None = None
@@ -54,7 +55,7 @@ class Feed:
         self._reflectors = tuple(
             Reflector(
                 *(server, resource, self._apply),
-                on_listed=partial(self._listed, resource.kind),
+                on_listed=partial(self._listed, resource.title),
                 timing=timing,
                 pace=self._pace,
             )
@@ -96,9 +97,9 @@ class Feed:
         self._version_asked.wait()
         reflector.run()
 
-    def _listed(self, kind: str) -> None:
+    def _listed(self, resource: str) -> None:
         with self.lock:
-            self.index.unread -= {kind}
+            self.index.has(resource)
 
     def _apply(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
         with self.lock:

@@ -9,7 +9,7 @@ import io
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -73,9 +73,15 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     objects: Mapping[str, int]
 
 
-class _Header(Struct, frozen=True, rename="camel"):
+class Header(Struct, frozen=True, rename="camel"):
+    """The first line of a snapshot.
+
+    Shape: ``missing`` says of resources, by their plural, why nothing of them is in the file: ``403 Forbidden``.
+    """
+
     kubernetes_version: str | None = None
     taken_at: str | None = None
+    missing: Mapping[str, str] = {}
 
 
 class _List(Struct, frozen=True, rename="camel"):
@@ -85,7 +91,7 @@ class _List(Struct, frozen=True, rename="camel"):
 
 
 _TYPE = msgspec.json.Decoder(TypeMeta)
-_HEADER = msgspec.json.Decoder(_Header)
+_HEADER = msgspec.json.Decoder(Header)
 _LIST = msgspec.json.Decoder(_List)
 _UNREADABLE = (ValueError, RecursionError)  # msgspec's errors and those of UTF-8 are ValueErrors
 
@@ -113,7 +119,7 @@ def read_snapshot(
 ) -> Snapshot:
     """Read an open snapshot; ``name`` is what messages call it.
 
-    Shape: a List says nothing of the kinds that are not in it (`ClusterIndex.unread`); a snapshot has all there was.
+    Shape: a List says nothing of kinds that are not in it; a snapshot has all there was, or its header says why not.
     Errors: SnapshotError for the first line that is wrong.
     """
     index, header, version, kinds = ClusterIndex(as_version or RECORDED), None, None, Counter[str]()
@@ -131,10 +137,23 @@ def read_snapshot(
         kinds[kind] += 1
         if value is not None:
             index.apply("ADDED", value)
-    if header is None:
-        index.unread = frozenset(resource.kind for resource in BUILT_IN).difference(kinds)
+    for resource, why in (absent(kinds) if header is None else header.missing).items():
+        index.lack(resource, why)
     taken_at = None if header is None else header.taken_at
     return Snapshot(index=index, version=version, taken_at=taken_at, objects=dict(kinds))
+
+
+def read_header(line: bytes) -> Header | None:
+    """The header that a snapshot's first line is; None for any other text."""
+    try:
+        return _HEADER.decode(line) if _TYPE.decode(line).kind == HEADER_KIND else None
+    except _UNREADABLE:
+        return None
+
+
+def absent(kinds: Collection[str]) -> Mapping[str, str]:
+    """What a file without a header lacks that has objects of these kinds, and how that is said."""
+    return {resource.name: "none in the input" for resource in BUILT_IN if resource.kind not in kinds}
 
 
 def read_items(stream: io.BufferedReader, name: str, limits: Limits = LIMITS) -> Iterator[Item]:

@@ -32,13 +32,11 @@ class ClusterIndex:
 
     Shape: an event on an object that is unknown, or already so, is taken as the truth; order across kinds is free.
     What tables hand out are copies, or values that never change; whoever shares an index holds a lock around it.
-    ``learn_at`` is how many pods a namespace has before keys are looked at that differ from pod to pod. ``unread`` are
-    the kinds that nobody could read, or not yet: that there is no object of them says nothing.
+    ``learn_at`` is how many pods a namespace has before keys are looked at that differ from pod to pod.
     """
 
     def __init__(self, version: KubernetesVersion = RECORDED, *, learn_at: int = LEARN_AT) -> None:
         self.version = version
-        self.unread: frozenset[str] = frozenset()
         self._nodes: dict[str, Node] = {}
         self.node_table = Nodes()
         self.pod_table = Pods(self.node_table, learn_at)
@@ -58,11 +56,15 @@ class ClusterIndex:
         self._lacking: dict[str, str] = {}
 
     def lack(self, resource: str, why: str) -> None:
-        """Note that the objects of a resource are not known, or known in part, so that their absence says nothing.
+        """Note that nobody could read the objects of a resource, or not yet: that there is none of them says nothing.
 
         Shape: ``resource`` is the API's plural; ``why`` is a few words, as in "403 Forbidden".
         """
         self._lacking[resource] = why
+
+    def has(self, resource: str) -> None:
+        """Take `lack` back: all objects of the resource are known."""
+        self._lacking.pop(resource, None)
 
     def lacks(self, *resources: str) -> str:
         """What is missing of these resources, as a rule says it that cannot look without; empty where all are known."""
