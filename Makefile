@@ -29,7 +29,7 @@ test: $(READY)  ## the whole offline suite (Python only)
 	@$(BIN)/python -m pytest -n 3  # of what they take, a third is waiting: 46 s on two cores instead of 62
 
 SEED ?= $(shell date +%s)
-conformance: $(READY)  ## fresh verdicts of Kubernetes' own code, compared with ours; SEED=n repeats (needs Go)
+conformance: $(READY)  ## Kubernetes' own code on fresh cases: verdicts as ours, pods with defaults accepted; SEED=n (needs Go)
 	@conformance/fresh.sh $(SEED) $(CURDIR)/$(BIN)/evenspread $(CURDIR)/$(BIN)/python
 
 COUNT ?= 2500

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # fresh.sh SEED EVENSPREAD PYTHON: builds the oracle, records vectors of a seed with it, and compares them with what
-# EVENSPREAD says. The binary and the vectors are kept in the user's cache folder.
+# EVENSPREAD says; and asks it whether pods with injected defaults are accepted, and judged as by the scheduler's own.
+# The binary is kept in the user's cache folder.
 set -euo pipefail
 seed=$1 evenspread=$2 python=$3
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,5 +17,7 @@ echo "seed $seed (make conformance SEED=$seed repeats it), Kubernetes $("$oracle
 for kind in validate args; do
   "$python" "$here/mutate.py" "$oracle" "$kind" "$seed" 1000 "$out/mutated-$kind.jsonl.gz"
 done
+"$python" "$here/injected.py" "$oracle" "$seed" 1000
+EVENSPREAD_ORACLE=$oracle "$python" -m pytest -q -p no:cacheprovider --hypothesis-seed="$seed" "$here/../tests/properties/test_defaulting.py"
 cd "$out"
 "$evenspread" conformance ./*.jsonl.gz
