@@ -21,6 +21,12 @@ from webhook.cli.sources import read_files
 @click.option(
     "--ignore", multiple=True, metavar="PATTERN", help="Leave out files and directories whose path or name matches."
 )
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Instead of findings, print as a diff what the configured defaults add to workloads without constraints.",
+)
+@click.option("--write", is_flag=True, help="Make the changes of --fix in the files.")
 @result_options
 @cluster_options
 @looking_options
@@ -29,6 +35,8 @@ def check(  # noqa: PLR0913 one parameter an option
     paths: tuple[str, ...],
     files: tuple[str, ...],
     ignore: tuple[str, ...],
+    fix: bool,
+    write: bool,
     results: Results,
     frame: Frame,
     given: Given,
@@ -44,6 +52,13 @@ def check(  # noqa: PLR0913 one parameter an option
         raise click.UsageError("name the manifests to check: files, directories, patterns, or - for the standard input")
     collect_rarely()
     progress = Progress()
+    if fix or write:
+        from webhook.cli.fixing import check_usage, fix_files  # noqa: PLC0415 most runs do without
+
+        check_usage(named, frame.policy, fix=fix, write=write, output=results.output)
+        looked = _with_cluster(frame, given, progress)
+        progress.close()
+        click.get_current_context().exit(fix_files(read_files(named, ignore), looked, write=write))
     outcome = look(read_files(named, ignore), _with_cluster(frame, given, progress), progress=progress)
     progress.close()
     print_faults(outcome.faults)

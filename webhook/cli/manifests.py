@@ -46,7 +46,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     """One API object as a client would send it.
 
     Shape: ``value`` is a JSON value, or JSON text of an object. ``uid`` is empty unless a cluster gave it one.
-    ``locate`` finds a field by its API path.
+    ``locate`` finds a field by its API path, before which ``prefix`` stands where the document is a list.
     """
 
     document: Document
@@ -56,6 +56,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     value: bytes | Mapping[str, Json]
+    prefix: str
     locate: Callable[[str], Place]
 
     @property
@@ -300,6 +301,7 @@ def _manifest(
         name=name if isinstance(name, str) else "",
         uid=uid if isinstance(uid, str) else "",
         value=value,
+        prefix=prefix,
         locate=(lambda path: locate(prefix + path)) if prefix else locate,
     )
 

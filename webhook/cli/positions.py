@@ -7,7 +7,7 @@ reported where it should stand: at the deepest field that there is.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -51,19 +51,30 @@ def find(root: Node, path: str) -> Span:
 
     Shape: keys may hold dots, as labels do: the longest key that fits is taken. ``a[0].{x, y}`` is ``a[0]``.
     """
-    node, span, rest = root, Span(root.start, root.end), path
+    span = Span(root.start, root.end)
+    for key, node, _ in follow(root, path):
+        span = Span(key.start, max(node.end, key.end) if node.start >= key.end else key.end)
+    return span
+
+
+def follow(root: Node, path: str) -> Iterator[tuple[Span, Node, str]]:
+    """The nodes on the way to a path's field, as far as the text goes.
+
+    Shape: of each its key (for an item, the place where it begins), the node, and what is left of the path.
+    """
+    node, rest = root, path
     while rest:
         if node.items is not None and (match := _INDEX.match(rest)) and int(match[1]) < len(node.items):
             node = node.items[int(match[1])]
-            span, rest = Span(node.start, node.end), rest[match.end() :]
+            rest = rest[match.end() :]
+            yield Span(node.start, node.start), node, rest
             continue
         name = _longest_field(node, rest.removeprefix("."))
         if name is None:
-            break
+            return
         key, node = (node.fields or {})[name]
-        span = Span(key.start, max(node.end, key.end) if node.start >= key.end else key.end)
         rest = _after(rest.removeprefix("."), name)
-    return span
+        yield key, node, rest
 
 
 def _longest_field(node: Node, rest: str) -> str | None:

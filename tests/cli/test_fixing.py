@@ -1,0 +1,206 @@
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook.cli import fixing
+
+POLICY = """\
+apiVersion: config.evenspread.io/v1alpha1
+kind: SpreadPolicy
+defaults:
+  mode: observe
+  defaultConstraints:
+  - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}
+"""
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: web, image: web}
+"""
+ADDED = """\
+      topologySpreadConstraints:
+      - maxSkew: 1
+        topologyKey: topology.kubernetes.io/zone
+        whenUnsatisfiable: ScheduleAnyway
+        labelSelector:
+          matchLabels:
+            app: web
+        matchLabelKeys:
+        - pod-template-hash
+"""
+FIXED = WEB.replace("    spec:\n", f"    spec:\n{ADDED}")
+FLOW = (
+    "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\n"
+    "spec: {replicas: 2, selector: {matchLabels: {app: db}}, "
+    "template: {metadata: {labels: {app: db}}, spec: {containers: []}}}\n"
+)
+DAEMON = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: log}\nspec: {template: {spec: {}}}\n"
+
+
+@pytest.fixture
+def fix(run, tmp_path):
+    """Runs check with the policy in a directory that holds web.yaml."""
+    (tmp_path / "policy").write_text(POLICY)
+
+    def fix(*arguments, web=WEB, stdin=b""):
+        (tmp_path / "web.yaml").write_text(web)
+        return run("check", "--config", "policy", *arguments, stdin=stdin)
+
+    return fix
+
+
+class TestFix:
+    def test_a_diff(self, fix, tmp_path):
+        code, out, err = fix("--fix", "web.yaml")
+        assert code == 1
+        assert err == "constraints would be added to 1 workload\n"
+        assert out == "--- web.yaml\n+++ web.yaml\n@@ -7,5 +7,14 @@\n" + "".join(
+            f"{'+' if line in ADDED else ' '}{line}" for line in FIXED.splitlines(keepends=True)[6:]
+        )
+        assert (tmp_path / "web.yaml").read_text() == WEB
+
+    def test_without_a_line_end_at_the_end(self, fix):
+        _, out, _ = fix("--fix", "web.yaml", web=WEB.rstrip("\n"))
+        assert out.endswith("       - {name: web, image: web}\n\\ No newline at end of file\n")
+
+    def test_the_standard_input(self, fix):
+        code, out, _ = fix("--fix", "-", stdin=WEB.encode())
+        assert (code, out.splitlines()[:2]) == (1, ["--- <stdin>", "+++ <stdin>"])
+
+    def test_nothing_to_do(self, fix):
+        assert fix("--fix", "web.yaml", web=FIXED) == (
+            0,
+            "",
+            "constraints would be added to 0 workloads; to others not: 1 own-constraints\n",
+        )
+
+    def test_is_what_the_page_shows(self, fix):
+        _, out, err = fix("--fix", "web.yaml")
+        page = Path(__file__).parents[2] / "docs" / "cli.md"
+        assert f"$ evenspread check --fix --config policy.yaml web.yaml\n{out}{err}```\n" in page.read_text()
+
+
+class TestWrite:
+    def test_once(self, fix, run, tmp_path):
+        code, out, err = fix("--write", "web.yaml", web=WEB + DAEMON)
+        assert (code, out) == (0, "web.yaml:9: Deployment shop/web: zone[0]\n")
+        assert err == "constraints were added to 1 workload; to others not: 1 daemon-set\n"
+        assert (tmp_path / "web.yaml").read_text() == FIXED + DAEMON
+        code, out, _ = run("check", "--config", "policy", "--write", "web.yaml")
+        assert (code, out) == (0, "")
+        assert (tmp_path / "web.yaml").read_text() == FIXED + DAEMON
+
+    def test_what_the_text_cannot_take(self, fix, tmp_path):
+        code, out, err = fix("--write", "web.yaml", web=WEB + FLOW)
+        assert (code, out) == (1, "web.yaml:9: Deployment shop/web: zone[0]\n")
+        assert err == (
+            "web.yaml:16:99: error: StatefulSet db: zone[0] not added: the pod spec is written in flow style ({…})\n"
+            "constraints were added to 1 workload\n"
+        )
+        assert (tmp_path / "web.yaml").read_text() == FIXED + FLOW
+
+    def test_what_cannot_be_read(self, fix, tmp_path):
+        code, out, _ = fix("--write", "web.yaml", web=WEB + "---\na: [\n")
+        assert (code, out) == (3, "web.yaml:9: Deployment shop/web: zone[0]\n")
+        assert (tmp_path / "web.yaml").read_text() == FIXED + "---\na: [\n"
+
+    def test_what_cannot_be_decoded(self, fix):
+        _, _, err = fix("--write", "web.yaml", web=WEB.replace("replicas: 3", "replicas: three"))
+        assert err == "constraints were added to 0 workloads; to others not: 1 unreadable\n"
+
+    def test_what_cannot_be_written(self, fix, monkeypatch):
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(fixing, "replace_file", full)
+        code, out, err = fix("--write", "web.yaml")
+        assert (code, out) == (1, "")
+        assert err.startswith("web.yaml: error: not written: no space left on device\n")
+
+    def test_a_directory(self, fix, tmp_path):
+        (tmp_path / "more").mkdir()
+        (tmp_path / "more" / "web.json").write_text(json.dumps(yaml.safe_load(WEB)))
+        code, out, _ = fix("--write", ".")
+        assert (code, out.splitlines()) == (
+            0,
+            ["./web.yaml:9: Deployment shop/web: zone[0]", "./more/web.json:1: Deployment shop/web: zone[0]"],
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--fix", "--write", "web.yaml"), "--fix prints and --write applies: give one of them"),
+        (("--fix", "-o", "json", "web.yaml"), "-o is for findings, which --fix does not print"),
+        (("--write", "-"), "the standard input cannot be written to; --fix prints"),
+        (
+            ("--config", "off", "--fix", "-"),
+            "--fix needs --config with defaults to add: defaults.defaultConstraints, mode not off",
+        ),
+        (
+            ("--config", "none", "--write", "a"),
+            "--write needs --config with defaults to add: defaults.defaultConstraints, mode not off",
+        ),
+    ],
+)
+def test_usage(fix, tmp_path, arguments, message):
+    (tmp_path / "off").write_text(POLICY.replace("observe", '"off"'))
+    (tmp_path / "none").write_text("\n".join(POLICY.splitlines()[:2]))
+    code, out, err = fix(*arguments)
+    assert (code, out) == (2, "")
+    assert message in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("defaults", "told"),
+    [
+        ("hardWhenDomains: 3", "nodes-unknown: whether a default is hard depends on the cluster's domains\n"),
+        (
+            "topologyKey: kubernetes.io/hostname",
+            "hostname: no nodes known; a webhook withholds it where Karpenter makes them\n",
+        ),
+    ],
+)
+def test_what_only_a_cluster_knows(fix, tmp_path, defaults, told):
+    name, _, value = defaults.partition(": ")
+    policy = yaml.safe_load(POLICY)
+    policy["defaults"]["defaultConstraints"][0][name] = int(value) if value.isdigit() else value
+    (tmp_path / "other").write_text(json.dumps(policy))
+    assert fix("--config", "other", "--fix", "web.yaml")[2].endswith(told)
+    policy["defaults"]["acceptNodeGrowth"] = True
+    (tmp_path / "other").write_text(json.dumps(policy))
+    assert ("hostname:" in fix("--config", "other", "--fix", "web.yaml")[2]) is False
+    node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: ZONE, labels: {topology.kubernetes.io/zone: ZONE}}\n"
+    nodes = "".join(node.replace("ZONE", zone) for zone in "abc")
+    assert (
+        fix("--config", "other", "--fix", "web.yaml", web=WEB + nodes)[2]
+        == "constraints would be added to 1 workload\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("namespace", "arguments", "selected"),
+    [
+        ("shop", (), {"app": "web", "tier": "front"}),
+        ("other", (), {"app": "web"}),
+        ("", (), {"app": "web"}),
+        ("", ("-n", "shop"), {"app": "web", "tier": "front"}),
+    ],
+)
+def test_services_of_the_same_namespace_count(fix, namespace, arguments, selected, tmp_path):
+    web = WEB.replace("metadata: {labels: {app: web}}", "metadata: {labels: {app: web, tier: front}}")
+    service = f'---\napiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: "{namespace}"}}\n'
+    fix("--write", "web.yaml", *arguments, web=f"{web}{service}spec: {{selector: {{tier: front}}}}\n")
+    [deployment, _] = yaml.safe_load_all((tmp_path / "web.yaml").read_text())
+    [constraint] = deployment["spec"]["template"]["spec"]["topologySpreadConstraints"]
+    assert constraint["labelSelector"]["matchLabels"] == selected

@@ -1,0 +1,78 @@
+"""What a template declares is what its pods would have been given."""
+
+import msgspec
+from build import defaulted, index, meta, namespace, node, owner, pod, service
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import defaults
+
+from webhook.core.adoption import NOT_DECLARABLE, adopted
+from webhook.core.defaulting import Injection
+from webhook.core.kinds import Template, Workload
+from webhook.core.model import LabelSelector, PodTemplate
+from webhook.core.policy import Policy
+from webhook.core.version import RECORDED
+
+PAIRS = st.dictionaries(st.sampled_from(["app", "tier", "team"]), st.sampled_from("ab"), max_size=3)
+REVISIONS = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash", "StatefulSet": None}
+VERSIONS = {"Deployment": "apps/v1", "Rollout": "argoproj.io/v1alpha1", "StatefulSet": "apps/v1"}
+
+
+def text(pairs):
+    return " ".join(f"{key}={value}" for key, value in pairs.items())
+
+
+@st.composite
+def workloads(draw):
+    labels = draw(PAIRS)
+    selected = {key: labels[key] for key in labels if draw(st.booleans())}
+    kind = draw(st.sampled_from([*REVISIONS]))
+    template = PodTemplate(metadata=meta("", labelled=text(labels)), spec=pod(draw(st.just(""))).spec)
+    replicas = draw(st.integers(1, 4))
+    return Workload(
+        api_version=VERSIONS[kind],
+        group=VERSIONS[kind].rpartition("/")[0],
+        kind=kind,
+        meta=meta("web"),
+        templates=(Template(path="spec.template.", template=template, replicas=replicas),),
+        replicas=replicas,
+        selector=LabelSelector(match_labels=selected or None),
+        built_in=kind != "Rollout",
+    )
+
+
+def running(workload):
+    """A pod as the real controllers make it, and its owners."""
+    [template] = workload.templates
+    revision = REVISIONS[workload.kind]
+    select = text(workload.selector.match_labels or {})
+    labels = text(template.template.labels)
+    top = owner(f"{workload.kind}/web", select, replicas=workload.replicas)
+    if revision is None:
+        return pod(labels, owner="StatefulSet/web"), (top,)
+    below = owner("ReplicaSet/web-7d4", f"{select} {revision}=7d4", replicas=1, above=f"{workload.kind}/web")
+    return pod(f"{labels} {revision}=7d4", owner="ReplicaSet/web-7d4"), (top, below)
+
+
+@st.composite
+def surroundings(draw):
+    services = [service(f"s{i}", text(draw(PAIRS))) for i in range(draw(st.integers(0, 2)))]
+    extra = draw(st.sampled_from([{}, {"karpenter__sh__nodepool": "x"}]))
+    nodes = [node(f"n{i}", draw(st.sampled_from("abc")), **extra) for i in range(draw(st.integers(1, 3)))]
+    return (namespace(), *services, *nodes)
+
+
+@settings(max_examples=100, deadline=None)
+@given(workloads(), defaults(), surroundings())
+def test_declared_is_what_would_be_injected(workload, configured, around):
+    policy = Policy(defaults=msgspec.structs.replace(configured, mode="observe"))
+    declared = adopted(workload, "shop", policy, index(*around), RECORDED)
+    made, owners = running(workload)
+    injected = defaulted(made, policy, index(*around, *owners))
+    if declared == NOT_DECLARABLE:
+        assert any("7d4" in repr(constraint) for constraint in injected.constraints)
+    elif isinstance(declared, str):
+        assert injected.reason == declared
+    else:
+        assert isinstance(injected, Injection)
+        assert injected.constraints == declared
