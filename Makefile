@@ -48,11 +48,15 @@ e2e-cluster: $(READY)
 e2e-attacks: $(READY)
 	@$(BIN)/python -m pytest -m e2e $(ATTACKS) -q
 
-bench: $(READY)  ## reviews in this process, and over TLS beside a Go server (needs Go, taskset and two cores)
+BENCH ?= short
+bench: $(READY)  ## figures beside a Go server and kube-scheduler; BENCH=full for all of them (needs Go, taskset, two cores)
 	@$(BIN)/python -m bench.static_review
-	@command -v go >/dev/null || { echo "bench.serve needs Go to build its peer; see https://go.dev/dl" >&2; exit 1; }
+	@command -v go >/dev/null || { echo "the rest of make bench needs Go to build its peers; see https://go.dev/dl" >&2; exit 1; }
 	@command -v taskset >/dev/null || { echo "bench.serve needs taskset (util-linux)" >&2; exit 1; }
 	@$(BIN)/python -m bench.serve
+	@$(BIN)/python -m bench.events
+	@$(BIN)/python -m bench.verdict --oracle "$$(conformance/build.sh)" $(if $(filter full,$(BENCH)),--growth)
+	@$(if $(filter full,$(BENCH)),$(BIN)/python -m bench.cluster_list)
 
 lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a deliberate break), dead code
 	@$(BIN)/ruff check

@@ -1,7 +1,7 @@
 """The verdict for every node: our index beside kube-scheduler's own framework, on the same cluster, in turn.
 
-    python bench/verdict.py --oracle PROGRAM                        5,000 nodes, 150,000 pods, four shapes, and growth
-    python bench/verdict.py --oracle PROGRAM --shape classes --rounds 3
+    python -m bench.verdict --oracle PROGRAM                5,000 nodes, 150,000 pods, three shapes; --growth for more
+    python -m bench.verdict --oracle PROGRAM --shape classes --rounds 3
 
 The Go program (`make conformance` builds it) makes the cluster, and times PreFilter and Filter of the scheduler's
 plugins over all nodes; here the same pods are decided from the index. A verdict is a code for every node and the

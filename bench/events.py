@@ -1,0 +1,122 @@
+"""What a thousand watch events a second cost the admission path, in turns within one process.
+
+    python -m bench.events [--pods 150000] [--rounds 5] [--seconds 5]
+
+A stub API server lists pods and nodes of real size; the webhook watches them. At 200 reviews a second its p50 and p99
+are taken in turns: without events, and with 1,000 MODIFIED pods a second, each another one and moved to another node.
+Beside both a Go net/http server with the same answer and no cluster. The servers have one core, the stub and the load
+the other. Needs Go and taskset.
+"""
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.cluster_list import PER_NODE, Stub, serve
+from bench.serve import BODY, SERVER_CORE, built, load, on, running, theirs
+from certs.authority import issue_authority, issue_leaf
+from certs.store import write_pair, write_public
+
+RATE = 200
+EVENTS = 1000
+_BATCHES = 100  # a second
+
+
+class Telling(Stub):
+    """The stub, with pods that move from node to node while it is asked to tell of them."""
+
+    asked = None
+
+    def tell(self, kind):
+        if kind != "pods":
+            super().tell(kind)
+        number = 0
+        while True:
+            began = time.monotonic()
+            if self.asked.value:
+                lines = []
+                for _ in range(EVENTS // _BATCHES):
+                    number = (number + 7919) % self.counts["pods"]
+                    moved = self.item("pods", number).replace(b'"node-', b'"node-1', 1)
+                    lines.append(b'{"type":"MODIFIED","object":%s}\n' % moved)
+                body = b"".join(lines)
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(body), body))
+                self.wfile.flush()
+            time.sleep(max(0.0, began + 1 / _BATCHES - time.monotonic()))
+
+
+def stub(folder, counts, ready, asked):
+    Telling.asked = asked
+    serve(folder, counts, ready, Telling)
+
+
+def watching(directory):
+    command = on(SERVER_CORE, Path(sys.executable).with_name("evenspread"), "webhook", "--bind", "127.0.0.1:0")
+    command += ["--kubeconfig", str(directory / "kubeconfig"), "--no-register", "--drain-seconds", "0"]
+    command += ["--health-bind", "127.0.0.1:0", "--log-level", "info"]
+    command += ["--cert", str(directory / "tls/live/tls.crt"), "--key", str(directory / "tls/live/tls.key")]
+    return running(command, {}, lambda line: '"answering"' in line)
+
+
+def until_ready(url):
+    for _ in range(1200):
+        try:
+            with urllib.request.urlopen(f"{url}/readyz") as answer:  # noqa: S310  our own server
+                return answer.read().decode()
+        except urllib.error.HTTPError:
+            time.sleep(0.1)
+    sys.exit("the webhook did not become ready")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pods", type=int, default=150_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    given = parser.parse_args()
+    counts = {"pods": given.pods, "nodes": given.pods // PER_NODE}
+    spawn = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        directory = Path(name)
+        program = built(directory)
+        ready, asked = spawn.Queue(), spawn.Value("b", 0)
+        process = spawn.Process(target=stub, args=(directory, counts, ready, asked), daemon=True)
+        process.start()
+        ready.get()
+        now = datetime.now(UTC)
+        authority = issue_authority(now)
+        (directory / "api.crt").write_bytes((directory / "ca.crt").read_bytes())
+        write_public(directory / "ca.crt", authority.certificate)
+        write_pair(directory / "tls", issue_leaf(authority, ("localhost", "127.0.0.1"), now))
+        (directory / "review.json").write_bytes(BODY)
+        with watching(directory) as (_, line), theirs(directory, program) as (peer, _):
+            said = json.loads(line)
+            until_ready(said["health"])
+            compare(program, directory, {"still": said["url"], "events": said["url"], "Go": peer}, asked, given)
+        process.terminate()
+
+
+def compare(program, directory, urls, asked, given):
+    results = {name: [] for name in urls}
+    for _ in range(given.rounds):
+        for name, url in urls.items():
+            asked.value = name == "events"
+            time.sleep(0.5)
+            results[name].append(load(program, directory, url, connections=32, rate=RATE, seconds=given.seconds))
+            asked.value = 0
+    print(f"{RATE} reviews/s, {given.pods} pods, {given.rounds} rounds of {given.seconds:g} s; p50 / p99 ms")
+    for name, made in results.items():
+        p50, p99 = (statistics.median(each[key] for each in made) for key in ("p50Milliseconds", "p99Milliseconds"))
+        print(f"{name:>8} {p50:6.2f} / {p99:6.2f}   p99 of each round {[each['p99Milliseconds'] for each in made]}")
+
+
+if __name__ == "__main__":
+    main()
