@@ -110,5 +110,11 @@ def request(new, old=None, **fields):
     return Request(**{**asked, **fields})
 
 
-def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, **fields):
-    return review(request(new, old, **fields), policy, index, version=version, today=TODAY, remaining=lambda: 2.0)
+def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, remaining=2.0, age=0.0, **fields):
+    return review(
+        *(request(new, old, **fields), policy, index),
+        version=version,
+        today=TODAY,
+        remaining=lambda: remaining,
+        age=lambda: age,
+    )

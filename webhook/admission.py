@@ -62,12 +62,14 @@ class Engine(Struct, frozen=True, kw_only=True):
     """What a request is judged by. Replaced as a whole when the configuration changes.
 
     Shape: ``index`` is None where nothing of the cluster is known; whoever reads it holds ``lock``.
+    Unit: ``age`` says how many seconds ago the cluster was last known to be as the index has it.
     """
 
     policy: Policy
     version: KubernetesVersion
     index: ClusterIndex | None = None
     lock: AbstractContextManager[object] = nullcontext()
+    age: Callable[[], float] = lambda: 0.0
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -239,7 +241,7 @@ def _decide(  # noqa: PLR0913 as core.review
     policy, index, version = engine.policy, engine.index, engine.version
     with engine.lock:
         if route == "validate":
-            return review(request, policy, index, version=version, today=today, remaining=remaining)
+            return review(request, policy, index, version=version, today=today, remaining=remaining, age=engine.age)
         decision = mutate(request, policy, index, version=version, remaining=remaining, waited=waited)
     # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.
     if decision.patch and request.object is None:

@@ -58,6 +58,12 @@ class Metrics:
             ["mode"],
             registry=registry,
         )
+        self._feasibility = Counter(
+            "evenspread_feasibility",
+            "Dry runs by what they came to (fits, does-not-fit, unknown) and what was in the way.",
+            ["verdict", "cause"],
+            registry=registry,
+        )
         self._skipped = Counter(
             "evenspread_injections_skipped",
             "Pods of the mutating route that got nothing, by the reason.",
@@ -135,6 +141,10 @@ class Metrics:
     def injected(self, mode: str) -> None:
         """One pod that was patched (``inject``) or would have been (``observe``)."""
         self._injections.labels(mode).inc()
+
+    def tried(self, verdict: str, cause: str) -> None:
+        """One dry run; ``cause`` is empty where nothing is in the way, or nobody knows."""
+        self._feasibility.labels(verdict, cause).inc()
 
     def skipped(self, reason: str) -> None:
         """One review of the mutating route that came to nothing."""

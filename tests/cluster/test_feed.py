@@ -2,6 +2,7 @@
 
 import threading
 import time
+from math import inf
 
 import pytest
 from cluster.api import FakeApi, refuse
@@ -130,6 +131,7 @@ def test_a_required_kind_that_is_forbidden_keeps_it_from_being_ready(api, tmp_pa
     with feeding(api, tmp_path) as feed:
         eventually(lambda: sum(each.synced for each in feed.standings()) == len(BUILT_IN) - 1)
         assert not feed.synced
+        assert feed.age == inf
         said = 'cannot list resource "pods"; grant list and watch of pods'
         eventually(lambda: _of(feed, "pods").fault.endswith(said))
         api.forbidden.clear()
@@ -140,10 +142,12 @@ def test_losing_the_api_server_leaves_what_is_known_and_its_age(api, tmp_path):
     with feeding(api, tmp_path) as feed:
         eventually(lambda: feed.synced)
         eventually(lambda: all(each.age == 0.0 for each in feed.standings()))
+        assert feed.age == 0.0
         before = contents(feed.index)
         api.strike("any", refuse(500), times=10**6)
         api.drop_connections()
         eventually(lambda: min(each.age for each in feed.standings()) > 0.3)
+        assert 0.3 < feed.age < inf
         assert contents(feed.index) == before
         assert feed.synced
         api.faults.clear()

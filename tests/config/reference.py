@@ -81,7 +81,7 @@ SETTINGS
 ## Fields
 
 What has neither a default nor *required* is absent unless it is given. `schedulerConfiguration`, `stuckThreshold`,
-`maxStaleness` and `defaults.fallback` are checked, but no answer of this release depends on them.
+`defaults.fallback` is checked, but no answer of this release depends on it.
 """
 
 

@@ -5,7 +5,7 @@ from build import ROOMY, cluster, constraint, pod, running, service
 from msgspec.structs import replace
 
 from webhook.core import bits
-from webhook.core.explain import Cause, cause, explain, in_short, rejections, standstill
+from webhook.core.explain import Cause, cause, explain, fix_text, in_short, rejections, standstill
 from webhook.core.model import (
     HOSTNAME,
     Container,
@@ -159,14 +159,14 @@ class TestBalances:
             "z1: a=1 | z2: b=1",
             (constraint(select=WEB, min_domains=3),),
             True,
-            "2 eligible zone domains of minDomains 3 keep the minimum at 0",
+            "2 zones, minDomains 3: the minimum is 0",
             id="too few domains",
         ),
         pytest.param(
             "z1: a=1",
             (constraint(select=WEB, min_domains=2),),
             True,
-            "1 eligible zone domain of minDomains 2 keeps the minimum at 0",
+            "1 zone, minDomains 2: the minimum is 0",
             id="one domain of two",
         ),
         pytest.param(
@@ -257,3 +257,30 @@ def test_rejections_count_each_reason_once():
         ("TaintToleration", 1),
     ]
     assert [*rejections(found, 1 << found.nodes.slots["c"]).values()] == [1]
+
+
+def test_reasons_can_be_left_out():
+    found = explained(cluster("z1: a=1 | z2: ~b=0 ~c=0"), ZONES)
+    assert standstill(found.blocking, found.verdict, reasons=False) == "zone z2 (2 nodes) stays at 0"
+    assert found.blocking.name == "zone[0]"
+
+
+def test_a_fix_names_its_constraint_where_two_are_hard():
+    index = cluster("z1: a=1 | z2: ~b=0")
+    both = explained(index, ZONES, HOSTS)
+    assert [fix_text(fix, both.balances) for fix in both.fixes] == [
+        "zone[0] nodeTaintsPolicy: Honor, hostname[1] nodeTaintsPolicy: Honor",
+        "zone[0] maxSkew: 2, hostname[1] maxSkew: 2",
+        "zone[0] whenUnsatisfiable: ScheduleAnyway, hostname[1] whenUnsatisfiable: ScheduleAnyway",
+    ]
+    one = explained(index, constraint(select=WEB, min_domains=3), constraint(select=WEB, when="ScheduleAnyway"))
+    assert [fix_text(fix, one.balances) for fix in one.fixes] == ["minDomains: 2", "maxSkew: 2", "without zone[0]"][1:]
+    alone = explained(cluster("z1: a=1"), constraint(select=WEB, min_domains=3))
+    assert [fix_text(fix, alone.balances) for fix in alone.fixes] == [
+        "minDomains: 1",
+        "maxSkew: 2",
+        "whenUnsatisfiable: ScheduleAnyway, no minDomains",
+    ]
+    default = SpreadDefaults((constraint(),))
+    index.apply("ADDED", service("web", WEB))
+    assert explain(take(index, pod(WEB), default)).blocking.name == "zone"

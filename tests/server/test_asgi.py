@@ -7,6 +7,8 @@ import time
 
 import msgspec
 import pytest
+from build import cluster
+from manifest import workload
 from server.conftest import review
 
 from webhook.admission import Engine
@@ -101,6 +103,27 @@ def test_injections_are_counted_by_mode(mode):
 def test_what_is_not_injected_is_counted_by_its_reason(state):
     call(AdmissionApp(state, nothing), request("/mutate", body=review()), (review(),))
     assert 'evenspread_injections_skipped_total{reason="cluster-unknown"} 1.0\n' in state.metrics.text().decode()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "age", "expected"),
+    [
+        pytest.param("a: n1=1 | b: n2", 0.0, 'cause="",verdict="fits"', id="a place"),
+        pytest.param("a: n1=1 | b: ~n2", 0.0, 'cause="spread",verdict="does-not-fit"', id="no place"),
+        pytest.param("a: n1=1 | b: ~n2", 61.0, 'cause="",verdict="unknown"', id="an old copy of the cluster"),
+    ],
+)
+def test_dry_runs_are_counted_and_tell_the_user_only_what_is_known(nodes, age, expected):
+    state = State(Engine(policy=Policy(), version=RECORDED, index=cluster(nodes), age=lambda: age), Metrics())
+    document = json.loads(review())
+    document["request"]["object"] = workload("Pod", "app=web", "zone hard 1 app=web")
+    body = json.dumps(document).encode()
+    _, _, answer = call(AdmissionApp(state, nothing), request(body=body), (body,))
+    response = json.loads(answer)["response"]
+    assert response["allowed"]
+    assert ("warnings" in response) is ("spread" in expected)
+    assert ("feasibility" in response.get("auditAnnotations", {})) is ("unknown" in expected)
+    assert f"evenspread_feasibility_total{{{expected}}} 1.0\n" in state.metrics.text().decode()
 
 
 def test_a_finding_is_counted_with_the_mode_that_held_and_logged_with_its_request(state, caplog):

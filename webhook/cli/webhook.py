@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from certs.authority import CertificateError, issue_authority, issue_leaf
 from certs.store import read_pair, write_pair, write_public
@@ -141,7 +141,7 @@ def _run(options: Options, workshop: Path) -> NoReturn:
     health_port = health.getsockname()[1]
     place = example.Place(host=_reachable(host), port=port, health_port=health_port, authority=served.authority)
     plan = Plan(
-        engine=Engine(policy=policy, version=known.version, index=known.index, lock=known.lock),
+        engine=_engine(policy, known),
         certificate=served.certificate,
         key=served.key,
         client_ca=Path(options.client_ca) if options.client_ca else None,
@@ -214,6 +214,12 @@ def _cluster(options: Options, policy: Policy) -> _Known:
     except SnapshotError as error:
         raise Stopped(str(error), _UNREADABLE) from error
     return _Known(version=asked or snapshot.version or RECORDED, index=snapshot.index)
+
+
+def _engine(policy: Policy, known: _Known) -> Engine:
+    feed = known.feed
+    engine = Engine(policy=policy, version=known.version, index=known.index, lock=known.lock)
+    return engine if feed is None else structs.replace(engine, age=lambda: feed.age)
 
 
 def _listen(flag: str, given: str | None, default: str, options: Options) -> socket.socket:

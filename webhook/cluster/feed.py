@@ -88,6 +88,11 @@ class Feed:
         """Whether every kind that answers need was listed, and every other one was asked for."""
         return all(each.synced or (each.tried and not each.required) for each in self.standings())
 
+    @property
+    def age(self) -> float:
+        """Seconds since the oldest kind that answers need was last heard of; infinite before all were listed."""
+        return max((each.age for each in self._reflectors if each.required), default=0.0)
+
     def standings(self) -> tuple[Standing, ...]:
         """How each kind stands now."""
         return tuple(reflector.standing() for reflector in self._reflectors)

@@ -23,6 +23,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 
 from msgspec import Struct
 
@@ -153,11 +154,23 @@ class Reflector:
         if stream is not None:
             stream.end()
 
+    @property
+    def required(self) -> bool:
+        """Whether answers need the kind."""
+        return self._resource.required
+
+    @property
+    def age(self) -> float:
+        """Seconds since the API server was last known to be telling everything; infinite before the first list."""
+        if not self._synced:
+            return inf
+        return 0.0 if self._watching else self._pace.now() - self._contact
+
     def standing(self) -> Standing:
         """How it stands now."""
         return Standing(
             resource=self._paging.title,
-            required=self._resource.required,
+            required=self.required,
             objects=sum(len(names) for names in tuple(self._known.values())),
             age=0.0 if self._watching else self._pace.now() - self._contact,
             synced=self._synced,

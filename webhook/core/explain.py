@@ -3,8 +3,9 @@
 Problem -> Explanation    every constraint's domains, who holds the minimum, the cause, and what helps
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import islice
 from typing import Literal
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from webhook.core import fit, spread
 from webhook.core.affinity import NAME as INTER_POD_AFFINITY
-from webhook.core.fixes import Fix, changed, fixes
+from webhook.core.fixes import Change, Fix, changed, fixes
 from webhook.core.model import DO_NOT_SCHEDULE, HONOR, SCHEDULE_ANYWAY, SpreadConstraint, Toleration
 from webhook.core.spread import Counted, Domains, count_domains
 from webhook.core.status import Status
@@ -77,6 +78,12 @@ class Balance(Struct, frozen=True):
     domains: Domains
 
     @property
+    def name(self) -> str:
+        """How messages call it: ``zone[0]``."""
+        segment = self.domains.constraint.topology_key.rpartition("/")[2] or "constraint"
+        return segment if self.index is None else f"{segment}[{self.index}]"
+
+    @property
     def hard(self) -> bool:
         """Whether it keeps nodes away."""
         return self.written.hard
@@ -129,15 +136,15 @@ class Explanation(Struct, frozen=True):
         return next((balance for balance in hard if index in (None, balance.index)), None)
 
 
-def explain(problem: Problem) -> Explanation:
-    """The verdict on one pod, and why.
+def explain(problem: Problem, *, brief: bool = False) -> Explanation:
+    """The verdict on one pod, and why; in ``brief`` with the smallest fix alone, and without reliefs.
 
     Errors: none; constraints whose selectors cannot be read are left out of ``balances``.
     """
     cycle = Cycle(problem)
     verdict = cycle.verdict()
     why, otherwise = _why(problem, verdict)
-    if why is Cause.OTHER:
+    if why is Cause.OTHER and not brief:
         otherwise = decide(without_limits(without_spread(problem))).feasible
     return Explanation(
         problem=problem,
@@ -145,8 +152,8 @@ def explain(problem: Problem) -> Explanation:
         cause=why,
         otherwise=otherwise,
         balances=tuple(_balances(cycle)),
-        fixes=fixes(problem) if why is Cause.SPREAD else (),
-        reliefs=() if why is None else tuple(_reliefs(problem)),
+        fixes=tuple(islice(fixes(problem), 1 if brief else None)) if why is Cause.SPREAD else (),
+        reliefs=() if why is None or brief else tuple(_reliefs(problem)),
         not_evaluated=not_evaluated(problem.pod),
     )
 
@@ -201,7 +208,7 @@ def rejections(verdict: Verdict, nodes: int) -> Mapping[Status, int]:
     return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0].plugin, entry[0].reasons)))
 
 
-def standstill(balance: Balance, verdict: Verdict, *, names: bool = True) -> str:
+def standstill(balance: Balance, verdict: Verdict, *, names: bool = True, reasons: bool = True) -> str:
     """What a hard constraint waits for: ``zone c (1 node, cordoned) stays at 0``.
 
     Shape: values of labels are as long as they are; without ``names`` there are none.
@@ -211,18 +218,16 @@ def standstill(balance: Balance, verdict: Verdict, *, names: bool = True) -> str
     if not domains:
         return f"no node that counts has {segment}"
     if balance.too_few:
-        eligible = f"{domains} eligible {segment} domain" + ("" if domains == 1 else "s")
-        keep = "keeps" if domains == 1 else "keep"
-        return f"{eligible} of minDomains {balance.domains.constraint.min_domains} {keep} the minimum at 0"
+        there = f"{domains} {segment}{'' if domains == 1 else 's'}"
+        return f"{there}, minDomains {balance.domains.constraint.min_domains}: the minimum is 0"
     lowest = balance.lowest
-    nodes = 0
-    for value in lowest:
-        nodes |= column.with_value(value)
-    reasons = rejections(verdict, nodes)
-    total = nodes.bit_count()
-    why = ", ".join(f"{count} {in_short(status)}" for status, count in reasons.items())
-    if len(reasons) == 1:
-        why = f"{total} node{'' if total == 1 else 's'}, {in_short(next(iter(reasons)))}"
+    nodes = column.nodes_of([column.numbers[value] for value in lowest])
+    why = f"{nodes.bit_count()} node{'' if nodes.bit_count() == 1 else 's'}"
+    found = rejections(verdict, nodes)
+    if reasons and len(found) == 1:
+        why = f"{why}, {in_short(next(iter(found)))}"
+    elif reasons:
+        why = ", ".join(f"{count} {in_short(status)}" for status, count in found.items())
     who, stays = f"{len(lowest)} {segment}s", "stay"
     if len(lowest) == 1:
         who, stays = f"{segment} {lowest[0]}" if names else f"1 {segment}", "stays"
@@ -248,3 +253,16 @@ def in_short(status: Status) -> str:
         words = ", ".join(status.reasons).replace("Too many pods", "full of pods")
         return words.replace("Insufficient ", "short of ", 1).replace("Insufficient ", "")
     return _WORDS.get(status.plugin, "by its volumes")
+
+
+def fix_text(fix: Fix, balances: Sequence[Balance]) -> str:
+    """A fix as people say it: ``zone[0] maxSkew: 2``; without the name where no other constraint is hard."""
+    names = {balance.index: balance.name for balance in balances if balance.hard}
+    return ", ".join(_change_text(each, names.get(each.index, f"[{each.index}]"), len(names)) for each in fix.changes)
+
+
+def _change_text(change: Change, name: str, hard: int) -> str:
+    if not change.field:
+        return f"without {name}"
+    prefix = f"{name} " if hard > 1 else ""
+    return f"{prefix}no {change.field}" if change.value is None else f"{prefix}{change.field}: {change.value}"

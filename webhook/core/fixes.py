@@ -5,7 +5,7 @@ One pod only: what a looser constraint does to the pods after it is not looked a
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import product
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -42,23 +42,28 @@ def changed(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
     return replace(change(problem), nominated=nominated)
 
 
-def fixes(problem: Problem) -> tuple[Fix, ...]:
+def fixes(problem: Problem) -> Iterator[Fix]:
     """What helps a pod that no node admits, smallest first; nothing where only a change of the cluster does.
 
-    Shape: changes of one constraint; if none of these is enough, the same change of all of them.
+    Shape: changes of one constraint; if none of these is enough, the same change of all of them. Each is evaluated
+    when it is asked for.
     """
     declared = hard_places(problem.pod)
     if len(declared) != len(problem.hard.constraints):
-        return ()  # the constraints are the cluster's, or cannot be read
-    cycle = Cycle(problem)
+        return  # the constraints are the cluster's, or cannot be read
+    domains = Cycle(problem).domains
     alone = [[each] for each in enumerate(declared)]
     together = [[*enumerate(declared)]]
     for groups in (alone, together if len(declared) > 1 else []):
-        candidates = chain.from_iterable(_candidates(problem, cycle.domains, group) for group in groups)
-        proven = [fix for fix in (_proven(problem, declared, changes) for changes in candidates) if fix is not None]
-        if proven:
-            return tuple(sorted(proven, key=_size))
-    return ()
+        helped = False
+        for candidates, group in product(_CANDIDATES, groups):
+            changes = candidates(problem, domains, group)
+            fix = _proven(problem, declared, changes) if changes else None
+            if fix is not None:
+                helped = True
+                yield fix
+        if helped:
+            return
 
 
 def hard_places(pod: Pod) -> tuple[int, ...]:
@@ -66,43 +71,29 @@ def hard_places(pod: Pod) -> tuple[int, ...]:
     return tuple(n for n, each in enumerate(pod.pod_spec.constraints) if each.when_unsatisfiable == DO_NOT_SCHEDULE)
 
 
-# From what keeps the promise for the nodes that the pod can use to what gives it up.
-_ORDER = ("nodeTaintsPolicy", "nodeAffinityPolicy", "minDomains", "maxSkew", "whenUnsatisfiable", "")
+# Places of constraints: among the hard ones, and in the pod.
+_Group = Sequence[tuple[int, int]]
 
 
-def _size(fix: Fix) -> tuple[int, int]:
-    return max(_ORDER.index(each.field) for each in fix.changes), fix.changes[0].index
+def _honored(field: str, written: Callable[[Constraint], str]) -> Callable[..., tuple[Change, ...]]:
+    """The node policy that counts only nodes which the pod may use."""
+
+    def changes(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
+        return tuple(
+            Change(index, field, HONOR) for place, index in group if written(domains[place].constraint) != HONOR
+        )
+
+    return changes
 
 
-def _candidates(
-    problem: Problem, domains: Sequence[Domains], group: Sequence[tuple[int, int]]
-) -> Iterator[tuple[Change, ...]]:
-    """The changes of these constraints that may help.
-
-    Shape: ``group`` has the place of each among the hard constraints and in the pod.
-    """
+def _fewer(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
+    """No more minDomains than there are domains."""
     found = [(index, domains[place]) for place, index in group]
-    for field, written in _POLICIES.items():
-        changes = [Change(index, field, HONOR) for index, each in found if written(each.constraint) != HONOR]
-        if changes:
-            yield tuple(changes)
-    few = [(index, each.column.domain_count(each.counting), each.constraint) for index, each in found]
-    changes = [Change(index, "minDomains", there) for index, there, each in few if 0 < there < each.min_domains]
-    if changes:
-        yield tuple(changes)
-    widened = _widened(problem, domains, group)
-    if widened:
-        yield widened
-    yield tuple(chain.from_iterable(_softened(problem.pod, index) for _, index in group))
+    there = [(index, each.column.domain_count(each.counting), each.constraint.min_domains) for index, each in found]
+    return tuple(Change(index, "minDomains", domains_) for index, domains_, least in there if 0 < domains_ < least)
 
 
-_POLICIES: Mapping[str, Callable[[Constraint], str]] = {
-    "nodeTaintsPolicy": lambda constraint: constraint.node_taints_policy,
-    "nodeAffinityPolicy": lambda constraint: constraint.node_affinity_policy,
-}
-
-
-def _widened(problem: Problem, domains: Sequence[Domains], group: Sequence[tuple[int, int]]) -> tuple[Change, ...]:
+def _widened(problem: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
     """The smallest maxSkew of each constraint with which a node that all else admits has a place."""
     places = [place for place, _ in group]
     open_ = decide(changed(problem, lambda each: _with_skews(each, dict.fromkeys(places, _NO_LIMIT)))).feasible
@@ -157,16 +148,29 @@ def _with_skews(problem: Problem, skews: Mapping[int, int]) -> Problem:
     return replace(problem, hard=replace(problem.hard, constraints=constraints))
 
 
-def _softened(pod: Pod, index: int) -> Iterator[Change]:
+def _softened(problem: Problem, _: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
     """ScheduleAnyway, and what kube-apiserver asks for with it: no minDomains, and no second constraint like it."""
-    constraints = pod.pod_spec.constraints
-    mine = constraints[index]
-    if any(each.topology_key == mine.topology_key and not each.hard for each in constraints):
-        yield Change(index)
-        return
-    yield Change(index, "whenUnsatisfiable", SCHEDULE_ANYWAY)
-    if mine.min_domains is not None:
-        yield Change(index, "minDomains")
+    constraints = problem.pod.pod_spec.constraints
+    changes: list[Change] = []
+    for _place, index in group:
+        mine = constraints[index]
+        if any(each.topology_key == mine.topology_key and not each.hard for each in constraints):
+            changes.append(Change(index))
+            continue
+        changes.append(Change(index, "whenUnsatisfiable", SCHEDULE_ANYWAY))
+        if mine.min_domains is not None:
+            changes.append(Change(index, "minDomains"))
+    return tuple(changes)
+
+
+# From what keeps the promise for the nodes that the pod can use to what gives it up.
+_CANDIDATES: Sequence[Callable[[Problem, Sequence[Domains], _Group], tuple[Change, ...]]] = (
+    _honored("nodeTaintsPolicy", lambda constraint: constraint.node_taints_policy),
+    _honored("nodeAffinityPolicy", lambda constraint: constraint.node_affinity_policy),
+    _fewer,
+    _widened,
+    _softened,
+)
 
 
 def _proven(problem: Problem, declared: Sequence[int], changes: Sequence[Change]) -> Fix | None:

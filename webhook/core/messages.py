@@ -6,10 +6,8 @@ Text that comes from the object is bounded and freed of control characters.
 from collections.abc import Sequence
 
 from webhook.core.policy import Messages
-from webhook.core.rules.finding import Finding, one_line
+from webhook.core.rules.finding import WARNING_CHARS, Finding, one_line
 
-# kube-apiserver asks for 120 characters a warning; beyond 4,096 in all it cuts every one of them.
-WARNING_CHARS = 120
 MOST_WARNINGS = 3
 MOST_BLOCKS = 10
 

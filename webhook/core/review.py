@@ -6,6 +6,7 @@ Nothing in here raises, whatever the request holds: what cannot be read is a val
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from webhook.core.owners import Awaited
 from webhook.core.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
 from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, evaluate
 from webhook.core.rules.api import wrong_type
+from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import Finding, NotEvaluated, Severity, Subject, one_line, place
 from webhook.core.validation import constraint_warnings
 from webhook.core.version import KubernetesVersion
@@ -72,7 +74,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     """The answer to one request, as a value.
 
     Shape: ``reason`` says why nothing was looked at, where nothing was. ``injection`` is what a pod gets, or would
-    get where defaults are only observed; then ``patch`` is empty. ``awaits`` is worth waiting for.
+    get where defaults are only observed; then ``patch`` is empty. ``feasibility`` is the dry run of a
+    pod, where there was one. ``awaits`` is worth waiting for.
     """
 
     allowed: bool = True
@@ -83,6 +86,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     patch: tuple[Mapping[str, object], ...] = ()
     audit: Mapping[str, str] = {}
+    feasibility: Feasibility | None = None
     injection: Injection | None = None
     awaits: Awaited | None = None
 
@@ -107,6 +111,8 @@ class _Setting(Struct, frozen=True):
     index: ClusterIndex | None
     version: KubernetesVersion
     offline: bool = False
+    age: Callable[[], float] = lambda: 0.0
+    remaining: Callable[[], float] = lambda: inf
 
 
 class _Evaluation(Struct, frozen=True):
@@ -114,6 +120,7 @@ class _Evaluation(Struct, frozen=True):
     findings: tuple[Finding, ...]
     not_evaluated: tuple[NotEvaluated, ...] = ()
     decode_error: DecodeError | None = None
+    feasibility: Feasibility | None = None
 
 
 def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
@@ -123,20 +130,23 @@ def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
     *,
     version: KubernetesVersion,
     today: str,
-    remaining: Callable[[], float],  # noqa: ARG001 the seconds left: rules of this module need none worth counting
+    remaining: Callable[[], float],
+    age: Callable[[], float] = lambda: 0.0,
 ) -> Decision:
     """Judge one request of the validating route.
 
     Shape: ``today`` is an ISO date (UTC).
+    Unit: ``remaining`` says how many seconds the caller still waits, ``age`` how many seconds ago the cluster was last
+    known to be as the index has it.
     """
     if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
         return Decision(reason="nothing to review")
-    setting = _Setting(policy, index, version)
+    setting = _Setting(policy, index, version, age=age, remaining=remaining)
     new = _evaluate(request.object, request, setting, spared=True)
     if isinstance(new, str):
         return Decision(reason=new)
     if not new.findings:
-        return Decision(not_evaluated=new.not_evaluated) if new.not_evaluated else _CLEAN
+        return _clean(new)
     old = _old(request, setting)
     target = _target(new.workload, request.kind, request.namespace, request.name, index)
     judged = _judge(new, policy, target, today)
@@ -145,6 +155,21 @@ def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
     if old is not None:
         judged = _subtract(judged, old)
     return _decide(request, policy, new, judged, told=_is_read(new, old))
+
+
+def _clean(found: _Evaluation) -> Decision:
+    if not found.not_evaluated and found.feasibility is None:
+        return _CLEAN
+    return Decision(
+        not_evaluated=found.not_evaluated, feasibility=found.feasibility, audit=_feasibility_note(found.feasibility)
+    )
+
+
+def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
+    """Why nobody knows whether the pod has a place; no user is bothered with it."""
+    if feasibility is None or not isinstance(feasibility.answer, NotEvaluated):
+        return {}
+    return {"feasibility": f"{feasibility.verdict}: {one_line(feasibility.answer.missing)}"}
 
 
 def mutate(  # noqa: PLR0913 as review
@@ -259,9 +284,12 @@ def _evaluate(
         version=setting.version,
         index=setting.index,
         offline=setting.offline,
+        creating=request.operation == "CREATE",
+        age=setting.age,
+        remaining=setting.remaining,
     )
-    findings, missing = evaluate(subject)
-    return _Evaluation(workload, findings, missing)
+    findings, missing, feasibility = evaluate(subject)
+    return _Evaluation(workload, findings, missing, feasibility=feasibility)
 
 
 def _old(request: Request, setting: _Setting) -> _Evaluation | None:
@@ -304,7 +332,7 @@ def _judge(found: _Evaluation, policy: Policy, target: Target, today: str) -> tu
     for finding in found.findings:
         rule = BY_ID[finding.rule]
         default = rule.mode if finding.warns is None else Mode.WARN if finding.warns else Mode.AUDIT
-        configured = mode_for(policy, rule.id, default, rule.since)
+        configured = mode_for(policy, rule.id, default, rule.since).capped(finding.at_most)
         mode, waived = configured.capped(ceiling), ""
         exemption = exempted(policy, rule.id, target, today) if policy.exemptions else None
         if exemption is not None:
@@ -375,7 +403,8 @@ def _decide(request: Request, policy: Policy, found: _Evaluation, judged: Sequen
         findings=tuple(judged),
         not_evaluated=found.not_evaluated,
         warnings=warnings_of(warned),
-        audit=_audit(judged),
+        feasibility=found.feasibility,
+        audit={**_audit(judged), **_feasibility_note(found.feasibility)},
     )
 
 

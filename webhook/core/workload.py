@@ -50,15 +50,22 @@ class Posted(Struct, frozen=True):
     injected: Injection | Skip | None
 
 
-def posted(
-    template: PodTemplate, namespace: str, policy: Policy, index: ClusterIndex, version: KubernetesVersion
+def posted(  # noqa: PLR0913 each is a fact of its own
+    template: PodTemplate,
+    namespace: str,
+    policy: Policy,
+    index: ClusterIndex,
+    version: KubernetesVersion,
+    *,
+    injects: bool = True,
 ) -> Posted:
     """The pod after a create request that passes this webhook.
 
-    Shape: ``injected`` is None where the configuration injects nothing.
+    Shape: ``injected`` is None where the configuration injects nothing. Without ``injects`` the webhook has had its
+    turn already.
     """
     meta, spec, injected = template.meta, template.pod_spec, None
-    if policy.defaults.mode == "inject":
+    if injects and policy.defaults.mode == "inject":
         found = inject(template, namespace, policy, index, version, waited=True)
         injected = found if isinstance(found, Injection | Skip) else None
         if isinstance(found, Injection):
@@ -179,6 +186,6 @@ def unknown_labels(pod: Pod) -> tuple[str, ...]:
     return tuple(key for key, value in pod.labels.items() if key in asked and value == NOT_YET)
 
 
-def namespace_of(workload: Workload, given: str) -> str:
+def namespace_of(workload: Workload, given: str = "") -> str:
     """Where the pods go: as the object says, else as the caller does, else where kubectl would put it."""
     return workload.meta.namespace or given or DEFAULT_NAMESPACE

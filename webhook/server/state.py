@@ -76,6 +76,8 @@ class State:
             [(each.finding.rule, each.mode) for each in decision.findings],
             [each.rule for each in decision.not_evaluated],
         )
+        if decision.feasibility is not None:
+            self.metrics.tried(decision.feasibility.verdict, decision.feasibility.cause)
         if decision.injection is not None:
             self.metrics.injected("inject" if decision.patch else "observe")
         elif route == "mutate" and decision.reason:

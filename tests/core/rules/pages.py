@@ -82,7 +82,8 @@ def page(rule):
         named = f"{yaml.safe_load(shown.bad)['kind']} shop/web"
         lines += ["## Breaks the rule", "", *on_nodes(shown), "```yaml", shown.bad.rstrip(), "```", ""]
         lines += ["As a warning:", "", "```", *warnings_of(findings), "```", ""]
-        lines += ["As a denial:", "", "```", denial(named, findings, Messages()), "```", ""]
+        if not (rule.id in FEASIBILITY and named.startswith("Pod")):
+            lines += ["As a denial:", "", "```", denial(named, findings, Messages()), "```", ""]
         lines += ["## Does not", "", "```yaml", shown.good.rstrip(), "```", ""]
     lines += ["## When it is silent", "", sentence(rule.silent), ""]
     return "\n".join(lines)

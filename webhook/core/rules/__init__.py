@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from webhook.core.rules import (
     agreement,
@@ -12,12 +13,14 @@ from webhook.core.rules import (
     cluster,
     distribution,
     effect,
+    feasibility,
     neighbours,
     nodes,
     revision,
     selector,
     topology,
 )
+from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import Finding, NotEvaluated, Rule, Subject
 
 RULES: tuple[Rule, ...] = (
@@ -28,15 +31,18 @@ RULES: tuple[Rule, ...] = (
     *(cluster.TAINTED, nodes.MIN_DOMAINS, cluster.CEILING, cluster.CONFLICTS, cluster.ZONE_LOSS),
     *(distribution.ALL_IN_ONE, effect.DEFAULTS_LOST, effect.NO_EFFECT, agreement.DIFFER, autoscalers.AUTOSCALER),
     effect.REQUIRED,
-    *(cluster.DO_NOT_FIT, cluster.STUCK, cluster.ROLLOUT_STUCK, cluster.GROUP_CAP),
+    *(feasibility.DO_NOT_FIT, cluster.STUCK, cluster.ROLLOUT_STUCK, cluster.GROUP_CAP),
 )
 
 BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
 API_RULES = frozenset(rule.id for rule in api.RULES)
+_DRY_RUNS = (feasibility.DO_NOT_FIT,)
 _OF_OTHERS = (neighbours.TOO_WIDE, distribution.ALL_IN_ONE, agreement.DIFFER)
 # They have nothing to say where no cluster is known.
-NEED_CLUSTER = cluster.NEED_CLUSTER.union(rule.id for rule in (*nodes.RULES, autoscalers.AUTOSCALER, *_OF_OTHERS))
-FEASIBILITY = frozenset(rule.id for rule in cluster.FEASIBILITY)
+NEED_CLUSTER = cluster.NEED_CLUSTER.union(
+    rule.id for rule in (*nodes.RULES, autoscalers.AUTOSCALER, *_OF_OTHERS, *_DRY_RUNS)
+)
+FEASIBILITY = frozenset(rule.id for rule in (*cluster.FEASIBILITY, *_DRY_RUNS))
 
 # What kube-apiserver says comes first, and in its own order.
 _ORDER: Mapping[str, int] = {rule.id: place for place, rule in enumerate(RULES)} | dict.fromkeys(API_RULES, -1)
@@ -46,16 +52,29 @@ _FAMILIES = (
 )
 
 
-def evaluate(subject: Subject) -> tuple[tuple[Finding, ...], tuple[NotEvaluated, ...]]:
-    """What all rules say of one object: the findings in rule order, and the rules that could not look, once each."""
+class Evaluated(NamedTuple):
+    """What all rules say of one object.
+
+    Shape: ``findings`` in rule order; ``missing`` are the rules that could not look, once each; ``feasibility`` is the
+    dry run, where there was one.
+    """
+
+    findings: tuple[Finding, ...]
+    missing: tuple[NotEvaluated, ...]
+    feasibility: Feasibility | None = None
+
+
+def evaluate(subject: Subject) -> Evaluated:
+    """Ask every rule."""
     findings: list[Finding] = []
     missing: dict[str, NotEvaluated] = {}
-    for family in _FAMILIES:
-        for answer in family(subject):
-            if isinstance(answer, Finding):
-                findings.append(answer)
-            else:
-                missing.setdefault(answer.rule, answer)
+    tried = feasibility.judge(subject)
+    answers = [answer for family in _FAMILIES for answer in family(subject)]
+    for answer in (*answers, tried.answer if tried else feasibility.not_tried(subject)):
+        if isinstance(answer, Finding):
+            findings.append(answer)
+        elif answer is not None:
+            missing.setdefault(answer.rule, answer)
     findings.sort(key=lambda finding: _ORDER[finding.rule])
     unseen = cluster.evaluate(subject)
-    return tuple(findings), (*missing.values(), *unseen) if missing else unseen
+    return Evaluated(tuple(findings), (*missing.values(), *unseen) if missing else unseen, tried)

@@ -51,13 +51,6 @@ ZONE_LOSS = _rule(
     Mode.AUDIT,
     "Nodes of a lost zone stay for a while and count with 0 pods: the other zones may not take the replacements.",
 )
-DO_NOT_FIT = _rule(
-    "replicas-do-not-fit",
-    "not all replicas can be placed",
-    Severity.HIGH,
-    Mode.WARN,
-    "However the scheduler chooses, some pods stay Pending because of spread constraints.",
-)
 STUCK = _rule(
     "replicas-can-get-stuck",
     "some orders of placing the replicas leave pods Pending",
@@ -82,7 +75,7 @@ GROUP_CAP = _rule(
 
 
 # They say whether there is room at this moment, not whether the object is right.
-FEASIBILITY = (CONFLICTS, ZONE_LOSS, DO_NOT_FIT, STUCK, ROLLOUT_STUCK)
+FEASIBILITY = (CONFLICTS, ZONE_LOSS, STUCK, ROLLOUT_STUCK)
 
 
 class Shape(NamedTuple):
@@ -102,7 +95,6 @@ _NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
     (CEILING, lambda shape: shape.zone_and_host),
     (CONFLICTS, lambda shape: shape.hard and shape.pinned),
     (ZONE_LOSS, lambda shape: shape.hard and shape.replicated),
-    (DO_NOT_FIT, lambda shape: shape.hard),
     (STUCK, lambda shape: shape.hard and shape.replicated),
     (ROLLOUT_STUCK, lambda shape: shape.hard and shape.rolls),
     (GROUP_CAP, lambda shape: shape.replicated),

@@ -1,6 +1,8 @@
 """What a rule is, what it is asked about, and what it answers: nothing, findings, or that it could not look."""
 
+from collections.abc import Callable
 from enum import StrEnum
+from math import inf
 
 from msgspec import Struct
 
@@ -11,6 +13,8 @@ from webhook.core.policy import Mode, Policy
 from webhook.core.version import KubernetesVersion
 
 NO_CLUSTER = "no cluster"
+# kube-apiserver asks for 120 characters a warning; beyond 4,096 in all it cuts every one of them.
+WARNING_CHARS = 120
 
 
 class Severity(StrEnum):
@@ -29,7 +33,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     has. ``detail`` is what it means, and
     ``fix`` what to write into the manifest. ``key`` tells the same finding in another version of the object: it holds
     no index. ``warns`` is None for the rule's own default mode; True asks for a warning and False for silence where
-    nobody configured the rule.
+    nobody configured the rule. ``at_most`` is the highest mode that this finding may have, whatever is configured.
     """
 
     rule: str
@@ -42,6 +46,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     fix: str = ""
     key: str = ""
     warns: bool | None = None
+    at_most: Mode = Mode.DENY
 
 
 class NotEvaluated(Struct, frozen=True):
@@ -79,7 +84,9 @@ class Subject(Struct, frozen=True, kw_only=True):
     """What a rule is asked about.
 
     Shape: ``placed`` are the constraints of all templates, in order. ``offline`` says that no kube-apiserver sees the
-    object in this moment, so that its warnings are ours to give.
+    object in this moment, so that its warnings are ours to give. ``creating`` is false where the object exists already.
+    Unit: ``age`` says how many seconds ago the cluster was last known to be as the index has it, ``remaining`` how many
+    seconds there are for an answer.
     """
 
     workload: Workload
@@ -88,6 +95,9 @@ class Subject(Struct, frozen=True, kw_only=True):
     version: KubernetesVersion
     index: ClusterIndex | None = None
     offline: bool = False
+    creating: bool = True
+    age: Callable[[], float] = lambda: 0.0
+    remaining: Callable[[], float] = lambda: inf
 
     @property
     def pods(self) -> str:
