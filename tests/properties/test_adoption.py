@@ -1,8 +1,13 @@
 """What a template declares is what its pods would have been given."""
 
+import json
+import os
+import subprocess
+
 import msgspec
+import pytest
 from build import defaulted, index, meta, namespace, node, owner, pod, service
-from hypothesis import given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from strategies import defaults
 
@@ -13,6 +18,9 @@ from webhook.core.model import LabelSelector, PodTemplate
 from webhook.core.policy import Policy
 from webhook.core.version import RECORDED
 
+ORACLE = os.environ.get("EVENSPREAD_ORACLE")
+SPEC = {"containers": [{"name": "c", "image": "i"}]}
+SELECTED = {"own": "web"}  # kube-apiserver wants a selector, and the template's labels to match it
 PAIRS = st.dictionaries(st.sampled_from(["app", "tier", "team"]), st.sampled_from("ab"), max_size=3)
 REVISIONS = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash", "StatefulSet": None}
 VERSIONS = {"Deployment": "apps/v1", "Rollout": "argoproj.io/v1alpha1", "StatefulSet": "apps/v1"}
@@ -76,3 +84,46 @@ def test_declared_is_what_would_be_injected(workload, configured, around):
     else:
         assert isinstance(injected, Injection)
         assert injected.constraints == declared
+
+
+@pytest.mark.skipif(ORACLE is None, reason="EVENSPREAD_ORACLE names no oracle program (make conformance builds it)")
+@settings(max_examples=60, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(workloads(), defaults(), surroundings()), min_size=4, max_size=8))
+def test_kube_apiserver_accepts_what_declares_it(cases):
+    objects = []
+    for workload, configured, around in cases:
+        policy = Policy(defaults=msgspec.structs.replace(configured, mode="observe"))
+        declared = adopted(workload, "shop", policy, index(*around), RECORDED)
+        for constraints in ([], [] if isinstance(declared, str) else msgspec.to_builtins(declared)):
+            objects += [as_deployment(workload, constraints), as_pod(workload, constraints)]
+    lines = "\n".join(json.dumps({"id": str(place), "object": entry}) for place, entry in enumerate(objects))
+    answers = [json.loads(line) for line in run_oracle(lines).splitlines()]
+    refused = [bool(answer.get("errors") or answer.get("decodeError")) for answer in answers]
+    assert not any(refused), [(objects[place], answers[place]) for place, was in enumerate(refused) if was]
+
+
+def as_deployment(workload, constraints):
+    kind = "StatefulSet" if workload.kind == "StatefulSet" else "Deployment"
+    labels = {**workload.templates[0].template.labels, **SELECTED}
+    spec = {**SPEC, "topologySpreadConstraints": constraints}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": SELECTED}, "template": {"metadata": {"labels": labels}, "spec": spec}},
+    }
+
+
+def as_pod(workload, constraints):
+    """What the controller makes of the template."""
+    revision = REVISIONS[workload.kind]
+    labels = {**workload.templates[0].template.labels, **({revision: "7d4"} if revision else {})}
+    spec = {**SPEC, "topologySpreadConstraints": constraints}
+    metadata = {"name": "web-0", "namespace": "shop", "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def run_oracle(lines):
+    return subprocess.run(  # noqa: S603 a program that whoever runs the tests has named
+        [ORACLE, "validate"], input=lines, capture_output=True, text=True, check=True
+    ).stdout
