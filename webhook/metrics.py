@@ -28,6 +28,7 @@ class Known(NamedTuple):
 
     resource: str
     objects: int
+    events: int
     age: float
     synced: bool
 
@@ -173,6 +174,7 @@ class _Cluster(Collector):
 
     def collect(self) -> Iterable[Metric]:
         objects = GaugeMetricFamily("evenspread_cluster_objects", "Objects that are known.", labels=["resource"])
+        events = CounterMetricFamily("evenspread_cluster_events", "Events that watches brought.", labels=["resource"])
         age = GaugeMetricFamily(
             "evenspread_cluster_age_seconds",
             "Since the API server was last known to tell all that happens; 0 while it is.",
@@ -183,6 +185,7 @@ class _Cluster(Collector):
         )
         for each in self._known():
             objects.add_metric([each.resource], each.objects)
+            events.add_metric([each.resource], each.events)
             age.add_metric([each.resource], each.age)
             synced.add_metric([each.resource], each.synced)
-        return objects, age, synced
+        return objects, events, age, synced

@@ -1,5 +1,8 @@
 """A reflector against every fault of an API server: afterwards it knows what a fresh one would."""
 
+import itertools
+import json
+
 import pytest
 from cluster.api import (
     FakeApi,
@@ -292,6 +295,26 @@ def test_a_failure_that_stays_makes_few_requests(api, tmp_path, what, fault):
     assert 100 < requests < 2 * 240 + 16
     assert max(clock.waits) <= 30.0
     assert reflector.standing().fault
+
+
+def test_a_watch_that_is_ended_after_news_goes_on_at_once(api, tmp_path):
+    """As a server does to a reader who falls behind a burst of events, again and again."""
+    versions = itertools.count(100)
+
+    def one_more(handler, request):
+        made = {"metadata": {"name": "busy", "namespace": "shop", "resourceVersion": str(next(versions))}}
+        return says(json.dumps({"type": "MODIFIED", "object": made}).encode())(handler, request)
+
+    reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], Table(), pace=Clock())
+    reflector.turn()
+    api.strike("watch", one_more, times=10)
+    waits = [reflector.turn() for _ in range(10)]
+    api.strike("watch", ends_at_once, times=1)
+
+    assert min(waits) > 0.0
+    assert max(waits) <= 0.15
+    assert reflector.standing().fault == ""
+    assert reflector.turn() <= 1.0, "one that brings nothing is the first of its kind"
 
 
 def test_a_server_that_asks_for_time_gets_it(api, tmp_path):

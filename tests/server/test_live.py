@@ -86,10 +86,12 @@ def test_it_is_ready_once_the_cluster_is_known_and_answers_from_it(api, flags):
         assert server.get("/readyz")[1].endswith("cluster: ok\n")
         assert server.metric('evenspread_cluster_objects{resource="nodes"}') == 2.0
         assert server.metric('evenspread_cluster_synced{resource="pods"}') == 1.0
+        assert server.metric('evenspread_cluster_events_total{resource="services"}') == 0.0
         assert server.metric('evenspread_cluster_age_seconds{resource="pods"}') == 0.0
         assert injected(server) == [{"matchLabels": {"app": "web"}}]
         api.delete("services", "web", "shop")
         eventually(lambda: patch(server) is None)
+        assert server.metric('evenspread_cluster_events_total{resource="services"}') == 1.0
 
 
 def test_a_lost_api_server_is_told_and_the_answers_stay(api, flags):

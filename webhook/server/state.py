@@ -24,7 +24,9 @@ class State:
         self.metrics = metrics
         self.feed = feed
         if feed is not None:
-            metrics.follow_cluster(lambda: [Known(e.resource, e.objects, e.age, e.synced) for e in feed.standings()])
+            metrics.follow_cluster(
+                lambda: [Known(e.resource, e.objects, e.events, e.age, e.synced) for e in feed.standings()]
+            )
         self.draining = False
         self.config_fault = ""
         self.certificate_fault = ""
