@@ -5,10 +5,13 @@ import pathlib
 import socket
 
 import pytest
+import yaml
 from e2e.controlplane import flags
 from e2e.controlplane.up import ControlPlane, built
+from e2e.injected import injecting
 from e2e.kubectl import Kubectl
 from e2e.objects import ROLLOUT_CRD
+from e2e.registration import registered
 from e2e.served import certified, serving
 from e2e.waiting import eventually
 
@@ -48,6 +51,16 @@ def _pod_addresses(pod_addresses_are_local):
         pytest.skip("not in a network namespace: netns.sh says why")
 
 
+def lasting_jobs(stages: str) -> str:
+    """kwok completes the pods of Jobs at once, and the scheduler counts none of those; label `lasting` spares them."""
+    made = list(yaml.safe_load_all(stages))
+    completing = next(stage for stage in made if stage["metadata"]["name"] == "pod-complete")
+    completing["spec"]["selector"]["matchExpressions"].append(
+        {"key": '.metadata.labels["lasting"]', "operator": "DoesNotExist"}
+    )
+    return yaml.safe_dump_all(made)
+
+
 @pytest.fixture(name="plane", scope="session")
 def _plane(binaries, pod_addresses_are_local, tmp_path_factory):
     """Six nodes in three zones, and Argo's Rollout as a kind."""
@@ -55,6 +68,7 @@ def _plane(binaries, pod_addresses_are_local, tmp_path_factory):
     folder = tmp_path_factory.mktemp("plane")
     rollouts = {"level": "Metadata", "verbs": ["create"], "resources": [{"group": "argoproj.io"}]}
     apiserver += flags.audit(folder, (rollouts,))
+    (folder / "kwok.yaml").write_text(lasting_jobs((binaries / "kwok-stages.yaml").read_text()))
     with ControlPlane(folder, binaries, apiserver=apiserver) as plane:
         plane.add_nodes({"a": 2, "b": 2, "c": 2})
         plane.await_nodes()
@@ -96,6 +110,20 @@ def _strict(plane, tmp_path_factory):
     folder = tmp_path_factory.mktemp("strict")
     with serving(folder, {"ceiling": "deny"}, *certified(folder, plane.authority)) as webhook:
         yield webhook
+
+
+@pytest.fixture(name="webhook", scope="session")
+def _webhook(plane, tmp_path_factory):
+    """The webhook that watches the cluster and gives defaults."""
+    with injecting(plane, tmp_path_factory.mktemp("injecting")) as webhook:
+        yield webhook
+
+
+@pytest.fixture(name="shop")
+def _shop(plane, namespace, webhook):
+    """A namespace in which pods get the defaults."""
+    with registered(plane, namespace, webhook.server):
+        yield namespace
 
 
 @pytest.fixture(name="passing")

@@ -1,14 +1,23 @@
-"""Many creations at once, each thread on a connection of its own."""
+"""Many requests at once, each thread on a connection of its own."""
 
+import base64
 import concurrent.futures
 import contextlib
+import http.client
 import itertools
+import json
 import threading
+import time
+import urllib.parse
 from collections.abc import Iterator
 
 from e2e.controlplane.api import Answer
 from e2e.controlplane.up import ControlPlane
 from e2e.objects import path, pod
+
+# Of one length, so that one can be written over the other in what etcd holds.
+_TURNS = (b"turn-to-left", b"turn-to-rght")
+_WRITERS = 4
 
 
 @contextlib.contextmanager
@@ -40,6 +49,58 @@ def creating_pods(
                 ended.set()
         for future in futures:
             future.result()
+
+
+@contextlib.contextmanager
+def relabelling_pods(plane: ControlPlane, namespace: str, rate: float, count: int = 48) -> Iterator[None]:
+    """Labels of pods change, so many a second in all, or as many as the machine can.
+
+    Written into etcd: what is wanted are the events of the API server's watches, and to have it change a pod costs
+    client and server ten times as much. Nobody else writes these pods, which wait for a node for ever.
+    """
+    for number in range(count):
+        made = pod(f"busy-{number}", schedulerName="none")
+        made["metadata"]["labels"] = {"turn": _TURNS[0].decode()}
+        plane.api.request("POST", path("Pod", namespace), made)
+    ended, began = threading.Event(), time.monotonic()
+
+    def change(writer: int) -> None:
+        with contextlib.closing(_connect(plane)) as etcd:
+            stored = _stored(etcd, f"/registry/pods/{namespace}/")[writer::_WRITERS]
+            changed = [(key, value.replace(*_TURNS)) for key, value in stored]
+            for done, (key, value) in enumerate(itertools.cycle((*changed, *stored)), 1):
+                _ask(etcd, "put", {"key": key, "value": _base64(value)})
+                if ended.wait(max(0.0, began + done * _WRITERS / rate - time.monotonic())):
+                    return
+
+    with concurrent.futures.ThreadPoolExecutor(_WRITERS) as threads:
+        futures = [threads.submit(change, writer) for writer in range(_WRITERS)]
+        try:
+            yield
+        finally:
+            ended.set()
+        for future in futures:
+            future.result()
+
+
+def _connect(plane: ControlPlane) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection(urllib.parse.urlsplit(plane.etcd).netloc, timeout=30)
+
+
+def _stored(etcd: http.client.HTTPConnection, prefix: str) -> list[tuple[str, bytes]]:
+    """What etcd holds below a key: keys in base64, and values."""
+    last = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+    found = json.loads(_ask(etcd, "range", {"key": _base64(prefix.encode()), "range_end": _base64(last.encode())}))
+    return [(each["key"], base64.b64decode(each["value"])) for each in found["kvs"]]
+
+
+def _ask(etcd: http.client.HTTPConnection, method: str, body: dict[str, str]) -> bytes:
+    etcd.request("POST", f"/v3/kv/{method}", json.dumps(body))
+    return etcd.getresponse().read()
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def refusals(answers: list[Answer]) -> list[str]:

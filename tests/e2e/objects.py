@@ -4,6 +4,7 @@ ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
 GROUPS = {
     "ConfigMap": "/api/v1",
+    "Job": "/apis/batch/v1",
     "Pod": "/api/v1",
     "ReplicationController": "/api/v1",
     "Rollout": "/apis/argoproj.io/v1alpha1",

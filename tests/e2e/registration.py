@@ -47,9 +47,13 @@ def registered(
     *,
     policy: str = "Fail",
     routes: tuple[str, ...] = ("validate", "mutate"),
+    order: str = "m",
 ):
-    """Both routes for everything in one namespace. `Fail`, so that an error cannot hide behind the fail-open."""
-    names = {route: f"{route}-{next(NUMBERS)}" for route in routes}
+    """Both routes for everything in one namespace. `Fail`, so that an error cannot hide behind the fail-open.
+
+    Mutating webhooks are called in the order of their configurations' names, which begin with `order`.
+    """
+    names = {route: f"{order}-{route}-{next(NUMBERS)}" for route in routes}
     created = []
     try:
         for route, name in names.items():

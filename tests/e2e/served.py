@@ -38,15 +38,25 @@ class Webhook(NamedTuple):
     def log(self) -> str:
         return (self.folder / "log").read_text()
 
+    def configure(self, policy: dict) -> None:
+        """Another policy, once it is in use."""
+        loaded = self.log.count("configuration loaded")
+        (self.folder / "policy.json").write_text(json.dumps(POLICY | policy))
+        eventually(lambda: self.log.count("configuration loaded") > loaded)
+
     def again(self) -> "Webhook":
         return self._replace(process=_start(self.folder, self.arguments, self.health))
 
     def reviews(self, route: str) -> float:
         """How many requests the route has answered in this life."""
+        return self.metric("evenspread_admission_requests_total", f'route="{route}"')
+
+    def metric(self, name: str, label: str = "") -> float:
+        """The sum of a metric over all of its labels, or over those lines that have this one."""
         with urllib.request.urlopen(f"http://{HOST}:{self.health}/metrics", timeout=5) as answer:
             text = answer.read().decode()
-        counts = re.findall(rf'^evenspread_admission_requests_total{{.*route="{route}".*}} (\S+)$', text, re.MULTILINE)
-        return sum(map(float, counts))
+        found = re.findall(rf"^{name}(?:{{(.*)}})? (\S+)$", text, re.MULTILINE)
+        return sum(float(value) for labels, value in found if label in labels)
 
     def workers(self) -> list[int]:
         """The children of the process, and theirs."""

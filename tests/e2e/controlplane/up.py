@@ -100,6 +100,7 @@ class ControlPlane:
         names = ("etcd", "peer", "api", "scheduler", "controllers", "kwok")
         ports = dict(zip(names, free_ports(len(names)), strict=True))
         self.url = f"https://{HOST}:{ports['api']}"
+        self.etcd = f"http://{HOST}:{ports['etcd']}"
         self._write_credentials()
         self._mark("certificates")
         here = self.directory
