@@ -5,7 +5,6 @@ Nothing here waits, asks or forgets on its own. What is not in the index is unkn
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from itertools import islice
 from typing import Literal, TypeVar
 
 from webhook.core.groups import LEARN_AT, Counts
@@ -269,12 +268,13 @@ class ClusterIndex:
         return tuple(owner for owners in self._owners.get(namespace, {}).values() for owner in owners.values())
 
     def workloads(self, namespace: str, selector: Selector, most: int) -> tuple[Owner, ...]:
-        """The namespace's workloads, up to so many, whose templates are known and make pods that the selector matches.
+        """The namespace's workloads whose templates are known and make pods that the selector matches.
 
-        Shape: labels that a controller adds later are not looked at.
+        Shape: labels that a controller adds later are not looked at. Of the workloads that have the rarest of the
+        labels that are asked for, the first ``most`` are looked at.
         """
         templates = self._templates.get(namespace)
-        return () if templates is None else tuple(islice(templates.matching(selector), most))
+        return () if templates is None else tuple(templates.matching(selector, most))
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
         """The autoscaler that scales this owner, known or not; of several, the first by name."""

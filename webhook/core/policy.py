@@ -136,13 +136,16 @@ class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
     footer: str = ""
 
 
+DEFAULT_SCHEDULER = "default-scheduler"  # of a pod that names none
+
+
 class SchedulerProfile(Struct, frozen=True, kw_only=True):
     """One profile of the cluster's KubeSchedulerConfiguration, as far as a verdict can depend on it.
 
     Shape: ``disabled_filters`` are the filter plugins of the default profile that this one does not run.
     """
 
-    name: str = "default-scheduler"
+    name: str = DEFAULT_SCHEDULER
     disabled_filters: tuple[str, ...] = ()
     defaulting_type: str = "System"  # System | List
     default_constraints: tuple[SpreadConstraint, ...] = ()
@@ -165,7 +168,7 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     namespaces: tuple[NamespaceCeiling, ...] = ()
     defaults: Defaults = Defaults()
     workloads: tuple[EmbeddedKind, ...] = ()
-    scheduler_names: tuple[str, ...] = ("default-scheduler",)
+    scheduler_names: tuple[str, ...] = (DEFAULT_SCHEDULER,)
     exemptions: tuple[Exemption, ...] = ()
     annotation_exempt: str = "warnings"  # none | warnings | denials
     messages: Messages = Messages()

@@ -1,6 +1,7 @@
 """The pod templates of one namespace's workloads, found by the labels that their pods will have."""
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from webhook.core.objects import Owner
 from webhook.core.selectors import EQUALS, IN, Requirement, Selector
@@ -34,9 +35,9 @@ class Templates:
             if not found:
                 del self._labelled[label]
 
-    def matching(self, selector: Selector) -> Iterator[Owner]:
-        """The workloads of which the selector matches a template."""
-        for owner in () if selector.nothing else self._candidates(selector):
+    def matching(self, selector: Selector, most: int) -> Iterator[Owner]:
+        """The workloads of which the selector matches a template; no more than so many are looked at."""
+        for owner in () if selector.nothing else islice(self._candidates(selector), most):
             if any(selector.matches(each.labels) for each in owner.templates or ()):
                 yield owner
 

@@ -21,8 +21,8 @@ def told(manifest, found, policy=DENY):
     return [f"{each.mode} {each.finding.summary}; {each.finding.remedy}" for each in judged]
 
 
-NODE = ["audit all 2 running pods are on one node; spread them over hostname"]
-IN_A = ["audit all 2 running pods are in zone a; spread them over zone"]
+NODE = ["audit all 2 running pods are on one node; spread them over nodes"]
+IN_A = ["audit all 2 running pods are in zone a; spread them over zones"]
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_what_may_be_meant(cluster, fields, expected):
     [
         pytest.param("zone hard 1 app=web", "restart it to place them anew", id="it came after the pods"),
         pytest.param("zone soft 1 app=web", "restart it to place them anew", id="soft"),
-        pytest.param("zone hard 1 app=api", "spread them over zone", id="it counts others"),
-        pytest.param("zone hard 1 {}", "spread them over zone", id="it counts nobody"),
-        pytest.param("zone hard 1 app=a_", "spread them over zone", id="it cannot be read"),
-        pytest.param("hostname hard 1 app=web", "spread them over zone", id="over another key"),
+        pytest.param("zone hard 1 app=api", "spread them over zones", id="it counts others"),
+        pytest.param("zone hard 1 {}", "spread them over zones", id="it counts nobody"),
+        pytest.param("zone hard 1 app=a_", "spread them over zones", id="it cannot be read"),
+        pytest.param("hostname hard 1 app=web", "spread them over zones", id="over another key"),
     ],
 )
 def test_what_helps(constraint, remedy):
@@ -110,8 +110,8 @@ def test_what_helps(constraint, remedy):
 )
 def test_names_as_far_as_they_may_be_told(detail, zone, node):
     policy = replace(DENY, messages=Messages(detail=detail))
-    assert told(asked(), shop(APART), policy) == [f"audit all 2 running pods are {zone}; spread them over zone"]
-    assert told(asked(), shop(ALONE), policy) == [f"audit all 2 running pods are {node}; spread them over hostname"]
+    assert told(asked(), shop(APART), policy) == [f"audit all 2 running pods are {zone}; spread them over zones"]
+    assert told(asked(), shop(ALONE), policy) == [f"audit all 2 running pods are {node}; spread them over nodes"]
 
 
 def test_a_node_that_is_gone_is_no_place():
@@ -145,5 +145,5 @@ def test_the_words():
     assert together.fix.startswith(f"- {{maxSkew: 1, topologyKey: {ZONE}, whenUnsatisfiable: ScheduleAnyway")
     warned = replace(DENY, rules={RULE: Mode.WARN})
     assert decide(asked(), policy=warned, index=shop(APART)).warnings == (
-        "evenspread/all-in-one-domain: all 2 running pods are in zone a; spread them over zone",
+        "evenspread/all-in-one-domain: all 2 running pods are in zone a; spread them over zones",
     )

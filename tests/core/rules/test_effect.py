@@ -1,13 +1,15 @@
 """What declaring constraints does at all."""
 
 import pytest
-from build import autoscaler, cluster, index, node
+from build import autoscaler, cluster, index, node, service
 from manifest import DENY, examined, said, workload
 from msgspec.structs import replace
 
-from webhook.core.model import HOSTNAME, SpreadConstraint
-from webhook.core.policy import DefaultConstraint, Defaults, Mode, Policy
+from webhook.core.model import HOSTNAME, ZONE, SpreadConstraint
+from webhook.core.policy import DefaultConstraint, Defaults, Mode, Policy, SchedulerProfile
 
+ZONES_A_B = Policy(ceiling=Mode.DENY, domains={ZONE: ("a", "b")})
+GROWING = Policy(ceiling=Mode.DENY, capacity="growing")
 HOST_AWAY = {
     "podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -63,6 +65,65 @@ def test_an_autoscaler_sets_the_replicas_that_are_left_out():
     scaled = index(autoscaler("StatefulSet/web", 10))
     text = "declaring constraints switched off the scheduler's own hostname spreading"
     assert said("system-defaults-lost", manifest, index=scaled) == [text]
+
+
+HOSTS_LOST = ["declaring constraints switched off the scheduler's own hostname spreading"]
+ZONES_LOST = ["declaring constraints switched off the scheduler's own zone spreading"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constraint", "policy", "expected"),
+    [
+        pytest.param("a: n1 n2", "zone hard 1 app=web", DENY, HOSTS_LOST, id="two nodes"),
+        pytest.param("a: n1 | b: n2", "hostname hard 1 app=web", DENY, ZONES_LOST, id="two zones"),
+        pytest.param("a: n1 ~n2", "zone hard 1 app=web", DENY, HOSTS_LOST, id="a taint may go"),
+        pytest.param("a: n1", "zone hard 1 app=web", DENY, [], id="one node"),
+        pytest.param("a: n1 n2", "hostname hard 1 app=web", DENY, [], id="one zone"),
+        pytest.param("n1 n2", "hostname hard 1 app=web", DENY, [], id="no zones at all"),
+        pytest.param("", "hostname hard 1 app=web", DENY, ZONES_LOST, id="no node is known"),
+        pytest.param("a: n1 n2", "hostname hard 1 app=web", ZONES_A_B, ZONES_LOST, id="a zone without a node"),
+        pytest.param("a: n1", "zone hard 1 app=web", GROWING, HOSTS_LOST, id="one node, and more may come"),
+        pytest.param("a: n1", "hostname hard 1 app=web", GROWING, [], id="more may come, in the same zone"),
+    ],
+)
+def test_what_cannot_be_uneven_is_no_loss(nodes, constraint, policy, expected):
+    manifest = workload("Deployment", "app=web", constraint)
+    assert said("system-defaults-lost", manifest, index=cluster(nodes), policy=policy) == expected
+
+
+def test_the_domains_that_the_pods_may_use_count():
+    pinned = workload("Deployment", "app=web", "hostname hard 1 app=web", nodeSelector={ZONE: "a"})
+    assert said("system-defaults-lost", pinned, index=cluster("a: n1 | b: n2")) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "select", "expected"),
+    [
+        pytest.param("CloneSet", "app=web", HOSTS_LOST, id="a Service selects them"),
+        pytest.param("CloneSet", "app=api", [], id="the Service selects others"),
+        pytest.param("Job", "app=web", HOSTS_LOST, id="a Job behind a Service"),
+        pytest.param("Pod", "app=web", [], id="a single pod"),
+        pytest.param("DaemonSet", "app=web", [], id="a DaemonSet"),
+    ],
+)
+def test_a_service_gives_other_kinds_a_selector(kind, select, expected):
+    found = index(node("n1", "a"), node("n2", "b"), service("web", select))
+    assert said("system-defaults-lost", workload(kind, "app=web", "zone hard 1 app=web"), index=found) == expected
+
+
+@pytest.mark.parametrize(
+    ("profiles", "name", "expected"),
+    [
+        pytest.param([("default-scheduler", "System")], None, HOSTS_LOST, id="as it is built"),
+        pytest.param([("default-scheduler", "List")], None, [], id="with constraints of its own"),
+        pytest.param([("default-scheduler", "List")], "other", HOSTS_LOST, id="of another profile"),
+        pytest.param([("default-scheduler", "System"), ("other", "List")], "other", [], id="of the profile it names"),
+    ],
+)
+def test_a_configured_scheduler_has_defaults_of_its_own(profiles, name, expected):
+    known = tuple(SchedulerProfile(name=own, defaulting_type=kind) for own, kind in profiles)
+    manifest = workload("Deployment", "app=web", "zone hard 1 app=web", schedulerName=name)
+    assert said("system-defaults-lost", manifest, policy=Policy(scheduler_profiles=known)) == expected
 
 
 @pytest.mark.parametrize(

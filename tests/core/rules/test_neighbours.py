@@ -12,6 +12,7 @@ from webhook.core.messages import WARNING_CHARS, warnings_of
 from webhook.core.policy import Messages
 
 RULE = "selector-too-wide"
+HARD = "zone hard 1 part=shop"
 OWN = {"web": "app=web", "canary": "app=web track=canary", "cart": "app=cart", "db": "app=db"}
 
 
@@ -58,6 +59,13 @@ def told(manifest, found, policy=DENY):
             id="and some of nobody that is known",
         ),
         pytest.param(
+            "a: n1=cart,pay | b: n2=pay",
+            "zone soft 1 part=shop",
+            [deployed("db"), deployed("pay")],
+            ["audit zone[0] also counts 2 pods of pay; use app=cart"],
+            id="one that has no pod is not named",
+        ),
+        pytest.param(
             "a: n1=cart,loose | b: n2=loose",
             "zone soft 1 part=shop",
             [],
@@ -94,6 +102,14 @@ def test_pods_of_other_workloads(cluster, constraint, owners, expected):
     assert told(asked("cart", constraint), shop(cluster, *owners)) == expected
 
 
+def test_two_constraints_that_count_the_same_pods():
+    found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"))
+    assert told(asked("cart", "hostname soft 1 part=shop", HARD), found) == [
+        "audit hostname[0] also counts 2 pods of pay; use app=cart",
+        "warn zone[1] also counts 2 pods of pay; use app=cart",
+    ]
+
+
 def test_pods_of_other_revisions_are_its_own():
     found = shop(
         "a: n1=old,old | b: n2=web", deployed("web"), owner("ReplicaSet/web-1", LABELS["old"], above="Deployment/web")
@@ -106,9 +122,6 @@ def test_finished_pods_do_not_count():
     done = running("pay-1", "n1", LABELS["pay"])
     found.apply("ADDED", replace(done, status=replace(done.status, phase="Succeeded")))
     assert told(asked("cart", "zone hard 1 part=shop"), found) == []
-
-
-HARD = "zone hard 1 part=shop"
 
 
 @pytest.mark.parametrize(
@@ -186,11 +199,21 @@ def test_the_numbers_of_nodes_are_in_the_detail():
     found = shop("a: n1=cart,pay,pay n2 | b: n3=cart", deployed("pay"))
     [wide] = [each.finding for each in examined(asked("cart", HARD), index=found).findings if each.finding.rule == RULE]
     assert wide.detail == (
-        "counts 2 pods that the workload's own selector does not match: with them 1 nodes admit the next pod, without"
-        " those that no constraint keeps even 3"
+        "counts 2 pods that the workload's own selector does not match: the next pod may go to 1 nodes, and to 3"
+        " without those that no constraint over zone keeps even"
     )
     assert wide.fix == "matchLabels: {app: cart}"
     assert wide.path == "spec.template.spec.topologySpreadConstraints[0].labelSelector"
+
+
+@pytest.mark.parametrize(("action", "weight"), [("hard", "closed to these"), ("soft", "the last choice for these")])
+def test_what_others_weigh(action, weight):
+    manifest = asked("cart", f"zone {action} 1 part=shop")
+    found = examined(manifest, index=shop("a: n1=pay | b: n2=loose")).findings
+    [wide] = [each.finding for each in found if each.finding.rule == RULE]
+    assert wide.detail == (
+        f"counts 2 pods that the workload's own selector does not match: a domain that they fill is {weight}"
+    )
 
 
 def test_without_nodes_it_does_not_warn():

@@ -12,16 +12,13 @@ from webhook.core.objects import Declared, Owner
 from webhook.core.policy import Mode
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
 from webhook.core.rules.neighbours import (
-    MOST_WORKLOADS,
     called,
-    compiled,
+    counted_workloads,
     have_one_controller,
-    is_itself,
-    own_selector,
+    readable_selector,
     selects,
 )
-from webhook.core.selectors import Selector, SelectorError
-from webhook.core.spread import counting_selector
+from webhook.core.selectors import Selector
 
 DIFFER = Rule(
     id="constraints-differ-in-group",
@@ -139,18 +136,20 @@ def _group(
     workload = subject.workload
     selectors = {placed.index: _exact(placed.constraint, placed.template.template.labels) for placed in mine}
     terms = {placed.index: _terms(placed.constraint) for placed in mine}
-    own, seen = own_selector(workload), set()
+    labels, all_of_ours, seen = mine[0].template.template.labels, frozenset(terms.values()), set()
     for selector in selectors.values():
-        for owner in () if selector is None else index.workloads(workload.meta.namespace, selector, MOST_WORKLOADS):
+        for owner in () if selector is None else counted_workloads(workload, selector, index):
             key = (owner.kind, owner.meta.name)
-            if key in seen or is_itself(workload, owner) or have_one_controller(workload, owner):
+            if key in seen or have_one_controller(workload, owner):
                 continue
             seen.add(key)
-            if own is not None and own == compiled(owner.selector):
+            if owner.selector is not None and owner.selector == workload.selector:
                 continue  # the same pods under two names, as a Rollout and the Deployment that it refers to
             for other in owner.templates or ():
+                if frozenset(map(_terms, other.constraints)) == all_of_ours:
+                    continue  # in nearly all groups, and no selector needs to be read for it
                 ours = frozenset(terms[number] for number, each in selectors.items() if _counts(each, other.labels))
-                theirs = _terms_for(other, mine[0].template.template.labels)
+                theirs = _terms_for(other, labels)
                 if ours and theirs and ours != theirs:
                     yield owner, ours, theirs
                     break
@@ -160,10 +159,7 @@ def _exact(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector 
     """What the constraint counts; None where a label that is added later decides, or the selector cannot be read."""
     if not selects(constraint) or not all(key in labels for key in constraint.match_label_keys or ()):
         return None
-    try:
-        return counting_selector(constraint, labels)
-    except SelectorError:
-        return None
+    return readable_selector(constraint, labels)
 
 
 def _counts(selector: Selector | None, labels: Mapping[str, str]) -> bool:

@@ -1,17 +1,16 @@
 """The rule about where the pods of a workload stand, whatever it declares."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from webhook.core.eligible import tolerated_nodes, usable_nodes
 from webhook.core.groups import Counts
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template
-from webhook.core.model import HOSTNAME, ZONE
-from webhook.core.nodes import NodeView
+from webhook.core.model import HOSTNAME, ZONE, SpreadConstraint
+from webhook.core.nodes import Column
 from webhook.core.policy import Mode
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Rule, Severity, Subject, one_line
-from webhook.core.rules.neighbours import NO_SELECTOR, balances, own_selector
-from webhook.core.selectors import compile_required_nodes
+from webhook.core.rules.neighbours import NO_SELECTOR, own_selector, readable_selector, selects
+from webhook.core.rules.nodes import Ground
 
 ALL_IN_ONE = Rule(
     id="all-in-one-domain",
@@ -24,9 +23,9 @@ ALL_IN_ONE = Rule(
     ),
     silent=(
         "for fewer than two pods on nodes, ready or not, that are neither finished nor terminating; for workloads of "
-        "one replica; where node selector, affinity, taints or cordons leave these pods one zone or node; where pod "
-        "affinity asks for one place; and for kinds that run to completion or on every node. It is not evaluated for "
-        "kinds without a selector."
+        "one replica; where node selector, affinity, taints or cordons leave these pods one zone or node at present; "
+        "where pod affinity asks for one place; and for kinds that run to completion or on every node. It is not "
+        "evaluated for kinds without a selector."
     ),
 )
 
@@ -52,28 +51,24 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
 
 
 def _together(template: Template, counts: Counts, subject: Subject, index: ClusterIndex) -> Iterator[Finding]:
-    view = index.view()
-    affine = _wanted_together(template)
+    view, affine = index.view(), _wanted_together(template)
+    ground = Ground(template, subject.policy, view)
     for key in (HOSTNAME, ZONE):
-        domains = {_domain(view, key, slot) for slot in counts}
-        if len(domains) == 1 and None not in domains and key not in affine and _choices(template, view, key) > 1:
-            yield _finding(template, key, domains.pop() or "", sum(counts.values()), subject)
+        domain = _one_domain(view.column(key), counts)
+        if domain is not None and key not in affine and view.column(key).domain_count(ground.open) > 1:
+            yield _finding(template, key, domain, sum(counts.values()), subject)
             return
 
 
-def _domain(view: NodeView, key: str, slot: int) -> str | None:
-    """The node's value of the key; None for a node that lacks it or is gone."""
-    column = view.column(key)
-    number = column.of[slot] if slot < len(column.of) else -1
-    return None if number < 0 else column.values[number]
-
-
-def _choices(template: Template, view: NodeView, key: str) -> int:
-    """How many domains the pods may choose from at this moment."""
-    spec = template.template.pod_spec
-    required = compile_required_nodes(spec.node_selector, spec.affinity)
-    nodes = usable_nodes(view, required) & tolerated_nodes(view, spec.tolerations) & ~view.unschedulable
-    return view.column(key).domain_count(nodes)
+def _one_domain(column: Column, counts: Counts) -> str | None:
+    """The domain that holds all pods; None where there are two, or a node that lacks the key or is gone."""
+    first = -1
+    for slot in counts:
+        number = column.of[slot] if slot < len(column.of) else -1
+        if number < 0 or number != first >= 0:
+            return None
+        first = number
+    return column.values[first]
 
 
 def _wanted_together(template: Template) -> frozenset[str]:
@@ -92,18 +87,21 @@ def _finding(template: Template, key: str, domain: str, pods: int, subject: Subj
     shown = detail == "full" if key == HOSTNAME else detail != "minimal"
     noun = "zone" if key == ZONE else "node"
     place = f"{noun} {one_line(domain, 40)}" if shown else f"one {noun}"
-    spread = any(
-        each.topology_key == key and balances(each, template.template.labels)
-        for each in template.template.pod_spec.constraints
-    )
+    declared = (each for each in template.template.pod_spec.constraints if each.topology_key == key)
+    spread = any(_counts_itself(each, template.template.labels) for each in declared)
     return Finding(
         rule=ALL_IN_ONE.id,
         path=f"{template.path}spec.topologySpreadConstraints",
         summary=f"all {pods} running pods are {'in' if key == ZONE else 'on'} {place}",
-        remedy="restart it to place them anew" if spread else f"spread them over {key.rpartition('/')[2]}",
+        remedy="restart it to place them anew" if spread else f"spread them over {noun}s",
         detail=f"the loss of that {noun} takes all {pods} running pods down; other {noun}s are open to them",
         fix="kubectl rollout restart: a pod is placed once, when it is made"
         if spread
         else f"- {{maxSkew: 1, topologyKey: {key}, whenUnsatisfiable: ScheduleAnyway, labelSelector: …}}",
         key=f"{template.path} {noun}",
     )
+
+
+def _counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
+    selector = readable_selector(constraint, labels) if selects(constraint) else None
+    return selector is not None and selector.matches(labels)

@@ -6,11 +6,12 @@ from math import log
 from webhook.core.capacity import grows
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import HOSTNAME, ZONE, LabelSelector
-from webhook.core.policy import Mode
+from webhook.core.policy import DEFAULT_SCHEDULER, Mode
 from webhook.core.rules.finding import Finding, Placed, Rule, Severity, Subject
 from webhook.core.rules.nodes import Ground
 from webhook.core.rules.revision import surge_of
 from webhook.core.rules.topology import intended
+from webhook.core.spread import pod_services
 
 DEFAULTS_LOST = Rule(
     id="system-defaults-lost",
@@ -22,8 +23,10 @@ DEFAULTS_LOST = Rule(
         "switches both off: a pod that asks for zones alone may stand on one node with all its siblings."
     ),
     silent=(
-        "if hosts and zones are both named, by constraints or by pod anti-affinity; for a single replica; and for "
-        "kinds that the scheduler does not spread by itself."
+        "if hosts and zones are both named, by constraints or by pod anti-affinity; for a single replica; for kinds "
+        "that the scheduler does not spread by itself, unless a cluster shows a Service that selects their pods; for "
+        "zones where all nodes that the pods may use are in one, and for hosts where there is one such node; and where "
+        "the configured scheduler has default constraints of its own."
     ),
 )
 NO_EFFECT = Rule(
@@ -78,7 +81,7 @@ def evaluate(subject: Subject) -> Iterator[Finding]:
         declared = template.template.pod_spec.constraints
         if not declared and kind in _SERVES and subject.policy.rules.get(REQUIRED.id, Mode.OFF) is not Mode.OFF:
             yield from _required(template, subject)
-        elif declared and kind in _SPREAD_BY_DEFAULT:
+        elif declared and _is_spread_by_default(template, kind, subject):
             yield from _defaults_lost(template, subject)
     if subject.placed:
         yield from _without_effect(subject, kind)
@@ -106,12 +109,34 @@ def _anti_affine(template: Template) -> bool:
     return anti is not None and bool(anti.required or anti.preferred)
 
 
+def _is_spread_by_default(template: Template, kind: tuple[str, str], subject: Subject) -> bool:
+    """Whether the scheduler would have spread these pods: by its own constraints, and by a selector that it deduces."""
+    name = template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER
+    for profile in subject.policy.scheduler_profiles:
+        if profile.name == name and profile.defaulting_type == "List":
+            return False
+    if kind in _SPREAD_BY_DEFAULT:
+        return True
+    namespace = subject.workload.meta.namespace
+    return subject.index is not None and bool(pod_services(template.template.labels, namespace, subject.index))
+
+
+def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
+    """Whether the pods may stand in several domains of the key; yes where no nodes are known."""
+    if subject.index is None or subject.lacks("nodes"):
+        return True
+    view = subject.index.view()
+    column, usable = view.column(key), Ground(template, subject.policy, view).usable
+    empty = sum(not column.with_value(name) & usable for name in subject.policy.domains.get(key, ()))
+    return column.domain_count(usable) + empty > 1 or (key == HOSTNAME and grows(subject.policy, view))
+
+
 def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
     # Kubernetes runs one pod where replicas is left out, unless an autoscaler sets it.
     if (template.replicas or 1) < _REPLICATED and not _is_scaled(subject):
         return
     keys = _keys_kept_apart(template)
-    missing = [key for key in _SPREAD_KEYS if key not in keys]
+    missing = [key for key in _SPREAD_KEYS if key not in keys and _may_be_uneven(key, template, subject)]
     if not missing:
         return
     said = " and ".join(_SPREAD_KEYS[key] for key in missing)

@@ -1,6 +1,7 @@
 """The rule about the other workloads of the namespace: whom a constraint counts besides the workload's own pods."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from webhook.core.rules.added import (
 )
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
 from webhook.core.rules.selector import LATE_LABELS, own_labels
-from webhook.core.selectors import Selector, SelectorError, compile_selector, selector_from_labels
+from webhook.core.selectors import EQUALS, Selector, SelectorError, compile_selector, selector_from_labels
 from webhook.core.spread import counting_selector
 from webhook.core.verdict import decide, take
 
@@ -50,8 +51,9 @@ _OWN_LABELS = frozenset(
         *("controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"),
     }
 )
-# Whoever counts more workloads than this counts the namespace; it takes time, and the message names two of them.
-MOST_WORKLOADS = 32
+# Whoever counts more workloads than this counts half the namespace; a look at each of them takes time, under the lock.
+_MOST_WORKLOADS = 16
+_MOST_SHARDS = 256  # of an operator, which may be left out only when they are known
 _NAMED = 2
 _NAME_CHARS = 32
 
@@ -61,11 +63,7 @@ class _Other(Struct, frozen=True):
 
     owner: Owner
     counts: Counts
-
-    @property
-    def pods(self) -> int:
-        """On all nodes."""
-        return sum(self.counts.values())
+    pods: int
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
@@ -77,8 +75,22 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     if missing or subject.index is None:
         yield NotEvaluated(TOO_WIDE.id, missing)
         return
+    own = own_selector(subject.workload)
+    known: dict[Selector, tuple[int, list[_Other]]] = {}  # constraints over two keys mostly count the same pods
     for placed in counting:
-        yield from _too_wide(placed, subject, subject.index)
+        late = _late_keys(placed, subject.workload)
+        selector = readable_selector(placed.constraint, placed.template.template.labels)
+        if selector is None or not _OWN_LABELS.isdisjoint(late):
+            continue
+        if late or own is None:
+            if subject.index.count(subject.workload.meta.namespace, selector):
+                yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
+            continue
+        if selector not in known:
+            known[selector] = _foreign(subject.workload, selector, own, subject.index)
+        pods, others = known[selector]
+        if pods:
+            yield _finding(placed, subject, pods, others)
 
 
 def own_selector(workload: Workload) -> Selector | None:
@@ -104,68 +116,83 @@ def selects(constraint: SpreadConstraint) -> bool:
     return selector is not None and bool(selector.match_labels or selector.match_expressions)
 
 
-def balances(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
-    """Whether the constraint counts pods with these labels, so that it can keep them apart."""
+def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
+    """What the constraint counts for a pod with these labels; None where kube-apiserver would refuse the selector."""
     try:
-        return selects(constraint) and counting_selector(constraint, labels).matches(labels)
+        return counting_selector(constraint, labels)
     except SelectorError:
-        return False
+        return None
 
 
-def _too_wide(placed: Placed, subject: Subject, index: ClusterIndex) -> Iterator[Answer]:
-    workload, constraint, labels = subject.workload, placed.constraint, placed.template.template.labels
-    late = [key for key in constraint.match_label_keys or () if key not in labels and _is_late(workload, key)]
-    if not _OWN_LABELS.isdisjoint(late):
-        return
-    try:
-        selector = counting_selector(constraint, labels)
-    except SelectorError:
-        return
-    counted = index.count(workload.meta.namespace, selector)
-    own = own_selector(workload)
-    if not counted:
-        return
-    if late or own is None:
-        yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
-        return
-    foreign = _without(counted, index.count(workload.meta.namespace, selector.joined(own.requirements)))
-    others = tuple(_others(workload, selector, own, index))
-    for other in others:
+def _late_keys(placed: Placed, workload: Workload) -> list[str]:
+    """The keys of matchLabelKeys whose labels the pods get later."""
+    labels = placed.template.template.labels
+    keys = (key for key in placed.constraint.match_label_keys or () if key not in labels)
+    return [key for key in keys if may_be_added(workload, key, in_template=False)]
+
+
+def _foreign(workload: Workload, selector: Selector, own: Selector, index: ClusterIndex) -> tuple[int, list[_Other]]:
+    """How many pods of others the selector counts, and whose they are, most first."""
+    namespace = workload.meta.namespace
+    pods = sum(index.count(namespace, selector).values())
+    if pods:
+        pods -= sum(index.count(namespace, selector.joined(own.requirements)).values())
+    found = []
+    for other in _others(workload, selector, own, index) if pods else ():
         if have_one_controller(workload, other.owner):
-            foreign = _without(foreign, other.counts)
-    if foreign:
-        found = [other for other in others if not have_one_controller(workload, other.owner)]
-        yield _foreign(placed, subject, sum(foreign.values()), sorted(found, key=lambda each: -each.pods))
-
-
-def _is_late(workload: Workload, key: str) -> bool:
-    return may_be_added(workload, key, in_template=False)
-
-
-def _without(counts: Counts, fewer: Counts) -> Counts:
-    rest = {slot: number - fewer.get(slot, 0) for slot, number in counts.items()}
-    return {slot: number for slot, number in rest.items() if number > 0}
+            pods -= other.pods
+        else:
+            found.append(other)
+    return max(pods, 0), sorted(found, key=lambda each: -each.pods)
 
 
 def _others(workload: Workload, selector: Selector, own: Selector, index: ClusterIndex) -> Iterator[_Other]:
     """The other workloads whose pods the selector matches; of several with the same pods, the first."""
     namespace, seen = workload.meta.namespace, set()
-    for owner in index.workloads(namespace, selector, MOST_WORKLOADS):
-        selected = None if is_itself(workload, owner) else compiled(owner.selector)
+    for owner in counted_workloads(workload, selector, index):
+        selected = _stored(owner.selector)
         if selected is None or selected in seen:
             continue
         seen.add(selected)
         both = selector.joined(selected.requirements)
-        shared = index.count(namespace, both.joined(own.requirements))
-        counts = _without(index.count(namespace, both), shared)
+        counts = index.count(namespace, both)
+        if not _exclude(own, selected):
+            counts = _without(counts, index.count(namespace, both.joined(own.requirements)))
         if counts:
-            yield _Other(owner, counts)
+            yield _Other(owner, counts, sum(counts.values()))
 
 
-def is_itself(workload: Workload, owner: Owner) -> bool:
-    """Whether this is the workload as it was last seen."""
+def _stored(written: LabelSelector | None) -> Selector | None:
+    """The selector of an object that an API server has: it was checked there, which takes most of the time."""
+    if written is None or written.match_expressions:
+        return compiled(written)
+    return selector_from_labels(written.match_labels) if written.match_labels else None
+
+
+def _exclude(one: Selector, other: Selector) -> bool:
+    """Whether a label that both ask for tells their pods apart."""
+    values = {each.key: each.values for each in one.requirements if each.operator == EQUALS}
+    return any(
+        each.operator == EQUALS and values.get(each.key, each.values) != each.values for each in other.requirements
+    )
+
+
+def _without(counts: Counts, *parts: Counts) -> Counts:
+    rest = dict(counts)
+    for slot, number in chain.from_iterable(part.items() for part in parts):
+        rest[slot] = rest.get(slot, 0) - number
+        if rest[slot] <= 0:
+            del rest[slot]
+    return rest
+
+
+def counted_workloads(workload: Workload, selector: Selector, index: ClusterIndex) -> Iterator[Owner]:
+    """The first of the other workloads whose templates the selector matches."""
     mine = (workload.group, workload.kind, workload.meta.name)
-    return (*group_kind(owner.api_version, owner.kind), owner.meta.name) == mine
+    most = _MOST_WORKLOADS if workload.meta.controller is None else _MOST_SHARDS
+    for owner in index.workloads(workload.meta.namespace, selector, most):
+        if (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
+            yield owner
 
 
 def have_one_controller(workload: Workload, owner: Owner) -> bool:
@@ -174,9 +201,12 @@ def have_one_controller(workload: Workload, owner: Owner) -> bool:
     return mine is not None and theirs is not None and (mine.kind, mine.name) == (theirs.kind, theirs.name)
 
 
-def _foreign(placed: Placed, subject: Subject, foreign: int, others: list[_Other]) -> Finding:
+def _finding(placed: Placed, subject: Subject, foreign: int, others: list[_Other]) -> Finding:
     lacking = [other for other in others if _lacks_key(other.owner, placed.constraint.topology_key)]
     effect = _effect(placed, subject, lacking)
+    weight = (
+        f"a domain that they fill is {'closed to these' if placed.constraint.hard else 'the last choice for these'}"
+    )
     own, fix = _narrower(placed, subject.workload)
     agreed = bool(others) and not lacking and sum(other.pods for other in others) >= foreign
     return Finding(
@@ -184,8 +214,7 @@ def _foreign(placed: Placed, subject: Subject, foreign: int, others: list[_Other
         path=f"{placed.path}.labelSelector",
         summary=f"{placed.name} also counts {_named(foreign, others, subject)}",
         remedy=f"use {own} unless they are one application" if agreed else f"use {own}",
-        detail=f"counts {foreign} pods that the workload's own selector does not match: "
-        + (effect or "where they stand decides where these may go, or weighs in it"),
+        detail=f"counts {_pods(foreign)} that the workload's own selector does not match: {effect or weight}",
         fix=fix,
         key=placed.key,
         warns=bool(effect) or None,
@@ -211,15 +240,14 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
     counts = list(problem.hard.counts)
     if problem.hard.error:
         return ""
-    for other in lacking:
-        counts[number] = _without(counts[number], other.counts)
+    counts[number] = _without(counts[number], *(other.counts for other in lacking))
     with_them = decide(problem).feasible
     without = decide(replace(problem, hard=replace(problem.hard, counts=tuple(counts)))).feasible
     if with_them == without:
         return ""
     return (
-        f"with them {with_them.bit_count()} nodes admit the next pod, without those that no constraint keeps even"
-        f" {without.bit_count()}"
+        f"the next pod may go to {with_them.bit_count()} nodes, and to {without.bit_count()} without those that no"
+        f" constraint over {placed.name.partition('[')[0]} keeps even"
     )
 
 
