@@ -209,6 +209,21 @@ def test_the_kernel_grants_the_drain_its_time():
     assert spec["terminationGracePeriodSeconds"] > 20  # graceful_timeout, which the drain is part of
 
 
+@pytest.mark.parametrize(
+    ("values", "secret"),
+    [
+        (ZERO, "evenspread-webhook-tls"),
+        (CERT_MANAGER, "evenspread-webhook-tls"),
+        ({"certificates": {"existingSecret": "ours", "caBundle": CA}}, "ours"),
+    ],
+)
+def test_pods_wait_for_the_secret(values, secret):
+    volumes = one("Deployment", values)["spec"]["template"]["spec"]["volumes"]
+    (mounted,) = [each["secret"] for each in volumes if "secret" in each]
+    assert (mounted["secretName"], "optional" in mounted) == (secret, False)
+    assert [each["key"] for each in mounted["items"]] == ["tls.crt", "tls.key"]  # a CA's own key stays where it is
+
+
 def test_a_rollout_never_has_fewer_pods():
     assert one("Deployment", ZERO)["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
 

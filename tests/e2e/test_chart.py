@@ -96,7 +96,9 @@ def _release(plane, helm, shell, pod_addresses_are_local, tmp_path_factory):
     assert made.returncode == 0, made.stderr
     kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("kubelet"))
     try:
+        confine(plane, "restricted")
         installed = helm("install", "evenspread", "--wait", "--timeout", "30s")
+        confine(plane, None)
         assert (installed.returncode, installed.stderr) == (0, "")
         kubelet.sync()
         yield kubelet
@@ -104,6 +106,12 @@ def _release(plane, helm, shell, pod_addresses_are_local, tmp_path_factory):
         kubelet.stop()
         helm("uninstall", "evenspread")
         plane.api.send("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+
+
+def confine(plane, level):
+    """Only pods that Pod Security's level admits are made in the chart's namespace."""
+    labels = {"pod-security.kubernetes.io/enforce": level}
+    patched(plane, f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"labels": labels}})
 
 
 @contextlib.contextmanager
@@ -293,17 +301,6 @@ def test_every_object_is_taken_to_the_last_field(plane, values):
         assert (answer.status, answer.warnings) == (201, ()), f"{made['kind']}: {answer.message}"
 
 
-def test_a_dead_webhook_stops_nobody(plane, namespace, release):
-    release.stop()
-    try:
-        created = plane.api.send("POST", path("Deployment", namespace), workload("Deployment", "web", constraint()))
-        running(plane, namespace, 2)
-    finally:
-        release.sync()
-
-    assert (created.status, created.warnings) == (201, ())
-
-
 # -- deny and inject, and out again
 
 
@@ -376,6 +373,49 @@ def test_only_pods_that_could_get_something_are_sent(plane, namespace, injecting
         plane.api.request("POST", f"{path('Pod', namespace)}?dryRun=All", made)
 
 
+ODD = {
+    "no spec": {"spec": None},
+    "a spec that is a list": {"spec": []},
+    "no owner that controls": {"owner": {}},
+    "an owner that says so": {"owner": {"controller": False}},
+    "an owner of no group": {"owner": {"apiVersion": "v1", "kind": "Pod", "controller": True}},
+    "annotations without ours": {"annotations": {"a": "b"}},
+}
+
+
+@pytest.mark.usefixtures("injecting")
+def test_a_condition_never_fails_on_what_an_object_lacks(plane, namespace, helm):
+    """Under Fail the API server would refuse the object, and say `resulted in error`."""
+    closed = helm("upgrade", "evenspread", "--reuse-values", "--set", "webhook.failurePolicy=Fail")
+    try:
+        said = [
+            plane.api.send("POST", f"{path(kind, namespace)}?dryRun=All", odd_object(kind, **ODD[what])).message
+            for kind in ("Rollout", "ReplicaSet", "Pod")
+            for what in ODD
+        ]
+        plane.api.request("POST", path("Rollout", namespace), odd_object("Rollout", **ODD["no spec"]))
+        with_spec = patched(plane, path("Rollout", namespace, "web"), {"spec": {"replicas": 1}})
+        without = patched(plane, path("Rollout", namespace, "web"), {"spec": None})
+    finally:
+        opened = helm("upgrade", "evenspread", "--reuse-values", "--set", "webhook.failurePolicy=Ignore")
+
+    assert (closed.returncode, opened.returncode) == (0, 0)
+    assert [text for text in said if "resulted in error" in text] == []
+    assert said.count("") >= 10  # the API server itself refuses Pods and ReplicaSets without a spec
+    assert ("spec" in with_spec, "spec" in without) == (True, False)
+
+
+def odd_object(kind, owner=None, **changes):
+    made = pod("web", schedulerName="none") if kind == "Pod" else workload(kind, "web")
+    made |= {name: value for name, value in changes.items() if name != "annotations"}
+    made["metadata"]["annotations"] = changes.get("annotations", {})
+    if owner is not None:
+        made["metadata"]["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "kind": "X", "name": "own", "uid": "1"} | owner
+        ]
+    return made
+
+
 def test_the_kill_switch_takes_the_configurations_out(plane, helm, injecting):
     off = helm("upgrade", "evenspread", "--reuse-values", "--set", "webhook.enabled=false")
     gone = configurations(plane)
@@ -386,15 +426,23 @@ def test_the_kill_switch_takes_the_configurations_out(plane, helm, injecting):
     assert len(configurations(plane)) == 2
 
 
-def test_uninstalled_it_leaves_nothing(plane, namespace, helm, injecting):
+def test_a_dead_webhook_stops_nobody(plane, namespace, injecting):
+    injecting.stop()
+    created = plane.api.send("POST", path("Deployment", namespace), workload("Deployment", "web"))
+
+    assert (created.status, created.warnings) == (201, ())
+    for each in running(plane, namespace, 2):
+        assert "topologySpreadConstraints" not in each["spec"]
+
+
+@pytest.mark.usefixtures("injecting")
+def test_uninstalled_it_leaves_nothing(plane, namespace, helm):
     removed = helm("uninstall", "evenspread", "--wait", "--timeout", "30s")
     left = [
         f"{kind} {item['metadata']['name']}"
         for kind, where in COLLECTIONS.items()
         for item in plane.api.request("GET", f"{where}?labelSelector=app.kubernetes.io/instance=evenspread")["items"]
     ]
-    with asked(injecting):
-        created = plane.api.send("POST", path("Pod", namespace), pod("web"))
 
-    assert (removed.returncode, removed.stderr, left, created.status) == (0, "", [], 201)
-    assert "topologySpreadConstraints" not in created.body["spec"]
+    assert (removed.returncode, removed.stderr, left) == (0, "", [])
+    assert plane.api.send("POST", path("Pod", namespace), pod("web")).status == 201
