@@ -229,6 +229,20 @@ def test_a_key_that_only_nodes_of_others_have(constraint, policy, expected):
     assert told(PARTIAL, manifest, found, policy) == [expected.format(ZONE)]
 
 
+@pytest.mark.parametrize(("labelled", "mode"), [(18, "warn"), (19, "warn"), (20, "audit")])
+def test_one_node_in_twenty_is_missed(labelled, mode):
+    found = index(node("n"), *(node(f"n{number}", "a") for number in range(labelled)))
+    (line,) = told(PARTIAL, asked("zone hard 1 app=web"), found)
+    assert line.startswith(f"{mode} zone[0] shuts out 1 of {labelled + 1} usable nodes")
+
+
+def test_a_node_with_the_key_that_is_being_upgraded_comes_back():
+    away = tainted("n1", "node.kubernetes.io/unschedulable", "a", cordoned=True)
+    anywhere, elsewhere = (asked("zone hard 1 app=web", **more) for more in ({"tolerations": EVERYWHERE}, {}))
+    assert told(PARTIAL, anywhere, index(away, node("n2"))) == []
+    assert len(told(PARTIAL, elsewhere, index(away, node("n2")))) == 1
+
+
 def test_a_pool_without_nodes_says_nothing():
     found = index(node("n1", "a", pool="x"), node("n2", pool="x"))
     assert told(PARTIAL, asked("zone hard 1 app=web", nodeSelector={"pool": "y"}), found) == []

@@ -44,9 +44,9 @@ KEY_PARTIAL = Rule(
     ),
     silent=(
         "about nodes that these pods may not use: those that node selector, node affinity or taints exclude (control "
-        "planes, other pools), and those that are cordoned, not ready, starting or being removed. It warns if some of "
-        "the usable nodes lack the key of a hard constraint; where most of them lack a key other than zone, region or "
-        "hostname, the key may well choose the nodes, and it is audit."
+        "planes, other pools), and those that are cordoned, not ready, starting or being removed. It warns if one "
+        "in twenty of the usable nodes, or more, lacks the key of a hard constraint; where most of them lack a key "
+        "other than zone, region or hostname, the key may well choose the nodes, and it is audit."
     ),
 )
 MIN_DOMAINS = Rule(
@@ -66,6 +66,8 @@ RULES = (KEY_UNKNOWN, KEY_PARTIAL, MIN_DOMAINS)
 # Every cluster of one place lacks these, and what is written for larger ones runs there too.
 _PLACES = frozenset({ZONE, REGION})
 _ON_EVERY_NODE = _PLACES | {HOSTNAME}
+# One node in so many is missed by the pods that it could take; fewer are for those who look after nodes.
+_NOTICED = 20
 # More domains than any cluster has nodes.
 _A_CAP = 100_000
 _record_decoder = msgspec.json.Decoder(Record)
@@ -207,21 +209,22 @@ def near(key: str, view: NodeView) -> str | None:
 
 def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iterator[Finding]:
     """Nodes that the pods may use and that lack the key; a pool without nodes says nothing."""
-    open_, hard = ground.open, placed.constraint.hard
-    lacking = (open_ & ~ground.view.column(key).present).bit_count()
+    open_, hard, present = ground.open, placed.constraint.hard, ground.view.column(key).present
+    lacking, total = (open_ & ~present).bit_count(), open_.bit_count()
     if not lacking:
         return
-    total = open_.bit_count()
     said = one_line(key)
-    if lacking == total:
-        summary = f"{'pods stay Pending' if hard else f'{placed.name} has no effect'}: no usable node has {said}"
-        detail = f"none of the {total} nodes that the pods may use has {said}"
-        warns = hard and not growing
-    else:
+    if lacking < total:
         outcome = "shuts out" if hard else "puts last"
         summary = f"{placed.name} {outcome} {lacking} of {total} usable nodes for lack of the key"
         detail = f"without {said}: {lacking} of the {total} nodes that the pods may use; pods there are not counted"
-        warns = hard and (key in _ON_EVERY_NODE or 2 * lacking <= total)
+        warns = hard and lacking * _NOTICED >= total and (key in _ON_EVERY_NODE or 2 * lacking <= total)
+    elif present & ground.usable & ground.tolerated:
+        return  # those that have it are only on their way out, or in
+    else:
+        summary = f"{'pods stay Pending' if hard else f'{placed.name} has no effect'}: no usable node has {said}"
+        detail = f"none of the {total} nodes that the pods may use has {said}"
+        warns = hard and not growing
     yield Finding(
         rule=KEY_PARTIAL.id,
         path=f"{placed.path}.topologyKey",

@@ -1,0 +1,172 @@
+"""What the rules say of nodes is what kube-scheduler does, by the verdict engine, on any small cluster."""
+
+import re
+
+from build import ROOMY, constraint, node, running
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from webhook.core import bits
+from webhook.core.index import ClusterIndex
+from webhook.core.kinds import Template, Workload
+from webhook.core.model import HOSTNAME, ZONE, NodeSpec, NodeStatus, ObjectMeta, Pod, PodSpec, Taint, Toleration
+from webhook.core.policy import Policy
+from webhook.core.rules.effect import evaluate as effects
+from webhook.core.rules.finding import Subject, place
+from webhook.core.rules.nodes import evaluate
+from webhook.core.spread import MISSING_LABEL
+from webhook.core.verdict import Cycle, decide, take
+from webhook.core.version import RECORDED
+
+RACK = "example.com/rack"
+KEYS = (ZONE, HOSTNAME, RACK)
+PASSING = "node.kubernetes.io/not-ready"
+FIXED = Policy(capacity="fixed")
+quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def nodes(draw, *, settled=False, zones=(None, "a", "a", "b", "c")):
+    taints = (None, None, None, "dedicated") if settled else (None, None, None, "dedicated", PASSING)
+    found = []
+    for number in range(draw(st.integers(1, 5))):
+        more = {key: draw(st.sampled_from(values)) for key, values in {"rack": (None, "r", "s"), "pool": "xy"}.items()}
+        rack = {} if more["rack"] is None else {RACK: more["rack"]}
+        made = node(f"n{number}", draw(st.sampled_from(zones)), pool=more["pool"], **rack)
+        taint = draw(st.sampled_from(taints))
+        spec = NodeSpec(
+            taints=(Taint(key=taint, effect="NoSchedule"),) if taint else None,
+            unschedulable=not settled and draw(st.integers(0, 5)) == 0,
+        )
+        found.append(replace(made, spec=spec, status=NodeStatus(allocatable=ROOMY)))
+    return found
+
+
+@st.composite
+def constraints(draw, *, least_domains=0):
+    hard = least_domains > 0 or draw(st.booleans())
+    min_domains = st.integers(least_domains, 6) if least_domains else st.none() | st.integers(1, 4)
+    policies = st.none() | st.sampled_from(["Honor", "Ignore"])
+    return constraint(
+        draw(st.sampled_from(KEYS)),
+        max_skew=draw(st.integers(1, 2)),
+        when="DoNotSchedule" if hard else "ScheduleAnyway",
+        select="app=web",
+        min_domains=draw(min_domains) if hard else None,
+        node_affinity_policy=draw(policies),
+        node_taints_policy=draw(policies),
+    )
+
+
+@st.composite
+def specs(draw, *, most=2, least_domains=0):
+    declared = draw(st.lists(constraints(least_domains=least_domains), min_size=1, max_size=most))
+    return PodSpec(
+        topology_spread_constraints=tuple(declared),
+        node_selector=draw(st.sampled_from([None, None, {"pool": "x"}])),
+        tolerations=draw(st.sampled_from([None, None, (Toleration(operator="Exists"),)])),
+    )
+
+
+def clustered(found, pods=0):
+    index = ClusterIndex()
+    for each in found:
+        index.apply("ADDED", each)
+    for number in range(pods):
+        index.apply("ADDED", running(f"p{number}", found[number % len(found)].name))
+    return index
+
+
+def incoming(spec):
+    return Pod(metadata=ObjectMeta(name="new", namespace="shop", labels={"app": "web"}), spec=spec)
+
+
+def said(rule, spec, index, of=evaluate):
+    """The rule's findings with the constraint that each of them is about."""
+    template = Template(path="spec.template.", template=incoming(spec))
+    workload = Workload(api_version="apps/v1", kind="Deployment", meta=ObjectMeta(), templates=(template,))
+    subject = Subject(workload=workload, placed=place(workload), policy=FIXED, version=RECORDED, index=index)
+    answers = [each for each in of(subject) if each.rule == rule]
+    return [(spec.constraints[int(re.search(r"\[(\d+)\]", each.path)[1])], each.summary) for each in answers]
+
+
+@quick
+@given(nodes(), specs(), st.integers(0, 6))
+def test_with_a_hard_constraint_on_an_unknown_key_no_node_is_feasible(found, spec, pods):
+    index = clustered(found, pods)
+    unknown = said("topology-key-unknown", spec, index)
+    event(f"{len(unknown)} unknown")
+    for each, summary in unknown:
+        assert not any(each.topology_key in known.labels for known in found)
+        if each.hard:
+            assert summary.startswith("pods stay Pending")
+            assert decide(take(index, incoming(spec))).feasible == 0
+
+
+@quick
+@given(nodes(), specs(), st.sampled_from(KEYS))
+def test_a_node_with_the_key_ends_what_is_said_of_an_unknown_one(found, spec, key):
+    index = clustered(found)
+    before = said("topology-key-unknown", spec, index)
+    index.apply("ADDED", node("new", **{key: "x"}))
+    after = said("topology-key-unknown", spec, index)
+    assert after == [each for each in before if each[0].topology_key not in {key, HOSTNAME}]
+
+
+@quick
+@given(nodes(), specs(), st.integers(0, 6))
+def test_nodes_that_are_shut_out_are_those_that_the_scheduler_shuts_out_for_the_key(found, spec, pods):
+    index = clustered(found, pods)
+    verdict = decide(take(index, incoming(spec)))
+    settled = [n for n in found if not n.spec.unschedulable and not any(t.key == PASSING for t in n.taints)]
+    asked = [n for n in settled if verdict.status(n.name).plugin in {"", "PodTopologySpread"}]
+    for each, summary in said("topology-key-partial", spec, index):
+        lacking = [n for n in asked if each.topology_key not in n.labels]
+        event(summary.split()[0])
+        if each.hard and "shuts out" in summary:
+            assert f"shuts out {len(lacking)} of {len(asked)} usable nodes" in summary
+            assert {verdict.status(n.name).reasons for n in lacking} == {MISSING_LABEL.reasons}
+        elif each.hard:
+            assert summary.startswith("pods stay Pending")
+            assert verdict.feasible == 0
+
+
+@quick
+@given(nodes(), specs(most=1, least_domains=3), st.randoms(use_true_random=False))
+def test_the_cap_of_min_domains_is_the_most_pods_that_a_domain_gets(found, spec, random):
+    index = clustered(found)
+    capped = said("min-domains-unreachable", spec, index)
+    assume(capped)
+    each, summary = capped[0]
+    cap = int(re.search(r"caps each at (\d+) pod", summary)[1])
+    key, where = each.topology_key, {n.name: n.labels.get(each.topology_key) for n in found}
+    reached, held = set(), dict.fromkeys(where.values(), 0)
+    for number in range(cap * len(found) + 1):
+        verdict = decide(take(index, incoming(spec)))
+        feasible = [verdict.nodes.names[slot] for slot in bits.to_slots(verdict.feasible)]
+        if not feasible:
+            break
+        reached.update(where[name] for name in feasible)
+        name = random.choice(feasible)
+        held[where[name]] += 1
+        index.apply("ADDED", running(f"p{number}", name))
+    event(f"{key} {len(reached)}")
+    assert feasible == []
+    assert {held[domain] for domain in reached} <= {cap}
+    assert max(held.values()) <= cap
+
+
+@quick
+@given(nodes(settled=True, zones=(None, "a", "a", "a")), specs(most=1), st.integers(0, 9))
+def test_over_one_domain_a_constraint_changes_nothing(found, spec, pods):
+    index = clustered(found, pods)
+    one = said("spread-without-effect", spec, index, effects)
+    assume(one)
+    (each, _), cycle = one[0], Cycle(take(index, incoming(spec)))
+    feasible = cycle.verdict().feasible
+    if each.hard:
+        free = incoming(replace(spec, topology_spread_constraints=None))
+        assert feasible == decide(take(index, free)).feasible
+    else:
+        assert len(set((cycle.scores(feasible) or {}).values())) <= 1
