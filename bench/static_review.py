@@ -3,7 +3,8 @@
     python -m bench.static_review
 
 Each case is a 6 KiB AdmissionReview of a Deployment as kube-apiserver posts it, managedFields and all. Printed are the
-median and the 90th percentile of single calls over ROUNDS rounds, in microseconds, and how much of it decoding takes.
+median and the 90th percentile of single calls over ROUNDS rounds, in microseconds, and how much of it decoding takes;
+then the median where the rules also look at NODES nodes: with a zone each, and where one in a thousand has none.
 """
 
 import json
@@ -11,12 +12,15 @@ import statistics
 from timeit import repeat
 
 from webhook.admission import Engine, answer, decode
+from webhook.core.index import ClusterIndex
+from webhook.core.model import Node, NodeSpec, ObjectMeta, Taint
 from webhook.core.policy import Policy
 from webhook.core.version import KubernetesVersion
 
 BYTES = 6 * 1024
 CALLS = 200
 ROUNDS = 60
+NODES = 5000
 ENGINE = Engine(policy=Policy(), version=KubernetesVersion(1, 37))
 
 
@@ -104,8 +108,22 @@ CASES = {
 }
 
 
-def call(body):
-    return answer("validate", decode(body), ENGINE, today="2026-11-21", remaining=lambda: 2.0).body
+def beside_nodes(without_zone):
+    """The engine with a cluster: three zones, five pools of which one is tainted, 20 labels a node."""
+    index = ClusterIndex()
+    for number in range(NODES):
+        labels = {"kubernetes.io/hostname": f"node-{number}", "pool": f"pool-{number % 5}"}
+        labels |= {f"example.com/label-{n}": f"value-{n}" for n in range(17)}
+        if not without_zone or number % without_zone:
+            labels["topology.kubernetes.io/zone"] = f"zone-{number % 3}"
+        taints = (Taint(key="dedicated", value="batch", effect="NoSchedule"),) if number % 5 == 4 else None
+        meta = ObjectMeta(name=f"node-{number}", labels=labels)
+        index.apply("ADDED", Node(metadata=meta, spec=NodeSpec(taints=taints)))
+    return Engine(policy=ENGINE.policy, version=ENGINE.version, index=index)
+
+
+def call(body, engine=ENGINE):
+    return answer("validate", decode(body), engine, today="2026-11-21", remaining=lambda: 2.0).body
 
 
 def microseconds(function, *args):
@@ -114,10 +132,14 @@ def microseconds(function, *args):
 
 
 def main():
-    print(f"{'case':30} {'bytes':>6} {'median µs':>10} {'p90 µs':>8} {'of it the envelope':>19}")
+    print(f"{'case':30} {'bytes':>6} {'median µs':>10} {'p90 µs':>8} {'of it the envelope':>19}", end="")
+    print(f"{f'{NODES} nodes':>12} {'some unlabelled':>16}")
+    engines = beside_nodes(0), beside_nodes(1000)
     for name, body in CASES.items():
         median, high = microseconds(call, body)
-        print(f"{name:30} {len(body):6} {median:10.1f} {high:8.1f} {microseconds(decode, body)[0]:19.1f}")
+        print(f"{name:30} {len(body):6} {median:10.1f} {high:8.1f} {microseconds(decode, body)[0]:19.1f}", end="")
+        with_nodes, unlabelled = (microseconds(call, body, engine)[0] for engine in engines)
+        print(f"{with_nodes:12.1f} {unlabelled:16.1f}")
 
 
 if __name__ == "__main__":

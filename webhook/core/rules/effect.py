@@ -8,7 +8,7 @@ from webhook.core.kinds import Template, Workload
 from webhook.core.model import HOSTNAME, ZONE, LabelSelector
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode
 from webhook.core.rules.finding import Finding, Placed, Rule, Severity, Subject
-from webhook.core.rules.nodes import Ground
+from webhook.core.rules.nodes import Ground, grounds
 from webhook.core.rules.revision import surge_of
 from webhook.core.rules.topology import intended
 from webhook.core.spread import pod_services
@@ -71,6 +71,12 @@ _REPLICATED = 2
 # hundred are less than any other plugin of the scheduler gives for one step.
 _LARGEST_WEIGHT = log(102)
 _POINTS = 10
+
+_ONE_DOMAIN = ("has no effect: all nodes are one domain", "every node that has the key has the same value")
+_CHOSEN_DOMAIN = (
+    "has no effect: usable nodes are one domain",
+    "every node that the pods may use has the same value of the key",
+)
 
 
 def evaluate(subject: Subject) -> Iterator[Finding]:
@@ -171,14 +177,15 @@ def _keys_kept_apart(template: Template) -> frozenset[str]:
 def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding]:
     is_daemon = subject.workload.kind == "DaemonSet"
     serves = kind in _SERVES and not _is_scaled(subject)
-    for placed in subject.placed:
+    single = {} if is_daemon else _single_domains(subject)
+    for number, placed in enumerate(subject.placed):
         if is_daemon:
             why: tuple[str, str] | None = (
                 "has no effect: a DaemonSet puts one pod on each node",
                 "each pod of a DaemonSet is bound to its node by affinity, so that no other node is ever asked",
             )
         else:
-            why = _one_domain(placed, subject) or (_too_few(placed, subject) if serves else None)
+            why = single.get(number) or (_too_few(placed, subject) if serves else None)
         if why is not None:
             summary, detail = why
             yield Finding(
@@ -192,23 +199,21 @@ def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding
             )
 
 
-def _one_domain(placed: Placed, subject: Subject) -> tuple[str, str] | None:
-    """One domain is never ahead of another; a node outside of all of them would be worse than the rest."""
-    index, key = subject.index, placed.constraint.topology_key or ""
-    if index is None or subject.lacks("nodes") or (placed.constraint.min_domains or 1) > 1:
-        return None
-    view = index.view()
-    ground = Ground(placed.template, subject.policy, view)
-    if ground.domains(placed) != 1 or not ground.open or grows(subject.policy, view):
-        return None
-    if ground.open & ~view.column(key).present:
-        return None
-    if len(view.column(key).values) == 1:
-        return ("has no effect: all nodes are one domain", "every node that has the key has the same value")
-    return (
-        "has no effect: usable nodes are one domain",
-        "every node that the pods may use has the same value of the key",
-    )
+def _single_domains(subject: Subject) -> Mapping[int, tuple[str, str]]:
+    """Of which constraints, by their place, all nodes that pods may use are one domain: none is ever ahead of another.
+
+    Shape: a usable node outside of all domains would be worse than the rest; then the constraint has an effect.
+    """
+    if subject.index is None or subject.lacks("nodes") or grows(subject.policy, view := subject.index.view()):
+        return {}
+    found = {}
+    for number, (placed, ground) in enumerate(grounds(subject, view)):
+        if (placed.constraint.min_domains or 1) > 1 or ground.domains(placed) != 1 or not ground.open:
+            continue
+        column = view.column(placed.constraint.topology_key or "")
+        if not ground.open & ~column.present:
+            found[number] = _ONE_DOMAIN if len(column.values) == 1 else _CHOSEN_DOMAIN
+    return found
 
 
 def _too_few(placed: Placed, subject: Subject) -> tuple[str, str] | None:

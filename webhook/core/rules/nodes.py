@@ -109,23 +109,29 @@ class Ground:
         return nodes
 
     def domains(self, placed: Placed) -> int:
-        """How many domains are eligible for a hard constraint; for a soft one, those of nodes that pods may use.
+        """How many domains are eligible.
 
         Shape: with the domains that the configuration names. Of a node on its way in or out the domain stays.
         """
         constraint, view = placed.constraint, self.view
         key = constraint.topology_key or ""
-        if not constraint.hard:
-            nodes = self.open
-        else:
-            nodes = self.with_hard_keys
-            if constraint.node_affinity_policy != IGNORE:
-                nodes &= self.usable
-            if constraint.node_taints_policy == HONOR:
-                nodes &= self.tolerated | (view.live & ~settled_nodes(view))
+        nodes = self.with_hard_keys
+        if constraint.node_affinity_policy != IGNORE:
+            nodes &= self.usable
+        if constraint.node_taints_policy == HONOR:
+            nodes &= self.tolerated | (view.live & ~settled_nodes(view))
         column = view.column(key)
         empty = [name for name in self.policy.domains.get(key, ()) if not column.with_value(name) & nodes]
         return column.domain_count(nodes) + len(empty)
+
+
+def grounds(subject: Subject, view: NodeView) -> Iterator[tuple[Placed, Ground]]:
+    """Each constraint with the nodes as its template's pods see them."""
+    ground: Ground | None = None
+    for placed in subject.placed:
+        if ground is None or ground.template is not placed.template:
+            ground = Ground(placed.template, subject.policy, view)
+        yield placed, ground
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
@@ -141,10 +147,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         return
     view = subject.index.view()
     growing = grows(subject.policy, view)
-    ground: Ground | None = None
-    for placed in subject.placed:
-        if ground is None or ground.template is not placed.template:
-            ground = Ground(placed.template, subject.policy, view)
+    for placed, ground in grounds(subject, view):
         key = placed.constraint.topology_key
         if key in view.keys:
             yield from _known(placed, ground, subject, growing=growing)
