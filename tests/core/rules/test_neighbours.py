@@ -34,42 +34,42 @@ def told(manifest, found, policy=DENY):
             "a: n1=cart,pay | b: n2=pay",
             "zone soft 1 part=shop",
             [deployed("pay")],
-            ["audit zone[0] also counts 2 pods of pay; use app=cart"],
+            ["audit zone[0] also counts 2 pods of pay; add app=cart"],
             id="two pods of another",
         ),
         pytest.param(
             "a: n1=cart,pay | b: n2=cart",
             "zone soft 1 part=shop",
             [deployed("pay")],
-            ["audit zone[0] also counts 1 pod of pay; use app=cart"],
+            ["audit zone[0] also counts 1 pod of pay; add app=cart"],
             id="one pod of another",
         ),
         pytest.param(
             "a: n1=cart,pay,db | b: n2=db",
             "zone soft 1 part=shop",
             [deployed("pay"), deployed("db", kind="StatefulSet")],
-            ["audit zone[0] also counts 2 pods of db and 1 of pay; use app=cart"],
+            ["audit zone[0] also counts 2 pods of db and 1 of pay; add app=cart"],
             id="of two others, more pods first",
         ),
         pytest.param(
             "a: n1=cart,pay,db,loose | b: n2=db,loose",
             "zone soft 1 part=shop",
             [deployed("pay"), deployed("db")],
-            ["audit zone[0] also counts 2 pods of db, 1 of pay and 2 of others; use app=cart"],
+            ["audit zone[0] also counts 2 pods of db, 1 of pay and 2 of others; add app=cart"],
             id="and some of nobody that is known",
         ),
         pytest.param(
             "a: n1=cart,pay | b: n2=pay",
             "zone soft 1 part=shop",
             [deployed("db"), deployed("pay")],
-            ["audit zone[0] also counts 2 pods of pay; use app=cart"],
+            ["audit zone[0] also counts 2 pods of pay; add app=cart"],
             id="one that has no pod is not named",
         ),
         pytest.param(
             "a: n1=cart,loose | b: n2=loose",
             "zone soft 1 part=shop",
             [],
-            ["audit zone[0] also counts 2 pods of other workloads; use app=cart"],
+            ["audit zone[0] also counts 2 pods of other workloads; add app=cart"],
             id="of nobody that is known",
         ),
         pytest.param("a: n1=cart | b: n2=cart", "zone soft 1 part=shop", [], [], id="nobody else is there"),
@@ -105,8 +105,11 @@ def test_pods_of_other_workloads(cluster, constraint, owners, expected):
 def test_two_constraints_that_count_the_same_pods():
     found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"))
     assert told(asked("cart", "hostname soft 1 part=shop", HARD), found) == [
-        "audit hostname[0] also counts 2 pods of pay; use app=cart",
-        "warn zone[1] also counts 2 pods of pay; use app=cart",
+        "warn hostname[0] and zone[1] also count 2 pods of pay; add app=cart"
+    ]
+    three = ("hostname soft 1 part=shop", "zone soft 1 part=shop", "rack soft 1 part=shop", "zone soft 1 app=cart")
+    assert told(asked("cart", *three), found) == [
+        "audit hostname[0], zone[1] and rack[2] also count 2 pods of pay; add app=cart"
     ]
 
 
@@ -131,49 +134,49 @@ def test_finished_pods_do_not_count():
             "a: n1=cart,pay,pay | b: n2=cart",
             HARD,
             [deployed("pay")],
-            ["warn zone[0] also counts 2 pods of pay; use app=cart"],
+            ["warn zone[0] also counts 2 pods of pay; add app=cart"],
             id="nothing keeps them even, and they close a zone",
         ),
         pytest.param(
             "a: n1=cart,pay | b: n2=cart,pay",
             HARD,
             [deployed("pay")],
-            ["audit zone[0] also counts 2 pods of pay; use app=cart"],
+            ["audit zone[0] also counts 2 pods of pay; add app=cart"],
             id="they are even at present",
         ),
         pytest.param(
             "a: n1=cart,pay,pay | b: n2=cart",
             "zone soft 1 part=shop",
             [deployed("pay")],
-            ["audit zone[0] also counts 2 pods of pay; use app=cart"],
+            ["audit zone[0] also counts 2 pods of pay; add app=cart"],
             id="a soft one closes nothing",
         ),
         pytest.param(
             "a: n1=cart,pay,pay | b: n2=cart",
             HARD,
             [deployed("pay", "hostname hard 1 app=pay")],
-            ["warn zone[0] also counts 2 pods of pay; use app=cart"],
+            ["warn zone[0] also counts 2 pods of pay; add app=cart"],
             id="their constraint is over another key",
         ),
         pytest.param(
             "a: n1=cart,pay,pay | b: n2=cart",
             HARD,
             [deployed("pay", "zone soft 1 app=pay")],
-            ["audit zone[0] also counts 2 pods of pay; use app=cart unless they are one application"],
+            ["audit zone[0] also counts 2 pods of pay; add app=cart unless they are one application"],
             id="they have a constraint over the key",
         ),
         pytest.param(
             "a: n1=cart,pay,pay,loose | b: n2=cart",
             HARD,
             [deployed("pay", HARD)],
-            ["audit zone[0] also counts 2 pods of pay and 1 of others; use app=cart"],
+            ["audit zone[0] also counts 2 pods of pay and 1 of others; add app=cart"],
             id="what others have is not known",
         ),
         pytest.param(
             "n1=cart,pay,pay n2=cart",
             HARD,
             [deployed("pay")],
-            ["audit zone[0] also counts 2 pods of pay; use app=cart"],
+            ["audit zone[0] also counts 2 pods of pay; add app=cart"],
             id="no node has a zone",
         ),
     ],
@@ -185,13 +188,13 @@ def test_it_warns_where_others_without_the_constraint_change_the_verdict(cluster
 def test_the_second_hard_constraint_is_judged_by_its_own_counts():
     found = shop("a: n1=cart | b: n2=cart,pay,pay", deployed("pay"))
     manifest = asked("cart", "zone soft 1 app=cart", "zone hard 1 app=cart", "hostname hard 1 part=shop")
-    assert told(manifest, found) == ["warn hostname[2] also counts 2 pods of pay; use app=cart"]
+    assert told(manifest, found) == ["warn hostname[2] also counts 2 pods of pay; add app=cart"]
 
 
 def test_beside_a_selector_that_cannot_be_read_no_verdict_is_reached():
     found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"))
     assert told(asked("cart", HARD, "hostname hard 1 app=a_"), found) == [
-        "audit zone[0] also counts 2 pods of pay; use app=cart"
+        "audit zone[0] also counts 2 pods of pay; add app=cart"
     ]
 
 
@@ -199,10 +202,10 @@ def test_the_numbers_of_nodes_are_in_the_detail():
     found = shop("a: n1=cart,pay,pay n2 | b: n3=cart", deployed("pay"))
     [wide] = [each.finding for each in examined(asked("cart", HARD), index=found).findings if each.finding.rule == RULE]
     assert wide.detail == (
-        "counts 2 pods that the workload's own selector does not match: the next pod may go to 1 nodes, and to 3"
+        "2 pods that the workload's own selector does not match: the next pod may go to 1 nodes, and to 3"
         " without those that no constraint over zone keeps even"
     )
-    assert wide.fix == "matchLabels: {app: cart}"
+    assert wide.fix == "matchLabels: {part: shop, app: cart}"
     assert wide.path == "spec.template.spec.topologySpreadConstraints[0].labelSelector"
 
 
@@ -212,19 +215,19 @@ def test_what_others_weigh(action, weight):
     found = examined(manifest, index=shop("a: n1=pay | b: n2=loose")).findings
     [wide] = [each.finding for each in found if each.finding.rule == RULE]
     assert wide.detail == (
-        f"counts 2 pods that the workload's own selector does not match: a domain that they fill is {weight}"
+        f"2 pods that the workload's own selector does not match: a domain that they fill is {weight}"
     )
 
 
 def test_without_nodes_it_does_not_warn():
     found = shop("", deployed("pay"))
     found.apply("ADDED", running("pay-1", "n1", LABELS["pay"]))
-    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 1 pod of pay; use app=cart"]
+    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 1 pod of pay; add app=cart"]
 
 
 def test_a_template_that_is_not_known_may_have_the_constraint():
     found = shop("a: n1=cart,pay,pay | b: n2=cart", owner("Deployment/pay", LABELS["pay"]))
-    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 2 pods of other workloads; use app=cart"]
+    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 2 pods of other workloads; add app=cart"]
 
 
 @pytest.mark.parametrize(
@@ -249,7 +252,7 @@ def test_kinds_without_a_selector(kind, cluster, missing):
 
 def test_an_owners_selector_that_says_nothing_names_nobody():
     found = shop("a: n1=pay", replace(deployed("pay"), selector=None))
-    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 1 pod of other workloads; use app=cart"]
+    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 1 pod of other workloads; add app=cart"]
 
 
 def test_keys_that_are_added_later_decide():
@@ -270,27 +273,27 @@ def test_an_operators_shards_are_counted_together_on_purpose():
     operator = {"ownerReferences": [{"kind": "Redis", "name": "cache", "controller": True}]}
     found = shop("a: n1=pay,pay | b: n2=cart,loose", deployed("pay", above="Redis/cache"))
     assert told(asked("cart", HARD, meta=operator), found) == [
-        "audit zone[0] also counts 1 pod of other workloads; use app=cart"
+        "audit zone[0] also counts 1 pod of other workloads; add app=cart"
     ]
-    assert told(asked("cart", HARD), found) == ["warn zone[0] also counts 2 pods of pay and 1 of others; use app=cart"]
+    assert told(asked("cart", HARD), found) == ["warn zone[0] also counts 2 pods of pay and 1 of others; add app=cart"]
 
 
 def test_pods_under_two_names_are_named_once():
     found = shop("a: n1=pay,pay", deployed("pay"), replace(deployed("pay", kind="Rollout")))
-    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 2 pods of pay; use app=cart"]
+    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 2 pods of pay; add app=cart"]
 
 
 def test_a_namesake_is_told_apart_by_its_kind():
     namesake = replace(deployed("pay", kind="StatefulSet"), meta=replace(deployed("pay").meta, name="cart"))
     assert told(asked("cart", HARD), shop("a: n1=pay", namesake)) == [
-        "audit zone[0] also counts 1 pod of StatefulSet cart; use app=cart"
+        "audit zone[0] also counts 1 pod of StatefulSet cart; add app=cart"
     ]
 
 
 def test_with_minimal_detail_nobody_is_named():
     minimal = replace(DENY, messages=Messages(detail="minimal"))
     assert told(asked("cart", HARD), shop("a: n1=pay", deployed("pay")), minimal) == [
-        "audit zone[0] also counts 1 pod of other workloads; use app=cart"
+        "audit zone[0] also counts 1 pod of other workloads; add app=cart"
     ]
 
 
@@ -312,7 +315,7 @@ def test_an_own_selector_that_cannot_be_read_is_another_rules_matter():
 def test_the_warning_is_one_short_line():
     found = shop("a: n1=cart,pay,pay,db | b: n2=cart", deployed("pay"), deployed("db"))
     assert decide(asked("cart", HARD), index=found).warnings == (
-        "evenspread/selector-too-wide: zone[0] also counts 2 pods of pay and 1 of db; use app=cart",
+        "evenspread/selector-too-wide: zone[0] also counts 2 pods of pay and 1 of db; add app=cart",
     )
     long = replace(deployed("pay"), meta=replace(deployed("pay").meta, name="p" * 63))
     [wide] = [
@@ -321,7 +324,7 @@ def test_the_warning_is_one_short_line():
         if each.finding.rule == RULE
     ]
     [warning] = warnings_of([wide])
-    assert warning == f"evenspread/selector-too-wide: zone[0] also counts 1 pod of {'p' * 31}…; use app=cart"
+    assert warning == f"evenspread/selector-too-wide: zone[0] also counts 1 pod of {'p' * 31}…; add app=cart"
     assert len(warning) <= WARNING_CHARS
 
 

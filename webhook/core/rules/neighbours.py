@@ -21,7 +21,7 @@ from webhook.core.rules.added import (
     may_be_added,
 )
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
-from webhook.core.rules.selector import LATE_LABELS, own_labels
+from webhook.core.rules.selector import LATE_LABELS, written
 from webhook.core.selectors import EQUALS, Selector, SelectorError, compile_selector, selector_from_labels
 from webhook.core.spread import counting_selector
 from webhook.core.verdict import decide, take
@@ -75,22 +75,28 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     if missing or subject.index is None:
         yield NotEvaluated(TOO_WIDE.id, missing)
         return
-    own = own_selector(subject.workload)
-    known: dict[Selector, tuple[int, list[_Other]]] = {}  # constraints over two keys mostly count the same pods
+    own, namespace = own_selector(subject.workload), subject.workload.meta.namespace
+    for (_, late, selector), alike in _by_selector(counting, subject.workload).items():
+        if not (late or own is None):
+            pods, others = _foreign(subject.workload, selector, own, subject.index)
+            if pods:
+                yield _finding(alike, subject, pods, others)
+        elif subject.index.count(namespace, selector):
+            yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
+
+
+def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, bool, Selector], list[Placed]]:
+    """The constraints by what they count, which is mostly the same over all keys; without those of one revision.
+
+    Shape: the key is the template's path, whether labels decide that are added later, and the selector.
+    """
+    found: dict[tuple[str, bool, Selector], list[Placed]] = {}
     for placed in counting:
-        late = _late_keys(placed, subject.workload)
+        late = _late_keys(placed, workload)
         selector = readable_selector(placed.constraint, placed.template.template.labels)
-        if selector is None or not _OWN_LABELS.isdisjoint(late):
-            continue
-        if late or own is None:
-            if subject.index.count(subject.workload.meta.namespace, selector):
-                yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
-            continue
-        if selector not in known:
-            known[selector] = _foreign(subject.workload, selector, own, subject.index)
-        pods, others = known[selector]
-        if pods:
-            yield _finding(placed, subject, pods, others)
+        if selector is not None and _OWN_LABELS.isdisjoint(late):
+            found.setdefault((placed.template.path, bool(late), selector), []).append(placed)
+    return found
 
 
 def own_selector(workload: Workload) -> Selector | None:
@@ -201,30 +207,35 @@ def have_one_controller(workload: Workload, owner: Owner) -> bool:
     return mine is not None and theirs is not None and (mine.kind, mine.name) == (theirs.kind, theirs.name)
 
 
-def _finding(placed: Placed, subject: Subject, foreign: int, others: list[_Other]) -> Finding:
-    lacking = [other for other in others if _lacks_key(other.owner, placed.constraint.topology_key)]
-    effect = _effect(placed, subject, lacking)
-    weight = (
-        f"a domain that they fill is {'closed to these' if placed.constraint.hard else 'the last choice for these'}"
-    )
-    own, fix = _narrower(placed, subject.workload)
-    agreed = bool(others) and not lacking and sum(other.pods for other in others) >= foreign
+def _finding(alike: list[Placed], subject: Subject, pods: int, others: list[_Other]) -> Finding:
+    first = alike[0]
+    lacking = [[each for each in others if _lacks_key(each.owner, placed)] for placed in alike]
+    effect = next(filter(None, (_effect(placed, subject, of) for placed, of in zip(alike, lacking, strict=True))), "")
+    hard = any(placed.constraint.hard for placed in alike)
+    weight = f"a domain that they fill is {'closed to these' if hard else 'the last choice for these'}"
+    remedy, fix = _narrower(first, subject.workload)
+    agreed = bool(others) and not any(lacking) and sum(other.pods for other in others) >= pods
+    names = _listed([placed.name for placed in alike])
     return Finding(
         rule=TOO_WIDE.id,
-        path=f"{placed.path}.labelSelector",
-        summary=f"{placed.name} also counts {_named(foreign, others, subject)}",
-        remedy=f"use {own} unless they are one application" if agreed else f"use {own}",
-        detail=f"counts {_pods(foreign)} that the workload's own selector does not match: {effect or weight}",
+        path=f"{first.path}.labelSelector",
+        summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {_named(pods, others, subject)}",
+        remedy=f"{remedy} unless they are one application" if agreed else remedy,
+        detail=f"{_pods(pods)} that the workload's own selector does not match: {effect or weight}",
         fix=fix,
-        key=placed.key,
+        key=first.key,
         warns=bool(effect) or None,
     )
 
 
-def _lacks_key(owner: Owner, topology_key: str | None) -> bool:
-    """Whether none of its templates has a constraint over the key; where they are not known, nobody can say."""
+def _listed(parts: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+def _lacks_key(owner: Owner, placed: Placed) -> bool:
+    """Whether none of its templates has a constraint over the same key."""
     keys = {constraint.topology_key for each in owner.templates or () for constraint in each.constraints}
-    return topology_key not in keys
+    return placed.constraint.topology_key not in keys
 
 
 def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
@@ -252,23 +263,26 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
 
 
 def _narrower(placed: Placed, workload: Workload) -> tuple[str, str]:
-    """A selector that counts the workload's own pods and no others."""
-    if workload.selector is not None and workload.selector.match_expressions:
-        return "the workload's own selector", "labelSelector: the same as spec.selector"
-    return own_labels(placed, workload)
+    """What keeps others out: the labels of the workload's own selector that the constraint does not ask for."""
+    selector, own = placed.constraint.selector or LabelSelector(), workload.selector
+    asked = selector.match_labels or {}
+    if own is None:
+        own = LabelSelector(match_labels=placed.template.template.labels)
+    if own.match_expressions:
+        return "use the workload's own selector", "labelSelector: the same as spec.selector"
+    missing = {key: value for key, value in (own.match_labels or {}).items() if asked.get(key) != value}
+    return f"add {written(missing)[0]}", written({**asked, **missing})[1]
 
 
-def _named(foreign: int, others: list[_Other], subject: Subject) -> str:
+def _named(pods: int, others: list[_Other], subject: Subject) -> str:
     """So many pods of these workloads: "6 pods of canary and 2 of others"."""
     if not others or subject.policy.messages.detail == "minimal":
-        return f"{_pods(foreign)} of other workloads"
+        return f"{_pods(pods)} of other workloads"
     named = others[:_NAMED]
     parts = [f"{other.pods} of {called(other.owner, subject.workload)}" for other in named]
     parts[0] = f"{_pods(named[0].pods)} of {called(named[0].owner, subject.workload)}"
-    rest = foreign - sum(other.pods for other in named)
-    if rest > 0:
-        parts.append(f"{rest} of others")
-    return " and ".join(parts) if len(parts) < 3 else f"{parts[0]}, {parts[1]} and {parts[2]}"
+    rest = pods - sum(other.pods for other in named)
+    return _listed([*parts, f"{rest} of others"] if rest > 0 else parts)
 
 
 def _pods(number: int) -> str:

@@ -83,7 +83,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
 
 
 def _null(placed: Placed, workload: Workload) -> Finding:
-    own, fix = own_labels(placed, workload)
+    own, fix = _own(placed, workload)
     return Finding(
         rule=NULL.id,
         path=f"{placed.path}.labelSelector",
@@ -97,7 +97,7 @@ def _null(placed: Placed, workload: Workload) -> Finding:
 
 def _empty(placed: Placed, subject: Subject) -> Finding:
     counts = "no existing pod" if (1, 27) <= subject.version < (1, 38) else "every pod of the namespace"
-    own, fix = own_labels(placed, subject.workload)
+    own, fix = _own(placed, subject.workload)
     return Finding(
         rule=EMPTY.id,
         path=f"{placed.path}.labelSelector",
@@ -160,27 +160,24 @@ def _right(placed: Placed, failing: list[LabelSelectorRequirement], workload: Wo
     """The smallest change as a warning says it, and the whole matchLabels with it as a manifest has them."""
     labels = placed.template.template.labels
     if not all(each.key in labels and each.operator == "In" for each in failing):
-        return own_labels(placed, workload)
+        return _own(placed, workload)
     changed = {each.key: labels[each.key] for each in failing}
     selector = placed.constraint.selector
     kept = (selector.match_labels or {}) if selector else {}
-    return _written(changed)[0], _written({**kept, **changed})[1]
+    return written(changed)[0], written({**kept, **changed})[1]
 
 
-def own_labels(placed: Placed, workload: Workload) -> tuple[str, str]:
-    """A selector that counts the workload's own pods: its own, else the labels that commonly name an application.
-
-    Shape: as a warning says it, and as a manifest has it.
-    """
+def _own(placed: Placed, workload: Workload) -> tuple[str, str]:
+    """A selector that counts the workload's own pods: its own, else the labels that commonly name an application."""
     labels = placed.template.template.labels
     own = workload.selector.match_labels if workload.selector else None
     if own and own.items() <= labels.items():
-        return _written(own)
+        return written(own)
     named = {key: labels[key] for key in _IDENTITY if key in labels}
-    return _written(named) if named else ("the pods' own labels", "matchLabels: the labels that all of these pods have")
+    return written(named) if named else ("the pods' own labels", "matchLabels: the labels that all of these pods have")
 
 
-def _written(labels: Mapping[str, str]) -> tuple[str, str]:
+def written(labels: Mapping[str, str]) -> tuple[str, str]:
     """Labels as a warning says them, and as a manifest has them."""
     pairs = ", ".join(f"{key}: {value}" for key, value in labels.items())
     return one_line(",".join(f"{key}={value}" for key, value in labels.items())), one_line(f"matchLabels: {{{pairs}}}")
