@@ -101,6 +101,22 @@ def test_what_helps(constraint, remedy):
 
 
 @pytest.mark.parametrize(
+    ("constraints", "remedy"),
+    [
+        pytest.param(["zone hard 1 app=web"], "count these pods alone", id="it balances them with others"),
+        pytest.param(["zone hard 1 app=web keys:pod-template-hash"], "restart it to place them anew", id="by revision"),
+        pytest.param(
+            ["zone hard 1 app=web", "zone soft 1 track=stable"], "restart it to place them anew", id="one is for them"
+        ),
+    ],
+)
+def test_what_helps_beside_others_that_are_counted(constraints, remedy):
+    manifest = workload("Deployment", LABELS["stable"], *constraints, selector=LABELS["stable"])
+    found = shop("a: n1=stable n2=stable | b: n3=canary,canary")
+    assert told(manifest, found) == [f"audit all 2 running pods are in zone a; {remedy}"]
+
+
+@pytest.mark.parametrize(
     ("detail", "zone", "node"),
     [
         ("minimal", "in one zone", "on one node"),

@@ -1,6 +1,7 @@
 """Whom a constraint counts."""
 
 import pytest
+import yaml
 from manifest import examined, findings, said, workload
 
 from webhook.core.version import KubernetesVersion
@@ -210,3 +211,14 @@ def test_an_empty_selector_means_something_else_in_each_release(version, counts)
 )
 def test_match_label_keys_make_a_selector_of_an_empty_one(keys, expected):
     assert said("selector-empty", workload("Deployment", "app=web", f"zone hard 1 {{}} keys:{keys}")) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [("web", "web"), ("1", '"1"'), ("true", '"true"'), ("No", '"No"'), ("1.4.2", '"1.4.2"'), ("", '""'), ("n1", "n1")],
+)
+def test_what_is_to_be_written_is_a_text_in_yaml_too(value, written):
+    found = examined(workload("Deployment", f"app={value} tier=front", "zone hard 1 app=x")).findings
+    [wrong] = [each.finding for each in found if each.finding.rule == "selector-not-self"]
+    assert wrong.fix == f"matchLabels: {{app: {written}}}"
+    assert yaml.safe_load(wrong.fix) == {"matchLabels": {"app": value}}

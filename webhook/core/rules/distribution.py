@@ -1,16 +1,24 @@
 """The rule about where the pods of a workload stand, whatever it declares."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from webhook.core.groups import Counts
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template
-from webhook.core.model import HOSTNAME, ZONE, SpreadConstraint
+from webhook.core.model import HOSTNAME, ZONE
 from webhook.core.nodes import Column
 from webhook.core.policy import Mode
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Rule, Severity, Subject, one_line
-from webhook.core.rules.neighbours import NO_SELECTOR, own_selector, readable_selector, selects
+from webhook.core.rules.neighbours import (
+    NO_SELECTOR,
+    OWN_LABELS,
+    foreign_pods,
+    own_selector,
+    readable_selector,
+    selects,
+)
 from webhook.core.rules.nodes import Ground
+from webhook.core.selectors import Selector
 
 ALL_IN_ONE = Rule(
     id="all-in-one-domain",
@@ -33,6 +41,7 @@ ALL_IN_ONE = Rule(
 NOT_REPLICATED = frozenset({"Pod", "PodTemplate", "DaemonSet", "Job", "CronJob"})
 NO_REPLICAS = frozenset({0, 1})
 _FEWEST = 2
+_NOUNS = {HOSTNAME: "node", ZONE: "zone"}
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
@@ -47,16 +56,16 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         return
     counts = index.count(workload.meta.namespace, own)
     if sum(counts.values()) >= _FEWEST:
-        yield from _together(workload.templates[0], counts, subject, index)
+        yield from _together(counts, own, subject, index)
 
 
-def _together(template: Template, counts: Counts, subject: Subject, index: ClusterIndex) -> Iterator[Finding]:
-    view, affine = index.view(), _wanted_together(template)
-    ground = Ground(template, subject.policy, view)
+def _together(counts: Counts, own: Selector, subject: Subject, index: ClusterIndex) -> Iterator[Finding]:
+    template, view = subject.workload.templates[0], index.view()
+    affine, ground = _wanted_together(template), Ground(template, subject.policy, view)
     for key in (HOSTNAME, ZONE):
         domain = _one_domain(view.column(key), counts)
         if domain is not None and key not in affine and view.column(key).domain_count(ground.open) > 1:
-            yield _finding(template, key, domain, sum(counts.values()), subject)
+            yield _finding(key, domain, sum(counts.values()), _help(template, key, own, subject, index), subject)
             return
 
 
@@ -82,26 +91,37 @@ def _wanted_together(template: Template) -> frozenset[str]:
     return frozenset(keys | ({ZONE} if HOSTNAME in keys else set()))
 
 
-def _finding(template: Template, key: str, domain: str, pods: int, subject: Subject) -> Finding:
-    detail = subject.policy.messages.detail
+def _help(template: Template, key: str, own: Selector, subject: Subject, index: ClusterIndex) -> tuple[str, str]:
+    """What would take the pods apart, as a warning says it and as it is done.
+
+    A constraint that counts others as well is content with them in the other domains, and so would a restart be.
+    """
+    labels, shared = template.template.labels, False
+    for constraint in template.template.pod_spec.constraints:
+        selector = readable_selector(constraint, labels) if selects(constraint) else None
+        if constraint.topology_key != key or selector is None or not selector.matches(labels):
+            continue
+        alone = not OWN_LABELS.isdisjoint(constraint.match_label_keys or ())
+        if alone or not foreign_pods(subject.workload.meta.namespace, selector, own, index):
+            return "restart it to place them anew", "kubectl rollout restart: a pod is placed once, when it is made"
+        shared = True
+    if shared:
+        return "count these pods alone", "labelSelector: the same as spec.selector"
+    fix = f"- {{maxSkew: 1, topologyKey: {key}, whenUnsatisfiable: ScheduleAnyway, labelSelector: …}}"
+    return f"spread them over {_NOUNS[key]}s", fix
+
+
+def _finding(key: str, domain: str, pods: int, help_: tuple[str, str], subject: Subject) -> Finding:
+    detail, noun = subject.policy.messages.detail, _NOUNS[key]
     shown = detail == "full" if key == HOSTNAME else detail != "minimal"
-    noun = "zone" if key == ZONE else "node"
     place = f"{noun} {one_line(domain, 40)}" if shown else f"one {noun}"
-    declared = (each for each in template.template.pod_spec.constraints if each.topology_key == key)
-    spread = any(_counts_itself(each, template.template.labels) for each in declared)
+    path = subject.workload.templates[0].path
     return Finding(
         rule=ALL_IN_ONE.id,
-        path=f"{template.path}spec.topologySpreadConstraints",
+        path=f"{path}spec.topologySpreadConstraints",
         summary=f"all {pods} running pods are {'in' if key == ZONE else 'on'} {place}",
-        remedy="restart it to place them anew" if spread else f"spread them over {noun}s",
+        remedy=help_[0],
         detail=f"the loss of that {noun} takes all {pods} running pods down; other {noun}s are open to them",
-        fix="kubectl rollout restart: a pod is placed once, when it is made"
-        if spread
-        else f"- {{maxSkew: 1, topologyKey: {key}, whenUnsatisfiable: ScheduleAnyway, labelSelector: …}}",
-        key=f"{template.path} {noun}",
+        fix=help_[1],
+        key=f"{path} {noun}",
     )
-
-
-def _counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
-    selector = readable_selector(constraint, labels) if selects(constraint) else None
-    return selector is not None and selector.matches(labels)

@@ -45,7 +45,7 @@ TOO_WIDE = Rule(
 )
 NO_SELECTOR = "which pods are its own: the kind has no selector"
 # Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
-_OWN_LABELS = frozenset(
+OWN_LABELS = frozenset(
     {
         *(POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH, ROLLOUTS_POD_TEMPLATE_HASH),
         *("controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"),
@@ -94,7 +94,7 @@ def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, 
     for placed in counting:
         late = _late_keys(placed, workload)
         selector = readable_selector(placed.constraint, placed.template.template.labels)
-        if selector is not None and _OWN_LABELS.isdisjoint(late):
+        if selector is not None and OWN_LABELS.isdisjoint(late):
             found.setdefault((placed.template.path, bool(late), selector), []).append(placed)
     return found
 
@@ -137,13 +137,15 @@ def _late_keys(placed: Placed, workload: Workload) -> list[str]:
     return [key for key in keys if may_be_added(workload, key, in_template=False)]
 
 
+def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ClusterIndex) -> int:
+    """How many pods the selector counts that the workload's own does not match."""
+    pods = sum(index.count(namespace, selector).values())
+    return pods - sum(index.count(namespace, selector.joined(own.requirements)).values()) if pods else 0
+
+
 def _foreign(workload: Workload, selector: Selector, own: Selector, index: ClusterIndex) -> tuple[int, list[_Other]]:
     """How many pods of others the selector counts, and whose they are, most first."""
-    namespace = workload.meta.namespace
-    pods = sum(index.count(namespace, selector).values())
-    if pods:
-        pods -= sum(index.count(namespace, selector.joined(own.requirements)).values())
-    found = []
+    pods, found = foreign_pods(workload.meta.namespace, selector, own, index), []
     for other in _others(workload, selector, own, index) if pods else ():
         if have_one_controller(workload, other.owner):
             pods -= other.pods

@@ -65,6 +65,8 @@ _LABELLED = frozenset(
         *(("apps.kruise.io", "CloneSet"), ("apps.kruise.io", "StatefulSet"), ("apps.kruise.io", "DaemonSet")),
     }
 )
+# Words that YAML 1.1 reads as something else than a text; of labels, only a number or a date begins with a digit.
+_NO_TEXT = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _IDENTITY = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "app", "k8s-app")
 
 
@@ -179,8 +181,13 @@ def _own(placed: Placed, workload: Workload) -> tuple[str, str]:
 
 def written(labels: Mapping[str, str]) -> tuple[str, str]:
     """Labels as a warning says them, and as a manifest has them."""
-    pairs = ", ".join(f"{key}: {value}" for key, value in labels.items())
+    pairs = ", ".join(f"{_plain(key)}: {_plain(value)}" for key, value in labels.items())
     return one_line(",".join(f"{key}={value}" for key, value in labels.items())), one_line(f"matchLabels: {{{pairs}}}")
+
+
+def _plain(text: str) -> str:
+    """As YAML has to write it for a text: quoted where it would be read as a number, a date, true or nothing."""
+    return text if text[:1].isalpha() and text.lower() not in _NO_TEXT else f'"{text}"'
 
 
 def requirements(selector: LabelSelector) -> Iterator[LabelSelectorRequirement]:
