@@ -98,7 +98,7 @@ def _mounted(
 ) -> dict[int, tuple[Mounted, ...]]:
     """The pods with volumes on nodes where one of the pod's disks may be in use, or a limit may be reached."""
     table = index.pod_table
-    if any(map(_is_disk, volumes)):
+    if any(map(is_disk, volumes)):
         return {slot: tuple(pods.values()) for slot, pods in table.mounted.items()}
     slots = index.view().slots
     found = {}
@@ -133,7 +133,7 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
             return Ran(unresolvable(missing_claim(name)))
         if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
             exclusive.add(name)
-    disks = [volume for volume in pod.pod_spec.volumes or () if _is_disk(volume)]
+    disks = [volume for volume in pod.pod_spec.volumes or () if is_disk(volume)]
     in_use = any(nodes.live >> slot & 1 for name in exclusive for slot in storage.users.get(name, ()))
     if not disks and not in_use:
         return PASSES
@@ -154,7 +154,7 @@ def _direct_claims(pod: Pod) -> Iterable[str]:
             yield volume.persistent_volume_claim.claim_name
 
 
-def _is_disk(volume: Volume) -> bool:
+def is_disk(volume: Volume) -> bool:
     return any((volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.rbd, volume.iscsi))
 
 
