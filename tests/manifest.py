@@ -56,6 +56,12 @@ def template(pod_labels, *constraints, **spec):
     }
 
 
+def pods_term(which, key, select="web"):
+    """The spec of a pod with one required term: ``podAffinity`` or ``podAntiAffinity``, zone or hostname, an app."""
+    term = {"topologyKey": KEYS[key], "labelSelector": {"matchLabels": {"app": select}}}
+    return {"affinity": {which: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
 def workload(kind, pod_labels, *constraints, replicas=3, selector="app=web", meta=None, spec=None, **pod_spec):
     """An object of that kind; ``selector`` is its own spec.selector, ``pod_spec`` further fields of the pod spec."""
     pod = template(pod_labels, *constraints, **pod_spec)
@@ -75,8 +81,18 @@ def workload(kind, pod_labels, *constraints, replicas=3, selector="app=web", met
     return {**found, "metadata": named, "spec": {**body, **(spec or {})}}
 
 
-def examined(manifest, policy=DENY, *, index=None, version=RECENT):
-    return examine(manifest, policy, index, version=version, today=TODAY)
+def examined(manifest, policy=DENY, *, index=None, version=RECENT, now=""):
+    return examine(manifest, policy, index, version=version, today=TODAY, now=now)
+
+
+def told(rule, manifest, index, policy=DENY, now=""):
+    """What a rule says and in which mode: ``warn zone[0] …; remedy``."""
+    judged = examined(manifest, policy, index=index, now=now).findings
+    return [
+        f"{each.mode} {each.finding.summary}; {each.finding.remedy}".removesuffix("; ")
+        for each in judged
+        if each.finding.rule == rule
+    ]
 
 
 def findings(manifest, **kwargs):

@@ -187,14 +187,15 @@ def answer(  # noqa: PLR0913 as core.review
     today: str,
     remaining: Callable[[], float],
     waited: bool = True,
+    now: str = "",
 ) -> Answer:
     """Judge a request and encode the answer. Never raises.
 
-    Shape: ``today`` is an ISO date (UTC); ``remaining`` says how many seconds the caller still waits. Without
-    ``waited`` the decision may name what it awaits; then the answer is not one to send.
+    Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time; ``remaining`` says how many seconds the caller still
+    waits. Without ``waited`` the decision may name what it awaits; then the answer is not one to send.
     """
     try:
-        decision = _decide(route, request, engine, today, remaining, waited=waited)
+        decision = _decide(route, request, engine, today, remaining, waited=waited, now=now)
         return Answer(body=encode(request, decision), request=request, decision=decision)
     except Exception as error:  # noqa: BLE001 the one boundary: whatever it is, the API server gets its answer
         told = {"route": route, **facts(request), **described(error)}
@@ -236,12 +237,20 @@ def facts(request: Request) -> dict[str, Any]:
 
 
 def _decide(  # noqa: PLR0913 as core.review
-    route: Route, request: Request, engine: Engine, today: str, remaining: Callable[[], float], *, waited: bool
+    route: Route,
+    request: Request,
+    engine: Engine,
+    today: str,
+    remaining: Callable[[], float],
+    *,
+    waited: bool,
+    now: str,
 ) -> Decision:
     policy, index, version = engine.policy, engine.index, engine.version
     with engine.lock:
         if route == "validate":
-            return review(request, policy, index, version=version, today=today, remaining=remaining, age=engine.age)
+            age = engine.age
+            return review(request, policy, index, version=version, today=today, remaining=remaining, age=age, now=now)
         decision = mutate(request, policy, index, version=version, remaining=remaining, waited=waited)
     # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.
     if decision.patch and request.object is None:

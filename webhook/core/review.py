@@ -113,6 +113,7 @@ class _Setting(Struct, frozen=True):
     offline: bool = False
     age: Callable[[], float] = lambda: 0.0
     remaining: Callable[[], float] = lambda: inf
+    now: str = ""
 
 
 class _Evaluation(Struct, frozen=True):
@@ -132,16 +133,17 @@ def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
     today: str,
     remaining: Callable[[], float],
     age: Callable[[], float] = lambda: 0.0,
+    now: str = "",
 ) -> Decision:
     """Judge one request of the validating route.
 
-    Shape: ``today`` is an ISO date (UTC).
+    Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time, empty where nobody knows it.
     Unit: ``remaining`` says how many seconds the caller still waits, ``age`` how many seconds ago the cluster was last
     known to be as the index has it.
     """
     if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
         return Decision(reason="nothing to review")
-    setting = _Setting(policy, index, version, age=age, remaining=remaining)
+    setting = _Setting(policy, index, version, age=age, remaining=remaining, now=now)
     new = _evaluate(request.object, request, setting, spared=True)
     if isinstance(new, str):
         return Decision(reason=new)
@@ -212,6 +214,7 @@ def examine(  # noqa: PLR0913 as review
     version: KubernetesVersion,
     today: str,
     namespace: str = "",
+    now: str = "",
 ) -> Examination:
     """Everything the rules say of one object, whoever owns it and whatever it was before.
 
@@ -227,7 +230,7 @@ def examine(  # noqa: PLR0913 as review
     found: _Evaluation | str
     try:
         raw, strict = read_exactly(raw, stated)
-        found = _evaluate(raw, request, _Setting(policy, index, version, offline=True), spared=False)
+        found = _evaluate(raw, request, _Setting(policy, index, version, offline=True, now=now), spared=False)
     except DecodeError as error:
         found = _Evaluation(None, (wrong_type(error),), decode_error=error)
     if isinstance(found, str):
@@ -287,6 +290,7 @@ def _evaluate(
         creating=request.operation == "CREATE",
         age=setting.age,
         remaining=setting.remaining,
+        now=setting.now,
     )
     findings, missing, feasibility = evaluate(subject)
     return _Evaluation(workload, findings, missing, feasibility=feasibility)

@@ -127,6 +127,7 @@ class AdmissionApp:
             admission.decode(body),
             state.engine,
             today=state.today(),
+            now=state.now(),
             remaining=lambda: deadline - time.perf_counter(),
             waited=waited,
         )

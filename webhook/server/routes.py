@@ -33,6 +33,7 @@ def create_admission(state: State) -> Flask:
             admission.decode(request.get_data(cache=False)),
             state.engine,
             today=state.today(),
+            now=state.now(),
             remaining=lambda: began + _CALLER_SECONDS - time.perf_counter(),
         )
         state.account(route, answer, time.perf_counter() - began)

@@ -40,6 +40,10 @@ class State:
             self._day = (number, time.strftime("%Y-%m-%d", time.gmtime(number * 86_400)))
         return self._day[1]
 
+    def now(self) -> str:
+        """The time to the second, as ISO text (UTC)."""
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
     def readiness(self) -> tuple[bool, str]:
         """Whether to send requests here, and the lines that say why.
 

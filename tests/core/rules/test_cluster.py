@@ -14,8 +14,8 @@ DECLARED = {
 }
 REPLICATED = {"all-in-one-domain", "group-cap"}
 GROUPED = {"constraints-differ-in-group"}
-HARD = {"tainted-nodes-counted", "replicas-do-not-fit"}
-PLACED = {"zone-loss-strands-pods", "replicas-can-get-stuck", "rollout-can-get-stuck"}
+HARD = {"replicas-do-not-fit"}
+PLACED = {"tainted-nodes-counted", "zone-loss-strands-pods", "replicas-can-get-stuck", "rollout-can-get-stuck"}
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,17 @@ PLACED = {"zone-loss-strands-pods", "replicas-can-get-stuck", "rollout-can-get-s
             id="zone and host",
         ),
         pytest.param(
-            workload("Pod", "app=web", "zone hard 1 app=web nodeTaintsPolicy:Honor", nodeSelector={"disk": "ssd"}),
-            (DECLARED | HARD | {"spread-conflicts-affinity"}) - {"tainted-nodes-counted"},
+            workload("Pod", "app=web", "zone hard 1 app=web", nodeSelector={"disk": "ssd"}),
+            DECLARED | HARD,
             id="a pinned pod",
+        ),
+        pytest.param(
+            workload(
+                "Deployment", "app=web", "zone hard 1 app=web nodeTaintsPolicy:Honor", nodeSelector={"disk": "ssd"}
+            ),
+            (DECLARED | GROUPED | HARD | REPLICATED | PLACED | {"spread-conflicts-affinity"})
+            - {"tainted-nodes-counted", "zone-loss-strands-pods"},
+            id="pinned replicas",
         ),
     ],
 )

@@ -10,7 +10,9 @@ from webhook.core.rules import (
     agreement,
     api,
     autoscalers,
+    ceiling,
     cluster,
+    conflicts,
     distribution,
     effect,
     feasibility,
@@ -19,6 +21,7 @@ from webhook.core.rules import (
     revision,
     selector,
     topology,
+    zone_loss,
 )
 from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import Finding, NotEvaluated, Rule, Subject
@@ -28,7 +31,7 @@ RULES: tuple[Rule, ...] = (
     *(selector.NULL, selector.EMPTY, selector.NOT_SELF, neighbours.TOO_WIDE),
     *(revision.MIXED, revision.ABSENT, revision.WRONG_KIND),
     *(nodes.KEY_UNKNOWN, nodes.KEY_PARTIAL, topology.TYPO, topology.DEPRECATED),
-    *(cluster.TAINTED, nodes.MIN_DOMAINS, cluster.CEILING, cluster.CONFLICTS, cluster.ZONE_LOSS),
+    *(ceiling.TAINTED, nodes.MIN_DOMAINS, ceiling.CEILING, conflicts.CONFLICTS, zone_loss.ZONE_LOSS),
     *(distribution.ALL_IN_ONE, effect.DEFAULTS_LOST, effect.NO_EFFECT, agreement.DIFFER, autoscalers.AUTOSCALER),
     effect.REQUIRED,
     *(feasibility.DO_NOT_FIT, cluster.STUCK, cluster.ROLLOUT_STUCK, cluster.GROUP_CAP),
@@ -40,15 +43,17 @@ _DRY_RUNS = (feasibility.DO_NOT_FIT,)
 _OF_OTHERS = (neighbours.TOO_WIDE, distribution.ALL_IN_ONE, agreement.DIFFER)
 # They have nothing to say where no cluster is known.
 NEED_CLUSTER = cluster.NEED_CLUSTER.union(
-    rule.id for rule in (*nodes.RULES, autoscalers.AUTOSCALER, *_OF_OTHERS, *_DRY_RUNS)
+    rule.id for rule in (*nodes.RULES, *ceiling.RULES, autoscalers.AUTOSCALER, *_OF_OTHERS, *_DRY_RUNS)
 )
-FEASIBILITY = frozenset(rule.id for rule in (*cluster.FEASIBILITY, *_DRY_RUNS))
+FEASIBILITY = frozenset(
+    rule.id for rule in (conflicts.CONFLICTS, zone_loss.ZONE_LOSS, *cluster.FEASIBILITY, *_DRY_RUNS)
+)
 
 # What kube-apiserver says comes first, and in its own order.
 _ORDER: Mapping[str, int] = {rule.id: place for place, rule in enumerate(RULES)} | dict.fromkeys(API_RULES, -1)
 _FAMILIES = (
     *(api.evaluate, selector.evaluate, neighbours.evaluate, revision.evaluate, topology.evaluate, nodes.evaluate),
-    *(distribution.evaluate, effect.evaluate, agreement.evaluate, autoscalers.evaluate),
+    *(ceiling.evaluate, distribution.evaluate, effect.evaluate, agreement.evaluate, autoscalers.evaluate),
 )
 
 

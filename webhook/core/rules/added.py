@@ -13,6 +13,8 @@ from webhook.core.kinds import Workload
 POD_TEMPLATE_HASH = "pod-template-hash"
 CONTROLLER_REVISION_HASH = "controller-revision-hash"
 ROLLOUTS_POD_TEMPLATE_HASH = "rollouts-pod-template-hash"
+# By these a controller tells the revisions of its template from each other.
+REVISION_LABELS = frozenset({POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH, ROLLOUTS_POD_TEMPLATE_HASH})
 
 _STATEFUL = ("statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", CONTROLLER_REVISION_HASH)
 _JOB = (

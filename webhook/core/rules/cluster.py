@@ -8,8 +8,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from webhook.core.kinds import Template
-from webhook.core.model import HOSTNAME, IGNORE, ZONE
 from webhook.core.policy import Mode
 from webhook.core.rules.distribution import NO_REPLICAS, NOT_REPLICATED
 from webhook.core.rules.finding import NO_CLUSTER, NotEvaluated, Rule, Severity, Subject
@@ -22,35 +20,6 @@ def _rule(id_: str, title: str, severity: Severity, mode: Mode, why: str) -> Rul
     return Rule(id=id_, title=title, severity=severity, mode=mode, why=why, silent=silent)
 
 
-TAINTED = _rule(
-    "tainted-nodes-counted",
-    "a domain of tainted nodes holds the minimum down",
-    Severity.MEDIUM,
-    Mode.AUDIT,
-    "With nodeTaintsPolicy Ignore, the default, a domain whose nodes the pod does not tolerate counts with 0 pods, and "
-    "no other domain may hold more than maxSkew.",
-)
-CEILING = _rule(
-    "zone-host-ceiling",
-    "a zone and a host constraint together cap the replicas",
-    Severity.MEDIUM,
-    Mode.AUDIT,
-    "The zone with the fewest nodes caps all zones when no node may hold a second pod.",
-)
-CONFLICTS = _rule(
-    "spread-conflicts-affinity",
-    "affinity or volumes leave fewer places than replicas",
-    Severity.HIGH,
-    Mode.WARN,
-    "A node selector, pod affinity or a volume's zone can leave no place that the constraint admits.",
-)
-ZONE_LOSS = _rule(
-    "zone-loss-strands-pods",
-    "replacements stay Pending if one zone is lost",
-    Severity.MEDIUM,
-    Mode.AUDIT,
-    "Nodes of a lost zone stay for a while and count with 0 pods: the other zones may not take the replacements.",
-)
 STUCK = _rule(
     "replicas-can-get-stuck",
     "some orders of placing the replicas leave pods Pending",
@@ -75,33 +44,24 @@ GROUP_CAP = _rule(
 
 
 # They say whether there is room at this moment, not whether the object is right.
-FEASIBILITY = (CONFLICTS, ZONE_LOSS, STUCK, ROLLOUT_STUCK)
+FEASIBILITY = (STUCK, ROLLOUT_STUCK)
 
 
 class Shape(NamedTuple):
     """What of an object decides which of these rules could speak of it."""
 
-    declares: bool
     hard: bool
-    counts_tainted: bool
-    zone_and_host: bool
-    pinned: bool
     replicated: bool
     rolls: bool
 
 
 _NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
-    (TAINTED, lambda shape: shape.counts_tainted),
-    (CEILING, lambda shape: shape.zone_and_host),
-    (CONFLICTS, lambda shape: shape.hard and shape.pinned),
-    (ZONE_LOSS, lambda shape: shape.hard and shape.replicated),
     (STUCK, lambda shape: shape.hard and shape.replicated),
     (ROLLOUT_STUCK, lambda shape: shape.hard and shape.rolls),
     (GROUP_CAP, lambda shape: shape.replicated),
 )
 NEED_CLUSTER = frozenset(rule.id for rule, _ in _NEEDS)
 
-_IGNORES = frozenset({None, IGNORE})
 _ROLLS = frozenset({"Deployment", "StatefulSet", "Rollout", "CloneSet"})
 
 
@@ -117,26 +77,8 @@ def _missing(shape: Shape, reason: str) -> tuple[NotEvaluated, ...]:
 
 def _shape(subject: Subject) -> Shape:
     workload = subject.workload
-    hard = counts_tainted = zone = host = False
-    for placed in subject.placed:
-        constraint = placed.constraint
-        if constraint.hard:
-            hard = True
-            counts_tainted = counts_tainted or constraint.node_taints_policy in _IGNORES
-            zone = zone or constraint.topology_key == ZONE
-            host = host or constraint.topology_key == HOSTNAME
     return Shape(
-        declares=bool(subject.placed),
-        hard=hard,
-        counts_tainted=counts_tainted,
-        zone_and_host=zone and host,
-        pinned=hard and any(_is_pinned(template) for template in workload.templates),
+        hard=any(placed.constraint.hard for placed in subject.placed),
         replicated=workload.kind not in NOT_REPLICATED and workload.replicas not in NO_REPLICAS,
         rolls=workload.kind in _ROLLS,
     )
-
-
-def _is_pinned(template: Template) -> bool:
-    spec = template.template.pod_spec
-    claims = any(volume.persistent_volume_claim for volume in spec.volumes or ())
-    return claims or bool(spec.node_selector or spec.affinity)

@@ -85,6 +85,7 @@ class Subject(Struct, frozen=True, kw_only=True):
 
     Shape: ``placed`` are the constraints of all templates, in order. ``offline`` says that no kube-apiserver sees the
     object in this moment, so that its warnings are ours to give. ``creating`` is false where the object exists already.
+    ``now`` is an ISO time (UTC), empty where it is not known.
     Unit: ``age`` says how many seconds ago the cluster was last known to be as the index has it, ``remaining`` how many
     seconds there are for an answer.
     """
@@ -98,6 +99,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     creating: bool = True
     age: Callable[[], float] = lambda: 0.0
     remaining: Callable[[], float] = lambda: inf
+    now: str = ""
 
     @property
     def pods(self) -> str:

@@ -69,7 +69,7 @@ _ON_EVERY_NODE = _PLACES | {HOSTNAME}
 # One node in so many is missed by the pods that it could take; fewer are for those who look after nodes.
 _NOTICED = 20
 # More domains than any cluster has nodes.
-_A_CAP = 100_000
+A_CAP = 100_000
 _record_decoder = msgspec.json.Decoder(Record)
 
 
@@ -241,7 +241,7 @@ def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iter
 
 
 def _wants_domains(placed: Placed) -> bool:
-    return placed.constraint.hard and 1 < (placed.constraint.min_domains or 1) < _A_CAP
+    return placed.constraint.hard and 1 < (placed.constraint.min_domains or 1) < A_CAP
 
 
 def _min_domains(placed: Placed, ground: Ground, subject: Subject) -> Iterator[Finding]:

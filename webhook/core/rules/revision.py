@@ -18,6 +18,7 @@ from webhook.core.policy import Mode
 from webhook.core.rules.added import (
     CONTROLLER_REVISION_HASH,
     POD_TEMPLATE_HASH,
+    REVISION_LABELS,
     ROLLOUTS_POD_TEMPLATE_HASH,
     may_be_added,
 )
@@ -73,7 +74,6 @@ _REVISION: dict[tuple[str, str], str | None] = {
     ("batch", "Job"): None,
     ("batch", "CronJob"): None,
 }
-_REVISION_LABELS = frozenset({POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH, ROLLOUTS_POD_TEMPLATE_HASH})
 
 # The API server's defaults for a Deployment that says nothing.
 _DEFAULT_SURGE: IntOrText = "25%"
@@ -99,7 +99,7 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
         if key in labels or not key or key == _REVISION.get(kind):
             continue
         path = f"{placed.path}.matchLabelKeys[{number}]"
-        if key in _REVISION_LABELS and kind in _REVISION and _REVISION[kind] != key:
+        if key in REVISION_LABELS and kind in _REVISION and _REVISION[kind] != key:
             yield _wrong_kind(placed, path, key, workload.kind, _REVISION[kind])
         elif not may_be_added(workload, key, in_template=False):
             yield Finding(

@@ -1,0 +1,266 @@
+"""`spread-conflicts-affinity`: what keeps pods out of domains that count, each beside a twin that does not."""
+
+import pytest
+from build import NAMESPACE, cluster
+from manifest import examined, pods_term, said, told, workload
+
+from webhook.core.messages import WARNING_CHARS, warnings_of
+from webhook.core.model import ZONE as ZONE_KEY
+from webhook.core.model import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
+from webhook.core.policy import Messages, Mode, Policy
+from webhook.core.storage import (
+    BIND_COMPLETED,
+    Claim,
+    ClaimSpec,
+    PersistentVolume,
+    PersistentVolumeSpec,
+    VolumeNodeAffinity,
+)
+
+CONFLICTS = "spread-conflicts-affinity"
+FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")
+ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
+IGNORE = " nodeAffinityPolicy:Ignore"
+IN_A = {"nodeSelector": {ZONE_KEY: "a"}}
+DATA = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+IN_ZONE_A = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE_KEY, "operator": "In", "values": ["a"]}]}]}
+AFFINITY = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": IN_ZONE_A}}}
+
+
+def asked(*constraints, **fields):
+    return workload("Deployment", "app=web", *constraints, **fields)
+
+
+APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity", "zone")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constraints", "fields", "expected"),
+    [
+        pytest.param(
+            "a: n1 | b: n2 | c: n3",
+            [ZONE + IGNORE],
+            {"replicas": 3, **IN_A},
+            ["warn at most 1 of 3 fit: node selector leaves 1 of 3 zones; nodeAffinityPolicy: Honor"],
+            id="a node selector",
+        ),
+        pytest.param("a: n1 | b: n2 | c: n3", [ZONE], {"replicas": 3, **IN_A}, [], id="Honor"),
+        pytest.param(
+            "a: n1 | b: n2 | c: n3",
+            [ZONE + IGNORE],
+            {"replicas": 3, **AFFINITY},
+            ["warn at most 1 of 3 fit: node affinity leaves 1 of 3 zones; nodeAffinityPolicy: Honor"],
+            id="node affinity",
+        ),
+        pytest.param(
+            "a: n1 | b: n2", ["zone hard 3 app=web" + IGNORE], {"replicas": 3, **IN_A}, [], id="maxSkew for all"
+        ),
+        pytest.param(
+            "a: n1 | b: n2 | c: n3",
+            [f"{ZONE} minDomains:3"],
+            {"replicas": 3, **IN_A},
+            ["warn at most 1 of 3 fit: node selector leaves 1 zone of minDomains 3; remove minDomains"],
+            id="minDomains",
+        ),
+        pytest.param(
+            "a: n1 | b: n2 | c: n3",
+            [f"{ZONE} minDomains:3"],
+            {"replicas": 3, "nodeSelector": {"kubernetes.io/os": "linux"}},
+            [],
+            id="a node selector that no node meets: it is not the constraint",
+        ),
+        pytest.param(
+            "a: n1 n2 | b: n3 | c: n4",
+            [f"{ZONE} minDomains:1000000"],
+            {"replicas": 3, **IN_A},
+            ["warn at most 1 of 3 fit: node selector leaves 1 zone of minDomains 1000000; make zone ScheduleAnyway"],
+            id="minDomains as a cap is left alone",
+        ),
+        pytest.param(
+            "a: n1 | b: n2 n3 n4 n5",
+            [ZONE],
+            {"replicas": 5, **APART},
+            ["warn at most 3 of 5 fit: anti-affinity lets a zone hold 1; make zone ScheduleAnyway"],
+            id="anti-affinity over hosts",
+        ),
+        pytest.param("a: n1 | b: n2 n3 n4 n5", [ZONE], {"replicas": 3, **APART}, [], id="places enough"),
+        pytest.param("a: n1 | b: n2 n3", [ZONE], {"replicas": 4, **APART}, [], id="as few without the constraint"),
+        pytest.param(
+            "a: n1 | b: n2 n3",
+            [ZONE],
+            {"replicas": 4, **pods_term("podAntiAffinity", "zone")},
+            [],
+            id="one pod a zone in any case",
+        ),
+        pytest.param(
+            "a: n1 | b: n2 n3 n4 n5",
+            [ZONE],
+            {"replicas": 5, **pods_term("podAntiAffinity", "hostname", "other")},
+            [],
+            id="anti-affinity to others",
+        ),
+        pytest.param(
+            "a: n1 | b: n2",
+            [ZONE],
+            {"replicas": 5, **NEAR},
+            ["warn at most 1 of 5 fit: pod affinity keeps all pods together; make zone ScheduleAnyway"],
+            id="pod affinity to itself",
+        ),
+        pytest.param(
+            "a: n1=1 | b: n2",
+            [ZONE],
+            {"replicas": 5, **NEAR},
+            ["warn at most 1 of 5 fit: pod affinity leaves 1 of 2 zones"],
+            id="pod affinity to those that run",
+        ),
+        pytest.param(
+            "a: ~n1 | b: n2 | c: n3",
+            [ZONE + IGNORE],
+            {"replicas": 3, "nodeSelector": {ZONE_KEY: "b"}},
+            ["warn at most 1 of 3 fit: node selector leaves 1 of 3 zones; nodeAffinityPolicy: Honor"],
+            id="a tainted zone beside one that is not selected",
+        ),
+        pytest.param(
+            "a: ~n1 | b: n2 | c: n3",
+            [ZONE],
+            {"replicas": 3, **pods_term("podAntiAffinity", "hostname", "other")},
+            [],
+            id="only a tainted zone: tainted-nodes-counted has it",
+        ),
+        pytest.param(
+            " | ".join(f"z{n}: n{n}" for n in range(65)),
+            [ZONE],
+            {"replicas": 3, **pods_term("podAffinity", "hostname")},
+            [],
+            id="too many hosts to be together on",
+        ),
+        pytest.param(
+            "n1 | b: n2",
+            [ZONE],
+            {"replicas": 3, "nodeSelector": {"kubernetes.io/hostname": "n1"}},
+            [],
+            id="no key: topology-key-partial has it",
+        ),
+    ],
+)
+def test_conflicts(nodes, constraints, fields, expected):
+    assert told(CONFLICTS, asked(*constraints, **fields), cluster(nodes), FIXED) == expected
+
+
+def test_what_it_says_at_length():
+    found = examined(asked(ZONE + IGNORE, replicas=3, **IN_A), FIXED, index=cluster("a: n1 | b: n2 | c: n3")).findings
+    (finding,) = (each.finding for each in found if each.finding.rule == CONFLICTS)
+    assert finding.path == "spec.template.spec.topologySpreadConstraints[0].nodeAffinityPolicy"
+    assert finding.detail == (
+        "at most 1 of 3 fit with zone[0] (maxSkew 1): node selector leaves 1 of 3 zones, and 2 zones stay at 0"
+    )
+    assert finding.fix == "nodeAffinityPolicy: Honor"
+    (warning,) = warnings_of([finding])
+    assert warning == (
+        "evenspread/spread-conflicts-affinity: at most 1 of 3 fit: node selector leaves 1 of 3 zones;"
+        " nodeAffinityPolicy: Honor"
+    )
+    assert len(warning) <= WARNING_CHARS
+
+
+def volume(zone):
+    """The claim ``data`` and its volume, which is in one zone."""
+    term = NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=ZONE_KEY, operator="In", values=(zone,)),))
+    affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
+    bound = ObjectMeta(name="data", namespace=NAMESPACE, annotations={BIND_COMPLETED: "yes"})
+    yield Claim(metadata=bound, spec=ClaimSpec(volume_name="pv-1"))
+    yield PersistentVolume(metadata=ObjectMeta(name="pv-1"), spec=PersistentVolumeSpec(node_affinity=affinity))
+
+
+def with_volume(nodes, zone="a"):
+    index = cluster(nodes)
+    for value in volume(zone):
+        index.apply("ADDED", value)
+    return index
+
+
+def test_a_volume_in_one_zone():
+    manifest = asked(ZONE, replicas=3, **DATA)
+    assert told(CONFLICTS, manifest, with_volume("a: n1 | b: n2 | c: n3"), FIXED) == [
+        "warn at most 1 of 3 fit: claim data leaves 1 of 3 zones; make zone ScheduleAnyway"
+    ]
+    assert told(CONFLICTS, manifest, with_volume("a: n1 n2 n3"), FIXED) == []
+    wide = asked("zone hard 3 app=web", replicas=3, **DATA)
+    assert told(CONFLICTS, wide, with_volume("a: n1 | b: n2 | c: n3"), FIXED) == []
+
+
+def test_a_claim_that_nobody_knows():
+    manifest = asked(ZONE, replicas=3, **DATA)
+    index = cluster("a: n1 | b: n2 | c: n3")
+    assert said(CONFLICTS, manifest, policy=FIXED, index=index) == ["not evaluated: a claim that is not known"]
+    index.lack("persistentvolumes", "403 Forbidden")
+    assert said(CONFLICTS, manifest, policy=FIXED, index=index) == ["not evaluated: persistentvolumes: 403 Forbidden"]
+
+
+def test_a_claim_for_one_pod_only_has_no_fix():
+    index = with_volume("a: n1 | b: n2 | c: n3")
+    claim = next(volume("a"))
+    exclusive = ClaimSpec(volume_name="pv-1", access_modes=("ReadWriteOncePod",))
+    index.apply("MODIFIED", Claim(metadata=claim.metadata, spec=exclusive))
+    assert told(CONFLICTS, asked(ZONE, replicas=3, **DATA), index, FIXED) == [
+        "warn at most 1 of 3 fit: claim data leaves 1 of 3 zones"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("constraints", "remedy", "fix"),
+    [
+        pytest.param([ZONE], "make zone ScheduleAnyway", "whenUnsatisfiable: ScheduleAnyway", id="a hard one"),
+        pytest.param(
+            [f"{ZONE} minDomains:2"],
+            "make zone ScheduleAnyway",
+            "whenUnsatisfiable: ScheduleAnyway, without minDomains",
+            id="with minDomains",
+        ),
+        pytest.param([ZONE, "zone soft 1 app=web"], "remove zone[0]", "remove the constraint", id="with a soft twin"),
+    ],
+)
+def test_how_a_constraint_is_made_soft(constraints, remedy, fix):
+    found = examined(asked(*constraints, replicas=3, **DATA), FIXED, index=with_volume("a: n1 | b: n2")).findings
+    (finding,) = (each.finding for each in found if each.finding.rule == CONFLICTS)
+    assert (finding.remedy, finding.fix) == (remedy, fix)
+
+
+@pytest.mark.parametrize(
+    ("fields", "room"),
+    [
+        pytest.param(
+            {"hostNetwork": True, "containers": [{"name": "c", "ports": [{"containerPort": 80}]}]}, 2, id="a port"
+        ),
+        pytest.param({"containers": [{"name": "c", "resources": {"requests": {"cpu": "32"}}}]}, 4, id="processors"),
+        pytest.param(APART, 2, id="anti-affinity"),
+    ],
+)
+def test_a_fix_needs_room_on_the_nodes(fields, room):
+    index = with_volume("a: n1 n2 | b: n3 | c: n4")
+    for replicas, remedy in ((room, "; make zone ScheduleAnyway"), (room + 1, "")):
+        manifest = asked(ZONE, replicas=replicas, **DATA, **fields)
+        (answer,) = told(CONFLICTS, manifest, index, FIXED) or [f"; {remedy}"]
+        if replicas > 1:
+            assert answer.endswith(f"zones{remedy}")
+
+
+def test_a_disk_of_the_pod_itself_has_no_fix():
+    disk = {"name": "disk", "gcePersistentDisk": {"pdName": "d"}}
+    manifest = asked(ZONE + IGNORE, replicas=3, **IN_A, volumes=[disk])
+    assert told(CONFLICTS, manifest, cluster("a: n1 | b: n2"), FIXED) == [
+        "warn at most 1 of 3 fit: node selector leaves 1 of 2 zones"
+    ]
+
+
+def test_names_as_configured():
+    policy = Policy(ceiling=Mode.DENY, capacity="fixed", messages=Messages(detail="minimal"))
+    found = examined(asked(ZONE + IGNORE, replicas=3, **IN_A), policy, index=cluster("a: n1 | b: n2")).findings
+    (finding,) = (each.finding for each in found if each.finding.rule == CONFLICTS)
+    assert finding.detail.endswith("and 1 zone stays at 0")
+
+
+def test_where_capacity_grows_it_is_a_note():
+    manifest = asked(ZONE + IGNORE, replicas=3, **IN_A)
+    (answer,) = told(CONFLICTS, manifest, cluster("a: n1 | b: n2 | c: n3"), Policy(capacity="growing"))
+    assert answer.startswith("audit at most 1 of 3 fit")

@@ -1,0 +1,103 @@
+"""Whether all pods of a workload find a place in every order."""
+
+import pytest
+from build import cluster
+from manifest import labels, pods_term, template
+from msgspec import convert
+from msgspec.structs import replace
+
+from webhook.core.created import as_created
+from webhook.core.fitting import fits, present
+from webhook.core.model import ObjectMeta, Pod
+from webhook.core.places import survey
+from webhook.core.selectors import selector_from_labels
+from webhook.core.version import RECORDED
+
+ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
+SMALL = {"cpu": "2", "pods": "110"}
+ONE_CPU = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+
+
+def places(nodes, *constraints, own="app=web", resources=None, **spec):
+    """Where pods of ``app=web`` may go, of which those with the labels ``own`` are the workload's."""
+    pod = convert(template("app=web", *constraints, **spec), Pod)
+    pod = replace(pod, metadata=ObjectMeta(name="web", namespace="shop", labels=labels("app=web")))
+    index = cluster(nodes, resources=resources)
+    return survey(index, as_created(pod, RECORDED), selector_from_labels(labels(own)), now="", late={})
+
+
+def most(found, **lost):
+    """The most pods, up to 20, that all fit."""
+    here = present(found)
+    fitting = [number for number in range(1, 21) if fits(found, here, found.hard, number, **lost)]
+    assert fitting == list(range(1, len(fitting) + 1))
+    return len(fitting)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constraints", "fields", "expected"),
+    [
+        pytest.param("a: n1 | b: n2", [], {}, 20, id="no constraint"),
+        pytest.param("a: n1 | b: n2", [], {"resources": SMALL, **ONE_CPU}, 4, id="processors"),
+        pytest.param("a: n1 | b: n2", [], {"resources": {"cpu": "9", "pods": "3"}}, 6, id="pods on a node"),
+        pytest.param("a: n1=1 | b: n2=2", [], {"resources": {"cpu": "9", "pods": "3"}}, 6, id="its own pods go"),
+        pytest.param(
+            "a: n1=1 | b: n2=2", [], {"resources": {"cpu": "9", "pods": "3"}, "own": "team=new"}, 3, id="others stay"
+        ),
+        pytest.param("a: n1 n2 | b: n3", [ZONE], {"resources": SMALL, **ONE_CPU}, 5, id="a zone with less room"),
+        pytest.param("a: n1 | b: n2 | c: ~n3", [ZONE], {}, 2, id="a zone that is closed"),
+        pytest.param("a: n1 | b: n2 | c: ~n3", [f"{ZONE} minDomains:4"], {}, 2, id="too few zones"),
+        pytest.param(
+            "a: n1 | b: n2 | c: ~n3=1", [ZONE], {"own": "team=new"}, 4, id="a closed zone with pods of others"
+        ),
+        pytest.param("a: n1 n2 n3 | b: n4 n5", [HOST], {"resources": SMALL, **ONE_CPU}, 10, id="hosts"),
+        pytest.param("a: n1 n2 n3 | b: ~n5", [HOST], {}, 3, id="a closed host"),
+        pytest.param("a: n1 n2 n3 n4 | b: n5 n6 n7 n8", [ZONE, HOST], {}, 7, id="fewer pods than hosts"),
+        pytest.param("a: n1 | b: n2 n3 n4 n5", [ZONE, HOST], {}, 3, id="hosts of unequal zones"),
+        pytest.param("a: n1 n2 n3 | b: n4 n5 n6 | c: ~n7", [ZONE, HOST], {}, 2, id="two that cannot move"),
+        pytest.param("a: n1 n2 | b: n3 n4", [ZONE, "hostname hard 9 app=web"], {}, 9, id="one that never binds"),
+        pytest.param("a: n1 n2 | b: n3 n4", [], pods_term("podAntiAffinity", "hostname"), 4, id="one a host"),
+        pytest.param("a: n1=1 n2 | b: n3 n4", [], pods_term("podAntiAffinity", "hostname"), 4, id="its own one goes"),
+        pytest.param("a: n1 | b: n2", [], pods_term("podAntiAffinity", "zone"), 2, id="one node a zone"),
+        pytest.param("a: n1 n2 | b: n3", [], pods_term("podAntiAffinity", "zone"), 0, id="one a zone of several nodes"),
+        pytest.param(
+            "a: n1 n2 | b: n3",
+            [],
+            {"resources": SMALL, **ONE_CPU, **pods_term("podAffinity", "zone")},
+            2,
+            id="all in one zone, which may be the smallest",
+        ),
+        pytest.param("a: n1=1 | b: n2", [], pods_term("podAffinity", "zone"), 0, id="near pods of its own"),
+        pytest.param(
+            " | ".join(f"z{n}: n{n}" for n in range(65)), [], pods_term("podAffinity", "zone"), 0, id="65 homes"
+        ),
+        pytest.param(
+            "a: n1 | b: n2",
+            [],
+            {"hostNetwork": True, "containers": [{"name": "c", "ports": [{"containerPort": 80}]}]},
+            2,
+            id="a port of the host",
+        ),
+        pytest.param("a: n1 | b: n2", ["zone hard 1 app=other"], {}, 0, id="pods that do not count themselves"),
+        pytest.param(
+            "a: n1 | b: n2", [], {"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}, 0, id="a claim"
+        ),
+        pytest.param("a: n1 | b: n2", [], {"volumes": [{"rbd": {"image": "x"}}]}, 0, id="a disk"),
+        pytest.param("a: n1 | b: n2", [], {"volumes": [{"name": "scratch"}]}, 20, id="a volume of no account"),
+    ],
+)
+def test_how_many_fit(nodes, constraints, fields, expected):
+    assert most(places(nodes, *constraints, **fields)) == expected
+
+
+@pytest.mark.parametrize(
+    ("constraint", "expected"),
+    [
+        pytest.param(ZONE, 2, id="Ignore: the lost zone holds the others at maxSkew"),
+        pytest.param(f"{ZONE} nodeTaintsPolicy:Honor", 20, id="Honor: it does not count"),
+    ],
+)
+def test_lost_nodes(constraint, expected):
+    found = places("a: n1=1 | b: n2=1 | c: n3=1", constraint)
+    view = found.problem.nodes
+    assert most(found, lost=1 << view.slots["n3"]) == expected

@@ -1,0 +1,236 @@
+"""Rules about how many pods hard constraints can ever admit on the nodes there are.
+
+Every number is a bound that no order of placing exceeds; a fix is named only if evaluation shows that with it all
+pods find a place.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from webhook.core import bits
+from webhook.core.ceiling import Zone, addable_on_hosts
+from webhook.core.kinds import Template
+from webhook.core.model import HONOR, HOSTNAME, IGNORE, ZONE
+from webhook.core.places import Hard, Tally
+from webhook.core.policy import Mode
+from webhook.core.rules import conflicts, zone_loss
+from webhook.core.rules.cases import Case, cases, is_replicated, noun, softened, staying
+from webhook.core.rules.feasibility import NO_TIME, STALE
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject
+
+TAINTED = Rule(
+    id="tainted-nodes-counted",
+    title="a domain of tainted nodes holds the minimum down",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "With nodeTaintsPolicy Ignore, the default, a domain whose nodes the pod does not tolerate counts all the "
+        "same, with the pods that it has, most often 0: no other domain may hold more than maxSkew pods more. It warns "
+        "where that caps the replicas."
+    ),
+    silent=(
+        "where another domain would hold the minimum as low at these replicas; for cordons, nodes that are not ready "
+        "and nodes about to be replaced, unless their taint is known to be older than an hour; for Jobs, DaemonSets "
+        "and single pods. It never warns where capacity grows."
+    ),
+)
+CEILING = Rule(
+    id="zone-host-ceiling",
+    title="a zone and a host constraint together cap the replicas",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "The hosts of a small zone fill up to their maxSkew, and then hold the zone at its count: the other zones may "
+        "have maxSkew pods more, and hosts in them stay empty, so that no host anywhere may have another pod. It warns "
+        "where that caps the replicas."
+    ),
+    silent=(
+        "where one of the two constraints alone admits as few; if the autoscaler's maximum fits; for Jobs, DaemonSets "
+        "and single pods. It never warns where capacity grows."
+    ),
+)
+RULES = (TAINTED, CEILING, conflicts.CONFLICTS, zone_loss.ZONE_LOSS)
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the rules say of a workload, or which of them could not look."""
+    could = _could_speak(subject) if subject.placed and is_replicated(subject.workload) else ()
+    if not could:
+        return
+    missing = subject.lacks("nodes", "pods") or _out_of_date(subject) or _unlike_the_scheduler(subject)
+    if missing or subject.index is None:
+        yield from (NotEvaluated(rule.id, missing) for rule in could)
+        return
+    for case in cases(subject, subject.index):
+        found = [*_tainted(case), *_zone_and_host(case), *conflicts.evaluate(case)]
+        yield from found
+        # What does not fit today needs no word of what a loss would cost.
+        if not any(isinstance(each, Finding) and each.warns for each in found):
+            yield from zone_loss.evaluate(case)
+
+
+def _could_speak(subject: Subject) -> tuple[Rule, ...]:
+    """The rules that the object gives something to look at."""
+    hard = [placed.constraint for placed in subject.placed if placed.constraint.hard]
+    ignores = any(each.node_taints_policy in _IGNORES for each in hard)
+    keys = {each.topology_key for each in hard}
+    speaks = {
+        TAINTED.id: ignores,
+        CEILING.id: {ZONE, HOSTNAME} <= keys,
+        conflicts.CONFLICTS.id: bool(hard) and any(map(conflicts.is_pinned, subject.workload.templates)),
+        zone_loss.ZONE_LOSS.id: ignores and zone_loss.is_replaced(subject.workload),
+    }
+    return tuple(rule for rule in RULES if speaks[rule.id])
+
+
+_IGNORES = frozenset({None, IGNORE})
+# At 5,000 nodes, what there is to say of one template takes less than a millisecond, and a few where much is wrong.
+_LEAST_SECONDS = 0.01
+
+
+def _out_of_date(subject: Subject) -> str:
+    if subject.age() > subject.policy.max_staleness_seconds:
+        return STALE
+    return NO_TIME if subject.remaining() < _LEAST_SECONDS else ""
+
+
+def _unlike_the_scheduler(subject: Subject) -> str:
+    """Why the scheduler's answer for these pods is another than that of its default filters; "" where it is not."""
+    names = {_scheduler(template) for template in subject.workload.templates}
+    if not names <= set(subject.policy.scheduler_names):
+        return "another scheduler"
+    for profile in subject.policy.scheduler_profiles:
+        if profile.name in names and profile.disabled_filters:
+            return f"the scheduler's profile disables {', '.join(profile.disabled_filters)}"
+    return ""
+
+
+def _scheduler(template: Template) -> str:
+    return template.template.pod_spec.scheduler_name or "default-scheduler"
+
+
+def _tainted(case: Case) -> Iterator[Finding]:
+    for tally, placed in zip(case.tallies, case.placed, strict=True):
+        constraint = tally.domains.constraint
+        admitted, minimum = tally.most, tally.minimum
+        if constraint.node_taints_policy != IGNORE or admitted is None or minimum is None or not tally.open:
+            continue
+        if not tally.limit.enough or (admitted >= case.most and not _rises(case, tally, minimum)):
+            continue
+        barred = tally.column.domains(case.terrain.barred & tally.domains.counting)
+        held = [number for number in tally.closed & barred if tally.count(number) == minimum]
+        if held:
+            yield _holding(case, tally, placed, held, admitted)
+
+
+def _rises(case: Case, tally: Tally, minimum: int) -> bool:
+    """Whether the replicas are enough to lift every other domain above the minimum, and to pass maxSkew in one."""
+    if case.wanted <= tally.limit.max_skew:
+        return False
+    missing = sum(
+        domains * (minimum + 1 - cell.pods)
+        for cell, domains in tally.cells.items()
+        if cell.room != 0 and cell.pods <= minimum
+    )
+    return tally.placed + missing <= case.wanted
+
+
+def _holding(case: Case, tally: Tally, placed: Placed, held: Sequence[int], admitted: int) -> Finding:
+    nodes = case.terrain.barred & tally.domains.counting & tally.column.nodes_of(tuple(held))
+    kind = "tainted" if nodes & ~case.places.problem.nodes.unschedulable else "cordoned"
+    said = staying(case, tally, held, kind)
+    top = tally.limit.max_skew + tally.count(held[0])
+    remedy = _honor(case, tally, case.target(admitted))
+    count = f"{nodes.bit_count()} node{'' if nodes.bit_count() == 1 else 's'}"
+    return Finding(
+        rule=TAINTED.id,
+        path=f"{placed.path}.nodeTaintsPolicy",
+        summary=f"{case.fit(admitted)}: {said}",
+        remedy=remedy,
+        detail=f"{case.fit(admitted)}: {said} ({count}), and maxSkew {tally.limit.max_skew} lets no other"
+        f" {noun(tally)} have more than {top}; nodeTaintsPolicy Ignore counts nodes that the pods do not tolerate",
+        fix=remedy and "nodeTaintsPolicy: Honor",
+        key=placed.key,
+        warns=admitted < case.wanted,
+        at_most=case.at_most,
+    )
+
+
+def _honor(case: Case, tally: Tally, target: int) -> str:
+    """Counting only nodes that the pods tolerate, in this constraint or in all; "" where that is not shown to help."""
+    for changed in ((tally.hard.place,), tuple(range(len(case.placed)))):
+        hard = [_honoring(each) if each.place in changed else each for each in case.places.hard]
+        if case.fits(hard, target):
+            return "nodeTaintsPolicy: Honor" + ("" if len(changed) == 1 else " in every constraint")
+    return ""
+
+
+def _honoring(hard: Hard) -> Hard:
+    return replace(hard, constraint=replace(hard.constraint, node_taints_policy=HONOR))
+
+
+def _zone_and_host(case: Case) -> Iterator[Finding]:
+    for zones, zone in zip(case.tallies, case.placed, strict=True):
+        for hosts, host in zip(case.tallies, case.placed, strict=True):
+            if hosts.column.key != HOSTNAME or zones.column.key != ZONE:
+                continue
+            placed = max(zones.placed, hosts.placed)
+            added = _added(zones, hosts, case.most - placed)
+            if added is None or not all(each.addable is None or each.addable > added for each in (zones, hosts)):
+                continue
+            yield _capped(case, zones, (zone, host), placed + added)
+
+
+def _added(zones: Tally, hosts: Tally, wanted: int) -> int | None:
+    """How many more pods both constraints admit together; None for so many as are wanted, and where it is not known."""
+    if not (zones.hard.certain and hosts.hard.certain and hosts.column.one_each) or zones.column.sets is None:
+        return None
+    if wanted <= 0:
+        return None
+    of = hosts.column.of
+    pods = hosts.domains.match_num
+    taken = hosts.column.nodes_of(tuple(pods))
+    found = []
+    for number in zones.column.domains(zones.domains.counting):
+        inside = zones.open & zones.column.nodes(number)
+        counts = Counter(pods[of[slot]] for slot in bits.to_slots(inside & taken))
+        empty = (inside & ~taken).bit_count()
+        found.append(Zone(zones.count(number), {**counts, 0: empty} if empty else counts))
+    held = min((cell.pods for cell in hosts.cells if cell.room == 0), default=None)
+    return addable_on_hosts(found, held, zones.limit, hosts.limit, wanted)
+
+
+def _capped(case: Case, zones: Tally, placed: tuple[Placed, Placed], admitted: int) -> Finding:
+    zone, host = placed
+    said = f"{_sizes(zones)} hold at most {admitted}{f' of {case.wanted}' if admitted < case.wanted else ''} pods"
+    loose, remedy, fix = host, "", ""
+    for loose in (host, zone):
+        kept = [each for each, at in zip(case.places.hard, case.placed, strict=True) if at is not loose]
+        if case.fits(kept, case.target(admitted)):
+            remedy, fix = softened(case, loose)
+            break
+    return Finding(
+        rule=CEILING.id,
+        path=f"{(loose if remedy else host).path}.whenUnsatisfiable",
+        summary=said,
+        remedy=remedy,
+        detail=f"{said}: {zone.name} (maxSkew {zone.constraint.max_skew}) lets no zone run ahead of the smallest,"
+        f" {host.name} (maxSkew {host.constraint.max_skew}) no host ahead of the empty ones",
+        fix=fix,
+        key=f"{zone.key} {host.key}",
+        warns=admitted < case.wanted,
+        at_most=case.at_most,
+    )
+
+
+def _sizes(zones: Tally) -> str:
+    """``zones of 1 and 4 nodes``."""
+    sizes = sorted((zones.open & zones.column.nodes(number)).bit_count() for number in zones.open_domains)
+    if len(sizes) > _MOST_SIZES:
+        return f"zones of {sizes[0]} to {sizes[-1]} nodes"
+    return f"zones of {' and '.join(filter(None, (', '.join(map(str, sizes[:-1])), str(sizes[-1]))))} nodes"
+
+
+_MOST_SIZES = 4
