@@ -5,6 +5,7 @@ Labels hold nothing that users choose freely: no names, no namespaces.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
@@ -46,60 +47,43 @@ class Metrics:
         self._results: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         self._missing: defaultdict[str, int] = defaultdict(int)
         self._durations: dict[str, Callable[[float], None]] = {}
-        self._duration = Histogram(
+        histogram, counter = partial(Histogram, registry=registry), partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry)
+        self._duration = histogram(
             "evenspread_admission_duration_seconds",
             "From the head of the request to the answer.",
             ["route"],
             buckets=_SECONDS,
-            registry=registry,
         )
-        self._injections = Counter(
-            "evenspread_injections",
-            "Pods that were given constraints, or would have been.",
-            ["mode"],
-            registry=registry,
+        self._injections = counter(
+            "evenspread_injections", "Pods that were given constraints, or would have been.", ["mode"]
         )
-        self._feasibility = Counter(
+        self._feasibility = counter(
             "evenspread_feasibility",
             "Dry runs by what they came to (fits, does-not-fit, unknown) and what was in the way.",
             ["verdict", "cause"],
-            registry=registry,
         )
-        self._skipped = Counter(
-            "evenspread_injections_skipped",
-            "Pods of the mutating route that got nothing, by the reason.",
-            ["reason"],
-            registry=registry,
+        self._skipped = counter(
+            "evenspread_injections_skipped", "Pods of the mutating route that got nothing, by the reason.", ["reason"]
         )
-        self._waits = Histogram(
+        self._waits = histogram(
             "evenspread_arrival_wait_seconds",
             "Reviews whose pod came before its owner or namespace: until that arrived, or they gave up.",
             ["outcome"],
             buckets=_WAIT_SECONDS,
-            registry=registry,
         )
-        self._refusals = Counter(
-            "evenspread_admission_refusals", "Requests answered with a 4xx.", ["status"], registry=registry
+        self._refusals = counter("evenspread_admission_refusals", "Requests answered with a 4xx.", ["status"])
+        self.errors = counter("evenspread_admission_errors", "Reviews that failed by a bug and were allowed.")
+        self.open_connections = gauge("evenspread_open_connections", "Connections on the admission port.")
+        self.certificate_expiry = gauge(
+            "evenspread_certificate_expiry_timestamp_seconds", "When the served certificate ends."
         )
-        self.errors = Counter(
-            "evenspread_admission_errors", "Reviews that failed by a bug and were allowed.", registry=registry
+        self.certificate_faults = counter(
+            "evenspread_certificate_faults", "Certificate files that could not be served; the last good pair stayed."
         )
-        self.open_connections = Gauge(
-            "evenspread_open_connections", "Connections on the admission port.", registry=registry
-        )
-        self.certificate_expiry = Gauge(
-            "evenspread_certificate_expiry_timestamp_seconds", "When the served certificate ends.", registry=registry
-        )
-        self.certificate_faults = Counter(
-            "evenspread_certificate_faults",
-            "Certificate files that could not be served; the last good pair stayed.",
-            registry=registry,
-        )
-        self.config_valid = Gauge(
-            "evenspread_config_valid", "1 if the configuration file as it stands is in use.", registry=registry
-        )
+        self.config_valid = gauge("evenspread_config_valid", "1 if the configuration file as it stands is in use.")
         self.config_valid.set(1)
-        Gauge("evenspread_build_info", "Always 1.", ["version"], registry=registry).labels(webhook.__version__).set(1)
+        gauge("evenspread_build_info", "Always 1.", ["version"]).labels(webhook.__version__).set(1)
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)

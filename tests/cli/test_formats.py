@@ -111,6 +111,19 @@ def test_junit(rendered):
     }
 
 
+@pytest.mark.parametrize(
+    ("rules", "tests"),
+    [
+        (("topology-key-typo", "label-selector"), {"tests": "3", "failures": "1", "errors": "0", "skipped": "1"}),
+        (("max-skew",), {"tests": "2", "failures": "0", "errors": "0", "skipped": "0"}),
+    ],
+)
+def test_junit_counts_a_workload_as_passed_if_no_rule_that_was_asked_objects(run, rules, tests):
+    options = [part for rule in rules for part in ("--rule", rule)]
+    _, out, _ = run("check", "-", "-o", "junit", *options, stdin=MANIFEST.encode())
+    assert ET.fromstring(out).attrib == tests  # noqa: S314 our own text
+
+
 def test_github(rendered):
     lines = rendered("github").splitlines()
     assert [line.partition(",title")[0] for line in lines] == [

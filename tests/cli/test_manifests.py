@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from webhook.cli import manifests
 from webhook.cli.documents import Fault
 from webhook.cli.manifests import MAX_YAML_BYTES, read_manifests
 
@@ -266,3 +267,10 @@ def test_the_line_and_the_caret(text, path, line, caret):
     [found] = read_manifests("f", text.encode())
     where = found.locate(path)
     assert (where.text, (where.line, where.column, where.caret, where.width)) == (line, caret)
+
+
+@pytest.mark.parametrize(("more", "read"), [(0, True), (1, False)])
+def test_a_yaml_document_may_be_as_long_as_the_bound(monkeypatch, more, read):
+    monkeypatch.setattr(manifests, "MAX_YAML_BYTES", len(GOOD.encode()) - more)
+    [found] = read_manifests("f", GOOD.encode())
+    assert isinstance(found, Fault) is not read

@@ -53,6 +53,21 @@ def test_warnings_of_one_line(manifest, expected):
 
 
 @pytest.mark.parametrize(
+    ("remedy", "expected"),
+    [
+        pytest.param(
+            "f" * 57, f"evenspread/r: {'s' * 46}…; {'f' * 57}", id="the fix stays whole while it is the shorter half"
+        ),
+        pytest.param("f" * 58, f"evenspread/r: {'s' * 80}; {'f' * 23}…", id="a fix of half a line gives way"),
+    ],
+)
+def test_which_half_of_a_warning_is_cut(remedy, expected):
+    finding = Finding(rule="r", path="spec", summary="s" * 80, remedy=remedy)
+    assert warnings_of([finding]) == (expected,)
+    assert len(expected) == WARNING_CHARS
+
+
+@pytest.mark.parametrize(
     ("count", "tail"),
     [
         (3, None),

@@ -141,14 +141,14 @@ class Seen:
             today=frame.today,
             namespace=manifest.namespace or frame.namespace,
         )
+        told = [each for each in examined.findings if not frame.rules or each.finding.rule in frame.rules]
         if examined.workload is None and examined.decode_error is None:
             if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
                 self.faults.append(manifest.document.fault(f"{manifest.title}: cannot be decoded"))
         else:
             self._workloads += 1
-            if not examined.findings:
+            if not told:
                 self._clean.append((manifest.file, manifest.title))
-        told = (each for each in examined.findings if not frame.rules or each.finding.rule in frame.rules)
         reported = manifest.without_text()
         rows = [Row(manifest=reported, judged=each, place=manifest.locate(each.finding.path)) for each in told]
         # In the order of the text, as compilers do; of one place in the order of the rules.

@@ -51,8 +51,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Everything that a run found.
 
     Shape: ``kinds`` counts the objects by kind, ``workloads`` those that have a pod template and were looked at,
-    ``owned`` those that were looked at in their controller; ``clean`` names the workloads without findings, each with
-    its file.
+    ``owned`` those that were looked at in their controller; ``clean`` names the workloads without findings to
+    report, each with its file.
     """
 
     rows: tuple[Row, ...] = ()
