@@ -51,11 +51,12 @@ _Placed = tuple[Addition, Edit]
 
 
 class Amended(Struct, frozen=True, kw_only=True):
-    """One file before and after."""
+    """One file before and after; each addition has its edit, in the order of the text."""
 
     file: File
-    after: bytes
     additions: tuple[Addition, ...]
+    edits: tuple[Edit, ...]
+    after: bytes
 
 
 class Amendment(Struct, frozen=True, kw_only=True):
@@ -157,13 +158,19 @@ def _amended(
             refused.append(_refusal(addition, str(error)))
         else:
             edits.append((addition, edit))
-    kept = _proven(file, found, edits)
+    kept = _proven(file, found, sorted(edits, key=lambda each: each[1].start))
+    told = {addition.number for addition, _ in kept}
     refused += (
         _refusal(addition, "read again, the file would differ in more than the constraints")
-        for addition, edit in edits
-        if (addition, edit) not in kept
+        for addition, _ in edits
+        if addition.number not in told
     )
-    return Amended(file=file, after=_edited(file.data, kept), additions=tuple(addition for addition, _ in kept))
+    return Amended(
+        file=file,
+        additions=tuple(addition for addition, _ in kept),
+        edits=tuple(edit for _, edit in kept),
+        after=_edited(file.data, kept),
+    )
 
 
 def _refusal(addition: Addition, reason: str) -> Fault:
@@ -217,7 +224,8 @@ def _json(manifest: Manifest) -> bytes:
 
 
 def _edited(data: bytes, edits: Sequence[_Placed]) -> bytes:
-    """The text with all edits in it, from its end on, so that places stay true."""
-    for _, edit in sorted(edits, key=lambda each: each[1].start, reverse=True):
-        data = data[: edit.start] + edit.text + data[edit.end :]
-    return data
+    pieces, at = [], 0
+    for _, edit in edits:
+        pieces += [data[at : edit.start], edit.text]
+        at = edit.end
+    return b"".join((*pieces, data[at:]))

@@ -1,7 +1,5 @@
 """``check --fix`` and ``check --write``: what injection would do, printed or applied."""
 
-import difflib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import click
@@ -11,6 +9,7 @@ from webhook.cli.console import print_faults, print_results
 from webhook.cli.documents import Fault
 from webhook.cli.exits import Exit
 from webhook.cli.formats.shape import plural
+from webhook.cli.line_diff import line_diff
 from webhook.cli.looking import Frame
 from webhook.cli.replacement import replace_file
 from webhook.cli.sources import STDIN, File
@@ -19,8 +18,6 @@ from webhook.core.index import ClusterIndex
 from webhook.core.model import HOSTNAME
 from webhook.core.policy import Policy
 from webhook.core.rules.finding import one_line
-
-_LINE = re.compile(r".*\n|.+")
 
 
 def check_usage(paths: Sequence[str], policy: Policy, *, fix: bool, write: bool, output: str) -> None:
@@ -51,7 +48,9 @@ def fix_files(files: Iterable[File | Fault], frame: Frame, *, write: bool) -> Ex
         print_results(_written(amendment.files, unwritten))
         print_faults(unwritten)
     else:
-        print_results(line for file in amendment.files for line in diff(file))
+        print_results(
+            line for each in amendment.files for line in line_diff(each.file.name, each.file.data, each.edits)
+        )
     _summarize(amendment, frame.policy, index, write=write)
     if any(fault.fatal for fault in amendment.faults):
         return Exit.UNREADABLE
@@ -71,15 +70,6 @@ def _written(files: Iterable[Amended], unwritten: list[Fault]) -> Iterator[str]:
         for addition in amended.additions:
             line = addition.manifest.locate(addition.path).line
             yield f"{one_line(name)}:{line}: {addition.manifest.title}: {addition.names}\n"
-
-
-def diff(amended: Amended) -> Iterator[str]:
-    """The unified diff of a file, as `patch -p0` takes it."""
-    before, after = (
-        _LINE.findall(data.decode("utf-8", "surrogateescape")) for data in (amended.file.data, amended.after)
-    )
-    for line in difflib.unified_diff(before, after, amended.file.name, amended.file.name):
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
 def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, write: bool) -> None:
