@@ -2,12 +2,15 @@
 
 import pytest
 from build import constraint, node, pod, running
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from webhook.core import bits
 from webhook.core.eligible import nodes_meeting, nodes_of_terms
 from webhook.core.index import ClusterIndex
-from webhook.core.model import HOSTNAME, NodeStatus
-from webhook.core.nodes import NO_NODE
+from webhook.core.model import HOSTNAME, ZONE, NodeSpec, NodeStatus, Taint
+from webhook.core.nodes import NO_NODE, NodeView
 from webhook.core.selectors import FieldRequirement, NodeTerm, Requirement
 from webhook.core.verdict import Cycle, take
 
@@ -117,3 +120,57 @@ def test_a_view_knows_the_label_keys_of_its_nodes():
     index.apply("DELETED", node("n2"))
     index.apply("DELETED", node("n2"))
     assert index.view().keys == frozenset()
+
+
+def everything(view):
+    """All that can be asked of a view."""
+    columns = [view.column(key) for key in (HOSTNAME, ZONE)]
+    asked = [(each.of, each.values, each.present, each.sets) for each in columns]
+    computed = view.slots, view.taint_classes, view.unschedulable
+    return asked, computed, view.names, view.labels, view.live, view.keys
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["n0", "n1", "n2", "n3"]),
+            st.sampled_from([None, "a", "b"]),
+            st.sampled_from([None, "dedicated", "batch"]),
+            st.sampled_from(["put", "put", "cordon", "remove"]),
+            st.booleans(),
+        ),
+        max_size=12,
+    )
+)
+@settings(max_examples=150, deadline=None)
+def test_a_view_inherits_only_what_still_holds(changes):
+    index = ClusterIndex()
+    for name, zone, taint, what, looks in changes:
+        taints = (Taint(key=taint, effect="NoSchedule"),) if taint else None
+        made = replace(node(name, zone), spec=NodeSpec(taints=taints, unschedulable=what == "cordon"))
+        index.apply("DELETED" if what == "remove" else "MODIFIED", made)
+        if looks:
+            table = index.node_table
+            assert everything(index.view()) == everything(NodeView(table._facts, table._live, table._keys))
+
+
+def test_a_taint_leaves_the_columns_as_they_are():
+    index = racks(2)
+    before = index.view()
+    columns = [before.column(key) for key in (HOSTNAME, "rack")]
+    known = before.slots, before.taint_classes
+    index.apply("MODIFIED", replace(index.node("n1"), spec=NodeSpec(taints=(Taint(key="t", effect="NoExecute"),))))
+    after = index.view()
+    assert all(after.column(column.key) is column for column in columns)
+    assert after.slots is known[0]
+    assert (len(known[1]), len(after.taint_classes)) == (0, 1)
+    index.apply("MODIFIED", node("n1", "z1", rack="other"))
+    assert [index.view().column(column.key) is column for column in columns] == [True, False]
+
+
+def test_columns_that_nobody_asks_for_any_more_do_not_stay_for_ever():
+    index = racks(1)
+    for number in range(200):
+        index.view().column(f"key-{number}")
+        index.apply("MODIFIED", node("n1", "z1", rack=f"r{number}"))
+    assert len(index.view()._columns) <= 65

@@ -5,7 +5,7 @@ verdict reads is a ``NodeView``, which never changes: the next change of a label
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from webhook.core import bits
@@ -16,6 +16,9 @@ from webhook.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Request
 _FEW_VALUES = 64
 # More than any node has of anything.
 NO_NODE = 2**62
+# With more columns than this a view begins anew, so that keys which somebody once asked for do not stay for ever.
+_MOST_INHERITED = 64
+_NO_LABELS: Mapping[str, str] = {}
 # PreferNoSchedule only scores.
 FILTERING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
@@ -127,11 +130,30 @@ class NodeView:
         self.size = len(facts)
         self.live = live
         self.keys = frozenset(keys)
-        self.names = tuple("" if fact is None else fact.name for fact in facts)
-        self.labels = tuple(None if fact is None else fact.labels for fact in facts)
-        self._taints = tuple(None if fact is None else fact.taints for fact in facts)
-        self._unschedulable = tuple(fact is not None and fact.unschedulable for fact in facts)
+        self.names = tuple(["" if fact is None else fact.name for fact in facts])
+        self.labels = tuple([None if fact is None else fact.labels for fact in facts])
+        self._taints = tuple([None if fact is None else fact.taints for fact in facts])
+        self._unschedulable = tuple([fact is not None and fact.unschedulable for fact in facts])
         self._columns: dict[str, Column] = {}
+
+    def inherit(self, before: "NodeView", changed: Collection[int]) -> None:
+        """Take over what was computed of an earlier view and holds for this one: a taint changes no label.
+
+        Shape: ``changed`` are the slots in which the views may differ.
+        """
+        columns = dict(before._columns)  # noqa: SLF001 of its own class; a copy, since others may add to it now
+        if before.size != self.size or len(columns) > _MOST_INHERITED:
+            return
+        self._columns = {
+            key: column for key, column in columns.items() if not _differ(before.labels, self.labels, changed, key)
+        }
+        for name, mine, theirs in (
+            ("slots", self.names, before.names),
+            ("taint_classes", self._taints, before._taints),  # noqa: SLF001 as above
+            ("unschedulable", self._unschedulable, before._unschedulable),  # noqa: SLF001 as above
+        ):
+            if name in before.__dict__ and all(mine[slot] == theirs[slot] for slot in changed):
+                self.__dict__[name] = before.__dict__[name]
 
     def column(self, key: str) -> Column:
         """The label's column."""
@@ -162,6 +184,16 @@ class NodeView:
     def __len__(self) -> int:
         """How many nodes there are."""
         return self.live.bit_count()
+
+
+def _differ(
+    before: Sequence[Mapping[str, str] | None],
+    after: Sequence[Mapping[str, str] | None],
+    slots: Collection[int],
+    key: str,
+) -> bool:
+    """Whether the label has another value in one of the slots."""
+    return any((before[slot] or _NO_LABELS).get(key) != (after[slot] or _NO_LABELS).get(key) for slot in slots)
 
 
 class _Facts:
@@ -199,6 +231,8 @@ class Nodes:
         self._live = 0
         self._keys: Counter[str] = Counter()  # how many nodes have each label key, never 0
         self._view: NodeView | None = None
+        self._last: NodeView | None = None
+        self._changed: set[int] = set()  # slots, since the last view
         self._pods: list[int] = []
         self.allocatable: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
         self.free: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
@@ -210,6 +244,10 @@ class Nodes:
         """The nodes as they are now."""
         if self._view is None:
             self._view = NodeView(self._facts, self._live, self._keys)
+            if self._last is not None:
+                self._view.inherit(self._last, self._changed)
+            self._last = self._view
+            self._changed.clear()
         return self._view
 
     def names(self) -> tuple[str, ...]:
@@ -225,6 +263,7 @@ class Nodes:
             self._recount_keys(before, facts)
             self._live |= 1 << slot
             self._view = None
+            self._changed.add(slot)
         if before is None or facts.allocatable != before.allocatable:
             for name in facts.allocatable:
                 self._column(name)
@@ -240,6 +279,7 @@ class Nodes:
         self._facts[slot] = None
         self._live &= ~(1 << slot)
         self._view = None
+        self._changed.add(slot)
         for resource in self.allocatable:
             self._give(resource, slot, NO_NODE)
         self.release(slot)
