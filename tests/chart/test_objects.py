@@ -18,6 +18,7 @@ from webhook.cli.main import evenspread
 from webhook.cluster.registration import configurations
 from webhook.cluster.resources import BUILT_IN, watched
 from webhook.config import parse_policy
+from webhook.config.shape import schema
 from webhook.core.policy import Defaults, Mode
 from webhook.core.review import examine
 from webhook.core.version import RECORDED
@@ -294,6 +295,18 @@ defaults: {mode: off, matchLabelKeys: off, fallback: off, fillNullSelector: fals
     defaults = found.defaults
     assert (defaults.mode, defaults.match_label_keys, defaults.fallback) == ("off",) * 3
     assert (defaults.fill_null_selector, defaults.accept_node_growth) == (False, False)
+
+
+def test_every_field_that_takes_off_is_among_them():
+    def found(node, name=""):
+        if isinstance(node, dict):
+            if "off" in node.get("enum", ()):
+                yield name
+            for key, value in node.items():
+                yield from found(value, name if key in {"items", "additionalProperties"} else key)
+
+    assert {*found(schema())} == {"mode", "matchLabelKeys", "fallback"}  # `mode` also stands for ceiling and rules
+    assert str(schema()["properties"]).count("#/$defs/mode") == 2  # ceiling, rules
 
 
 def test_files_beside_the_policy_keep_every_line():

@@ -107,6 +107,9 @@ def failing(**values):
         pytest.param(failing(), "", id="Fail with two and a budget"),
         pytest.param({**ZERO, "hostNetwork": True}, "on the host port 10250 is the kubelet's", id="the kubelet's port"),
         pytest.param({**ZERO, "hostNetwork": True, "ports": {"webhook": 9443}}, "", id="another port"),
+        pytest.param(
+            {**ZERO, "serviceAccount": {"create": False}}, "name an account of yours", id="everybody's account"
+        ),
         pytest.param({**ZERO, "replica": 3}, "additional properties 'replica' not allowed", id="a misspelt value"),
         pytest.param({**ZERO, "global": {"any": 1}}, "", id="what an umbrella chart passes down"),
         pytest.param({**ZERO, "webhook": {"timeoutSeconds": 30}}, "want 10", id="a timeout that holds everybody up"),

@@ -14,7 +14,10 @@
 {{- if .Values.serviceAccount.create -}}
 {{ default (include "evenspread.webhook" .) .Values.serviceAccount.name }}
 {{- else -}}
-{{ default "default" .Values.serviceAccount.name }}
+{{- if not .Values.serviceAccount.name }}
+{{- fail "\n\nserviceAccount.create is false: name an account of yours. The namespace's `default` is everybody's.\n" }}
+{{- end -}}
+{{ .Values.serviceAccount.name }}
 {{- end -}}
 {{- end }}
 
@@ -97,11 +100,12 @@ work however it is written: where a field takes `off`, false is that.
 */}}
 {{- define "evenspread.policy" -}}
 {{- $policy := deepCopy .Values.config -}}
+{{- $takesOff := concat (list "ceiling" "mode" "matchLabelKeys" "fallback") (keys (default dict $policy.rules)) -}}
 {{- $places := list $policy (default dict $policy.rules) (default dict $policy.defaults) -}}
 {{- range $entry := default list $policy.namespaces }}{{ $places = append $places $entry }}{{ end -}}
 {{- range $place := $places }}
 {{- range $field, $value := $place }}
-{{- if and (kindIs "bool" $value) (not $value) (not (has $field (list "fillNullSelector" "acceptNodeGrowth"))) }}
+{{- if and (kindIs "bool" $value) (not $value) (has $field $takesOff) }}
 {{- $_ := set $place $field "off" }}
 {{- end }}
 {{- end }}
@@ -127,7 +131,7 @@ matchExpressions:
   {{- end }}
 {{- end }}
 
-{{/* What a webhook configuration of either kind has, given the root as `root` and the route as `route`. */}}
+{{/* What both webhook configurations are called, and who fills in their CA. */}}
 {{- define "evenspread.webhookMetadata" -}}
 name: {{ include "evenspread.fullname" . }}
 labels:
@@ -143,6 +147,7 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{/* How a webhook is reached, given the root as `root` and the route as `route`. */}}
 {{- define "evenspread.clientConfig" -}}
 {{- with .root -}}
 {{- if eq .Values.certificates.mode "existingSecret" -}}
