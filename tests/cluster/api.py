@@ -34,6 +34,9 @@ KINDS = {
     "replicasets": ("apps/v1", "ReplicaSet"),
     "statefulsets": ("apps/v1", "StatefulSet"),
     "deployments": ("apps/v1", "Deployment"),
+    "daemonsets": ("apps/v1", "DaemonSet"),
+    "jobs": ("batch/v1", "Job"),
+    "cronjobs": ("batch/v1", "CronJob"),
     "horizontalpodautoscalers": ("autoscaling/v2", "HorizontalPodAutoscaler"),
     "persistentvolumeclaims": ("v1", "PersistentVolumeClaim"),
     "persistentvolumes": ("v1", "PersistentVolume"),
@@ -262,6 +265,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.status(401, "Unauthorized")
         elif path == "/version":
             self.json(200, {"gitVersion": "v1.34.2"})
+        elif path == "/apis":
+            groups = [] if "rollouts" in api.absent else ["argoproj.io"]
+            versions = [{"groupVersion": "argoproj.io/v2"}, {"groupVersion": "argoproj.io/v1alpha1"}]
+            self.json(200, {"groups": [{"name": name, "versions": versions} for name in ["apps", "batch", *groups]]})
         elif path == "/apis/argoproj.io/v1alpha1" and "rollouts" not in api.absent:
             kinds = [{"name": "rollouts/scale", "kind": "Rollout"}, {"name": "rollouts", "kind": "Rollout"}]
             self.json(200, {"kind": "APIResourceList", "resources": kinds})

@@ -1,23 +1,26 @@
 """``evenspread audit``: the rules over a whole cluster, from what kubectl prints or a snapshot file."""
 
 import sys
+from collections.abc import Sequence
 
 import click
 from msgspec import structs
 
 from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
+from webhook.cli.documents import Fault
 from webhook.cli.formats import renderer
 from webhook.cli.looking import Frame
-from webhook.cli.options import Results, looking_options, result_options
+from webhook.cli.options import Given, Results, cluster_options, looking_options, result_options
 from webhook.cli.outcome import exit_code
-from webhook.cli.sources import read_files
+from webhook.cli.sources import File, read_files
 from webhook.cli.survey import stated_version, survey
 
 
-@click.command(epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 input that could not be read.")
+@click.command(epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster.")
 @click.argument("files", nargs=-1, metavar="[FILE|-]...")
 @result_options
 @click.option("--summary", is_flag=True, help="With text: only the summary, not the findings.")
+@cluster_options
 @looking_options
 def audit(
     *,
@@ -25,26 +28,47 @@ def audit(
     results: Results,
     summary: bool,
     frame: Frame,
+    given: Given,
 ) -> None:
     """Check what runs in a cluster: a summary of all findings first, then each of them.
 
-    FILE is what kubectl printed, or a snapshot (JSON Lines); .gz too, and - for the standard input:
+    With --cluster, --kubeconfig or --context a live cluster is read, by get and list alone. FILE is a snapshot, or what
+    kubectl printed; .gz too, and - for the standard input:
 
-      kubectl get deployments,statefulsets,daemonsets,cronjobs -A -o json | evenspread audit -
+      kubectl get nodes,namespaces,deployments,statefulsets,daemonsets,cronjobs,pods -A -o json | evenspread audit -
 
     Objects that a controller in the same input made are looked at once, in the controller. With --ceiling deny the
     modes are those of a webhook that denies: the summary says what would be refused.
     """
     collect_rarely()
     progress = Progress()
-    read = [*read_files(files or ("-",), unpack=True)]
+    if given.live and files:
+        raise click.UsageError("a live cluster, or files; not both")
+    read = _read_live(given, frame, progress) if given.live else _read_files(files, given)
     outcome = survey(read, structs.replace(frame, cluster_version=stated_version(read)), progress=progress)
     progress.close()
     print_faults(outcome.faults)
     if results.output == "text":
         from webhook.cli.formats.audit_page import render  # noqa: PLC0415 other formats do without
 
-        print_results(render(outcome, color=colored(sys.stdout), findings=not summary))
+        print_results(render(outcome, color=colored(sys.stdout), findings=not summary, places=not given.live))
     else:
         print_results(renderer(results.output, results.report_api)(outcome, color=False))
     click.get_current_context().exit(exit_code(outcome, results.fail_on))
+
+
+def _read_files(files: tuple[str, ...], given: Given) -> Sequence[File | Fault]:
+    named = (*files, given.snapshot) if given.snapshot else files
+    return [*read_files(named or ("-",), unpack=True)]
+
+
+def _read_live(given: Given, frame: Frame, progress: Progress) -> Sequence[File | Fault]:
+    """The cluster as the snapshot that could be taken of it, so that both give the same findings."""
+    from webhook.cli.live import open_cluster  # noqa: PLC0415 offline work does without
+    from webhook.cli.taking import take  # noqa: PLC0415 as above
+
+    live = open_cluster(given)
+    taken = take(live, frame.policy, progress)
+    for line in taken.missing:
+        click.echo(f"{live.source}: note: {line}", err=True)
+    return [File(live.source, b"".join(taken.lines()))]

@@ -13,7 +13,7 @@ from webhook.cli.outcome import exit_code
 from webhook.cli.sources import read_files
 
 
-@click.command(epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 input that could not be read.")
+@click.command(epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster.")
 @click.argument("paths", nargs=-1, metavar="PATH...|-")
 @click.option(
     "-f", "--filename", "files", multiple=True, metavar="PATH", help="The same as an argument, as in kubectl."

@@ -68,7 +68,7 @@ def open_cluster(given: Given) -> Live:
     try:
         status, answer = server.request("GET", "/version")
     except ClusterError as error:
-        raise _unreachable(source, error) from error
+        raise unreachable(source, error) from error
     if status == HTTPStatus.UNAUTHORIZED:
         raise Stopped(f"{source}: {server.url}: 401 Unauthorized: log in again, or choose another user", Exit.CLUSTER)
     release = answer.get("gitVersion")
@@ -103,7 +103,7 @@ def read_kinds(
         try:
             listing = list_objects(live.server, resource, keep, progress=count, pause=pause)
         except ClusterError as error:
-            raise _unreachable(live.source, error) from error
+            raise unreachable(live.source, error) from error
         allowed, refused = allowed or not listing.refused, refused or listing.detail
         yield listing
     if refused and not allowed:
@@ -124,5 +124,6 @@ def _account(given: Given) -> Account:
     return Account(kubeconfig=file or _KUBECONFIG, context=given.context, impersonate=given.user)
 
 
-def _unreachable(source: str, error: ClusterError) -> Stopped:
+def unreachable(source: str, error: ClusterError) -> Stopped:
+    """The end of a command whose cluster does not answer."""
     return Stopped(f"{source} cannot be read: {error}; {_ELSEWHERE}", Exit.CLUSTER)

@@ -18,6 +18,7 @@ from webhook.cli.stopped import Stopped
 _COMMANDS: Mapping[str, str] = {
     "check": "webhook.cli.check",
     "audit": "webhook.cli.audit",
+    "snapshot": "webhook.cli.snapshot",
     "test": "webhook.cli.test",
     "webhook": "webhook.cli.webhook",
     "conformance": "webhook.cli.conformance",

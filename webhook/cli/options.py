@@ -96,7 +96,7 @@ def looking_options(command: Callable[..., object]) -> Callable[..., object]:
         ceiling: str | None,
         **rest: object,
     ) -> object:
-        today = datetime.now(UTC).date().isoformat()
+        today = _today()
         policy = _policy(config, today) if config else Policy()
         if ceiling is not None:
             policy = structs.replace(policy, ceiling=Mode(ceiling), namespaces=())
@@ -106,6 +106,19 @@ def looking_options(command: Callable[..., object]) -> Callable[..., object]:
         return command(frame=frame, **rest)
 
     return _with(_LOOKING, framed)
+
+
+def policy_option(command: Callable[..., object]) -> Callable[..., object]:
+    """--config; the command gets the policy that it stands for.
+
+    Errors: as `looking_options`.
+    """
+
+    @functools.wraps(command)
+    def decided(*, config: str | None, **rest: object) -> object:
+        return command(policy=_policy(config, _today()) if config else Policy(), **rest)
+
+    return _CONFIG(decided)
 
 
 def result_options(command: Callable[..., object]) -> Callable[..., object]:
@@ -148,15 +161,17 @@ def _with(options: Iterable[Callable[[_Command], _Command]], command: _Command) 
     return command
 
 
+_CONFIG = click.option(
+    "--config",
+    metavar="FILE",
+    envvar="EVENSPREAD_CONFIG",
+    show_envvar=True,
+    type=click.Path(),
+    help="Configuration: modes, ceilings, exemptions, further workload kinds.",
+)
+
 _LOOKING = (
-    click.option(
-        "--config",
-        metavar="FILE",
-        envvar="EVENSPREAD_CONFIG",
-        show_envvar=True,
-        type=click.Path(),
-        help="Configuration: modes, ceilings, exemptions, further workload kinds.",
-    ),
+    _CONFIG,
     click.option(
         "--kube-version",
         type=Version(),
@@ -206,6 +221,10 @@ _RESULTS = (
         help="Lowest severity of a finding that makes the exit code 1.",
     ),
 )
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def _policy(file: str, today: str) -> Policy:

@@ -3,6 +3,7 @@
 Such an object counts as not there: it is left out of a list, and deleted by a watch, so that both give the same.
 """
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
@@ -41,6 +42,20 @@ class _NamedResource(Struct, frozen=True):
 
 class _ResourceList(Struct, frozen=True):
     resources: tuple[_NamedResource, ...] = ()
+
+
+class _Version(Struct, frozen=True, rename="camel"):
+    group_version: str = ""
+
+
+class _Group(Struct, frozen=True, rename="camel"):
+    name: str
+    versions: tuple[_Version, ...] = ()
+    preferred_version: _Version = _Version()
+
+
+class _GroupList(Struct, frozen=True):
+    groups: tuple[_Group, ...] = ()
 
 
 def read_page(body: bytes, read: Reader) -> tuple[Page, str]:
@@ -99,15 +114,31 @@ def nothing_but(meta: ObjectMeta, read: Reader) -> ApiObject:
     return read.value(msgspec.json.encode(Named(metadata=known)))
 
 
+def read_plurals(body: bytes) -> Mapping[str, str]:
+    """The kinds of a group and their plurals."""
+    found = _decoded(body, _ResourceList).resources
+    return {each.kind: each.name for each in reversed(found) if "/" not in each.name}  # the others are subresources
+
+
 def read_plural(body: bytes, kind: str) -> str:
     """The plural of a kind, from the resources of its group.
 
     Errors: RefusedError 404 where the group does not have it.
     """
-    for each in _decoded(body, _ResourceList).resources:
-        if each.kind == kind and "/" not in each.name:  # the others are subresources
-            return each.name
-    raise RefusedError(404, f"no {bounded(kind)} in the group")
+    plural = read_plurals(body).get(kind)
+    if plural is None:
+        raise RefusedError(404, f"no {bounded(kind)} in the group")
+    return plural
+
+
+def read_group_versions(body: bytes) -> Mapping[str, tuple[str, ...]]:
+    """The groups of an API server and the versions of each, the preferred one first."""
+    read = _decoded(body, _GroupList).groups
+    ordered = {group.name: (group.preferred_version, *group.versions) for group in read}
+    return {
+        name: tuple(dict.fromkeys(each.group_version for each in versions if each.group_version))
+        for name, versions in ordered.items()
+    }
 
 
 def meta_of(value: ApiObject) -> ObjectMeta:

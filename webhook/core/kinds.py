@@ -281,6 +281,36 @@ def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]
     return key in TEMPLATED or _configured(api_version, kind, embedded) is not None
 
 
+def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterator[tuple[str, type]]:
+    """Where a kind with templates keeps what is read of it: a path with wildcards, and what is decoded there.
+
+    Shape: the empty path is the object itself.
+    """
+    api_version, kind = of.api_version or "", of.kind or ""
+    key = (api_version.rpartition("/")[0], kind)
+    layout = _configured(api_version, kind, embedded)
+    if layout is None and key in _BUILT_IN:
+        yield "", {"Pod": PodTemplate, "ReplicationController": _Controller}.get(kind, _Object)
+        return
+    layout = layout or _CUSTOM.get(key)
+    if layout is None:
+        return
+    yield "metadata", ObjectMeta
+    for site in layout.sites:
+        yield site.template, PodTemplate
+        if site.replicas:
+            entry = max(site.template.rfind("[*]") + len("[*]"), site.template.rfind(".*") + len(".*"))
+            yield (f"{site.template[:entry]}.{site.replicas}" if "*" in site.template else site.replicas), int
+    if layout.selector:
+        yield layout.selector, LabelSelector
+    if layout.strategy:
+        yield layout.strategy, _Strategy
+    if layout.suspend:
+        yield layout.suspend, bool
+    for path in layout.late_labels:
+        yield path, Mapping[str, str]
+
+
 def _configured(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]) -> _Layout | None:
     for own in embedded:
         if own.kind == kind and own.api_version == api_version:

@@ -35,7 +35,7 @@ INJECTED_ANNOTATION = "evenspread.io/injected"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 # The controllers above a ReplicaSet write here how many replicas they want over all their ReplicaSets.
 DESIRED_REPLICAS_ANNOTATIONS = ("deployment.kubernetes.io/desired-replicas", "rollout.argoproj.io/desired-replicas")
-_KEPT_ANNOTATIONS = frozenset(
+READ_ANNOTATIONS = frozenset(
     {SKIP_ANNOTATION, INJECTED_ANNOTATION, MIRROR_ANNOTATION, "evenspread.io/exempt", "evenspread.io/fallback"}
 ).union(DESIRED_REPLICAS_ANNOTATIONS, KEPT_ANNOTATIONS)
 
@@ -248,7 +248,7 @@ def _projected(meta: ObjectMeta) -> ObjectMeta:
 
 
 def _kept(annotations: Mapping[str, str] | None) -> Mapping[str, str] | None:
-    return {key: annotations[key] for key in _KEPT_ANNOTATIONS & annotations.keys()} or None if annotations else None
+    return {key: annotations[key] for key in READ_ANNOTATIONS & annotations.keys()} or None if annotations else None
 
 
 class Page(Struct, frozen=True, kw_only=True, gc=False):
@@ -310,10 +310,10 @@ def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], of
 
 def _kind(
     api_version: str, kind: str, wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject]
-) -> tuple[tuple[str, str], Callable[[], Reader]]:
-    """The kind, and its reader, made when it is first asked for."""
+) -> tuple[tuple[str, str], tuple[type, Callable[[], Reader]]]:
+    """The kind, what its JSON is decoded as, and its reader, made when it is first asked for."""
     of = TypeMeta(api_version=api_version, kind=kind)
-    return (api_version, kind), functools.cache(lambda: _reader(wire, value, of))
+    return (api_version, kind), (wire, functools.cache(lambda: _reader(wire, value, of)))
 
 
 _KINDS = dict(
@@ -342,8 +342,14 @@ def reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Reader | No
     api_version, kind = of.api_version or "", of.kind or ""
     made = _KINDS.get((api_version, kind))
     if made is not None:
-        return made()
+        return made[1]()
     return _custom_reader(of, embedded) if has_template(api_version, kind, embedded) else None
+
+
+def fields_read(of: TypeMeta) -> type | None:
+    """What the index decodes an object of a built-in kind as; None for any other kind."""
+    made = _KINDS.get((of.api_version or "", of.kind or ""))
+    return None if made is None else made[0]
 
 
 @functools.lru_cache(maxsize=64)

@@ -15,8 +15,8 @@ _MOST_WORST = 10
 _SEVERITIES = tuple(reversed(Severity))
 
 
-def render(outcome: Outcome, *, color: bool, findings: bool = True) -> Iterator[str]:
-    """The page, piece by piece; without ``findings`` the summary alone."""
+def render(outcome: Outcome, *, color: bool, findings: bool = True, places: bool = True) -> Iterator[str]:
+    """The page, piece by piece; without ``findings`` the summary alone, without ``places`` no files and lines."""
     paint = Paint(color=color)
     counted = [row for row in outcome.rows if not row.waived]
     if not outcome.objects:
@@ -32,7 +32,7 @@ def render(outcome: Outcome, *, color: bool, findings: bool = True) -> Iterator[
         yield "\n" + "".join(paint(line, DIM) + "\n" for line in gaps)
     if findings and counted:
         yield f"\n{paint('FINDINGS', BOLD)}\n"
-        yield from _findings(counted, paint)
+        yield from _findings(counted, paint, places=places)
     if unread := sum(fault.fatal for fault in outcome.faults):
         yield "\n" + paint(f"{plural(unread, 'fault')} in the input: see above; this answer has holes", RED) + "\n"
 
@@ -114,7 +114,7 @@ def _worst(noun: str, rows: Sequence[Row], name: Callable[[Row], str], paint: Pa
         yield paint(f"and {len(worst) - _MOST_WORST:,} more", DIM) + "\n"
 
 
-def _findings(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
+def _findings(rows: Sequence[Row], paint: Paint, *, places: bool) -> Iterator[str]:
     """Each finding in one line or two, under its workload, in the order of namespaces and names."""
 
     def key(row: Row) -> tuple[str, str, str]:
@@ -122,7 +122,8 @@ def _findings(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
 
     for (_, title, _), found in groupby(sorted(rows, key=key), key):
         each = [*found]
-        yield f"\n{paint(title, BOLD)}  {paint(f'{each[0].manifest.file}:{each[0].place.line}', DIM)}\n"
+        place = f"  {each[0].manifest.file}:{each[0].place.line}" if places else ""
+        yield f"\n{paint(title, BOLD)}{paint(place, DIM)}\n"
         for row in each:
             severity = paint(f"{row.severity:6}", COLORS[row.severity])
             yield f"  {severity}  {row.judged.finding.rule}: {message(row)}\n"

@@ -1,0 +1,50 @@
+"""Which kinds with pod templates an API server has: the built-in ones, and those custom resources that are known."""
+
+from collections.abc import Iterator, Mapping
+
+from webhook.cluster.connection import ApiServer, RefusedError
+from webhook.cluster.resources import Resource, group_path, watched
+from webhook.cluster.wire import read_group_versions, read_plurals
+from webhook.core.kinds import TEMPLATED
+from webhook.core.policy import Policy
+
+_BUILT_IN = (
+    Resource(kind="DaemonSet", name="daemonsets", api_versions=("apps/v1",)),
+    Resource(kind="Job", name="jobs", api_versions=("batch/v1",)),
+    Resource(kind="CronJob", name="cronjobs", api_versions=("batch/v1",)),
+)
+
+
+def with_workloads(server: ApiServer, policy: Policy) -> tuple[Resource, ...]:
+    """What is watched, and every other kind with pod templates that the API server has.
+
+    Errors: ClusterError; RefusedError where the server does not say which groups it has.
+    """
+    resources: dict[tuple[str, str], Resource] = {}
+    for resource in (*watched(policy), *_BUILT_IN, *_custom(server)):
+        group = resource.api_versions[0].rpartition("/")[0]
+        resources.setdefault((group, resource.kind), resource)
+    return tuple(resources.values())
+
+
+def _custom(server: ApiServer) -> Iterator[Resource]:
+    """The custom resources of the built-in table, each in the version that the server prefers of those that have it."""
+    with server.open("/apis") as stream:
+        groups = read_group_versions(stream.body())
+    for group, versions in groups.items():
+        wanted = {kind for known, kind in TEMPLATED if known == group and "." in group}
+        for version in versions:
+            if not wanted:
+                break
+            plurals = _plurals(server, version)
+            for kind in sorted(wanted & plurals.keys()):
+                yield Resource(kind=kind, name=plurals[kind], api_versions=(version,), required=False)
+            wanted -= plurals.keys()
+
+
+def _plurals(server: ApiServer, api_version: str) -> Mapping[str, str]:
+    try:
+        with server.open(group_path(api_version)) as stream:
+            return read_plurals(stream.body())
+    except RefusedError:
+        return {}  # an aggregated API whose server is down, or a CRD that has just gone
