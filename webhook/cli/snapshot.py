@@ -18,7 +18,7 @@ from webhook.cli.formats.shape import plural
 from webhook.cli.live import open_cluster
 from webhook.cli.options import Given, cluster_options, policy_option
 from webhook.cli.stopped import Stopped
-from webhook.cli.taking import Taken, take, take_file
+from webhook.cli.taking import Taken, take, take_file, without_names
 from webhook.core.policy import Policy
 
 _MOST_KINDS = 4
@@ -28,9 +28,10 @@ _MOST_KINDS = 4
 @click.option(
     "-o", "--output", "file", metavar="FILE", help="Write there, packed if it ends in .gz.  [default: stdout]"
 )
+@click.option("--anonymise", is_flag=True, help="Replace every name by another; findings and verdicts stay.")
 @cluster_options
 @policy_option
-def snapshot(*, file: str | None, given: Given, policy: Policy) -> None:
+def snapshot(*, file: str | None, anonymise: bool, given: Given, policy: Policy) -> None:
     """Write what is known of a cluster into a file, for check --snapshot, audit, and others to look at.
 
     Only get and list. Of every object only what an answer can depend on is written: no environment, no command, no
@@ -43,6 +44,8 @@ def snapshot(*, file: str | None, given: Given, policy: Policy) -> None:
     began, progress = time.monotonic(), Progress()
     with _opened(file) as target:
         taken = take_file(given.snapshot, policy) if given.snapshot else take(open_cluster(given), policy, progress)
+        if anonymise:
+            taken = without_names(taken)
         progress.close()
         for line in taken.missing:
             click.echo(f"{taken.source}: note: {line}", err=True)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from webhook.cli.exits import Exit
 from webhook.cli.live import Live, loss, read_kinds, unreachable
@@ -67,6 +67,16 @@ def take(live: Live, policy: Policy, progress: Callable[[int], None]) -> Taken:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     header = Header(kubernetes_version=live.release or None, taken_at=now, missing=refused)
     return Taken(source=live.source, header=header, objects=tuple(objects), kinds=+kinds, missing=tuple(missing))
+
+
+def without_names(taken: Taken) -> Taken:
+    """The same cluster with other names."""
+    from webhook.cluster.anonymous import Names  # noqa: PLC0415 most snapshots keep their names
+
+    objects = [msgspec.json.decode(each) for each in taken.objects]
+    names = Names(objects)
+    replaced = tuple(msgspec.json.encode(names.replaced(each)) for each in objects)
+    return structs.replace(taken, header=structs.replace(taken.header, anonymised=True), objects=replaced)
 
 
 def take_file(file: str, policy: Policy) -> Taken:

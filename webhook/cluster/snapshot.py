@@ -77,11 +77,13 @@ class Header(Struct, frozen=True, rename="camel"):
     """The first line of a snapshot.
 
     Shape: ``missing`` says of resources, by their plural, why nothing of them is in the file: ``403 Forbidden``.
+    ``anonymised`` files have other names than the cluster.
     """
 
     kubernetes_version: str | None = None
     taken_at: str | None = None
     missing: Mapping[str, str] = {}
+    anonymised: bool = False
 
 
 class _List(Struct, frozen=True, rename="camel"):

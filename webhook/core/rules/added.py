@@ -55,6 +55,9 @@ _ADDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("serving.knative.dev", "Configuration"): ("serving.knative.dev/", "app", POD_TEMPLATE_HASH),
 }
 
+ADDED_KEYS = frozenset(key for keys in (_ANY, *_ADDED.values()) for key in keys if not key.endswith("/"))
+"""Labels that controllers add, each by its whole name."""
+
 
 def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
     """Whether a pod of this workload may carry the label although its template does not, or with another value.
