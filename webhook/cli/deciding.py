@@ -19,7 +19,13 @@ from webhook.core.args import ArgsError, decode_args, validate_args
 from webhook.core.decoding import BUILT_IN, DecodeError, as_go_reads, type_of
 from webhook.core.kinds import read_workload
 from webhook.core.model import LabelSelector, SpreadConstraint
-from webhook.core.validation import FieldError, constraint_warnings, merge_match_label_keys, validate_constraints
+from webhook.core.validation import (
+    FieldError,
+    constraint_warnings,
+    merge_match_label_keys,
+    reaches_template,
+    validate_constraints,
+)
 from webhook.core.version import RECORDED
 
 _JSON = json.JSONDecoder()
@@ -78,12 +84,15 @@ def decide_validate(case: Mapping[str, bytes]) -> Mapping[str, object]:
     if strict:
         answer["strictWarnings"] = list(strict)
     workload = read_workload(value) if isinstance(value, dict) else None
-    for written in workload.templates if workload else ():
+    if workload is None:
+        return answer
+    for written in workload.templates:
         template, path = written.template, f"{written.path}spec.topologySpreadConstraints"
         constraints: Sequence[SpreadConstraint] = template.pod_spec.constraints
         labels = template.labels if kind == "Pod" else None
-        errors = validate_constraints(constraints, labels, path, RECORDED)
-        warnings = () if errors else constraint_warnings(constraints, path)
+        read = reaches_template(workload)
+        errors = validate_constraints(constraints, labels, path, RECORDED) if read else ()
+        warnings = constraint_warnings(constraints, path) if read and not errors else ()
         if labels is not None:
             constraints = merge_match_label_keys(constraints, labels, RECORDED)
         answer["errors"] = [_error(error) for error in errors]

@@ -24,7 +24,7 @@ from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, evaluate
 from webhook.core.rules.api import wrong_type
 from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import Finding, NotEvaluated, Severity, Subject, one_line, place
-from webhook.core.validation import constraint_warnings
+from webhook.core.validation import constraint_warnings, reaches_template
 from webhook.core.version import KubernetesVersion
 
 EXEMPT_ANNOTATION = "evenspread.io/exempt"
@@ -249,7 +249,7 @@ def examine(  # noqa: PLR0913 as review
 
 def _api_warnings(workload: Workload, found: _Evaluation) -> tuple[str, ...]:
     """kube-apiserver's warnings, which it sends only of an object that it accepts."""
-    if any(finding.rule in API_RULES for finding in found.findings):
+    if any(finding.rule in API_RULES for finding in found.findings) or not reaches_template(workload):
         return ()
     return tuple(
         warning

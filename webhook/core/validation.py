@@ -15,6 +15,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from webhook.core.gotext import json_text, quote
+from webhook.core.kinds import Workload
 from webhook.core.labels import key_faults, value_faults
 from webhook.core.model import (
     DO_NOT_SCHEDULE,
@@ -25,6 +26,7 @@ from webhook.core.model import (
     LabelSelectorRequirement,
     SpreadConstraint,
 )
+from webhook.core.selectors import SelectorError, compile_selector
 from webhook.core.version import KubernetesVersion
 
 REQUIRED = "FieldValueRequired"
@@ -121,6 +123,24 @@ def not_supported(path: str, value: str, supported: Sequence[str], version: Kube
 def distinct(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
     """The errors without those whose text was there before, as rest.ValidateCreate leaves them."""
     return tuple({error.text: error for error in errors}.values())
+
+
+_STOP_AT_SELECTOR = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
+
+
+def reaches_template(workload: Workload) -> bool:
+    """Whether kube-apiserver comes to the pod template: some kinds stop at a selector of theirs that has a fault.
+
+    Shape: a selector that is absent or empty is a fault too, and does not stop it.
+    Source: pkg/apis/apps/validation: ValidateDeploymentSpec, ValidateReplicaSetSpec, ValidateStatefulSetSpec.
+    """
+    if (workload.group, workload.kind) not in _STOP_AT_SELECTOR:
+        return True
+    try:
+        compile_selector(workload.selector)
+    except SelectorError:
+        return False
+    return True
 
 
 def validate_constraints(

@@ -175,3 +175,45 @@ def test_a_first_look_is_enough_for_common_constraints():
     )
     assert are_plainly_right((zone, host))
     assert not are_plainly_right((zone, zone))
+
+
+ZERO = "zone hard 0 app=web"
+UNREADABLE = {"matchExpressions": [{"key": "app", "operator": "Gt", "values": ["1"]}]}
+
+
+@pytest.mark.parametrize(
+    ("selector", "read"),
+    [
+        pytest.param({"matchLabels": {"app": "web"}}, True, id="a selector without a fault"),
+        pytest.param(None, True, id="none, which is a fault that stops nothing"),
+        pytest.param({}, True, id="an empty one, which is a fault that stops nothing"),
+        pytest.param({"matchLabels": {"app": "x"}}, True, id="one that does not match"),
+        pytest.param(UNREADABLE, False, id="an operator that there is not"),
+        pytest.param({"matchExpressions": [{"key": "app", "operator": "In"}]}, False, id="no values"),
+        pytest.param(
+            {"matchExpressions": [{"key": "app", "operator": "Exists", "values": ["a"]}]}, False, id="values too many"
+        ),
+        pytest.param({"matchExpressions": [{"key": "a b", "operator": "Exists"}]}, False, id="a key"),
+        pytest.param({"matchLabels": {"a b": "web"}}, False, id="a label's key"),
+        pytest.param({"matchLabels": {"app": "a b"}}, False, id="a label's value"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet"])
+def test_a_selector_with_a_fault_keeps_kube_apiserver_from_the_template(kind, selector, read):
+    """As recorded of the create path of Kubernetes 1.37.1, for each kind and selector."""
+    found = examined(workload(kind, "app=web", ZERO, spec={"selector": selector}))
+    unread = {each.rule for each in found.not_evaluated if each.missing.startswith("template")}
+    assert ("max-skew" in {each.finding.rule for each in found.findings}) is read
+    assert unread == (set() if read else {"max-skew"})
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Job", "CloneSet"])
+def test_other_kinds_are_read_to_the_end(kind):
+    found = examined(workload(kind, "app=web", ZERO, spec={"selector": UNREADABLE})).findings
+    assert "max-skew" in {each.finding.rule for each in found}
+
+
+def test_of_what_it_does_not_read_kube_apiserver_warns_of_nothing():
+    manifest = workload("Deployment", "app=web", "zone hard 1 null")
+    assert len(examined(manifest).warnings) == 1
+    assert examined(workload("Deployment", "app=web", "zone hard 1 null", spec={"selector": UNREADABLE})).warnings == ()

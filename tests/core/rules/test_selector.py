@@ -181,11 +181,48 @@ def test_a_rollout_may_label_its_canaries():
             "Pod", "app.kubernetes.io/name=web x=y", "use app.kubernetes.io/name=web", id="the label that names it"
         ),
         pytest.param("Pod", "x=y", "use the pods' own labels", id="nothing to go by"),
+        pytest.param("Pod", "", "use a label that you give the pods", id="no label at all"),
     ],
 )
 def test_the_fix_of_a_missing_selector(kind, pods, expected):
     found = findings(workload(kind, pods, "zone hard 1 null"))
     assert ("selector-null", "warn", "zone[0] has no labelSelector: it counts no pod", expected) in found
+
+
+@pytest.mark.parametrize(
+    ("kind", "constraint", "remedy", "fix"),
+    [
+        pytest.param("Pod", "zone hard 1 app=web", "label this pod app=web", "metadata.labels: {app: web}", id="a pod"),
+        pytest.param(
+            "CronJob",
+            "zone hard 1 app=web tier=1",
+            "label the pods app=web,tier=1",
+            'spec.jobTemplate.spec.template.metadata.labels: {app: web, tier: "1"}',
+            id="a template, two labels",
+        ),
+        pytest.param(
+            "Pod",
+            {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]}},
+            "label this pod app in (a,b)",
+            "metadata.labels: {app: a}",
+            id="one of several values",
+        ),
+        pytest.param(
+            "Pod",
+            {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}},
+            "label this pod app",
+            'metadata.labels: {app: ""}',
+            id="any value",
+        ),
+    ],
+)
+def test_pods_without_labels_need_labels(kind, constraint, remedy, fix):
+    if isinstance(constraint, dict):
+        constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", **constraint}
+    found = examined(workload(kind, "", constraint)).findings
+    [wrong] = [each.finding for each in found if each.finding.rule == "selector-not-self"]
+    assert (wrong.remedy, wrong.fix) == (remedy, fix)
+    assert wrong.headline.endswith(f"; {remedy}")
 
 
 @pytest.mark.parametrize(

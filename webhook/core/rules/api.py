@@ -10,9 +10,9 @@ from webhook.core.decoding import DecodeError
 from webhook.core.labels import key_faults, value_faults
 from webhook.core.model import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelector, SpreadConstraint
 from webhook.core.policy import Mode
-from webhook.core.rules.finding import Finding, Placed, Rule, Severity, Subject
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject
 from webhook.core.rules.topology import edits
-from webhook.core.validation import FieldError, validate_constraints
+from webhook.core.validation import FieldError, reaches_template, validate_constraints
 
 
 def _rule(id_: str, title: str, why: str) -> Rule:
@@ -68,7 +68,10 @@ _MOST_LETTERS = 32
 _FIELD = re.compile(r"\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
 
 
-def evaluate(subject: Subject) -> Iterator[Finding]:
+UNREAD_TEMPLATE = "template, which kube-apiserver does not read while spec.selector has a fault"
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
     """Every error of every template, in upstream's order."""
     for template in subject.workload.templates:
         constraints = template.template.pod_spec.constraints
@@ -78,7 +81,9 @@ def evaluate(subject: Subject) -> Iterator[Finding]:
         path = f"{template.path}spec.topologySpreadConstraints"
         placed = [each for each in subject.placed if each.template is template]
         for error in validate_constraints(constraints, labels, path, subject.version):
-            yield _finding(error, path, placed)
+            finding = _finding(error, path, placed)
+            # What follows once the selector is right is no approval now, and nothing that Kubernetes says.
+            yield finding if reaches_template(subject.workload) else NotEvaluated(finding.rule, UNREAD_TEMPLATE)
 
 
 def are_plainly_right(constraints: Sequence[SpreadConstraint]) -> bool:

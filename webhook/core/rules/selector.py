@@ -145,17 +145,27 @@ def _mismatch(placed: Placed, failing: list[LabelSelectorRequirement], subject: 
     counts = one_line(",".join(_requirement(each) for each in failing))
     have = one_line(",".join(_pair(each.key, labels) for each in failing))
     right, fix = _right(placed, failing, subject.workload)
+    remedy, setting = f"use {right}", f"set matchLabels {right}"
+    if not labels:
+        remedy = setting = f"label {'this pod' if subject.workload.kind == 'Pod' else 'the pods'} {counts}"
+        fix = _labelled(placed, failing)
     holds = "holds pods back" if placed.constraint.hard else "follows other pods"
     return Finding(
         rule=NOT_SELF.id,
         path=f"{placed.path}.labelSelector",
         summary=f"{placed.name} counts {counts} but {subject.pods} {have}: it never balances",
-        remedy=f"use {right}",
-        headline=f"{placed.name} counts {counts} but {subject.pods} {have}; set matchLabels {right}",
+        remedy=remedy,
+        headline=f"{placed.name} counts {counts} but {subject.pods} {have}; {setting}",
         detail=f"counts {counts}, {subject.pods} {have}: it {holds} and never balances them",
         fix=fix,
         key=f"{placed.key} {counts} {have}",
     )
+
+
+def _labelled(placed: Placed, failing: list[LabelSelectorRequirement]) -> str:
+    """The labels that pods without any need; where a requirement takes several values, the first."""
+    wanted = {each.key: (each.values or ("",))[0] for each in failing}
+    return f"{placed.template.path}metadata.labels: {written(wanted)[1].removeprefix('matchLabels: ')}"
 
 
 def _right(placed: Placed, failing: list[LabelSelectorRequirement], workload: Workload) -> tuple[str, str]:
@@ -175,6 +185,8 @@ def _own(placed: Placed, workload: Workload) -> tuple[str, str]:
     own = workload.selector.match_labels if workload.selector else None
     if own and own.items() <= labels.items():
         return written(own)
+    if not labels:
+        return "a label that you give the pods", f"matchLabels with a label of {placed.template.path}metadata.labels"
     named = {key: labels[key] for key in _IDENTITY if key in labels}
     return written(named) if named else ("the pods' own labels", "matchLabels: the labels that all of these pods have")
 
