@@ -19,6 +19,7 @@ _COMMANDS: Mapping[str, str] = {
     "check": "webhook.cli.check",
     "audit": "webhook.cli.audit",
     "snapshot": "webhook.cli.snapshot",
+    "explain": "webhook.cli.explain",
     "test": "webhook.cli.test",
     "webhook": "webhook.cli.webhook",
     "conformance": "webhook.cli.conformance",

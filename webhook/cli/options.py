@@ -80,32 +80,33 @@ class RuleId(click.ParamType[str]):
         return [CompletionItem(rule.id, help=rule.title) for rule in BY_ID.values() if rule.id.startswith(incomplete)]
 
 
-def looking_options(command: Callable[..., object]) -> Callable[..., object]:
-    """--config, --kube-version, --namespace, --rule, --ceiling; the command gets the `Frame` that they stand for.
+def frame_options(command: Callable[..., object]) -> Callable[..., object]:
+    """--config, --kube-version, --namespace; the command gets the `Frame` that they stand for.
 
     Errors: exits with 2 where the configuration has faults, after printing each.
     """
 
     @functools.wraps(command)
-    def framed(
-        *,
-        config: str | None,
-        kube_version: KubernetesVersion | None,
-        namespace: str,
-        rules: tuple[str, ...],
-        ceiling: str | None,
-        **rest: object,
-    ) -> object:
+    def framed(*, config: str | None, kube_version: KubernetesVersion | None, namespace: str, **rest: object) -> object:
         today = _today()
         policy = _policy(config, today) if config else Policy()
-        if ceiling is not None:
-            policy = structs.replace(policy, ceiling=Mode(ceiling), namespaces=())
-        frame = Frame(
-            policy=policy, asked_version=kube_version, today=today, namespace=namespace, rules=frozenset(rules)
-        )
+        frame = Frame(policy=policy, asked_version=kube_version, today=today, namespace=namespace)
         return command(frame=frame, **rest)
 
-    return _with(_LOOKING, framed)
+    return _with(_FRAME, framed)
+
+
+def looking_options(command: Callable[..., object]) -> Callable[..., object]:
+    """`frame_options`, --rule and --ceiling; the command gets the `Frame` that they stand for."""
+
+    @functools.wraps(command)
+    def narrowed(*, frame: Frame, rules: tuple[str, ...], ceiling: str | None, **rest: object) -> object:
+        policy = frame.policy
+        if ceiling is not None:
+            policy = structs.replace(policy, ceiling=Mode(ceiling), namespaces=())
+        return command(frame=structs.replace(frame, policy=policy, rules=frozenset(rules)), **rest)
+
+    return frame_options(_with(_LOOKING, narrowed))
 
 
 def policy_option(command: Callable[..., object]) -> Callable[..., object]:
@@ -170,7 +171,7 @@ _CONFIG = click.option(
     help="Configuration: modes, ceilings, exemptions, further workload kinds.",
 )
 
-_LOOKING = (
+_FRAME = (
     _CONFIG,
     click.option(
         "--kube-version",
@@ -179,6 +180,9 @@ _LOOKING = (
         help=f"Kubernetes release whose behaviour is asked for, {OLDEST} to {NEWEST}.  [default: {RECORDED}]",
     ),
     click.option("-n", "--namespace", metavar="NAME", default="", help="Namespace of objects that name none."),
+)
+
+_LOOKING = (
     click.option(
         "--rule", "rules", type=RuleId(), metavar="ID", multiple=True, help="Report only this rule; may be repeated."
     ),

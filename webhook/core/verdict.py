@@ -53,11 +53,15 @@ NOT_EVALUATED: Mapping[str, str] = {
     "CSIStorageCapacity": "free capacity that storage drivers publish",
     "VolumeAttachment": "volumes that are attached to a node without a pod on it",
     "CSIDriver": "storage drivers that must be installed on the node",
+    "AdmissionPlugins": "LimitRange, RuntimeClass, PriorityClass and other webhooks, of a pod yet to be created",
 }
 
 
 def not_evaluated(pod: Pod) -> tuple[str, ...]:
-    """The parts of ``NOT_EVALUATED`` that could change the verdict on this pod, in that order."""
+    """The parts of ``NOT_EVALUATED`` that could change the verdict on this pod, in that order.
+
+    Shape: the pod is one that was created; of others AdmissionPlugins is not evaluated either.
+    """
     spec = pod.pod_spec
     storage = any(claim_name(pod.meta.name, volume) is not None for volume in spec.volumes or ())
     extended = any("/" in name for name, _ in incoming_request(pod, RECORDED).amounts)
@@ -70,7 +74,7 @@ def not_evaluated(pod: Pod) -> tuple[str, ...]:
         "VolumeAttachment": storage,
         "CSIDriver": storage,
     }
-    return tuple(name for name in NOT_EVALUATED if concerns[name])
+    return tuple(name for name, concerned in concerns.items() if concerned)
 
 
 class Problem(Struct, frozen=True):

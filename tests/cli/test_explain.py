@@ -1,0 +1,489 @@
+"""``evenspread explain``: the page, the JSON, the exit codes, and where its pods come from."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from cli.snapshots import node, owned, snapshot, waiting
+from cluster.api import FakeApi
+from manifest import constraint, workload
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = str(ROOT / "webhook" / "example" / "cluster.jsonl")
+ZONE, HOST, SOFT = "zone hard 1 app=web", "hostname hard 1 app=web", "zone soft 1 app=web"
+TAINTED = "z1: a=1 | z2: ~b=0"
+EMPTY = "  only an empty domain admits it:"
+EXPRESSIONS = constraint(ZONE) | {
+    "labelSelector": {
+        "matchExpressions": [
+            {"key": "app", "operator": "In", "values": ["web"]},
+            {"key": "x", "operator": "DoesNotExist"},
+        ]
+    }
+}
+
+PAGE = """\
+Pod shop/new: no node admits it
+0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 node(s) didn't match pod topology spread constraints.
+cause: spread (without its hard constraints 2 nodes would admit it)
+zone[0]: zone z2 (1 node, tainted) stays at 0
+
+zone[0]  DoNotSchedule, maxSkew 1  spec.topologySpreadConstraints[0]
+  counts app=web
+  only an empty domain admits it: minimum 0 + maxSkew 1 - 1 for this pod
+  DOMAIN  PODS           ITS NODES
+  z2         0  minimum   1 tainted
+  z1         1  too many  2 over the limit
+
+zone[1]  ScheduleAnyway, maxSkew 1  spec.topologySpreadConstraints[1]
+  counts app=web
+  it scores and keeps no node away; minimum 0
+  DOMAIN  PODS           ITS NODES
+  z2         0  minimum   1 tainted
+  z1         1            2 over the limit
+
+NODES  FIRST FILTER THAT FAILS
+    2  PodTopologySpread: node(s) didn't match pod topology spread constraints
+       a, c
+    1  TaintToleration: node(s) had untolerated taint(s)
+       b
+
+fix, smallest first; with each of them a node admits this pod:
+  nodeTaintsPolicy: Honor                               2 nodes
+  maxSkew: 2                                            2 nodes
+  without zone[0]                                       2 nodes
+
+not evaluated: SchedulerConfiguration: disabled plugins, added node affinity,
+  ignored resources, extenders
+"""
+
+
+@pytest.fixture
+def ask(run, tmp_path):
+    """Explain something of a snapshot: gives exit code, standard output, standard error."""
+
+    def ask(state, *arguments, objects=(), manifest=None, **more):
+        file = tmp_path / "snapshot.jsonl"
+        file.write_bytes(snapshot(state, *objects, **more))
+        documents = manifest if isinstance(manifest, list) else [manifest] if manifest else []
+        stdin = "\n---\n".join(json.dumps(each) for each in documents).encode()
+        return run("explain", "--snapshot", str(file), *arguments, stdin=stdin)
+
+    return ask
+
+
+class TestThePage:
+    def test_the_whole_of_it(self, ask):
+        code, out, err = ask("z1: a=1 c | z2: ~b=0", "pod/new", "-n", "shop", objects=[waiting("new", ZONE, SOFT)])
+        assert (code, err) == (1, "")
+        assert out == PAGE
+
+    def test_a_pod_that_fits(self, ask):
+        code, out, _ = ask("z1: a=1 | z2: b=0", "pod/new", "-n", "shop", objects=[waiting("new", ZONE)])
+        assert code == 0
+        assert out.startswith("Pod shop/new: 1 of 2 nodes admit it\n\nzone[0]")
+        assert "    1  none: these admit it\n       b\n" in out
+        assert "fix" not in out
+
+    @pytest.mark.parametrize(
+        ("state", "pod", "lines"),
+        [
+            pytest.param(
+                "z1: a=1 | z2: b=0",
+                waiting("new", ZONE, cpu="9"),
+                [
+                    "cause: capacity (with room 1 node would admit it)",
+                    "no change of its spread constraints helps",
+                    "  room on b helps",
+                ],
+                id="no room",
+            ),
+            pytest.param(
+                "z1: a=1 | z2: ~b=0",
+                waiting("new", ZONE, cpu="9"),
+                ["cause: other (without its hard constraints and with room 1 node would admit it)"],
+                id="spread and room",
+            ),
+            pytest.param(
+                "z1: ~a | z2: ~b",
+                waiting("new", ZONE),
+                ["cause: other (without its hard constraints and with room no node would admit it)"],
+                id="taints",
+            ),
+            pytest.param(
+                "z1: a=1 | z2: -b",
+                waiting("new", ZONE),
+                ["zone[0]: zone z2 (1 node, cordoned) stays at 0", "  or an uncordon of b"],
+                id="a cordon",
+            ),
+            pytest.param(
+                "z1: a=1 | z2: b=1",
+                waiting("new", ZONE + " minDomains:3"),
+                [
+                    "zone[0]: 2 zones, minDomains 3: the minimum is 0",
+                    f"{EMPTY} minimum 0 (2 domains, minDomains 3) + maxSkew 1 - 1 for this pod",
+                    "  minDomains: 2                                         2 nodes",
+                ],
+                id="too few domains",
+            ),
+            pytest.param(
+                "a b",
+                waiting("new", ZONE),
+                ["zone[0]: no node that counts has zone", "  no node has the key topology.kubernetes.io/zone"],
+                id="no zones",
+            ),
+            pytest.param(
+                "z1: a | b",
+                waiting("new", "zone hard 1 app=web", "rack soft 1", nodeSelector={"kubernetes.io/hostname": "b"}),
+                ["  no node counts for it", "  no node has the key rack", "  counts nothing: no selector"],
+                id="no node counts",
+            ),
+            pytest.param(
+                "z1: a=3 | z2: b=1",
+                waiting("new", "zone hard 2 {}"),
+                ["  counts every pod", "  a domain with at most 1 admits it: minimum 0 + maxSkew 2 - 1 for this pod"],
+                id="an empty selector",
+            ),
+            pytest.param(
+                "z1: a=3 | z2: ~b=1",
+                waiting("new", EXPRESSIONS),
+                ["  counts app=web, !x"],
+                id="expressions",
+            ),
+            pytest.param(
+                "z1: a=3 | z2: ~b=1",
+                waiting("new", "zone hard 0 app=web"),
+                ["  only an empty domain admits it: minimum 1 + maxSkew 0 - 1 for this pod"],
+                id="a skew of nothing",
+            ),
+            pytest.param(
+                "z1: a=1 | z2: ~b=0",
+                waiting("new", "zone hard 1 app=db"),
+                ["  a domain with at most 1 admits it: minimum 0 + maxSkew 1, which does not count this pod"],
+                id="pods that are others",
+            ),
+            pytest.param(
+                "z1: a | z2: ~b",
+                waiting("new", "zone hard -1 app=web"),
+                ["  no domain admits the pod: minimum 0 + maxSkew -1 - 1 for this pod is below 0"],
+                id="a skew below nothing",
+            ),
+        ],
+    )
+    def test_what_it_says(self, ask, state, pod, lines):
+        _, out, _ = ask(state, "pod/new", "-n", "shop", objects=[pod])
+        for line in lines:
+            assert f"{line}\n" in out
+
+    def test_many_domains_share_lines(self, ask):
+        names = " ".join(f"n{number:02}=1" for number in range(30))
+        _, out, _ = ask(f"z1: {names} | z2: ~x=0 ~y=0", "pod/new", "-n", "shop", objects=[waiting("new", HOST)])
+        assert (
+            "  x and 1 more        0  minimum   1 tainted\n  n00 and 29 more     1  too many  1 over the limit\n" in out
+        )
+        assert (
+            "   30  PodTopologySpread: node(s) didn't match pod topology spread constraints\n       n00, n01, n02, "
+            in out
+        )
+        assert max(map(len, out.splitlines()[2:])) <= 80
+
+    def test_a_long_table_is_cut(self, ask):
+        zones = " | ".join(f"z{number:02}: n{number}={number}" for number in range(1, 26))
+        _, out, _ = ask(f"{zones} | z99: ~x=0", "pod/new", "-n", "shop", objects=[waiting("new", ZONE)])
+        assert "  and 6 more lines like these\n" in out
+
+    def test_many_reasons_are_cut(self, ask):
+        """Before 1.35 the reason names the taint."""
+        nodes = [node(f"n{number}", "z1") for number in range(25)]
+        for number, each in enumerate(nodes):
+            each["spec"]["taints"] = [{"key": f"k{number:02}", "effect": "NoSchedule"}]
+        code, out, _ = ask("", "pod/new", "-n", "shop", objects=[*nodes, waiting("new")], version="v1.34.0")
+        assert code == 1
+        assert "    1  TaintToleration: node(s) had untolerated taint {k00: }\n       n0\n" in out
+        assert "       and 5 more reasons\n" in out
+
+    def test_names_from_outside_are_bounded_and_printable(self, ask):
+        state = f"{'z' * 70}\x1b[31m: a=1 | z2: ~{'n' * 300}=0"
+        _, out, _ = ask(state, "pod/new", "-n", "shop", objects=[waiting("new", ZONE)])
+        assert "\x1b" not in out
+        assert f"{'z' * 39}…" in out
+        assert f"       {'n' * 39}…\n" in out
+
+    @pytest.mark.parametrize(
+        ("more", "note"),
+        [
+            (
+                {"schedulingGates": [{"name": "example.com/wait"}]},
+                "note: scheduling gates (example.com/wait): the scheduler does not try it until\n  they are gone\n",
+            ),
+            ({"schedulerName": "volcano"}, "note: volcano schedules it, which may decide otherwise (schedulerNames)\n"),
+            (
+                {"priority": 5},
+                "note: preemption is not tried: the pod has a priority, and pods of a lower one\n  may make room",
+            ),
+        ],
+        ids=["gates", "another scheduler", "priority"],
+    )
+    def test_what_the_answer_leaves_out_is_said(self, ask, more, note):
+        _, out, _ = ask(TAINTED, "pod/new", "-n", "shop", objects=[waiting("new", ZONE, **more)])
+        assert note in out
+
+    def test_a_priority_helps_nothing_where_no_pod_that_leaves_would(self, ask):
+        _, out, _ = ask("z1: ~a", "pod/new", "-n", "shop", objects=[waiting("new", ZONE, priority=5)])
+        assert "preemption" not in out
+
+    def test_a_pod_on_its_way_out(self, ask):
+        leaving = waiting("new", ZONE)
+        leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        _, out, _ = ask(TAINTED, "pod/new", "-n", "shop", objects=[leaving])
+        assert "note: it is being deleted: the scheduler does not try it\n" in out
+
+    def test_a_selector_that_cannot_be_read_ends_the_attempt_without_a_sentence(self, ask):
+        odd = constraint(ZONE) | {"labelSelector": {"matchLabels": {"app": "a b"}}}
+        _, out, _ = ask("z1: a", "pod/new", "-n", "shop", objects=[waiting("new", odd)])
+        assert out.startswith("Pod shop/new: no node admits it\ncause: spread (without its hard constraints 1 node ")
+        assert "no change of one field was found" not in out
+
+    def test_colours_only_on_a_terminal(self, ask, monkeypatch):
+        monkeypatch.setattr("webhook.cli.explain.colored", lambda _stream: True)
+        _, out, _ = ask(TAINTED, "pod/new", "-n", "shop", objects=[waiting("new", ZONE)])
+        assert "\033[31mno node admits it\033[0m" in out
+
+
+class TestJson:
+    def test_the_shape_that_is_promised(self, ask):
+        code, out, err = ask(TAINTED, "pod/new", "-n", "shop", "-o", "json", objects=[waiting("new", ZONE, SOFT)])
+        assert (code, err) == (1, "")
+        assert json.loads(out) == {
+            "message": "0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, "
+            "1 node(s) had untolerated taint(s).",
+            "cause": "spread",
+            "nodes": {
+                "a": {
+                    "code": "Unschedulable",
+                    "plugin": "PodTopologySpread",
+                    "reasons": ["node(s) didn't match pod topology spread constraints"],
+                },
+                "b": {
+                    "code": "UnschedulableAndUnresolvable",
+                    "plugin": "TaintToleration",
+                    "reasons": ["node(s) had untolerated taint(s)"],
+                },
+            },
+            "constraints": [
+                {
+                    "topologyKey": "topology.kubernetes.io/zone",
+                    "whenUnsatisfiable": when,
+                    "maxSkew": 1,
+                    "minDomains": None,
+                    "domains": {"z1": 1, "z2": 0},
+                    "globalMinimum": 0,
+                }
+                for when in ("DoNotSchedule", "ScheduleAnyway")
+            ],
+            "notEvaluated": [
+                "SchedulerConfiguration: disabled plugins, added node affinity, ignored resources, extenders"
+            ],
+        }
+
+    def test_a_node_that_admits_the_pod(self, ask):
+        code, out, _ = ask("z1: a", "pod/new", "-n", "shop", "-o", "json", objects=[waiting("new")])
+        found = json.loads(out)
+        assert (code, found["cause"], found["message"]) == (0, None, "")
+        assert found["nodes"] == {"a": {"code": "Success", "plugin": "", "reasons": []}}
+
+    def test_several_pods_are_a_list_and_yaml_has_no_anchors(self, ask):
+        manifests = [workload("Deployment", "app=web", ZONE), workload("Pod", "app=web")]
+        code, out, _ = ask(TAINTED, "-", "-o", "json", manifest=manifests)
+        assert (code, [each["cause"] for each in json.loads(out)]) == (1, ["spread", None])
+        _, out, _ = ask("z1: a=1 c | z2: ~b=0", "-", "-o", "yaml", manifest=manifests[0])
+        assert out.startswith("message: ")
+        assert "&id" not in out
+
+    def test_the_pods_that_wait_by_group(self, ask):
+        pods = [waiting(name, ZONE) for name in ("x", "y")]
+        code, out, _ = ask(TAINTED, "--pending", "-o", "json", objects=pods)
+        [group] = json.loads(out)
+        assert (code, group["pods"], group["cause"]) == (1, ["shop/x", "shop/y"], "spread")
+        assert set(group) == {"pods", "message", "cause", "nodes", "constraints", "notEvaluated"}
+
+
+class TestManifests:
+    def test_a_workloads_next_pod(self, ask):
+        code, out, err = ask(TAINTED, "-", manifest=workload("Deployment", "app=web", ZONE))
+        assert (code, err) == (1, "")
+        assert out.startswith("the next pod of Deployment shop/web: no node admits it\n")
+        assert "DoNotSchedule, maxSkew 1  spec.template.spec.topologySpreadConstraints[0]\n" in out
+        assert "AdmissionPlugins: " in out
+
+    def test_a_file(self, ask, tmp_path):
+        file = tmp_path / "pod.yaml"
+        file.write_text(json.dumps(workload("Pod", "app=web", ZONE)))
+        code, out, _ = ask(TAINTED, str(file))
+        assert (code, out.splitlines()[0]) == (1, "Pod shop/web: no node admits it")
+
+    def test_a_namespace_from_the_option(self, ask):
+        manifest = workload("Pod", "app=web", ZONE, meta={"namespace": ""})
+        assert ask(TAINTED, "-", "-n", "shop", manifest=manifest)[0] == 1
+        code, out, _ = ask(TAINTED, "-", manifest=manifest)
+        assert (code, out.splitlines()[0]) == (0, "Pod default/web: 1 of 2 nodes admit it")
+
+    def test_several_objects_one_after_the_other(self, ask):
+        code, out, _ = ask(TAINTED, "-", manifest=[workload("Pod", "app=web", ZONE), workload("Job", "app=web")])
+        assert code == 1
+        assert "\n\nthe next pod of Job shop/web: 1 of 2 nodes admit it\n" in out
+
+    @pytest.mark.parametrize(
+        ("manifest", "code", "told"),
+        [
+            ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}, 3, "no pod and no workload in it"),
+            ({"kind": "Pod"}, 3, "not a Kubernetes object: it has no apiVersion"),
+            (workload("Pod", "app=web", ZONE) | {"spec": {"containers": 7}}, 3, "cannot be handled as a Pod"),
+        ],
+        ids=["no workload", "no object", "another type"],
+    )
+    def test_what_cannot_be_judged(self, ask, manifest, code, told):
+        for output in ("text", "json"):
+            found, out, err = ask(TAINTED, "-", "-o", output, manifest=manifest)
+            assert (found, out) == (code, "")
+            assert told in err
+
+    def test_a_part_that_cannot_be_read_outweighs_the_rest(self, ask):
+        code, out, err = ask("z1: a", "-", manifest=[workload("Pod", "app=web"), {"kind": "Pod"}])
+        assert code == 3
+        assert out.startswith("Pod shop/web: 1 of 1 node admit")
+        assert "no apiVersion" in err
+
+
+class TestObjectsOfTheCluster:
+    def test_a_workload_with_pending_pods_is_its_oldest(self, ask):
+        objects = [
+            owned("Deployment", "web"),
+            owned("ReplicaSet", "web-1", "Deployment/web"),
+            waiting("late", ZONE, owner="ReplicaSet/web-1", since="2026-01-02T00:00:00Z"),
+            waiting("early", ZONE, owner="ReplicaSet/web-1", since="2026-01-01T00:00:00Z"),
+            waiting("other", ZONE, owner="ReplicaSet/db-1", since="2025-01-01T00:00:00Z"),
+        ]
+        for name in ("deployment/web", "deploy/web", "rs/web-1", "deployments.apps/web"):
+            code, out, _ = ask(TAINTED, name, "-n", "shop", objects=objects)
+            assert code == 1
+            assert out.startswith("Pod shop/early (1 of 2 Pending of ")
+
+    def test_a_workload_without_is_its_next_pod(self, ask):
+        deployment = workload("Deployment", "app=web", ZONE)
+        code, out, _ = ask(TAINTED, "deployment/web", "-n", "shop", objects=[deployment])
+        assert (code, out.splitlines()[0]) == (1, "the next pod of Deployment shop/web: no node admits it")
+
+    def test_a_pod_that_runs_has_nothing_to_explain(self, ask):
+        code, out, _ = ask(TAINTED, "pod/a-0", "-n", "shop")
+        assert (code, out) == (0, "Pod shop/a-0: bound to a\n")
+
+    @pytest.mark.parametrize(
+        ("arguments", "told"),
+        [
+            (("pod/absent", "-n", "shop"), "no Pod shop/absent"),
+            (("pod/absent",), "no Pod default/absent; -n names the namespace"),
+            (("sts/absent", "-n", "x"), "no StatefulSet x/absent"),
+        ],
+    )
+    def test_what_is_not_there(self, ask, arguments, told):
+        code, out, err = ask(TAINTED, *arguments)
+        assert (code, out) == (3, "")
+        assert err.rstrip().endswith(f"snapshot.jsonl: {told}")
+
+    def test_a_broken_object(self, ask):
+        broken = workload("Rollout", "app=web", {"maxSkew": "x"})
+        code, _, err = ask(TAINTED, "rollout/web", "-n", "shop", objects=[broken])
+        assert code == 3
+        assert "Rollout shop/web: " in err
+
+    def test_the_bundled_example(self, run):
+        code, out, err = run("explain", "--snapshot", EXAMPLE, "deploy/ledger", "-n", "payments")
+        assert (code, err) == (1, "")
+        assert "zone[0]: zone eu-central-1c (1 short of cpu, 1 cordoned, 1 tainted) stays at 1\n" in out
+
+
+class TestALiveCluster:
+    def test_pods_that_wait(self, run, tmp_path):
+        with FakeApi() as api:
+            for name, zone, taints in (("n1", "a", []), ("n2", "b", [{"key": "x", "effect": "NoSchedule"}])):
+                labels = {"topology.kubernetes.io/zone": zone}
+                allocatable = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+                api.put(
+                    "nodes",
+                    name,
+                    metadata={"labels": labels},
+                    spec={"taints": taints},
+                    status={"allocatable": allocatable},
+                )
+            pod = workload("Pod", "app=web", ZONE)
+            api.put("pods", "one", "shop", metadata={"labels": {"app": "web"}}, spec={"nodeName": "n1"})
+            api.put("pods", "two", "shop", metadata={"labels": {"app": "web"}}, spec=pod["spec"])
+            file = api.kubeconfig(tmp_path)
+            code, out, err = run("explain", "--kubeconfig", file, "--pending", "-A")
+            assert (code, err) == (1, "")
+            assert out.startswith("1 Pending pod in all namespaces: 1 spread\n")
+            code, out, _ = run("explain", "--kubeconfig", file, "pod/two", "-n", "shop")
+            assert (code, out.splitlines()[0]) == (1, "Pod shop/two: no node admits it")
+            code, _, err = run("explain", "--kubeconfig", file, "pod/absent", "-n", "shop")
+            assert (code, err) == (3, "evenspread: cluster x: no Pod shop/absent\n")
+
+    def test_nodes_that_may_not_be_read_are_no_verdict(self, run, tmp_path):
+        with FakeApi() as api:
+            api.forbidden.add("nodes")
+            file = api.kubeconfig(tmp_path)
+            code, out, err = run("explain", "--kubeconfig", file, "--pending")
+        assert (code, out) == (4, "")
+        assert "cluster x: nodes: 403 Forbidden: no verdict without\n" in err
+
+    def test_what_else_may_not_be_read_is_not_evaluated(self, run, tmp_path):
+        with FakeApi() as api:
+            api.put("nodes", "n1", status={"allocatable": {"pods": "9"}})
+            api.put("pods", "two", "shop", spec={})
+            api.forbidden.add("services")
+            file = api.kubeconfig(tmp_path)
+            code, out, _ = run("explain", "--kubeconfig", file, "pod/two", "-n", "shop", "-o", "json")
+        assert code == 0
+        assert any(each.startswith("services: 403 Forbidden: ") for each in json.loads(out)["notEvaluated"])
+
+
+class TestUsage:
+    @pytest.mark.parametrize(
+        ("arguments", "told"),
+        [
+            ((), "name a FILE or KIND/NAME, or ask for --pending"),
+            (("pod/x", "--pending"), "name a FILE or KIND/NAME, or ask for --pending"),
+            (("pod/x", "-A"), "-A goes with --pending"),
+            (("absent.yaml",), "'absent.yaml' is no file, and no KIND/NAME of a kind that has pods"),
+            (("configmap/x",), "'configmap/x' is no file"),
+            (("pod/x/y",), "'pod/x/y' is no file"),
+        ],
+    )
+    def test_what_is_asked_wrongly(self, ask, arguments, told):
+        code, _, err = ask(TAINTED, *arguments)
+        assert code == 2
+        assert told in err
+
+    def test_a_snapshot_without_nodes(self, ask):
+        code, _, err = ask("", "--pending")
+        assert code == 3
+        assert "snapshot.jsonl: no nodes known: no verdict without\n" in err
+
+    def test_without_a_cluster_the_kubeconfigs_is_asked(self, run, monkeypatch, tmp_path):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.delenv("KUBECONFIG", raising=False)
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+        code, _, err = run("explain", "--pending")
+        assert code == 4
+        assert "no such kubeconfig; name one with --kubeconfig, or read a file with --snapshot" in err
+
+
+def test_the_page_shows_what_it_prints(run, monkeypatch):
+    """docs/explain.md runs on the bundled example from the root of the repository."""
+    page = (ROOT / "docs" / "explain.md").read_text()
+    shown = re.findall(r"```\n\$ evenspread ([^\n]*)\n(.*?)```", page, re.DOTALL)
+    assert len(shown) == 2
+    monkeypatch.chdir(ROOT)
+    for command, printed in shown:
+        assert run(*command.split())[1] == printed

@@ -1,0 +1,118 @@
+"""``evenspread explain --pending``: what an operator sees first."""
+
+import json
+
+import pytest
+from cli.snapshots import owned, snapshot, waiting
+
+ZONE, RACK = "zone hard 1 app=web", "rack hard 1 app=web"
+TAINTED = "z1: a=1 | z2: ~b=0"
+SENTENCE = (
+    "0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, "
+    "1 node(s) had untolerated taint(s)."
+)
+
+
+@pytest.fixture
+def ask(run, tmp_path):
+    def ask(state, *arguments, objects=()):
+        file = tmp_path / "snapshot.jsonl"
+        file.write_bytes(snapshot(state, *objects))
+        return run("explain", "--snapshot", str(file), "--pending", *arguments)
+
+    return ask
+
+
+def test_the_screen(ask):
+    objects = [
+        owned("ReplicaSet", "web-1", "Deployment/web"),
+        waiting("web-b", ZONE, owner="ReplicaSet/web-1", since="2026-01-02T00:00:00Z"),
+        waiting("web-a", ZONE, owner="ReplicaSet/web-1", since="2026-01-01T00:00:00Z"),
+        waiting("bare", ZONE, namespace="other", nodeSelector={"disk": "ssd"}),
+        waiting("big", cpu="99"),
+        waiting("soon"),
+        waiting("gated", ZONE, schedulingGates=[{"name": "example.com/wait"}]),
+        waiting("foreign", ZONE, schedulerName="volcano"),
+    ]
+    code, out, err = ask(TAINTED, objects=objects)
+    assert (code, err) == (1, "")
+    assert out == SCREEN
+
+
+SCREEN = f"""\
+7 Pending pods in all namespaces: 2 spread, 1 capacity, 1 other, 1 fits, 1 gated, 1 other scheduler
+
+spread  2 pods: Deployment shop/web
+  oldest: shop/web-a, since 2026-01-01T00:00:00Z
+  {SENTENCE}
+  zone[0]: zone z2 (1 node, tainted) stays at 0
+  fix: nodeTaintsPolicy: Honor  (1 node then)
+
+capacity  1 pod: Pod shop/big
+  oldest: shop/big
+  0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s).
+  cause: capacity (with room 1 node would admit it)
+
+other  1 pod: Pod other/bare
+  oldest: other/bare
+  0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s).
+  cause: other (without its hard constraints and with room no node would admit it)
+
+fits  1 pod: Pod shop/soon
+  oldest: shop/soon
+  1 node would take it: the scheduler has not come to it yet, or preemption made the room
+
+gated  1 pod: Pod shop/gated
+  oldest: shop/gated
+  scheduling gates (example.com/wait): the scheduler does not try it until they are gone
+
+other scheduler  1 pod: Pod shop/foreign
+  oldest: shop/foreign
+  volcano schedules it, which may decide otherwise (schedulerNames)
+
+all of one pod: evenspread explain pod/web-a -n shop
+"""
+
+
+def test_nothing_waits(ask):
+    assert ask(TAINTED) == (0, "no pod is Pending in all namespaces\n", "")
+    leaving = waiting("new", ZONE)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert ask(TAINTED, "-n", "shop", objects=[leaving]) == (0, "no pod is Pending in namespace shop\n", "")
+
+
+def test_one_namespace_or_all(ask):
+    objects = [waiting("one", ZONE), waiting("two", ZONE, namespace="other")]
+    assert ask(TAINTED, "-n", "shop", objects=objects)[1].startswith("1 Pending pod in namespace shop: 1 spread\n")
+    assert ask(TAINTED, "-n", "shop", "-A", objects=objects)[1].startswith("2 Pending pods in all namespaces: ")
+    assert ask(TAINTED, "-n", "empty", objects=objects)[0] == 0
+
+
+def test_pods_that_only_wait_for_their_turn_are_no_finding(ask):
+    assert ask("z1: a", objects=[waiting("new", ZONE)])[0] == 0
+
+
+def test_workloads_that_wait_for_the_same_share_a_group(ask):
+    objects = [waiting(f"{owner}-{number}", ZONE, owner=f"ReplicaSet/{owner}") for owner in "vwxyz" for number in "01"]
+    _, out, _ = ask(TAINTED, objects=[*objects, waiting("w-2", ZONE, owner="ReplicaSet/w")])
+    assert (
+        "spread  11 pods: ReplicaSet shop/w (3), ReplicaSet shop/v (2), ReplicaSet shop/x (2) and 2 more workloads\n"
+    ) in out
+
+
+def test_a_constraint_that_cannot_be_read_has_no_domain_to_name(ask):
+    odd = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    odd["labelSelector"] = {"matchLabels": {"app": "a b"}}
+    _, out, _ = ask("z1: a", objects=[waiting("new", odd)])
+    assert "  cause: spread (without its hard constraints 1 node would admit it)\n" in out
+
+
+def test_more_groups_than_a_screen_holds(ask):
+    objects = [waiting(f"new-{number:02}", cpu=str(number + 5), memory=None) for number in range(3)]
+    for number in range(15):
+        pod = waiting(f"r-{number:02}")
+        pod["spec"]["containers"][0]["resources"] = {"requests": {f"example.com/r{number:02}": "1"}}
+        objects.append(pod)
+    _, out, _ = ask("z1: a", objects=objects)
+    assert "\nand 4 pods in 4 more groups: -o json has all\n" in out
+    assert len(json.loads(ask("z1: a", "-o", "json", objects=objects)[1])) == 16
