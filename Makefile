@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance fuzz e2e e2e-cluster e2e-attacks bench lint docs lock
+.PHONY: help install run test conformance fuzz e2e e2e-cluster e2e-apart e2e-attacks bench lint docs lock
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -38,11 +38,16 @@ fuzz: $(READY)  ## fresh verdicts on 100,000 nodes and more, odd objects among t
 
 e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
-	@$(MAKE) --no-print-directory --jobs 2 --keep-going e2e-cluster e2e-attacks
+	@$(MAKE) --no-print-directory --jobs 3 --keep-going e2e-cluster e2e-apart e2e-attacks
 
 ATTACKS := tests/e2e/test_hostile.py
+APART := tests/e2e/test_outage.py tests/e2e/test_verdicts.py
 e2e-cluster: $(READY)
-	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e --ignore $(ATTACKS) -v --durations 5
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(ATTACKS),--ignore $(file)) -v --durations 5
+
+# Beside the rest: each has a control plane of its own, and waits for it most of the time.
+e2e-apart: $(READY)
+	@$(BIN)/python -m pytest -m e2e $(APART) -q
 
 # Beside the rest: it needs no cluster, and waits for most of three minutes.
 e2e-attacks: $(READY)

@@ -16,10 +16,9 @@ DEFAULTS = {"mode": "inject", "defaultConstraints": CONSTRAINTS, "overrides": [Q
 REPLICAS = 6
 
 
-def injecting(plane, folder):
+def injecting(plane, folder, kubeconfig=None):
     """The webhook as it runs in a cluster, but for its certificate."""
-    folder.mkdir(exist_ok=True)
-    flags = ("--no-register", f"--kubeconfig={plane.admin}", *certified(folder, plane.authority))
+    flags = ("--no-register", f"--kubeconfig={kubeconfig or plane.admin}", *certified(folder, plane.authority))
     return serving(folder, {"defaults": DEFAULTS}, *flags)
 
 

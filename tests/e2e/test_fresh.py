@@ -5,13 +5,16 @@ import contextlib
 import time
 
 import pytest
-from e2e.injected import records, running
+from e2e.injected import injecting, records, running
 from e2e.load import relabelling_pods
 from e2e.objects import path, workload
+from e2e.registration import registered
+from e2e.relay import late
 from e2e.waiting import eventually
 
 DEPLOYMENTS = 100
 CONCURRENCY = 10
+LATE = 0.12  # seconds
 EVENTS = 500  # a second, beside those of the Deployments and their pods
 
 
@@ -54,14 +57,19 @@ def events(webhook):
     return webhook.metric("evenspread_cluster_events_total")
 
 
+def deploy(plane, namespace, count):
+    """So many Deployments of two replicas, some at once; their running pods."""
+    names = [f"web-{number}" for number in range(count)]
+    with concurrent.futures.ThreadPoolExecutor(CONCURRENCY) as threads:
+        for future in [threads.submit(create, plane, namespace, names[at::CONCURRENCY]) for at in range(CONCURRENCY)]:
+            future.result()
+    return running(plane, namespace, 2 * count, seconds=120)
+
+
 @pytest.mark.usefixtures("busy")
 def test_every_first_pod_of_100_fresh_deployments_gets_the_defaults(plane, shop, webhook, capsys):
     before, began, seen = waits(webhook), time.monotonic(), events(webhook)
-    names = [f"web-{number}" for number in range(DEPLOYMENTS)]
-    with concurrent.futures.ThreadPoolExecutor(CONCURRENCY) as threads:
-        for future in [threads.submit(create, plane, shop, names[at::CONCURRENCY]) for at in range(CONCURRENCY)]:
-            future.result()
-    found = running(plane, shop, 2 * DEPLOYMENTS, seconds=120)
+    found = deploy(plane, shop, DEPLOYMENTS)
     rate = (events(webhook) - seen) / (time.monotonic() - began)
     early = {each: count - before[each] for each, count in waits(webhook).items()}
     with capsys.disabled():
@@ -69,3 +77,18 @@ def test_every_first_pod_of_100_fresh_deployments_gets_the_defaults(plane, shop,
 
     assert (len(found), records(found)) == (2 * DEPLOYMENTS, 2 * DEPLOYMENTS), early
     assert rate >= EVENTS / 4, "too few events came to show anything"
+
+
+def test_pods_that_come_before_their_owner_get_the_defaults_too(plane, namespace, tmp_path):
+    """What the watches bring is late, so that no ReplicaSet is known when its first pods come."""
+    with (
+        late(plane, tmp_path, LATE) as kubeconfig,
+        injecting(plane, tmp_path, kubeconfig) as webhook,
+        registered(plane, namespace, webhook.server),
+    ):
+        found = deploy(plane, namespace, 10)
+        early = waits(webhook)
+
+    assert (len(found), records(found)) == (20, 20), early
+    # At least: while a first pod waits, a worker of the ReplicaSet controller does, and the next come later.
+    assert early["arrived"] >= 1
