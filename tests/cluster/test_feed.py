@@ -95,7 +95,7 @@ def test_it_is_not_ready_before_the_last_required_kind_is_listed(api, tmp_path):
         held.wait(10)
         return False
 
-    api.strike("list", hold, resource="replicasets")
+    api.strike("list", hold, times=10**6, resource="replicasets")
     with feeding(api, tmp_path) as feed:
         eventually(lambda: sum(each.synced for each in feed.standings()) == len(BUILT_IN) - 1)
         assert not feed.synced

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import time
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -23,6 +24,7 @@ from webhook.cluster.connection import Account, ApiServer
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN
 from webhook.core.created import as_created
+from webhook.core.index import ClusterIndex
 from webhook.core.model import Pod
 from webhook.core.verdict import decide, not_evaluated, take
 
@@ -59,6 +61,15 @@ class Cluster:
         self.placed: dict[str, dict] = {}
         self._numbers = itertools.count(1)
 
+    def _await(self, fact: Callable[[ClusterIndex], object]) -> None:
+        """Until the watches have brought it."""
+
+        def known() -> object:
+            with self.feed.lock:
+                return fact(self.feed.index)
+
+        eventually(known, 30)
+
     def add_node(self, node: dict) -> None:
         self.api.request("POST", GROUND, node)
         wanted = {taint["key"] for taint in node["spec"]["taints"]}
@@ -81,7 +92,7 @@ class Cluster:
             "PATCH", f"{GROUND}/{name}", {**patch, "metadata": {"labels": labels}}, "application/merge-patch+json"
         )
         wanted = int(changed["metadata"]["resourceVersion"])
-        eventually(lambda: (known := self.feed.index.node(name)) and int(known.metadata.resource_version) >= wanted)
+        self._await(lambda index: (node := index.node(name)) and int(node.metadata.resource_version) >= wanted)
         eventually(lambda: self._finds(revision))
 
     def _finds(self, revision: str) -> bool:
@@ -95,7 +106,7 @@ class Cluster:
         self.api.request("POST", path("Pod", "probes"), body)
         node, message = self.scheduled(where)
         self.api.request("DELETE", f"{where}?gracePeriodSeconds=0")
-        eventually(lambda: name not in self.feed.index.pod_names("probes"))
+        self._await(lambda index: name not in index.pod_names("probes"))
         return bool(node) or "Too many pods" in message
 
     def scheduled(self, where: str) -> tuple[str, str]:
@@ -125,7 +136,7 @@ class Cluster:
         node, message = self.scheduled(where)
         if node:
             self.placed[name] = pod
-            eventually(lambda: self.feed.index.pod_table.record(namespace, name))
+            self._await(lambda index: index.pod_table.record(namespace, name))
         else:
             self.delete(pod, terminating=False)
         return node, message
@@ -138,9 +149,9 @@ class Cluster:
         self.api.request("DELETE", f"{where}?gracePeriodSeconds=0")
         self.placed.pop(name, None)
         if terminating:
-            eventually(lambda: self.feed.index.pod_table.record(namespace, name).leaving)
+            self._await(lambda index: index.pod_table.record(namespace, name).leaving)
         else:
-            eventually(lambda: name not in self.feed.index.pod_names(namespace))
+            self._await(lambda index: name not in index.pod_names(namespace))
 
 
 @pytest.fixture(name="cluster")
