@@ -130,32 +130,48 @@ class TestPage:
         assert "1 workload would be refused: Rollout shop/broken\n" in out
         assert "max-skew  high      deny" in out
 
+    def test_the_worst_stands_first_and_what_was_not_looked_at_last(self, run):
+        worse = owned("StatefulSet", "worse", selector="old")
+        worse["spec"]["template"]["spec"]["topologySpreadConstraints"] *= 2
+        _, out, _ = run("audit", stdin=listed(*FAMILY, worse))
+        lines = [line for line in out.splitlines() if line and not line.startswith(" ")]
+        first, second, *_, last = lines[lines.index("FINDINGS") + 1 :]
+        assert first.startswith("StatefulSet shop/worse ")
+        assert second.startswith("Deployment shop/web ")
+        assert "not evaluated" in last
+        assert "nothing would be refused, with --ceiling deny neither\n" in run("audit", stdin=listed(*FAMILY))[1]
+
+    def test_an_empty_list_is_an_answer(self, run):
+        code, out, err = run("audit", stdin=listed())
+        assert (code, out, err) == (0, "", "<stdin>:1:1: note: an empty list: nothing to look at\n")
+        assert run("check", "-", stdin=b"apiVersion: v1\nkind: List\nitems: []\n")[0] == 0
+
     def test_nothing_found(self, run):
         code, out, _ = run("audit", "--rule", "max-skew", stdin=listed(*FAMILY))
         assert code == 0
         assert out == (
             "5 objects: 2 Pod, 1 Deployment, 1 ReplicaSet, 1 Node\n"
-            "1 workload looked at; 3 more looked at in the controllers that made them\n\nno findings\n"
+            "1 workload looked at, and with them 3 objects that they made\n\nno findings\n"
         )
 
 
 PAGE = """\
 6 objects: 2 Pod, 1 Deployment, 1 ReplicaSet, 1 Node, 1 Rollout
-2 workloads looked at; 3 more looked at in the controllers that made them
+2 workloads looked at, and with them 3 objects that they made
 
 2 findings in 2 workloads: 2 high
 1 workload would be refused under --ceiling deny: Rollout shop/broken
 
-RULE               SEVERITY  MODE   FINDINGS  WORKLOADS  NAMESPACES
-max-skew           high      warn          1          1           1
-selector-not-self  high      warn          1          1           1
-
-WORST NAMESPACES    HIGH  MEDIUM     LOW
-shop                   2       0       0
+RULE               SEVERITY  MODE  FINDINGS  WORKLOADS  WHAT IS WRONG
+max-skew           high      warn         1          1  maxSkew is missing or not positive
+selector-not-self  high      warn         1          1  the pods do not match the selector of their own constraint
 
 WORST WORKLOADS        HIGH  MEDIUM     LOW
 Deployment shop/web       1       0       0
 Rollout shop/broken       1       0       0
+
+WORST NAMESPACES    HIGH  MEDIUM     LOW
+shop                   2       0       0
 
 FINDINGS
 

@@ -68,11 +68,12 @@ def test_offline_commands_import_no_server(tmp_path):
 
 
 def test_a_reader_that_leaves_is_no_fault(tmp_path):
-    (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: Pod\n---\n" * 3)
+    pod = "apiVersion: v1\nkind: Pod\nspec: {topologySpreadConstraints: [{maxSkew: 0}]}\n---\n"
+    (tmp_path / "a.yaml").write_text(pod * 300)
     script = "from webhook.cli.main import run; run()"
     shell = ["/bin/bash", "-o", "pipefail", "-c", f"{sys.executable} -c '{script}' check a.yaml -o sarif | head -c 1"]
     done = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603 our own command
-    assert (done.stdout, done.stderr) == ("{", "")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "{", "")
 
 
 def interrupted():

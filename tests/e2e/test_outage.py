@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import itertools
+import subprocess
 import threading
 import time
 
@@ -10,6 +11,7 @@ import pytest
 from cluster.following import contents
 from e2e.controlplane.up import ControlPlane
 from e2e.objects import path, pod, workload
+from e2e.served import PROGRAM
 from e2e.waiting import eventually
 
 from webhook.cluster.connection import Account, ApiServer
@@ -100,3 +102,16 @@ def test_after_a_restart_it_knows_what_a_fresh_one_does(own_plane):
 
     assert len(names & set(done)) > 30
     assert str(feed.version) == "1.37"
+
+
+def test_a_command_says_that_the_api_server_is_gone(own_plane):
+    own_plane.kill("kube-apiserver")
+    try:
+        arguments = [PROGRAM, "audit", "--kubeconfig", str(own_plane.admin)]
+        ran = subprocess.run(arguments, capture_output=True, text=True, timeout=30, check=False)
+    finally:
+        own_plane.revive("kube-apiserver")
+    assert (ran.returncode, ran.stdout) == (4, "")
+    said = f"evenspread: cluster local cannot be read: {own_plane.url}: Connection refused; --context and --kubeconfig"
+    assert ran.stderr.startswith(said)
+    assert len(ran.stderr.splitlines()) == 1

@@ -29,10 +29,14 @@ def colored(stream: TextIO) -> bool:
 
 
 def print_results(pieces: Iterable[str]) -> None:
-    """Write results; text that the terminal cannot show is escaped."""
-    for piece in pieces:
-        sys.stdout.write(piece)
-    sys.stdout.flush()
+    """Write results, until whoever reads them has seen enough; text that the terminal cannot show is escaped."""
+    try:
+        for piece in pieces:
+            sys.stdout.write(piece)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The exit code says the rest. Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_faults(faults: Iterable[Fault]) -> None:

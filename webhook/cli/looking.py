@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 
 from webhook.cli.documents import Fault
-from webhook.cli.manifests import Manifest, read_manifests
+from webhook.cli.manifests import EMPTY_LIST, Manifest, read_manifests
 from webhook.cli.outcome import Gap, Note, Outcome, Row
 from webhook.cli.sources import File
 from webhook.core.index import ClusterIndex
@@ -93,6 +93,7 @@ class Seen:
     def __init__(self) -> None:
         self.objects = 0
         self._files = 0
+        self._empty_lists = 0
         self.faults: list[Fault] = []
         self.notes: list[Note] = []
         self._workloads = 0
@@ -117,6 +118,7 @@ class Seen:
                 empty = False
                 if isinstance(found, Fault):
                     self.faults.append(found)
+                    self._empty_lists += found.message == EMPTY_LIST
                 else:
                     yield found
             if empty:
@@ -159,8 +161,8 @@ class Seen:
         return examined
 
     def outcome(self) -> Outcome:
-        """The whole; a run that saw no object at all has a hole, even if nothing went wrong."""
-        if not self.objects and not any(fault.fatal for fault in self.faults):
+        """The whole; a run that saw no object has a hole even if nothing went wrong, unless it saw an empty list."""
+        if not self.objects and not self._empty_lists and not any(fault.fatal for fault in self.faults):
             message = "nothing to check: no Kubernetes object in the input"
             self.faults.append(Fault(file="evenspread", message=message))
         return Outcome(

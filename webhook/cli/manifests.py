@@ -24,6 +24,8 @@ Json = Any  # raw JSON from outside: core.decoding gives it types
 # An API server takes requests of 3 MiB. A second reads about 5 MiB of YAML, or 300 of JSON.
 MAX_YAML_BYTES = 8 * 2**20
 
+EMPTY_LIST = "an empty list: nothing to look at"
+
 # The first line of a snapshot file is about the file.
 SNAPSHOT_HEADER = "Snapshot"
 
@@ -177,6 +179,9 @@ def _objects(
         if not isinstance(items, list):
             yield fault(f"not a Kubernetes list: items is {_kind_of_json(items)}")
             return
+        if not items:
+            place = locate(prefix.removesuffix("."))
+            yield Fault(file=document.file, message=EMPTY_LIST, line=place.line, column=place.column, fatal=False)
         for number, item in enumerate(items):
             yield from _objects(document, item, f"{prefix}items[{number}].", locate, head)
         return
@@ -239,6 +244,8 @@ def _json_items(document: Document, head: _Head, raw: bytes, *, duplicates: bool
     except msgspec.ValidationError:
         yield document.fault("not a Kubernetes list: items is no list")
         return
+    if not items:
+        yield document.fault(EMPTY_LIST, fatal=False)
     text, end, line = document.text, max(document.text.find(raw), 0), document.line
     line += text.count(b"\n", 0, end)
     newline = text.rfind(b"\n", 0, end)

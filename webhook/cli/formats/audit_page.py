@@ -2,13 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
 
 from webhook.cli.formats.as_text import BOLD, COLORS, DIM, GREEN, RED, YELLOW, Paint, not_evaluated
 from webhook.cli.formats.shape import fix, message, plural
 from webhook.cli.outcome import Outcome, Row
 from webhook.core.policy import Mode
-from webhook.core.rules.finding import Severity
+from webhook.core.rules import BY_ID
+from webhook.core.rules.finding import Severity, one_line
 
 _MOST_KINDS = 8
 _MOST_WORST = 10
@@ -25,14 +25,13 @@ def render(outcome: Outcome, *, color: bool, findings: bool = True, places: bool
     yield from _totals(outcome, counted, paint)
     if counted:
         yield from _by_rule(counted, paint)
-        yield from _worst("namespace", counted, lambda row: row.manifest.namespace or "(none)", paint)
         yield from _worst("workload", counted, lambda row: row.manifest.title, paint)
-    gaps = [*not_evaluated(outcome)]
-    if gaps:
-        yield "\n" + "".join(paint(line, DIM) + "\n" for line in gaps)
+        yield from _worst("namespace", counted, lambda row: row.manifest.namespace or "(none)", paint)
     if findings and counted:
         yield f"\n{paint('FINDINGS', BOLD)}\n"
         yield from _findings(counted, paint, places=places)
+    if gaps := [*not_evaluated(outcome)]:
+        yield f"\n{paint('NOT LOOKED AT', BOLD)}\n" + "".join(paint(line, DIM) + "\n" for line in gaps)
     if unread := sum(fault.fatal for fault in outcome.faults):
         yield "\n" + paint(f"{plural(unread, 'fault')} in the input: see above; this answer has holes", RED) + "\n"
 
@@ -42,7 +41,7 @@ def _looked_at(outcome: Outcome) -> Iterator[str]:
     shown = ", ".join(f"{count:,} {kind}" for kind, count in kinds[:_MOST_KINDS])
     rest = sum(count for _, count in kinds[_MOST_KINDS:])
     yield f"{plural(outcome.objects, 'object')}: {shown}{f', {rest:,} of other kinds' if rest else ''}\n"
-    owned = f"; {outcome.owned:,} more looked at in the controllers that made them" if outcome.owned else ""
+    owned = f", and with them {plural(outcome.owned, 'object')} that they made" if outcome.owned else ""
     yield f"{plural(outcome.workloads, 'workload')} looked at{owned}\n\n"
 
 
@@ -66,7 +65,7 @@ def _totals(outcome: Outcome, counted: Sequence[Row], paint: Paint) -> Iterator[
         told = f"{plural(len(later), 'workload')} would be refused under --ceiling deny"
         yield f"{paint(told, YELLOW)}: {_names(later)}\n"
     elif counted:
-        yield "nothing would be refused\n"
+        yield "nothing would be refused, with --ceiling deny neither\n"
 
 
 def _objects(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
@@ -85,25 +84,28 @@ def _by_rule(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
     rules: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         rules[row.judged.finding.rule].append(row)
-    width = max(len(rule) for rule in rules)
-    yield "\n" + paint(f"{'RULE':{width}}  SEVERITY  MODE   FINDINGS  WORKLOADS  NAMESPACES", BOLD) + "\n"
+    modes = {rule: "/".join(sorted({str(row.judged.mode) for row in found})) for rule, found in rules.items()}
+    width, broad = max(map(len, rules)), max(4, *map(len, modes.values()))
+    head = f"{'RULE':{width}}  SEVERITY  {'MODE':{broad}}  FINDINGS  WORKLOADS  WHAT IS WRONG"
+    yield "\n" + paint(head, BOLD) + "\n"
     order = sorted(rules.items(), key=lambda entry: (_SEVERITIES.index(entry[1][0].severity), -len(entry[1]), entry[0]))
     for rule, found in order:
         severity = found[0].severity
-        modes = "/".join(sorted({str(row.judged.mode) for row in found}))
-        namespaces = {row.manifest.namespace for row in found}
         yield (
-            f"{rule:{width}}  {paint(f'{severity:8}', COLORS[severity])}  {modes:5}  "
-            f"{len(found):8,}  {len(_objects(found)):9,}  {len(namespaces):10,}\n"
+            f"{rule:{width}}  {paint(f'{severity:8}', COLORS[severity])}  {modes[rule]:{broad}}  "
+            f"{len(found):8,}  {len(_objects(found)):9,}  {BY_ID[rule].title}\n"
         )
 
 
 def _worst(noun: str, rows: Sequence[Row], name: Callable[[Row], str], paint: Paint) -> Iterator[str]:
     """The names with most findings, the most severe first."""
-    found: dict[str, Counter[Severity]] = defaultdict(Counter)
+    grouped: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        found[name(row)][row.severity] += 1
-    worst = sorted(found.items(), key=lambda entry: ([-entry[1][each] for each in _SEVERITIES], entry[0]))
+        grouped[name(row)].append(row)
+    worst = [
+        (each, Counter(row.severity for row in found))
+        for each, found in sorted(grouped.items(), key=lambda entry: (_badness(entry[1]), entry[0]))
+    ]
     width = max(len(entry[0]) for entry in worst[:_MOST_WORST])
     title = f"WORST {noun.upper()}S"
     width = max(width, len(title))
@@ -114,17 +116,21 @@ def _worst(noun: str, rows: Sequence[Row], name: Callable[[Row], str], paint: Pa
         yield paint(f"and {len(worst) - _MOST_WORST:,} more", DIM) + "\n"
 
 
+def _badness(rows: Iterable[Row]) -> tuple[int, ...]:
+    """What puts the worst first: the number of findings of each severity."""
+    counts = Counter(row.severity for row in rows)
+    return tuple(-counts[each] for each in _SEVERITIES)
+
+
 def _findings(rows: Sequence[Row], paint: Paint, *, places: bool) -> Iterator[str]:
-    """Each finding in one line or two, under its workload, in the order of namespaces and names."""
-
-    def key(row: Row) -> tuple[str, str, str]:
-        return row.manifest.namespace, row.manifest.title, row.manifest.api_version
-
-    for (_, title, _), found in groupby(sorted(rows, key=key), key):
-        each = [*found]
-        place = f"  {each[0].manifest.file}:{each[0].place.line}" if places else ""
+    """Each finding in one line or two under its workload; the worst workload and its worst finding first."""
+    grouped: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        grouped[row.manifest.namespace, row.manifest.title, row.manifest.api_version].append(row)
+    for (_, title, _), found in sorted(grouped.items(), key=lambda entry: (_badness(entry[1]), entry[0])):
+        place = f"  {one_line(found[0].manifest.file)}:{found[0].place.line}" if places else ""
         yield f"\n{paint(title, BOLD)}{paint(place, DIM)}\n"
-        for row in each:
+        for row in sorted(found, key=lambda row: _SEVERITIES.index(row.severity)):
             severity = paint(f"{row.severity:6}", COLORS[row.severity])
             yield f"  {severity}  {row.judged.finding.rule}: {message(row)}\n"
             if fix(row):
