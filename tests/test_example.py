@@ -10,7 +10,7 @@ from webhook.config import load_policy
 from webhook.core.defaulting import Skip, inject
 from webhook.core.model import ZONE
 from webhook.core.version import RECORDED
-from webhook.example.make import TEAMS, text
+from webhook.example.make import TAKEN_AT, TEAMS, text
 
 FILES = Path(webhook.example.__file__).parent
 CLUSTER = FILES / "cluster.jsonl"
@@ -23,6 +23,7 @@ def test_the_file_is_what_the_script_writes():
 def test_the_cluster():
     made = load_snapshot(CLUSTER)
     assert made.version == RECORDED
+    assert made.index.taken_at == made.taken_at == TAKEN_AT
     nodes = made.index.nodes()
     assert Counter(node.labels.get(ZONE) for node in nodes) == {
         "eu-central-1a": 4,

@@ -1,6 +1,7 @@
 """What a command knows of a cluster: a snapshot file, or lists of a live one; to neither is anything ever written."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import click
 from msgspec import Raw, Struct
@@ -68,6 +69,7 @@ def _from_cluster(
 ) -> Known:
     live = open_cluster(given)
     index, missing = ClusterIndex(as_version or live.version or RECORDED), list[str]()
+    index.taken_at = datetime.now(UTC).isoformat()
 
     def keep(raw: Raw, of: TypeMeta) -> ApiObject | None:
         try:

@@ -37,6 +37,7 @@ def survey(
             here.add((manifest.namespace, _group(manifest.api_version), manifest.kind, manifest.name))
         _index(manifest, frame, index)
     header = stated_header(files)
+    index.taken_at = (header and header.taken_at) or ""
     for resource, why in (absent(kinds) if header is None else header.missing).items():
         index.lack(resource, why)
     seen, elsewhere, frame = Seen(), set[_Key](), structs.replace(frame, index=index)

@@ -132,6 +132,7 @@ def read_snapshot(
                 header = _HEADER.decode(item.raw)
                 version = parse_version(header.kubernetes_version) if header.kubernetes_version else None
                 index.version = as_version or version or RECORDED
+                index.taken_at = header.taken_at or ""
                 continue
             value = decode_object(item.raw, item.of, embedded)
         except _UNREADABLE as error:

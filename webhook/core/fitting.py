@@ -146,17 +146,16 @@ def _room(places: Places, here: Terrain, on_hosts: Sequence[tuple[Tally, int]], 
     """How many of the pods a node takes, as long as the minima over hosts stay what they are."""
     single = bool(places.problem.ports or here.apart)
     tops = [(tally.column.of, tally.domains.match_num, top) for tally, top in on_hosts]
-    amounts = [amount for _, amount in places.amounts]
-    free = [places.free[name] for name, _ in places.amounts]
+    free = [(places.free[name], amount) for name, amount in places.amounts]
     freed = places.freed
 
     def room(slot: int) -> int:
         found = 1 if single else replicas
         for of, pods, top in tops:
             found = min(found, top - pods.get(of[slot], 0))
-        left = freed.get(slot) or [column[slot] for column in free]
-        for has, amount in zip(left, amounts, strict=True):
-            found = min(found, has // amount)
+        own = freed.get(slot)
+        for place, (column, amount) in enumerate(free):
+            found = min(found, (column[slot] if own is None else own[place]) // amount)
         return max(0, found)
 
     return room

@@ -31,11 +31,13 @@ class ClusterIndex:
 
     Shape: an event on an object that is unknown, or already so, is taken as the truth; order across kinds is free.
     What tables hand out are copies, or values that never change; whoever shares an index holds a lock around it.
-    ``learn_at`` is how many pods a namespace has before keys are looked at that differ from pod to pod.
+    ``learn_at`` is how many pods a namespace has before keys are looked at that differ from pod to pod. ``taken_at`` is
+    the ISO time of which it tells, empty where the cluster is followed.
     """
 
     def __init__(self, version: KubernetesVersion = RECORDED, *, learn_at: int = LEARN_AT) -> None:
         self.version = version
+        self.taken_at = ""
         self._nodes: dict[str, Node] = {}
         self.node_table = Nodes()
         self.pod_table = Pods(self.node_table, learn_at)

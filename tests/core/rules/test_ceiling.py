@@ -190,6 +190,16 @@ def test_nodes_that_are_away_for_a_while(node, expected):
         assert told(TAINTED, asked(ZONE, replicas=7), index, FIXED) == []
 
 
+def test_the_time_of_what_is_known_outweighs_the_clock():
+    index = with_node(
+        cluster("a: n1 | b: n2 | c: n3"), "n3", **{"node.kubernetes.io/not-ready": "2026-11-21T09:00:00Z"}
+    )
+    index.taken_at = "2026-11-21T09:10:00Z"
+    assert told(TAINTED, asked(ZONE, replicas=7), index, FIXED, now=NOON) == []
+    index.taken_at = "2026-11-21T10:00:00+00:00"
+    assert len(told(TAINTED, asked(ZONE, replicas=7), index, FIXED)) == 1
+
+
 def test_a_toleration_opens_the_zone():
     tolerant = asked(ZONE, replicas=7, tolerations=[{"key": "dedicated", "operator": "Exists"}])
     assert told(TAINTED, tolerant, cluster("a: n1 | b: n2 | c: ~n3"), FIXED) == []
