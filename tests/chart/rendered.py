@@ -35,7 +35,8 @@ def objects(values, name="evenspread", namespace="platform"):
     """Every object that is installed, and test hooks."""
     found = files(values, name, namespace)
     texts = [text for file, text in found.items() if file != "NOTES.txt"]
-    return [each for text in texts for each in yaml.safe_load_all(text) if each]
+    # As safe as SafeLoader, by libyaml, and ten times as fast.
+    return [each for text in texts for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
 
 def one(kind, values, **settings):
