@@ -44,12 +44,14 @@ def labels(text):
 
 
 def selector(text):
-    """``app=web tier!=data track``: equality, NotIn, Exists; ``{}`` is the empty selector."""
+    """``app=web tier!=data track !old``: equality, NotIn, Exists, DoesNotExist; ``{}`` is the empty selector."""
     pairs, expressions = {}, []
     for part in text.replace("{}", "").split():
         key, sign, value = part.partition("=")
         if key.endswith("!"):
             expressions.append(LabelSelectorRequirement(key=key[:-1], operator="NotIn", values=(value,)))
+        elif key.startswith("!"):
+            expressions.append(LabelSelectorRequirement(key=key[1:], operator="DoesNotExist"))
         elif sign:
             pairs[key] = value
         else:

@@ -79,6 +79,13 @@ def short(injection):
             id="matchLabelKeys off: those of a default go too",
         ),
         pytest.param(
+            pod(WEB, owner=SET),
+            [owner(SET, f"app=web {HASH}!=7d4", above="Deployment/web"), DEPLOYMENT[1]],
+            policy(),
+            ["zone hard 1 app=web pod-template-hash:NotIn"],
+            id="a key stays where the selector asks otherwise of it",
+        ),
+        pytest.param(
             pod(f"app=web {ROLLOUT_HASH}=5f", owner=SET),
             [owner(SET, f"app=web {ROLLOUT_HASH}=5f", above="Rollout/web")],
             policy(),

@@ -60,7 +60,19 @@ def test_a_key_that_was_learnt_too_early_goes_back():
 
 
 @pytest.mark.parametrize(
-    "text", ["app!=a1", "tier", "serial!=7 odd", "tier app!=a1", "app!=a1 app!=a2", "{}", "app=a1 serial!=7"]
+    "text",
+    [
+        "app!=a1",
+        "tier",
+        "serial!=7 odd",
+        "tier app!=a1",
+        "app!=a1 app!=a2",
+        "{}",
+        "app=a1 serial!=7",
+        "!odd",
+        "!tier",
+        "!serial app=a9",
+    ],
 )
 def test_counts_of_big_selectors_follow_events(text):
     index = ClusterIndex(learn_at=10_000)
@@ -82,6 +94,14 @@ def test_counts_of_big_selectors_follow_events(text):
     index.apply("MODIFIED", running("p10", "n2", "app=a0 serial=10"))
     assert counted(index, text) == counted(fresh(), text)
     assert counted(index, text, leaving=True) == counted(fresh(), text, leaving=True)
+
+
+def test_two_labels_that_most_pods_have():
+    index = ClusterIndex(learn_at=10_000)
+    for number in range(200):
+        index.apply("ADDED", running(f"p{number}", "n0", f"app=web tier=t{number % 2} serial={number}"))
+        index.apply("ADDED", running(f"q{number}", "n1", f"app=db tier=t{number % 2} serial=q{number}"))
+    assert counted(index, "app=web tier=t1") == {"n0": 100}
 
 
 def test_only_so_many_selectors_are_kept():

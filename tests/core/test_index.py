@@ -1,7 +1,7 @@
 import pytest
 
 from webhook.core.index import ClusterIndex
-from webhook.core.model import Node, ObjectMeta, Pod, PodStatus, Service, ServiceSpec
+from webhook.core.model import Node, ObjectMeta, Pod, PodSpec, PodStatus, Service, ServiceSpec
 from webhook.core.objects import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
 
 ZONE = "topology.kubernetes.io/zone"
@@ -136,3 +136,26 @@ def test_what_is_missing_is_told_from_what_is_not_there(known, lacking, asked, a
     for resource in lacking:
         made.has(resource)
     assert "known" in made.lacks(*asked) or not made.lacks(*asked)
+
+
+def waiting(name, node):
+    return Pod(metadata=meta(name, "shop"), status=PodStatus(phase="Pending", nominated_node_name=node))
+
+
+def test_what_is_nominated_for_a_node_follows_its_pods():
+    made = index(waiting("a", "n1"), waiting("b", "n1"), waiting("c", "n2"))
+    made.apply("DELETED", waiting("a", "n1"))
+    assert {node: [each.meta.name for each in pods] for node, pods in made.nominated_pods().items()} == {
+        "n1": ["b"],
+        "n2": ["c"],
+    }
+    made.apply("DELETED", waiting("b", "n1"))
+    assert [*made.nominated_pods()] == ["n2"]
+
+
+def test_pods_that_a_relist_does_not_name_are_forgotten():
+    placed = [Pod(metadata=meta(name, "shop"), spec=PodSpec(node_name="n1")) for name in ("a", "b")]
+    made = index(*placed, waiting("c", "n1"), waiting("d", None))
+    made.retain_pods({"shop": ["b", "d"]})
+    assert made.pod_names("shop") == ("b", "d")
+    assert made.nominated_pods() == {}

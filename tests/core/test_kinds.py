@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from webhook.core.decoding import DecodeError
-from webhook.core.kinds import Strategy, has_template, read_meta, read_workload
-from webhook.core.model import LabelSelector
+from webhook.core.kinds import Strategy, has_template, read_exactly, read_meta, read_workload
+from webhook.core.model import LabelSelector, TypeMeta
 from webhook.core.policy import EmbeddedKind
 
 POD = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c"}]}}
@@ -220,3 +220,9 @@ def test_values_that_do_not_fit_are_refused_as_bytes_would_be():
         with pytest.raises(DecodeError) as caught:
             read_workload(raw)
         assert caught.value.text == text
+
+
+def test_read_exactly_text_becomes_what_the_api_server_keeps():
+    text = b'{"apiVersion": "v1", "kind": "Pod", "spec": {"hostNetwork": true, "hostnetwork": false}}'
+    value, warnings = read_exactly(text, TypeMeta(api_version="v1", kind="Pod"))
+    assert (value["spec"]["hostNetwork"], warnings) == (True, ('unknown field "spec.hostnetwork"',))

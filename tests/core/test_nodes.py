@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from webhook.core import bits
 from webhook.core.eligible import nodes_meeting, nodes_of_terms
 from webhook.core.index import ClusterIndex
-from webhook.core.model import HOSTNAME, ZONE, NodeSpec, NodeStatus, Taint
+from webhook.core.model import HOSTNAME, ZONE, Node, NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.nodes import NO_NODE, NodeView
 from webhook.core.selectors import FieldRequirement, NodeTerm, Requirement
 from webhook.core.verdict import Cycle, take
@@ -39,6 +39,17 @@ def test_domains_of_keys_with_many_values(key):
     assert rejected == (["n9"] if key == HOSTNAME else ["n8", "n9"])
     (domains,) = cycle.domains
     assert (domains.global_minimum, len(domains.counts)) == ((1, 140) if key == HOSTNAME else (2, 70))
+
+
+def test_a_node_without_the_key_is_in_no_domain():
+    index = racks(70)
+    index.apply("ADDED", Node(metadata=ObjectMeta(name="bare")))
+    cycle = Cycle(take(index, pod("app=web", constraints=(constraint("rack", select="app=web"),))))
+    verdict = cycle.alone("PodTopologySpread")
+    assert [name for name in verdict.nodes.slots if verdict.status(name).code != "Success"] == ["bare"]
+    assert len(cycle.domains[0].counts) == 70
+    view = index.view()
+    assert chosen(view, nodes_meeting(view, Requirement("rack", "In", ("r4",)))) == ["n8", "n9"]
 
 
 @pytest.mark.parametrize("key", [HOSTNAME, "rack"])

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from webhook.core.model import LabelSelector, SpreadConstraint, TypeMeta
-from webhook.core.objects import Declared, decode_object
+from webhook.core.objects import Declared, decode_object, reader
 from webhook.core.policy import EmbeddedKind
 
 
@@ -164,3 +164,12 @@ def test_an_owner_without_a_template_field_has_an_unknown_one():
 def test_a_wrong_type_is_an_error():
     with pytest.raises(msgspec.ValidationError, match=r"Expected `int \| null`, got `str` - at `\$.spec.replicas`"):
         decoded('{"spec": {"replicas": "3"}}', "apps/v1", "Deployment")
+
+
+def test_a_page_and_a_line_of_a_watch():
+    read = reader(TypeMeta(api_version="v1", kind="Node"))
+    page = read.page(b'{"metadata": {"resourceVersion": "7", "continue": "x"}, "items": [{"metadata": {"name": "a"}}]}')
+    assert ([node.name for node in page.values], page.version, page.more) == (["a"], "7", "x")
+    assert read.page(b'{"items": null}').values == ()
+    change = read.change(b'{"type": "ADDED", "object": {"metadata": {"name": "b"}}}')
+    assert (change.type, change.value.name) == ("ADDED", "b")

@@ -110,6 +110,11 @@ DEFERRED = (PodCondition(type="PodResizePending", reason="Deferred"),)
         pytest.param({"container_statuses": reported({"cpu": "500m"})}, 1000, id="less is allocated"),
         pytest.param({"container_statuses": reported({"cpu": "500m"}), "conditions": INFEASIBLE}, 500, id="infeasible"),
         pytest.param({"container_statuses": reported({"cpu": "500m"}), "conditions": DEFERRED}, 1000, id="deferred"),
+        pytest.param(
+            {"container_statuses": reported(), "init_container_statuses": reported()},
+            1000,
+            id="statuses that say nothing",
+        ),
         pytest.param({"conditions": INFEASIBLE}, 0, id="infeasible and nothing allocated"),
         pytest.param(
             {"init_container_statuses": reported({"cpu": "2"})}, 2000, id="a status among the init containers"
@@ -125,6 +130,10 @@ def test_what_a_pod_holds_while_it_is_resized(status, cpu):
     held = replace(pod(containers=(container(cpu="1"),)), status=PodStatus(phase="Running", **status))
     assert amounts(existing_request(held, RECORDED)).get("cpu", 0) == cpu
     assert amounts(existing_request(held, KubernetesVersion(1, 32)))["cpu"] == 1000
+
+
+def test_a_pod_without_status_holds_what_it_requests():
+    assert amounts(existing_request(pod(containers=(container(cpu="1"),)), RECORDED)) == {"cpu": 1000}
 
 
 @pytest.mark.parametrize(
@@ -205,6 +214,14 @@ def test_huge_pages_of_containers_become_a_limit_of_the_pod():
     assert amounts(incoming_request(made, RECORDED)) == {"cpu": 1000, "hugepages-2Mi": 2**22}
 
 
+def test_other_limits_stay_where_they_are():
+    limited = container(limits={"cpu": "2"}, cpu="1")
+    asked = ResourceRequirements(limits={"cpu": "2", "example.com/gpu": "1"})
+    made = as_created(pod(containers=(limited,), resources=asked), RECORDED)
+    assert made.spec.resources.limits == {"cpu": "2", "example.com/gpu": "1"}
+    assert amounts(incoming_request(made, RECORDED)) == {"cpu": 1000}
+
+
 def test_keys_are_merged_into_selectors():
     term = PodAffinityTerm(
         label_selector=LabelSelector(match_labels={"app": "web"}),
@@ -212,10 +229,11 @@ def test_keys_are_merged_into_selectors():
         mismatch_label_keys=("tier",),
     )
     null = PodAffinityTerm(match_label_keys=("rev",))
+    plain = PodAffinityTerm(label_selector=LabelSelector(match_labels={"app": "web"}))
     asked = pod(
         "app=web rev=1 tier=x",
         constraints=(constraint(select="app=web", keys=("rev",)),),
-        affinity=Affinity(pod_affinity=PodAffinity(required=(term, null))),
+        affinity=Affinity(pod_affinity=PodAffinity(required=(term, null, plain))),
     )
     merged = (
         LabelSelectorRequirement(key="rev", operator="In", values=("1",)),
@@ -223,7 +241,7 @@ def test_keys_are_merged_into_selectors():
     )
     made = as_created(asked, RECORDED)
     assert made.spec.affinity.pod_affinity.required[0].label_selector.match_expressions == merged
-    assert made.spec.affinity.pod_affinity.required[1] == null
+    assert made.spec.affinity.pod_affinity.required[1:] == (null, plain)
     assert made.spec.constraints[0].selector.match_expressions == merged[:1]
     before = as_created(asked, KubernetesVersion(1, 30))
     assert before.spec.affinity == asked.spec.affinity

@@ -8,6 +8,7 @@ from webhook.core.model import (
     HOSTNAME,
     ZONE,
     Affinity,
+    AzureDisk,
     Container,
     ContainerPort,
     NodeAffinity,
@@ -15,6 +16,7 @@ from webhook.core.model import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     NodeSpec,
+    ObjectMeta,
     PodStatus,
     ResourceClaim,
     ResourceRequirements,
@@ -24,6 +26,7 @@ from webhook.core.model import (
 )
 from webhook.core.model import ClaimSource as Claimed
 from webhook.core.status import OK, Status
+from webhook.core.storage import CsiNode, CsiNodeSpec
 from webhook.core.verdict import FILTERS, NOT_EVALUATED, Cycle, decide, not_evaluated, take
 from webhook.core.version import KubernetesVersion
 
@@ -157,6 +160,25 @@ def test_host_ports(taken, wanted, conflict):
     assert found == (reason if conflict else OK)
 
 
+def test_host_ports_of_a_sidecar_are_taken():
+    ports = (ContainerPort(container_port=1, host_port=80),)
+    sidecar = replace(container(ports=ports), restart_policy="Always")
+    index = cluster("z1: a=0 b=0")
+    index.apply("ADDED", running("x", "a", init_containers=(sidecar,)))
+    index.apply("ADDED", running("y", "b", init_containers=(container(ports=ports),)))
+    verdict = verdict_of(index, containers=(container(ports=ports),))
+    assert [verdict.status(name).code for name in "ab"] == ["Unschedulable", "Success"]
+
+
+def test_an_error_names_the_plugin_that_was_running():
+    index = cluster("z1: a=0")
+    index.apply("ADDED", CsiNode(metadata=ObjectMeta(name="a"), spec=CsiNodeSpec()))
+    disk = Volume(name="v", azure_disk=AzureDisk(disk_uri="u", kind="Shared"))
+    text = "converting volume(v) from inline to csi: kind(Shared) is not supported in csi migration"
+    reasons = (f'running "NodeVolumeLimits" filter plugin: {text}',)
+    assert verdict_of(index, volumes=(disk,)).status("a") == Status("Error", "NodeVolumeLimits", reasons)
+
+
 def test_names_that_exclude_each_other():
     both = NodeSelectorTerm(match_fields=named("a").match_fields + named("b").match_fields)
     verdict = verdict_of(cluster("z1: a=0 b=0"), affinity=required(both))
@@ -248,6 +270,8 @@ def test_the_reason_for_taints_was_shortened(version, status):
     index = cluster("z1: ~a=0")
     index.version = KubernetesVersion(*version)
     assert verdict_of(index).status("a") == status
+    tolerant = (Toleration(key="dedicated", operator="Exists"),)
+    assert verdict_of(index, tolerations=tolerant).status("a") == OK
 
 
 @pytest.mark.parametrize(

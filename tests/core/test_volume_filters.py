@@ -12,6 +12,8 @@ from webhook.core.model import (
     EphemeralSource,
     GcePersistentDisk,
     Iscsi,
+    LabelSelector,
+    LabelSelectorRequirement,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -113,7 +115,15 @@ def failed(text):
     return Status("Error", reasons=(text,))
 
 
+def choosy(operator):
+    """A claim whose selector has this operator."""
+    made = claim(of="static")
+    selector = LabelSelector(match_expressions=(LabelSelectorRequirement(key="x", operator=operator, values=("y",)),))
+    return replace(made, spec=replace(made.spec, selector=selector))
+
+
 LATER = storage_class("later", "WaitForFirstConsumer")
+ANYWHERE = TopologyTerm()
 STATIC = storage_class("static", "WaitForFirstConsumer", "kubernetes.io/no-provisioner")
 
 
@@ -136,6 +146,34 @@ STATIC = storage_class("static", "WaitForFirstConsumer", "kubernetes.io/no-provi
             id="made in some zones",
         ),
         pytest.param([claim(of="static"), STATIC], [never(NONE_TO_BIND)] * 2, id="nothing is made"),
+        pytest.param(
+            [claim(of="nowhere"), replace(LATER, metadata=ObjectMeta(name="nowhere"), allowed_topologies=(ANYWHERE,))],
+            [never(NONE_TO_BIND)] * 2,
+            id="a topology that names nothing",
+        ),
+        pytest.param(
+            [
+                claim(of="static"),
+                STATIC,
+                *(
+                    volume(f"local-{zone}", of="static", affinity=in_zone(zone), phase="Available")
+                    for zone in ("z1", "z2")
+                ),
+            ],
+            [OK, OK],
+            id="a free volume in each zone",
+        ),
+        pytest.param(
+            [choosy("Near"), STATIC, volume("local", of="static", phase="Available")],
+            [
+                failed(
+                    "error creating internal label selector for claim: shop/data: "
+                    '"Near" is not a valid label selector operator'
+                )
+            ]
+            * 2,
+            id="a selector that is none",
+        ),
         pytest.param(
             [claim(of="static"), STATIC, volume("local", of="static", affinity=in_zone("z1"), phase="Available")],
             [OK, never(NONE_TO_BIND)],
@@ -398,3 +436,71 @@ def test_a_limit_is_looked_at_only_where_it_may_be_reached():
     problem = take(index, pod("app=x", volumes=mounts("c3")))
     assert set(problem.storage.mounted) == {index.view().slots["a"]}
     assert told("NodeVolumeLimits", index, mounts("c3"))[1] == [FULL, OK]
+
+
+def test_a_pod_without_namespace_finds_no_claim():
+    index = index_of(claim(volume="pv", namespace=""), volume())
+    status = failed('error getting PVC "/data": persistentvolumeclaims "/data" not found')
+    assert told("VolumeBinding", index, mounts("data"), namespace="")[0] == status
+
+
+def test_a_claim_that_several_pods_use_is_in_use_until_the_last_is_gone():
+    index = index_of(claim(volume="pv", modes=("ReadWriteOncePod",)), volume())
+    users = [running(name, "a", volumes=mounts("data")) for name in ("one", "two")]
+    for user in users:
+        index.apply("ADDED", user)
+    index.apply("DELETED", users[0])
+    assert told("VolumeRestrictions", index, mounts("data"))[1] == [now(IN_USE)] * 2
+    index.apply("DELETED", users[1])
+    assert told("VolumeRestrictions", index, mounts("data"))[1] == [OK, OK]
+
+
+def test_a_claim_for_many_pods_restricts_nobody():
+    assert told("VolumeRestrictions", index_of(claim(volume="pv"), volume()), mounts("data"))[0] == SKIPPED
+
+
+class TestAttachedVolumes:
+    LIMIT = limits("a", csi__example__com=1)
+
+    @pytest.mark.parametrize(
+        ("user", "status"),
+        [
+            pytest.param(mounts("c0"), FULL, id="one"),
+            pytest.param(mounts("gone"), OK, id="a claim that is gone"),
+            pytest.param(mounts(""), failed("PersistentVolumeClaim had no name"), id="a claim without name"),
+        ],
+    )
+    def test_by_a_pod_on_the_node(self, user, status):
+        bound = [each for n in range(2) for each in (claim(f"c{n}", f"pv{n}"), volume(f"pv{n}"))]
+        index = index_of(*bound, self.LIMIT, running("user", "a", volumes=user))
+        assert told("NodeVolumeLimits", index, mounts("c1"))[1] == [status, OK]
+
+    def test_of_nodes_that_are_gone_or_say_nothing(self):
+        index = index_of(
+            claim(volume="pv"), volume(), limits("gone", x=1), limits("a"), limits("b", csi__example__com=0)
+        )
+        assert told("NodeVolumeLimits", index, mounts("data"))[1] == [OK, FULL]
+
+    @pytest.mark.parametrize(
+        ("objects", "status"),
+        [
+            pytest.param([claim(), storage_class()], FULL, id="not yet made: by the driver of its class"),
+            pytest.param(
+                [claim(volume="pv"), replace(volume(), spec=PersistentVolumeSpec())],
+                OK,
+                id="of a kind that is not counted",
+            ),
+        ],
+    )
+    def test_by_a_claim(self, objects, status):
+        index = index_of(*objects, limits("a", csi__example__com=0))
+        assert told("NodeVolumeLimits", index, mounts("data"))[1] == [status, OK]
+
+    def test_by_a_claim_that_was_made_for_another_pod(self):
+        inline = (Volume(name="v", ephemeral=EphemeralSource()),)
+        index = index_of(claim("web-0-v", "pv"), volume(), self.LIMIT)
+        status = failed("PVC shop/web-0-v was not created for pod shop/web-0 (pod is not owner)")
+        assert told("NodeVolumeLimits", index, inline, uid="u1")[1] == [status, status]
+        owner = OwnerReference(api_version="v1", kind="Pod", name="web-0", uid="u1", controller=True)
+        index.apply("MODIFIED", claim("web-0-v", "pv", owner_references=(owner,)))
+        assert told("NodeVolumeLimits", index, inline, uid="u1")[1] == [OK, OK]

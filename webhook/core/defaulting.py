@@ -380,9 +380,7 @@ def _recorded(
         return Skip(SkipReason.NO_ROOM)
     if defaults.mode != "inject":
         return injection
-    if pod.metadata is None:
-        noted = _add("/metadata", {"annotations": {INJECTED_ANNOTATION: text}})
-    elif annotations is None:
+    if annotations is None:  # there are metadata: without labels and owners there is no selector
         noted = _add("/metadata/annotations", {INJECTED_ANNOTATION: text})
     else:
         noted = _add(f"/metadata/annotations/{_escaped(INJECTED_ANNOTATION)}", text)

@@ -113,7 +113,7 @@ class ClusterIndex:
                 self._apply_volume(event, value, name)
             case StorageClass():
                 _put(self._classes, name, value, event)
-            case CsiNode():
+            case _:
                 _put(self._attach_limits, name, value.limits, event)
 
     def _apply_volume(self, event: Event, volume: PersistentVolume, name: str) -> None:

@@ -218,12 +218,9 @@ _NUMBERS = {"Unschedulable": 1, "UnschedulableAndUnresolvable": 2, ERROR: 3}
 _TABLES = tuple(bytes(number if char == ord("1") else 0 for char in range(256)) for number in range(5))
 
 
-def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes | None = None) -> Eligible:
+def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> Eligible:
     """The nodes that a pod's affinity and tolerations leave."""
-    spec = pod.pod_spec
-    if required is None:
-        required = compile_required_nodes(spec.node_selector, spec.affinity)
-    return Eligible(nodes, usable_nodes(nodes, required), tolerated_nodes(nodes, spec.tolerations))
+    return Eligible(nodes, usable_nodes(nodes, required), tolerated_nodes(nodes, pod.pod_spec.tolerations))
 
 
 def verdict_alone(ran: Ran, nodes: NodeView) -> Verdict:

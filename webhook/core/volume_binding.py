@@ -16,7 +16,7 @@ from webhook.core.model import Pod
 from webhook.core.nodes import NodeView
 from webhook.core.resources import ResourceList, compare_amounts
 from webhook.core.selectors import IN, Requirement, SelectorError, compile_selector
-from webhook.core.status import OK, PASSES, Outcome, Ran, Status, failure, unresolvable
+from webhook.core.status import OK, PASSES, Outcome, Ran, failure, unresolvable
 from webhook.core.storage import (
     NO_PROVISIONER,
     SELECTED_NODE,
@@ -281,29 +281,21 @@ def _made_for(claim: Claim, volume: PersistentVolume) -> bool:
 
 
 def _provision(claims: Sequence[Claim], question: _Question, asked: int, reach: _Reach) -> None:
-    """Source: binder.go ``checkVolumeProvisions``."""
+    """Source: binder.go ``checkVolumeProvisions``. Claims without a known class never wait for a pod."""
     for claim in claims:
         if not asked:
             return
-        status, admitted = _provisionable(claim, question.storage.classes.get(claim.storage_class), question.nodes)
-        if status is not None:
-            reach.errors.append((status, asked))
-            return
+        admitted = _provisionable(question.storage.classes[claim.storage_class], question.nodes)
         reach.unbindable |= asked & ~admitted
         asked &= admitted
 
 
-def _provisionable(claim: Claim, known: StorageClass | None, nodes: NodeView) -> tuple[Status | None, int]:
-    """Where a volume for the claim could be made, or the error that asking gives."""
-    name = claim.storage_class
-    if not name:
-        return failure(f'no class for claim "{claim.meta.namespace}/{claim.meta.name}"'), 0
-    if known is None:
-        return failure(f'failed to find storage class "{name}"'), 0
+def _provisionable(known: StorageClass, nodes: NodeView) -> int:
+    """Where a volume of the class could be made."""
     if known.provisioner in ("", NO_PROVISIONER):
-        return None, 0
+        return 0
     if not known.allowed_topologies:
-        return None, nodes.live
+        return nodes.live
     admitted = 0
     for term in known.allowed_topologies:
         expressions = term.match_label_expressions or ()
@@ -312,4 +304,4 @@ def _provisionable(claim: Claim, known: StorageClass | None, nodes: NodeView) ->
             for each in expressions:
                 matching &= nodes_meeting(nodes, Requirement(each.key, IN, each.values or ()))
             admitted |= matching
-    return None, admitted
+    return admitted
