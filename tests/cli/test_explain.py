@@ -448,6 +448,51 @@ class TestALiveCluster:
         assert any(each.startswith("services: 403 Forbidden: ") for each in json.loads(out)["notEvaluated"])
 
 
+def test_the_schedulers_configuration_counts(ask, tmp_path):
+    scheduler = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}}],
+    }
+    policy = {
+        "apiVersion": "config.evenspread.io/v1alpha1",
+        "kind": "SpreadPolicy",
+        "schedulerConfiguration": "scheduler.yaml",
+    }
+    (tmp_path / "scheduler.yaml").write_text(json.dumps(scheduler))
+    (tmp_path / "policy.yaml").write_text(json.dumps(policy))
+    for arguments, code in ((("pod/new",), 0), (("--pending",), 0)):
+        more = ("-n", "shop", "--config", str(tmp_path / "policy.yaml"))
+        found, out, err = ask(TAINTED, *arguments, *more, objects=[waiting("new", ZONE)])
+        assert (found, err) == (code, "")
+    assert "fits  1 pod: Pod shop/new" in out
+
+
+def test_a_constraint_of_the_cluster_is_named_as_such(ask, tmp_path):
+    args = {"defaultingType": "List", "defaultConstraints": [{**constraint("zone hard 1"), "labelSelector": None}]}
+    del args["defaultConstraints"][0]["labelSelector"]
+    scheduler = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"pluginConfig": [{"name": "PodTopologySpread", "args": args}]}],
+    }
+    policy = {
+        "apiVersion": "config.evenspread.io/v1alpha1",
+        "kind": "SpreadPolicy",
+        "schedulerConfiguration": "scheduler.yaml",
+    }
+    (tmp_path / "scheduler.yaml").write_text(json.dumps(scheduler))
+    (tmp_path / "policy.yaml").write_text(json.dumps(policy))
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"}}
+    service["spec"] = {"selector": {"app": "web"}}
+    more = ("-n", "shop", "--config", str(tmp_path / "policy.yaml"))
+    code, out, _ = ask(TAINTED, "pod/new", *more, objects=[service, waiting("new")])
+    assert code == 1
+    assert "zone  DoNotSchedule, maxSkew 1  one of the cluster's defaults\n" in out
+    assert "fix, smallest" not in out
+    assert "not evaluated: SchedulerExtenders: " in out
+
+
 class TestUsage:
     @pytest.mark.parametrize(
         ("arguments", "told"),

@@ -158,7 +158,6 @@ def test_the_policy_carries_what_the_file_beside_it_says(tmp_path):
     loaded = load_policy(settled(tmp_path / "policy.yaml", POLICY))
     assert loaded.policy.scheduler_profiles == (SchedulerProfile(),)
     assert [line.removeprefix(f"warning: {tmp_path}/policy.yaml:") for line in loaded.rendered_warnings()] == [
-        "3:25: schedulerConfiguration: is read and checked, but no answer depends on it yet",
         "4:37: schedulerNames[1]: batch has no profile in schedulerConfiguration",
     ]
 

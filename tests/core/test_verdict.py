@@ -1,7 +1,7 @@
 """All filters together: order, first failure, PreFilter, the sentence; and the filters that look at one node."""
 
 import pytest
-from build import cluster, constraint, pod, running
+from build import cluster, constraint, pod, running, service
 from msgspec.structs import replace
 
 from webhook.core.model import (
@@ -25,6 +25,7 @@ from webhook.core.model import (
     Volume,
 )
 from webhook.core.model import ClaimSource as Claimed
+from webhook.core.policy import Policy, SchedulerProfile, profile_for
 from webhook.core.status import OK, Status
 from webhook.core.storage import CsiNode, CsiNodeSpec
 from webhook.core.verdict import FILTERS, NOT_EVALUATED, Cycle, decide, not_evaluated, take
@@ -305,3 +306,80 @@ def test_a_named_node_is_asked_for_before_filters_since_1_37(version, reason):
 def test_what_is_not_evaluated(spec, concerns):
     assert list(not_evaluated(pod(WEB, **spec))) == ["SchedulerConfiguration", *concerns]
     assert {*concerns} <= {*NOT_EVALUATED}
+
+
+def under(profile, state="z1: a=1 | z2: ~b=0", *constraints, **spec):
+    """What each node says to a pod of a scheduler with this profile: its reasons, "" where it takes the pod."""
+    index = cluster(state)
+    problem = take(index, pod(WEB, constraints=constraints or None, **spec), profile=profile)
+    verdict = decide(problem)
+    return {name: "; ".join(verdict.status(name).reasons) for name in verdict.nodes.slots}
+
+
+ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+IN_Z1 = NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=ZONE, operator="In", values=("z1",)),))
+SKEWED = "node(s) didn't match pod topology spread constraints"
+NOT_SELECTED = "node(s) didn't match Pod's node affinity/selector"
+
+
+class TestSchedulerProfiles:
+    @pytest.mark.parametrize(
+        ("profile", "spec", "expected"),
+        [
+            pytest.param({}, {}, {"a": "", "b": TAINTED}, id="as it comes"),
+            pytest.param({"disabled_filters": ("TaintToleration",)}, {}, {"a": "", "b": ""}, id="a filter is off"),
+            pytest.param(
+                {"added_affinity": NodeAffinity(required=NodeSelector(node_selector_terms=(IN_Z1,)))},
+                {"tolerations": (Toleration(operator="Exists"),)},
+                {"a": "", "b": ENFORCED},
+                id="added affinity",
+            ),
+            pytest.param(
+                {"added_affinity": NodeAffinity(required=NodeSelector(node_selector_terms=(IN_Z1,)))},
+                {"tolerations": (Toleration(operator="Exists"),), "node_selector": {ZONE: "z2"}},
+                {"a": NOT_SELECTED, "b": ENFORCED},
+                id="added affinity is asked first",
+            ),
+            pytest.param({"added_affinity": NodeAffinity()}, {}, {"a": "", "b": TAINTED}, id="only preferred"),
+            pytest.param(
+                {"ignored_resources": ("example.com/gpu",)},
+                {"containers": (container({"example.com/gpu": "1"}),)},
+                {"a": "", "b": TAINTED},
+                id="an ignored resource",
+            ),
+            pytest.param(
+                {"ignored_resource_groups": ("example.com",), "ignored_resources": ("cpu",)},
+                {"containers": (container({"example.com/gpu": "1", "cpu": "99"}),)},
+                {"a": "Insufficient cpu", "b": TAINTED},
+                id="an ignored group, and one of Kubernetes' own, which is never ignored",
+            ),
+            pytest.param(
+                {"ignored_resources": ("example.com/gpu",)},
+                {"containers": (container({"example.com/tpu": "1"}),)},
+                {"a": "Insufficient example.com/tpu", "b": TAINTED},
+                id="another resource",
+            ),
+        ],
+    )
+    def test_what_a_profile_changes(self, profile, spec, expected):
+        assert under(SchedulerProfile(**profile), **spec) == expected
+
+    def test_its_default_constraints(self):
+        profile = SchedulerProfile(defaulting_type="List", default_constraints=(constraint(),))
+        index = cluster("z1: a=1 | z2: ~b=0")
+        index.apply("ADDED", service("web", WEB))
+        verdict = decide(take(index, pod(WEB), profile=profile))
+        assert verdict.status("a").reasons == (SKEWED,)
+        assert decide(take(index, pod(WEB), profile=SchedulerProfile())).feasible
+
+    def test_a_known_profile_leaves_less_open(self):
+        assert not_evaluated(pod()) == ("SchedulerConfiguration",)
+        assert not_evaluated(pod(), SchedulerProfile()) == ("SchedulerExtenders",)
+
+    @pytest.mark.parametrize(
+        ("name", "expected"), [(None, "default-scheduler"), ("", "default-scheduler"), ("batch", "batch"), ("x", None)]
+    )
+    def test_the_profile_of_a_scheduler(self, name, expected):
+        policy = Policy(scheduler_profiles=(SchedulerProfile(), SchedulerProfile(name="batch")))
+        found = profile_for(policy, name)
+        assert (found and found.name) == expected

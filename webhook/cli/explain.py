@@ -16,12 +16,11 @@ from webhook.cli.formats.explain_page import render as render_page
 from webhook.cli.known import Known, read_known
 from webhook.cli.looking import Frame, Seen
 from webhook.cli.options import Given, cluster_options, frame_options
-from webhook.cli.questions import Question, of_object, of_pod, waiting, waiting_of, with_siblings
+from webhook.cli.questions import Question, of_object, of_pod, problem_of, waiting, waiting_of, with_siblings
 from webhook.cli.sources import STDIN, read_files
 from webhook.cli.stopped import Stopped
 from webhook.core.decoding import DecodeError
 from webhook.core.explain import explain as explain_pod
-from webhook.core.verdict import take
 
 
 class _Asked(Struct, frozen=True):
@@ -79,7 +78,10 @@ def explain(  # noqa: PLR0913 one parameter an option
     if what is None:
         context.exit(_pending(known, frame, output, everywhere=all_namespaces))
     asked = _asked(what, named, known, frame)
-    answers = [Answer(each, explain_pod(take(known.index, each.pod)), known.missing) for each in asked.questions]
+    answers = [
+        Answer(each, explain_pod(problem_of(each.pod, known.index, frame.policy)), known.missing)
+        for each in asked.questions
+    ]
     if output == "text":
         for number, answer in enumerate(answers):
             print_results(["\n" * bool(number), *render_page(answer, color=colored(sys.stdout))])

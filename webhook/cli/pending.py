@@ -8,13 +8,12 @@ from msgspec import Struct
 from webhook.cli.formats.as_text import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.formats.explain_page import Answer, summary
 from webhook.cli.formats.shape import plural
-from webhook.cli.questions import controllers, is_foreign, of_pod
+from webhook.cli.questions import controllers, is_foreign, of_pod, problem_of
 from webhook.core.explain import Explanation, explain, fix_text, standstill
 from webhook.core.index import ClusterIndex
 from webhook.core.model import Pod
 from webhook.core.policy import Policy
 from webhook.core.rules.finding import one_line
-from webhook.core.verdict import take
 
 # Worst first: what somebody has to change, then what waits by itself.
 FITS, GATED, FOREIGN = "fits", "gated", "other scheduler"
@@ -35,12 +34,12 @@ def group(pods: Iterable[Pod], index: ClusterIndex, policy: Policy, missing: tup
     """The pods by kind and by the scheduler's sentence, the worst kind and the largest group first."""
     found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
-        seen = explain(take(index, pod), brief=True)
+        seen = explain(problem_of(pod, index, policy), brief=True)
         found[_kind(pod, seen, policy), seen.verdict.sentence].append(pod)
     groups = [
         Group(
             kind=kind,
-            answer=Answer(of_pod(alike[0], policy), explain(take(index, alike[0])), missing),
+            answer=Answer(of_pod(alike[0], policy), explain(problem_of(alike[0], index, policy)), missing),
             pods=tuple(alike),
         )
         for (kind, _), alike in found.items()

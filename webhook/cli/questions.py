@@ -16,8 +16,9 @@ from webhook.core.defaulting import Injection, Skip
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Workload, read_exactly, read_workload, stated_type
 from webhook.core.model import OwnerReference, Pod
-from webhook.core.policy import Policy
+from webhook.core.policy import Policy, profile_for
 from webhook.core.rules.finding import one_line
+from webhook.core.verdict import Problem, take
 from webhook.core.workload import Posted, made_from, namespace_of, posted, unknown_labels
 
 _POD = msgspec.json.Decoder(Pod)
@@ -174,6 +175,11 @@ def _claims_of(value: bytes | Raw | Mapping[str, object]) -> bool:
     except msgspec.ValidationError:
         return False
     return read.spec is not None and bool(read.spec.volume_claim_templates)
+
+
+def problem_of(pod: Pod, index: ClusterIndex, policy: Policy) -> Problem:
+    """What its scheduler looks at."""
+    return take(index, pod, profile=profile_for(policy, pod.pod_spec.scheduler_name))
 
 
 def with_siblings(question: Question, number: int, of: str) -> Question:

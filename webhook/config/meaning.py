@@ -129,9 +129,6 @@ def _documentation(part: View) -> Iterator[Fault]:
 
 
 def _schedulers(part: View, profiles: Sequence[SchedulerProfile]) -> Iterator[Fault]:
-    if part.text(("schedulerConfiguration",)):
-        message = "is read and checked, but no answer depends on it yet"
-        yield part.document.fault(("schedulerConfiguration",), message)
     names = {profile.name for profile in profiles}
     for index, name in enumerate(part.at(("schedulerNames",), list) or ()):
         if names and name not in names:

@@ -154,7 +154,7 @@ def explain(problem: Problem, *, brief: bool = False) -> Explanation:
         balances=tuple(_balances(cycle)),
         fixes=tuple(islice(fixes(problem), 1 if brief else None)) if why is Cause.SPREAD else (),
         reliefs=() if why is None or brief else tuple(_reliefs(problem)),
-        not_evaluated=not_evaluated(problem.pod),
+        not_evaluated=not_evaluated(problem.pod, problem.profile),
     )
 
 

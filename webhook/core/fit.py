@@ -31,6 +31,7 @@ OTHER_NAME = unresolvable("node(s) didn't match the requested node name")
 CORDONED = unresolvable("node(s) were unschedulable")
 UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 NOT_SELECTED = unresolvable("node(s) didn't match Pod's node affinity/selector")
+NOT_ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
 TERMS_CONFLICT = unresolvable("pod affinity terms conflict")
 PORTS_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 TOO_MANY_PODS = "Too many pods"
@@ -103,17 +104,22 @@ def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: Kub
     return Ran(OK, decide)
 
 
-def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int) -> Ran:
-    """Source: node_affinity.go."""
+def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: int | None = None) -> Ran:
+    """The pod's own affinity, and that which the scheduler's configuration adds (``enforced``).
+
+    Source: node_affinity.go.
+    """
     spec = pod.pod_spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     selector = affinity.required if affinity else None
-    if selector is None and spec.node_selector is None:
+    if selector is None and spec.node_selector is None and enforced is None:
         return PASSES
     names = None if selector is None or not required.terms else _required_names(selector)
     if names is not None and not names:
         return Ran(TERMS_CONFLICT)
-    return Ran(OK, lambda asked: [(NOT_SELECTED, asked & ~usable)], names)
+    if enforced is None:
+        return Ran(OK, lambda asked: [(NOT_SELECTED, asked & ~usable)], names)
+    return Ran(OK, lambda asked: [(NOT_ENFORCED, asked & ~enforced), (NOT_SELECTED, asked & enforced & ~usable)], names)
 
 
 def _required_names(selector: NodeSelector) -> frozenset[str] | None:

@@ -175,6 +175,12 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     max_staleness_seconds: float = 60.0
 
 
+def profile_for(policy: Policy, scheduler_name: str | None) -> SchedulerProfile | None:
+    """How the scheduler of that name is configured; None where nobody said."""
+    name = scheduler_name or SchedulerProfile().name
+    return next((profile for profile in policy.scheduler_profiles if profile.name == name), None)
+
+
 CEILING_LABEL = "evenspread.io/ceiling"
 _NAME_LABEL = "kubernetes.io/metadata.name"  # kube-apiserver sets it on every namespace
 

@@ -192,6 +192,14 @@ def resize_infeasible(pod: Pod) -> bool:
 
 
 @lru_cache(maxsize=1024)
+def is_extended(name: str) -> bool:
+    """Whether it is a resource of somebody else, as ``example.com/gpu``.
+
+    Source: k8s.io/component-helpers scheduling/corev1 ``IsExtendedResourceName``.
+    """
+    return "/" in name and _NATIVE_DOMAIN not in name and not name.startswith(_QUOTA_PREFIX)
+
+
 def is_scalar(name: str) -> bool:
     """Whether the scheduler compares this resource besides cpu, memory and ephemeral storage.
 

@@ -18,10 +18,11 @@ from webhook.core.affinity import NAME as INTER_POD_AFFINITY
 from webhook.core.affinity import Neighbours, count_neighbours, run_inter_pod_affinity
 from webhook.core.eligible import tolerated_nodes, usable_nodes
 from webhook.core.index import ClusterIndex
-from webhook.core.model import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod
+from webhook.core.model import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Affinity, Pod
 from webhook.core.nodes import NodeView
 from webhook.core.pods import HostPort, host_ports
-from webhook.core.resources import Request, incoming_request
+from webhook.core.policy import SchedulerProfile
+from webhook.core.resources import Request, incoming_request, is_extended
 from webhook.core.selectors import RequiredNodes, compile_required_nodes
 from webhook.core.spread import SYSTEM_DEFAULTS, Counted, Domains, Eligible, SpreadDefaults
 from webhook.core.status import ERROR, OK, SKIP, SUCCESS, Outcome, Ran, Status, failure, unresolvable
@@ -53,26 +54,29 @@ NOT_EVALUATED: Mapping[str, str] = {
     "CSIStorageCapacity": "free capacity that storage drivers publish",
     "VolumeAttachment": "volumes that are attached to a node without a pod on it",
     "CSIDriver": "storage drivers that must be installed on the node",
+    "SchedulerExtenders": "extenders, and plugins that do not come with kube-scheduler",
     "AdmissionPlugins": "LimitRange, RuntimeClass, PriorityClass and other webhooks, of a pod yet to be created",
 }
 
 
-def not_evaluated(pod: Pod) -> tuple[str, ...]:
+def not_evaluated(pod: Pod, profile: SchedulerProfile | None = None) -> tuple[str, ...]:
     """The parts of ``NOT_EVALUATED`` that could change the verdict on this pod, in that order.
 
-    Shape: the pod is one that was created; of others AdmissionPlugins is not evaluated either.
+    Shape: the pod is one that was created; of others AdmissionPlugins is not evaluated either. ``profile`` is None
+    where nobody said how its scheduler is configured.
     """
     spec = pod.pod_spec
     storage = any(claim_name(pod.meta.name, volume) is not None for volume in spec.volumes or ())
     extended = any("/" in name for name, _ in incoming_request(pod, RECORDED).amounts)
     concerns = {
-        "SchedulerConfiguration": True,
+        "SchedulerConfiguration": profile is None,
         "SchedulingGates": bool(spec.scheduling_gates),
         "DynamicResources": bool(spec.resource_claims) or extended,
         "NodeDeclaredFeatures": bool(spec.host_network) and spec.host_users is False,
         "CSIStorageCapacity": storage,
         "VolumeAttachment": storage,
         "CSIDriver": storage,
+        "SchedulerExtenders": profile is not None,
     }
     return tuple(name for name, concerned in concerns.items() if concerned)
 
@@ -82,7 +86,7 @@ class Problem(Struct, frozen=True):
 
     Shape: ``nodes`` and what is copied here never change; per-node values are by slot. ``nominated`` has, for each
     node where preemption made room for a pod of no lower priority, the same problem with such pods on that node.
-    ``filters`` are the ones to ask, in the order of ``FILTERS``.
+    ``filters`` are the ones to ask, in the order of ``FILTERS``; ``profile`` is the scheduler's, None as it comes.
     """
 
     pod: Pod
@@ -98,21 +102,31 @@ class Problem(Struct, frozen=True):
     neighbours: Neighbours
     nominated: Mapping[int, "Problem"] = {}
     filters: tuple[str, ...] = FILTERS
+    profile: SchedulerProfile | None = None
 
 
-def take(index: ClusterIndex, pod: Pod, defaults: SpreadDefaults = SYSTEM_DEFAULTS) -> Problem:
+def take(
+    index: ClusterIndex, pod: Pod, defaults: SpreadDefaults = SYSTEM_DEFAULTS, profile: SchedulerProfile | None = None
+) -> Problem:
     """Copy what the verdict needs; whoever shares the index calls this under its lock.
 
-    Shape: the pod is as the scheduler gets it (``core.created`` makes it so).
+    Shape: the pod is as the scheduler gets it (``core.created`` makes it so). A ``profile`` has defaults of its own.
     """
-    problem = _take(index, pod, defaults)
+    if profile is not None:
+        listed = SpreadDefaults(profile.default_constraints)
+        defaults = SYSTEM_DEFAULTS if profile.defaulting_type == "System" else listed
+    problem = _take(index, pod, defaults, profile)
     nominated = _with_nominated(index, problem, defaults)
     return replace(problem, nominated=nominated) if nominated else problem
 
 
-def _take(index: ClusterIndex, pod: Pod, defaults: SpreadDefaults) -> Problem:
+def _take(index: ClusterIndex, pod: Pod, defaults: SpreadDefaults, profile: SchedulerProfile | None) -> Problem:
     version = index.version
     request, ports = incoming_request(pod, version), host_ports(pod)
+    filters: tuple[str, ...] = FILTERS
+    if profile is not None:
+        request = _without_ignored(request, profile)
+        filters = tuple(name for name in FILTERS if name not in profile.disabled_filters)
     return Problem(
         pod=pod,
         version=version,
@@ -125,7 +139,20 @@ def _take(index: ClusterIndex, pod: Pod, defaults: SpreadDefaults) -> Problem:
         taken_ports={slot: tuple(used) for slot, used in index.pod_table.ports.items()} if ports else {},
         storage=gather(pod, index),
         neighbours=count_neighbours(pod, index),
+        filters=filters,
+        profile=profile,
     )
+
+
+def _without_ignored(request: Request, profile: SchedulerProfile) -> Request:
+    """Source: noderesources/fit.go ``fitsRequest``, ignoredResources and ignoredResourceGroups."""
+    kept = tuple(
+        (name, amount)
+        for name, amount in request.amounts
+        if not is_extended(name)
+        or (name not in profile.ignored_resources and name.partition("/")[0] not in profile.ignored_resource_groups)
+    )
+    return Request(kept)
 
 
 def _with_nominated(index: ClusterIndex, problem: Problem, defaults: SpreadDefaults) -> dict[int, Problem]:
@@ -143,7 +170,7 @@ def _with_nominated(index: ClusterIndex, problem: Problem, defaults: SpreadDefau
         for each, key in zip(added, keys, strict=True):
             placed = replace(each, spec=replace(each.pod_spec, node_name=node))
             index.pod_table.put(placed, key, index.version)
-        with_them = _take(index, pod, defaults)
+        with_them = _take(index, pod, defaults, problem.profile)
         for each, key in zip(added, keys, strict=True):
             index.pod_table.remove(each.meta.namespace, key)
         near = sum(each.meta.namespace == pod.meta.namespace for each in added)
@@ -243,6 +270,17 @@ class Cycle:
         """The pod's nodeSelector and required node affinity."""
         spec = self.problem.pod.pod_spec
         return compile_required_nodes(spec.node_selector, spec.affinity)
+
+    @cached_property
+    def enforced(self) -> int | None:
+        """The nodes that the scheduler's own added affinity leaves; None where it has none.
+
+        Source: node_affinity.go ``addedNodeSelector``; spread constraints do not look at it.
+        """
+        added = self.problem.profile.added_affinity if self.problem.profile is not None else None
+        if added is None or added.required is None:
+            return None
+        return usable_nodes(self.problem.nodes, compile_required_nodes(None, Affinity(node_affinity=added)))
 
     @cached_property
     def eligible(self) -> Eligible:
@@ -350,7 +388,9 @@ _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
     fit.TAINT_TOLERATION: lambda cycle: fit.run_taint_toleration(
         cycle.problem.pod, cycle.problem.nodes, cycle.eligible.tolerated, cycle.problem.version
     ),
-    fit.NODE_AFFINITY: lambda cycle: fit.run_node_affinity(cycle.problem.pod, cycle.required, cycle.eligible.usable),
+    fit.NODE_AFFINITY: lambda cycle: fit.run_node_affinity(
+        cycle.problem.pod, cycle.required, cycle.eligible.usable, cycle.enforced
+    ),
     fit.NODE_PORTS: lambda cycle: fit.run_node_ports(cycle.problem.ports, cycle.problem.taken_ports),
     fit.NODE_RESOURCES_FIT: lambda cycle: fit.run_node_resources_fit(cycle.problem.request, cycle.problem.room),
     VOLUME_RESTRICTIONS: lambda cycle: run_volume_restrictions(

@@ -12,7 +12,7 @@ from webhook.core.capacity import grows
 from webhook.core.explain import Balance, Explanation, explain, fix_text, standstill, without_limits
 from webhook.core.index import ClusterIndex
 from webhook.core.model import HOSTNAME, PodTemplate
-from webhook.core.policy import Mode
+from webhook.core.policy import Mode, profile_for
 from webhook.core.rules.finding import WARNING_CHARS, Finding, NotEvaluated, Rule, Severity, Subject, one_line
 from webhook.core.verdict import decide, take
 from webhook.core.volumes import claim_name
@@ -61,7 +61,8 @@ def judge(subject: Subject) -> Feasibility | None:
     pod = posted(template, namespace, subject.policy, index, subject.version, injects=subject.offline).pod
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None
-    found = explain(take(index, pod), brief=not subject.offline)
+    profile = profile_for(subject.policy, pod.pod_spec.scheduler_name)
+    found = explain(take(index, pod, profile=profile), brief=not subject.offline)
     if found.cause is None:
         return Feasibility("fits")
     return Feasibility("does-not-fit", found.cause, _finding(found, subject, index))
