@@ -141,6 +141,16 @@ class TestPage:
         assert "not evaluated" in last
         assert "nothing would be refused, with --ceiling deny neither\n" in run("audit", stdin=listed(*FAMILY))[1]
 
+    def test_one_namespace_alone(self, run):
+        other = owned("StatefulSet", "db", selector="old")
+        other["metadata"]["namespace"] = "data"
+        for namespace, expected in (("shop", "Deployment/web"), ("data", "StatefulSet/db")):
+            _, out, _ = run("audit", "-o", "json", "-n", namespace, stdin=listed(*FAMILY, other))
+            assert rows(out, "selector-not-self") == [f"{expected} selector-not-self"]
+        _, out, _ = run("audit", "-n", "data", "--summary", stdin=listed(*FAMILY, other))
+        assert out.startswith("6 objects: ")
+        assert "\n1 workload looked at\n" in out
+
     def test_an_empty_list_is_an_answer(self, run):
         code, out, err = run("audit", stdin=listed())
         assert (code, out, err) == (0, "", "<stdin>:1:1: note: an empty list: nothing to look at\n")

@@ -125,16 +125,19 @@ class Seen:
                 message = "no Kubernetes object in it"
                 self.faults.append(Fault(file=file.name, message=message, line=1, column=1, fatal=False))
 
+    def leave_out(self, manifest: Manifest) -> None:
+        """Count an object that nobody asked about."""
+        self.objects += 1
+        self._kinds[manifest.kind] += 1
+
     def pass_by(self, manifest: Manifest) -> None:
         """Count an object that is looked at in its controller."""
-        self.objects += 1
+        self.leave_out(manifest)
         self._owned += 1
-        self._kinds[manifest.kind] += 1
 
     def examine(self, manifest: Manifest, frame: Frame) -> Examination:
         """Look at one object."""
-        self.objects += 1
-        self._kinds[manifest.kind] += 1
+        self.leave_out(manifest)
         examined = examine(
             manifest.value,
             frame.policy,

@@ -179,7 +179,13 @@ _FRAME = (
         metavar="VERSION",
         help=f"Kubernetes release whose behaviour is asked for, {OLDEST} to {NEWEST}.  [default: {RECORDED}]",
     ),
-    click.option("-n", "--namespace", metavar="NAME", default="", help="Namespace of objects that name none."),
+    click.option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        default="",
+        help="Namespace of objects that name none; of audit, the only one.",
+    ),
 )
 
 _LOOKING = (

@@ -42,6 +42,9 @@ def survey(
         index.lack(resource, why)
     seen, elsewhere, frame = Seen(), set[_Key](), structs.replace(frame, index=index)
     for manifest in seen.manifests(files, duplicates=False):
+        if frame.namespace not in {"", manifest.namespace}:
+            seen.leave_out(manifest)
+            continue
         owner = _controller(manifest, frame)
         key = owner and (manifest.namespace, _group(owner.api_version), owner.kind, owner.name)
         if key and (key in here or key in elsewhere):
