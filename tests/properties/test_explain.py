@@ -8,15 +8,24 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
+import msgspec
 import pytest
+from build import cluster, constraint, pod, policy
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 from webhook.cli.deciding import members
-from webhook.cli.scenarios import read_scenario
+from webhook.cli.formats.explain_json import shape
+from webhook.cli.formats.explain_page import Answer, render
+from webhook.cli.questions import of_pod
+from webhook.cli.scenarios import Scenario, read_scenario
+from webhook.core import bits
 from webhook.core.args import ArgsError
 from webhook.core.decoding import DecodeError
 from webhook.core.explain import Cause, explain, standstill
-from webhook.core.model import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
+from webhook.core.model import DO_NOT_SCHEDULE, HOSTNAME, SCHEDULE_ANYWAY, ZONE, NodeSpec, SpreadConstraint
+from webhook.core.spread import SYSTEM_DEFAULTS
 from webhook.core.verdict import decide, take
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
@@ -92,3 +101,67 @@ class TestRecordedScenarios:
             if found.cause is Cause.SPREAD and any(each.hard and each.index is not None for each in found.balances):
                 assert found.fixes
                 assert standstill(found.blocking, found.verdict)
+
+    def test_it_can_be_printed_and_encoded(self, name):
+        for scenario, found in explained(name):
+            answer = Answer(of_pod(scenario.pod, policy()), found)
+            assert all(line.isprintable() for line in "".join(render(answer, color=False)).splitlines())
+            assert msgspec.json.decode(msgspec.json.encode(shape(answer)))["message"] == found.verdict.sentence
+
+
+@st.composite
+def clusters(draw):
+    """Up to three zones and nodes without one, some tainted, some cordoned."""
+    nodes, written, cordoned = 0, [], []
+    for zone in draw(st.lists(st.sampled_from(["a", "b", "c", ""]), min_size=1, max_size=4, unique=True)):
+        entries = []
+        for _ in range(draw(st.integers(1, 3))):
+            nodes += 1
+            entries.append(f"{draw(st.sampled_from(['', '', '~']))}n{nodes}={draw(st.integers(0, 3))}")
+            if draw(st.integers(0, 4)) == 0:
+                cordoned.append(f"n{nodes}")
+        written.append(f"{zone}: {' '.join(entries)}" if zone else " ".join(entries))
+    # Nodes without a zone stand before any colon.
+    index = cluster(" | ".join(sorted(written, key=lambda part: ":" in part)))
+    for name in cordoned:
+        node = index.node(name)
+        index.apply("MODIFIED", replace(node, spec=NodeSpec(taints=node.spec.taints, unschedulable=True)))
+    return index
+
+
+spreads = st.builds(
+    constraint,
+    st.sampled_from([ZONE, HOSTNAME, "rack"]),
+    max_skew=st.integers(1, 3),
+    when=st.sampled_from([DO_NOT_SCHEDULE, DO_NOT_SCHEDULE, SCHEDULE_ANYWAY]),
+    select=st.sampled_from(["app=web", "app=db", "{}", None]),
+    min_domains=st.none() | st.integers(1, 4),
+    node_taints_policy=st.sampled_from([None, "Honor", "Ignore"]),
+    node_affinity_policy=st.sampled_from([None, "Honor", "Ignore"]),
+)
+pods = st.builds(
+    pod,
+    constraints=st.lists(spreads, max_size=3).map(tuple),
+    node_selector=st.sampled_from([None, None, {ZONE: "a"}, {HOSTNAME: "n1"}]),
+)
+
+
+@given(clusters(), pods)
+def test_what_is_said_of_any_pod_holds(index, incoming):
+    scenario = Scenario(index, incoming, SYSTEM_DEFAULTS)
+    found = explain(take(index, incoming))
+    assert (found.cause is None) == bool(found.verdict.feasible)
+    if found.cause is not None:
+        assert bool(feasible(scenario, softened(incoming))) == (found.cause is Cause.SPREAD)
+    assert bool(found.fixes) == (found.cause is Cause.SPREAD)
+    for fix in found.fixes:
+        assert feasible(scenario, changed(incoming, fix.changes)) == fix.nodes > 0
+    for relief in found.reliefs:
+        assert relief.what == "uncordon"  # there is room everywhere
+        for name in (found.verdict.nodes.names[slot] for slot in bits.to_slots(relief.nodes)):
+            node = index.node(name)
+            index.apply("MODIFIED", replace(node, spec=NodeSpec(taints=node.spec.taints)))
+            assert decide(take(index, incoming)).feasible
+            index.apply("MODIFIED", node)
+    if found.blocking is not None:
+        assert standstill(found.blocking, found.verdict)
