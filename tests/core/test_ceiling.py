@@ -4,7 +4,17 @@ from itertools import product
 
 import pytest
 
-from webhook.core.ceiling import Cell, Limit, Zone, addable, addable_on_hosts, reachable_minimum, stranded
+from webhook.core.ceiling import (
+    Cell,
+    Home,
+    Limit,
+    Zone,
+    addable,
+    addable_on_hosts,
+    addable_pinned,
+    reachable_minimum,
+    stranded,
+)
 
 
 def cells(text):
@@ -80,6 +90,33 @@ def test_what_is_wanted_ends_the_count():
 def test_nothing_is_said_of_more_pods_than_a_host_runs():
     assert addable_on_hosts(zones("0: 0x3 | 0: 0x3"), None, Limit(1), Limit(1), 2**31) is None
     assert stranded(2**31, 10**6, 2, 1, pinned=False) == 0
+
+
+def homes(text):
+    """``1+2 0 0-``: domains with their pods, the pods that can be in no other, and a dash for those that are closed."""
+    found = []
+    for part in text.split():
+        pods, _, pinned = part.rstrip("-").partition("+")
+        found.append(Home(int(pods), int(pinned or 0), not part.endswith("-")))
+    return tuple(found)
+
+
+@pytest.mark.parametrize(
+    ("state", "limit", "free", "added"),
+    [
+        pytest.param("0+5 0 0", Limit(1), 0, 1, id="all pinned to one domain"),
+        pytest.param("0+5 0 0", Limit(1), 1, 2, id="one free pod is not enough to lift two domains"),
+        pytest.param("0+5 0 0", Limit(1), 2, 4, id="two are"),
+        pytest.param("0+5 0 0", Limit(3), 0, 3, id="at maxSkew"),
+        pytest.param("0+2 0+2 0+2", Limit(1), 0, 6, id="an equal number in each"),
+        pytest.param("0+2 0+2 0-", Limit(1), 0, 2, id="a closed domain"),
+        pytest.param("0+2 0+2 1+4-", Limit(1), 0, 4, id="with pods in it, and some that wait for it"),
+        pytest.param("0+5 0", Limit(2, enough=False), 5, 4, id="too few domains"),
+        pytest.param("", Limit(1), 5, 0, id="no domain at all"),
+    ],
+)
+def test_pods_with_volumes(state, limit, free, added):
+    assert addable_pinned(homes(state), limit, free) == added
 
 
 def most_left(replicas, max_skew, staying, lost, *, pinned):

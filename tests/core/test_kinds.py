@@ -156,6 +156,28 @@ THING = EmbeddedKind(
 )
 
 
+@pytest.mark.parametrize(
+    ("kind", "spec", "expected"),
+    [
+        pytest.param(
+            "StatefulSet", {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}, (("data",), 0), id="one"
+        ),
+        pytest.param(
+            "StatefulSet",
+            {"volumeClaimTemplates": [{"metadata": {"name": "data"}}, {}], "ordinals": {"start": 3}},
+            (("data", ""), 3),
+            id="two, one without a name, and later ordinals",
+        ),
+        pytest.param("StatefulSet", {"volumeClaimTemplates": []}, None, id="none"),
+        pytest.param("StatefulSet", {"volumeClaimTemplates": 5}, None, id="no claims at all"),
+        pytest.param("Deployment", {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}, None, id="another kind"),
+    ],
+)
+def test_claims_of_a_stateful_set(kind, spec, expected):
+    found = read_workload({"apiVersion": "apps/v1", "kind": kind, "spec": spec})
+    assert (found.claims and (found.claims.names, found.claims.first)) == expected
+
+
 def test_a_configured_kind():
     thing = {
         "apiVersion": "example.com/v1",

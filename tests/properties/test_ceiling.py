@@ -1,5 +1,6 @@
 """What is said of how many pods constraints admit, against every order of placing them with the real filters."""
 
+from collections import Counter
 from functools import cache
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from webhook.core.ceiling import addable_pinned
+from webhook.core.claims import Missing
 from webhook.core.created import as_created
 from webhook.core.index import ClusterIndex
 from webhook.core.model import (
@@ -33,7 +36,7 @@ from webhook.core.model import (
 from webhook.core.places import survey, tallies, terrain
 from webhook.core.policy import Mode, Policy
 from webhook.core.review import examine
-from webhook.core.rules import ceiling
+from webhook.core.rules import ceiling, claims
 from webhook.core.selectors import compile_selector
 from webhook.core.verdict import decide, take
 from webhook.core.version import RECORDED
@@ -132,6 +135,9 @@ class World:
             return frozenset().union(*(search(tuple(sorted((*on, name)))) for name in names))
 
         return search(tuple(sorted(start)))
+
+    def zone(self, name):
+        return next(each.labels.get(ZONE) for each in self.nodes if each.name == name)
 
     @property
     def names(self):
@@ -299,3 +305,31 @@ def test_a_lost_zone_strands_so_many_pods_wherever_they_stood(world, replicas):
                 replicas
             }
             event("fixed")
+
+
+@pytest.mark.slow
+@settings(max_examples=80, deadline=None)
+@given(
+    worlds(keys=((ZONE,),), own=False, pinned=False),
+    st.lists(st.sampled_from(["a", "a", "a", "b", "c", None]), min_size=1, max_size=MOST),
+)
+def test_pods_that_volumes_pin_are_placed_as_the_best_order_does(world, zones):
+    assume(all(ZONE in node.labels for node in world.nodes))
+    _, (tally,) = looked_at(world)
+    view = tally.domains.column
+    sets = [view.with_value(zone) for zone in zones if zone is not None]
+    missing = Missing(dict(Counter(sets)), zones.count(None))
+    homes, free = claims._homes(tally, missing)
+
+    @cache
+    def best(on, left):
+        index, found = world.index(on, ours=False), len(on)
+        for place, zone in enumerate(left):
+            verdict = decide(take(index, world.pod()))
+            allowed = [n for n in world.names if verdict.status(n).code == "Success" and zone in {None, world.zone(n)}]
+            rest = left[:place] + left[place + 1 :]
+            found = max(found, *(best(tuple(sorted((*on, name))), rest) for name in allowed), found)
+        return found
+
+    assert addable_pinned(tuple(homes.values()), tally.limit, free) == best((), tuple(sorted(zones, key=str)))
+    event("bounded" if best((), tuple(sorted(zones, key=str))) < len(zones) else "all fit")

@@ -35,6 +35,14 @@ class Zone(NamedTuple):
     hosts: Mapping[int, int]
 
 
+class Home(NamedTuple):
+    """A domain with its matching pods, and the pods still to be placed that can be in no other one."""
+
+    pods: int
+    pinned: int
+    is_open: bool = True
+
+
 class Limit(NamedTuple):
     """What of a constraint decides how many pods it admits.
 
@@ -103,6 +111,33 @@ def addable_on_hosts(
 def _below(zone: Zone, level: int) -> int:
     """How many pods bring every host of the zone that has fewer to the level."""
     return sum(hosts * (level - count) for count, hosts in zone.hosts.items() if count < level)
+
+
+def addable_pinned(homes: Sequence[Home], limit: Limit, free: int) -> int:
+    """The most pods that one constraint lets be added if some of them can be in one domain only, as with volumes.
+
+    Shape: ``homes`` are all domains that count; ``free`` are the pods that may go to any open one.
+    """
+    level = 0
+    if limit.enough and homes:
+        level = min(home.pods for home in homes)
+        while _reaches(homes, level + 1, free):
+            level += 1
+    top = level + limit.max_skew
+    pinned = rest = 0
+    for home in homes:
+        if home.is_open:
+            left = max(0, top - home.pods)
+            pinned += min(home.pinned, left)
+            rest += max(0, left - home.pinned)
+    return pinned + min(free, rest)
+
+
+def _reaches(homes: Sequence[Home], level: int, free: int) -> bool:
+    """Whether there are pods enough to bring every domain to the level."""
+    if any(home.pods < level and not home.is_open for home in homes):
+        return False
+    return sum(max(0, level - home.pods - home.pinned) for home in homes) <= free
 
 
 def stranded(replicas: int, max_skew: int, staying: int, lost: int, *, pinned: bool) -> int:

@@ -7,7 +7,7 @@ Source: the API types of k8s.io/api, and the CRDs of the projects named in ``_CU
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -44,6 +44,16 @@ class Strategy(Struct, frozen=True, kw_only=True):
     max_unavailable: IntOrText | None = None
 
 
+class ClaimTemplates(Struct, frozen=True):
+    """A StatefulSet's claims: the pod ``web-0`` has one named ``<name>-web-0`` for each of the names.
+
+    Shape: ``first`` is the ordinal of the first pod.
+    """
+
+    names: tuple[str, ...]
+    first: int = 0
+
+
 class Workload(Struct, frozen=True, kw_only=True):
     """An object that is a pod or makes pods.
 
@@ -64,6 +74,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     suspended: bool = False
     group: str = ""
     late_labels: tuple[str, ...] = ()
+    claims: ClaimTemplates | None = None
 
 
 class _Json(Struct, frozen=True, rename="camel"):
@@ -86,6 +97,10 @@ class _JobSpec(_Json, frozen=True):
     template: PodTemplate | None = None
 
 
+class _Ordinals(_Json, frozen=True):
+    start: Int32 | None = None
+
+
 class _JobTemplate(_Json, frozen=True):
     spec: _JobSpec | None = None
 
@@ -101,6 +116,8 @@ class _Spec(_Json, frozen=True):
     update_strategy: _Strategy | None = None
     job_template: _JobTemplate | None = None
     suspend: bool | None = None
+    volume_claim_templates: Any = None  # only a StatefulSet's are read
+    ordinals: Any = None
 
 
 class _Object(_Json, frozen=True):
@@ -380,7 +397,14 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
         built_in=True,
         strategy=_strategy(spec.strategy or spec.update_strategy),
         suspended=spec.suspend is True,
+        claims=_claims(spec) if kind == "StatefulSet" and spec.volume_claim_templates else None,
     )
+
+
+def _claims(spec: _Spec) -> ClaimTemplates | None:
+    named = _lenient(spec.volume_claim_templates, tuple[Named, ...])
+    ordinals = _lenient(spec.ordinals, _Ordinals) or _Ordinals()
+    return None if named is None else ClaimTemplates(tuple(each.meta.name for each in named), ordinals.start or 0)
 
 
 def _strategy(written: _Strategy | None) -> Strategy | None:

@@ -2,11 +2,18 @@
 
 import pytest
 from build import NAMESPACE, cluster
+from build import running as running_pod
 from manifest import examined, pods_term, said, told, workload
+from msgspec.structs import replace
 
 from webhook.core.messages import WARNING_CHARS, warnings_of
 from webhook.core.model import ZONE as ZONE_KEY
-from webhook.core.model import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
+from webhook.core.model import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
+)
 from webhook.core.policy import Messages, Mode, Policy
 from webhook.core.storage import (
     BIND_COMPLETED,
@@ -264,3 +271,107 @@ def test_where_capacity_grows_it_is_a_note():
     manifest = asked(ZONE + IGNORE, replicas=3, **IN_A)
     (answer,) = told(CONFLICTS, manifest, cluster("a: n1 | b: n2 | c: n3"), Policy(capacity="growing"))
     assert answer.startswith("audit at most 1 of 3 fit")
+
+
+def stateful(nodes, volumes, *constraints, running=0, lacks=None, **fields):
+    """What is said of a StatefulSet whose first volumes are in these zones, ``a a b``; ``-`` is a claim without one."""
+    index = cluster(nodes)
+    for ordinal, zone in enumerate(volumes.split()):
+        claim, made = volume(zone)
+        name, behind = f"data-web-{ordinal}", f"pv-{ordinal}"
+        spec = ClaimSpec() if zone == "-" else ClaimSpec(volume_name=behind)
+        index.apply("ADDED", Claim(metadata=replace(claim.metadata, name=name), spec=spec))
+        index.apply("ADDED", replace(made, metadata=ObjectMeta(name=behind)))
+        if ordinal < running:
+            index.apply("ADDED", running_pod(f"web-{ordinal}", f"{zone}1"))
+    if lacks:
+        index.lack(lacks, "403 Forbidden")
+    templates = {"volumeClaimTemplates": [{"metadata": {"name": "data"}}], **fields.pop("spec", {})}
+    manifest = workload("StatefulSet", "app=web", *constraints, spec=templates, **fields)
+    return told(CONFLICTS, manifest, index, FIXED), said(CONFLICTS, manifest, policy=FIXED, index=index)
+
+
+NODES = "a: a1 a2 | b: b1 b2 | c: c1 c2"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "volumes", "constraints", "fields", "expected"),
+    [
+        pytest.param(
+            NODES,
+            "a a a a a",
+            [ZONE],
+            {"replicas": 6},
+            ["warn at most 2 of 6 fit: volumes hold 5 in zone a; make zone ScheduleAnyway"],
+            id="volumes of one zone",
+        ),
+        pytest.param(NODES, "a b c a b c", [ZONE], {"replicas": 6}, [], id="volumes of all zones"),
+        pytest.param(NODES, "a a", [ZONE], {"replicas": 6}, [], id="new pods enough for the other zones"),
+        pytest.param(NODES, "- - -", [ZONE], {"replicas": 3}, [], id="claims without a volume"),
+        pytest.param(NODES, "a a a a a", ["zone hard 6 app=web"], {"replicas": 6}, [], id="a maxSkew that takes them"),
+        pytest.param(
+            NODES, "a a a a", ["zone hard 1 app=other"], {"replicas": 4}, [], id="pods that it does not count"
+        ),
+        pytest.param(
+            NODES,
+            "a a a a",
+            [ZONE],
+            {"replicas": 4, "running": 2},
+            ["warn at most 2 of 4 fit: volumes hold 2 in zone a"],
+            id="two that run, and two that may not follow",
+        ),
+        pytest.param(NODES, "a a a a", [ZONE], {"replicas": 4, "running": 4}, [], id="all run"),
+        pytest.param(
+            "a: a1 | b: b1 | c: ~c1",
+            "c c a",
+            [ZONE],
+            {"replicas": 3},
+            [],
+            id="volumes on nodes that are tainted: it is not the constraint",
+        ),
+        pytest.param(
+            NODES,
+            "a a a",
+            [HOST],
+            {"replicas": 12},
+            [],
+            id="volumes that two hosts reach",
+        ),
+        pytest.param(
+            "a: a1 | b: b1 | c: c1",
+            "a a a",
+            [HOST],
+            {"replicas": 3},
+            ["warn at most 1 of 3 fit: volumes hold 3 in one host; make hostname ScheduleAnyway"],
+            id="volumes of one host, not named",
+        ),
+        pytest.param(
+            NODES,
+            "a a a a a",
+            [ZONE, "hostname hard 9 app=web"],
+            {"replicas": 6},
+            ["warn at most 2 of 6 fit: volumes hold 5 in zone a"],
+            id="two constraints",
+        ),
+        pytest.param(
+            NODES,
+            "- - - a a",
+            [ZONE],
+            {"replicas": 2, "spec": {"ordinals": {"start": 3}}},
+            ["warn at most 1 of 2 fit: volumes hold 2 in zone a; make zone ScheduleAnyway"],
+            id="ordinals that begin later",
+        ),
+        pytest.param(NODES, "a a a", [ZONE], {"replicas": 999}, [], id="more than are looked for"),
+        pytest.param(
+            NODES, "a a a", [ZONE], {"replicas": 3, "spec": {"volumeClaimTemplates": [5]}}, [], id="no claims"
+        ),
+    ],
+)
+def test_volumes_of_a_stateful_set(nodes, volumes, constraints, fields, expected):
+    assert stateful(nodes, volumes, *constraints, **fields)[0] == expected
+
+
+def test_volumes_that_nobody_may_list():
+    assert stateful(NODES, "", ZONE, replicas=3, lacks="persistentvolumes")[1] == [
+        "not evaluated: persistentvolumes: 403 Forbidden"
+    ]

@@ -10,6 +10,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from webhook.core.capacity import grows
+from webhook.core.claims import Missing, missing_pods
 from webhook.core.created import as_created
 from webhook.core.fitting import fits, present
 from webhook.core.index import ClusterIndex
@@ -28,7 +29,8 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
     """One template to ask about.
 
     Shape: ``placed`` are its hard constraints, in the order of ``places.hard``. ``most`` is the autoscaler's maximum,
-    ``wanted`` where there is none. ``grows`` is whether nodes may be added.
+    ``wanted`` where there is none. ``grows`` is whether nodes may be added. ``missing`` are the pods of a StatefulSet
+    with volumes that do not run yet.
     Unit: ``wanted`` and ``most`` are pods.
     """
 
@@ -40,6 +42,7 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
     wanted: int
     most: int
     grows: bool
+    missing: Missing | None = None
 
     @cached_property
     def _present(self) -> Terrain | None:
@@ -90,6 +93,7 @@ def cases(subject: Subject, index: ClusterIndex) -> Iterator[Case]:
             wanted=wanted,
             most=max(wanted, _scaled_to(subject.workload, index)),
             grows=grows(subject.policy, places.problem.nodes),
+            missing=_missing(subject.workload, wanted, index),
         )
 
 
@@ -103,6 +107,12 @@ def _wanted(template: Template, workload: Workload, index: ClusterIndex) -> int 
         return template.replicas
     known = index.owner(workload.api_version, workload.kind, namespace_of(workload), workload.meta.name)
     return known.replicas if known is not None and len(workload.templates) == 1 else None
+
+
+def _missing(workload: Workload, wanted: int, index: ClusterIndex) -> Missing | None:
+    if workload.claims is None:
+        return None
+    return missing_pods(index, namespace_of(workload), workload.meta.name, workload.claims, wanted)
 
 
 def _scaled_to(workload: Workload, index: ClusterIndex) -> int:

@@ -79,7 +79,7 @@ def _could_speak(subject: Subject) -> tuple[Rule, ...]:
     speaks = {
         TAINTED.id: ignores,
         CEILING.id: {ZONE, HOSTNAME} <= keys,
-        conflicts.CONFLICTS.id: bool(hard) and any(map(conflicts.is_pinned, subject.workload.templates)),
+        conflicts.CONFLICTS.id: bool(hard) and conflicts.is_about(subject.workload),
         zone_loss.ZONE_LOSS.id: ignores and zone_loss.is_replaced(subject.workload),
     }
     return tuple(rule for rule in RULES if speaks[rule.id])

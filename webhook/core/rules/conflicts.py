@@ -4,11 +4,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from webhook.core.kinds import Template
+from webhook.core.kinds import Template, Workload
 from webhook.core.model import HONOR, IGNORE
 from webhook.core.places import AFFINITY, APART, NEAR, RESTRICTIONS, VOLUMES, Hard, Tally, Terrain, tallies, terrain
 from webhook.core.policy import Mode
 from webhook.core.rules.cases import Case, noun, softened, staying
+from webhook.core.rules.claims import pinned_replicas
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, one_line
 from webhook.core.rules.nodes import A_CAP
 
@@ -22,11 +23,16 @@ CONFLICTS = Rule(
         "selector keeps the pods out of them. Such a domain stays empty, and no other may have more than maxSkew pods."
     ),
     silent=(
-        "if as few would fit without the constraint, which is then not to blame; about claims of a StatefulSet's "
-        "volumeClaimTemplates; for Jobs, DaemonSets and single pods. It never warns where capacity grows."
+        "if as few would fit without the constraint, which is then not to blame; of a StatefulSet's volumes, about "
+        "pods that run already; for Jobs, DaemonSets and single pods. It never warns where capacity grows."
     ),
 )
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
+
+
+def is_about(workload: Workload) -> bool:
+    """Whether something of the object besides constraints decides where its pods may go."""
+    return workload.claims is not None or any(map(is_pinned, workload.templates))
 
 
 def is_pinned(template: Template) -> bool:
@@ -60,17 +66,24 @@ def _claims(template: Template) -> Iterator[str]:
 
 def evaluate(case: Case) -> Iterator[Answer]:
     """What the rule says of one template."""
-    if not is_pinned(case.placed[0].template):
+    template, workload = case.placed[0].template, case.subject.workload
+    if not is_pinned(template) and workload.claims is None:
         return
-    worst = _worst(case.tallies, case.terrain)
-    found = None if worst is None or worst[0] >= case.most or not worst[1].open else _blamed(case, *worst)
+    found = _pinned(case) if is_pinned(template) else None
+    found = found or next(pinned_replicas(case), None)
     if found is not None:
-        yield found
+        yield replace(found, rule=CONFLICTS.id)
         return
     missing = case.subject.lacks(*_CLAIMS)
-    claims = tuple(_claims(case.placed[0].template))
-    if claims and (missing or not set(claims) <= case.places.problem.storage.claims.keys()):
+    claims = tuple(_claims(template))
+    unknown = not set(claims) <= case.places.problem.storage.claims.keys()
+    if unknown or (missing and (claims or workload.claims)):
         yield NotEvaluated(CONFLICTS.id, missing or "a claim that is not known")
+
+
+def _pinned(case: Case) -> Finding | None:
+    worst = _worst(case.tallies, case.terrain)
+    return None if worst is None or worst[0] >= case.most or not worst[1].open else _blamed(case, *worst)
 
 
 def _worst(found: Sequence[Tally], of: Terrain) -> tuple[int, Tally] | None:
