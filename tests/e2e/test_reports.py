@@ -33,12 +33,13 @@ def _reports(plane, request):
     eventually(lambda: plane.api.send("GET", f"{DEFINITIONS}/{name}").status == 404)
 
 
-def audit(objects, *arguments):
-    """What the command line prints of a list of objects."""
-    command = [PROGRAM, "audit", "-", "-o", "report", *arguments]
-    ran = subprocess.run(command, input=objects.encode(), capture_output=True, timeout=60, check=False)
-    assert (ran.returncode, ran.stderr) == (1, b"")
-    return ran.stdout
+def audit(plane, namespace, version):
+    """The reports of one namespace, of those that the command line prints of the live cluster."""
+    command = [PROGRAM, "audit", "--kubeconfig", plane.admin, "-o", "report", "--report-api", version]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr) == (1, "")
+    printed = ran.stdout.removeprefix("---\n").split("\n---\n")
+    return "\n---\n".join(text for text in printed if f"\n  namespace: {namespace}\n" in text)
 
 
 @pytest.mark.parametrize("reports", APIS, indirect=True)
@@ -48,9 +49,9 @@ def test_reports_are_accepted_and_go_with_their_workload(plane, kubectl, namespa
     for kind in ("Deployment", "StatefulSet", "Rollout"):
         plane.api.request("POST", path(kind, namespace), workload(kind, "web", wrong))
     listed = kubectl("get", "deployments,statefulsets,rollouts", "-n", namespace, "-o", "json").out
-    printed = tmp_path / "reports.yaml"
-    printed.write_bytes(audit(listed, "--report-api", version))
     owners = [each["metadata"]["uid"] for each in json.loads(listed)["items"]]
+    printed = tmp_path / "reports.yaml"
+    printed.write_text(audit(plane, namespace, version))
 
     # Twice: what was there is replaced. kubectl asks the API server to refuse unknown and repeated fields.
     applied = [kubectl("apply", "--validate=strict", "-f", str(printed)) for _ in range(2)]
@@ -74,3 +75,5 @@ def test_reports_are_accepted_and_go_with_their_workload(plane, kubectl, namespa
     eventually(lambda: len(plane.api.request("GET", at)["items"]) == 2, timeout=90)
     left = {each["scope"]["kind"] for each in plane.api.request("GET", at)["items"]}
     assert left == {"StatefulSet", "Rollout"}
+    kubectl("delete", plural, "-n", namespace, "-l", "app.kubernetes.io/managed-by=evenspread")
+    assert plane.api.request("GET", at)["items"] == []

@@ -156,3 +156,29 @@ def test_json(case):
         return found
 
     check(*case, load)
+
+
+PIECES = "&a ¦*a¦!!map ¦  ¦\t¦? ¦: ¦\n¦\n  ¦\r¦# c\n¦---\n¦- ¦|\n¦[¦]¦{¦{{¦<<: *a\n¦null¦\"¦'¦\u2028¦\x85¦\0¦items:\n"
+PIECES += "¦topologySpreadConstraints: ¦apiVersion: v1\n"
+
+
+@st.composite
+def broken(draw):
+    """A good file into which something fell."""
+    _, data = draw(st.one_of(styled(), json_files()))
+    text = data.decode()
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(text)))
+        text = (
+            text[:start]
+            + draw(st.sampled_from(PIECES.split("¦")))
+            + text[start + draw(st.sampled_from([0, 0, 1, 5])) :]
+        )
+    return text.encode()
+
+
+@settings(max_examples=40, deadline=None)
+@given(broken())
+def test_whatever_is_in_a_file_what_is_added_stays_added(data):
+    for file in amended(data).files:
+        assert amended(file.after).files == ()

@@ -180,11 +180,17 @@ def _refusal(addition: Addition, reason: str) -> Fault:
 
 
 def _proven(file: File, found: Sequence[Manifest | Fault], edits: Sequence[_Placed]) -> list[_Placed]:
-    """The edits after which the file holds what it should: all, else those that do by themselves, else none."""
-    if _holds(file, found, edits):
+    """The edits after which the file holds what it should; none, if they only do apart."""
+    kept = _holding(file, found, edits)
+    return kept if len(kept) == len(edits) or _holds(file, found, kept) else []
+
+
+def _holding(file: File, found: Sequence[Manifest | Fault], edits: Sequence[_Placed]) -> list[_Placed]:
+    """All edits if they hold, else what holds of either half: one that does not is found in few readings."""
+    if not edits or _holds(file, found, edits):
         return [*edits]
-    kept = [each for each in edits if _holds(file, found, [each])]
-    return kept if _holds(file, found, kept) else []
+    half = len(edits) // 2
+    return [*_holding(file, found, edits[:half]), *_holding(file, found, edits[half:])] if half else []
 
 
 def _holds(file: File, found: Sequence[Manifest | Fault], edits: Sequence[_Placed]) -> bool:
