@@ -255,6 +255,16 @@ class TestBadFiles:
         assert (code, len(findings(out))) == (1, 2)
         assert err == "in/5.yaml:1:1: note: no Kubernetes object in it\n"
 
+    def test_a_placeholder_is_worth_a_note(self, run):
+        manifest = b"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: ${REPLICAS}\n"
+        code, out, err = run("check", "-", stdin=manifest)
+        assert code == 1
+        assert "wrong-type" in out
+        assert err == (
+            "<stdin>:5:3: note: a placeholder ${…} that nobody has filled in; "
+            "check what envsubst, kustomize or helm template prints\n"
+        )
+
     def test_a_name_that_is_no_text(self, run, around):
         write(around / os.fsdecode(b"5\xff.yaml"), "a: b\n")
         assert "not a Kubernetes object" in self.check(run)

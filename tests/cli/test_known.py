@@ -109,14 +109,24 @@ class TestALiveCluster:
         (tmp_path / "ca.crt").write_bytes(api.authority)
         assert read_known(Given(cluster=True), Policy(), print).source == "cluster around this pod"
 
-    @pytest.mark.parametrize("release", ["v1.99.0", "soon", None])
-    def test_a_release_that_is_not_known_is_none(self, api, tmp_path, release):
+    @pytest.mark.parametrize(
+        ("release", "said"),
+        [
+            ("v1.99.0", "runs v1.99.0, which is not supported"),
+            ("soon", "runs soon, which is not supported"),
+            (None, "does not say its release"),
+        ],
+    )
+    def test_a_release_that_is_not_known_is_none_and_said(self, api, tmp_path, capsys, release, said):
         def odd(handler, _):
             handler.json(200, {"gitVersion": release})
             return True
 
         api.strike("other", odd)
         assert known(api, tmp_path)[0].version is None
+        assert (
+            capsys.readouterr().err == f"cluster x: note: it {said}: judged as Kubernetes 1.37, or as --kube-version\n"
+        )
 
 
 ELSEWHERE = "--context and --kubeconfig choose another cluster, --snapshot reads a file"

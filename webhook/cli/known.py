@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 from webhook.cli.exits import Exit
 from webhook.cli.live import loss, open_cluster, read_kinds
-from webhook.cli.options import Given, cluster_options
+from webhook.cli.options import Given
 from webhook.cli.stopped import Stopped
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.resources import watched
@@ -18,8 +18,6 @@ from webhook.core.model import TypeMeta
 from webhook.core.objects import ApiObject, decode_object
 from webhook.core.policy import Policy
 from webhook.core.version import RECORDED, KubernetesVersion
-
-__all__ = ["Given", "Known", "cluster_options", "read_known"]
 
 
 class Known(Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TypeVar
 
+import click
 from msgspec import Raw, Struct
 
 from webhook.cli.exits import Exit
@@ -15,7 +16,8 @@ from webhook.cluster.connection import SERVICE_ACCOUNT, Account, ApiServer, Clus
 from webhook.cluster.listing import Listing, Pause, list_objects
 from webhook.cluster.resources import Resource
 from webhook.core.model import TypeMeta
-from webhook.core.version import KubernetesVersion, parse_version
+from webhook.core.rules.finding import one_line
+from webhook.core.version import RECORDED, KubernetesVersion, parse_version
 
 _Kept = TypeVar("_Kept")
 
@@ -72,12 +74,16 @@ def open_cluster(given: Given) -> Live:
     if status == HTTPStatus.UNAUTHORIZED:
         raise Stopped(f"{source}: {server.url}: 401 Unauthorized: log in again, or choose another user", Exit.CLUSTER)
     release = answer.get("gitVersion")
-    return Live(
+    live = Live(
         server=server,
         source=source,
         namespace=context.namespace or "default",
-        release=release if isinstance(release, str) else "",
+        release=one_line(release, 64) if isinstance(release, str) else "",
     )
+    if live.version is None:
+        runs = f"runs {live.release}, which is not supported" if live.release else "does not say its release"
+        click.echo(f"{source}: note: it {runs}: judged as Kubernetes {RECORDED}, or as --kube-version", err=True)
+    return live
 
 
 def read_kinds(
@@ -119,7 +125,8 @@ def loss(listing: Listing[_Kept]) -> str:
 def _account(given: Given) -> Account:
     """Who asks, and where: as kubectl finds its configuration; in a pod without one, its service account."""
     file = given.kubeconfig or os.environ.get("KUBECONFIG") or ""
-    if not file and not Path(_KUBECONFIG).expanduser().exists() and "KUBERNETES_SERVICE_HOST" in os.environ:
+    nowhere = not (file or given.context or Path(_KUBECONFIG).expanduser().exists())
+    if nowhere and "KUBERNETES_SERVICE_HOST" in os.environ:
         return Account(impersonate=given.user, service_account=SERVICE_ACCOUNT)
     return Account(kubeconfig=file or _KUBECONFIG, context=given.context, impersonate=given.user)
 

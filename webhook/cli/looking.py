@@ -15,6 +15,7 @@ from webhook.core.kinds import has_template
 from webhook.core.model import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.policy import Policy
 from webhook.core.review import Examination, examine
+from webhook.core.rules.api import WRONG_TYPE
 from webhook.core.rules.topology import edits
 from webhook.core.version import RECORDED, KubernetesVersion
 
@@ -73,6 +74,13 @@ def _note(manifest: Manifest, warning: str) -> Note | None:
         return None
     fix = "" if path.endswith(meant) else meant
     return Note(manifest=manifest.without_text(), place=manifest.locate(path), path=path, text=warning, fix=fix)
+
+
+def _unfilled(row: Row) -> Fault:
+    """What a placeholder for envsubst and the like is, where another type belongs."""
+    message = "a placeholder ${…} that nobody has filled in; check what envsubst, kustomize or helm template prints"
+    place = row.place
+    return Fault(file=row.manifest.file, message=message, line=place.line, column=place.column, fatal=False)
 
 
 def _meant(path: str) -> str:
@@ -156,6 +164,10 @@ class Seen:
                 self._clean.append((manifest.file, manifest.title))
         reported = manifest.without_text()
         rows = [Row(manifest=reported, judged=each, place=manifest.locate(each.finding.path)) for each in told]
+        if row := next(
+            (row for row in rows if row.judged.finding.rule == WRONG_TYPE.id and "${" in row.place.text), None
+        ):
+            self.faults.append(_unfilled(row))
         # In the order of the text, as compilers do; of one place in the order of the rules.
         self.rows += sorted(rows, key=lambda row: (row.place.line, row.place.column))
         # A rule that lacks the same fact for several constraints of an object is one gap of that object.

@@ -200,9 +200,19 @@ _LOOKING = (
 )
 
 _CLUSTER = (
-    click.option("--snapshot", metavar="FILE", help="The cluster is what this file says: a snapshot, or a List."),
+    click.option(
+        "--snapshot",
+        metavar="FILE",
+        type=click.Path(),
+        help="The cluster is what this file says: a snapshot, or a List.",
+    ),
     click.option("--cluster", is_flag=True, help="Ask the kubeconfig's current cluster; only get and list."),
-    click.option("--kubeconfig", metavar="FILE", help="Ask the cluster of this kubeconfig.  [default: as kubectl]"),
+    click.option(
+        "--kubeconfig",
+        metavar="FILE",
+        type=click.Path(),
+        help="Ask the cluster of this kubeconfig.  [default: as kubectl]",
+    ),
     click.option("--context", metavar="NAME", help="Ask the cluster of this context."),
     click.option("--as", "user", metavar="USER", help="Ask as this user (impersonation)."),
 )

@@ -26,7 +26,12 @@ _MOST_KINDS = 4
 
 @click.command(epilog="Exit code: 0 written, 2 usage or configuration, 4 no cluster, 5 no room for the file.")
 @click.option(
-    "-o", "--output", "file", metavar="FILE", help="Write there, packed if it ends in .gz.  [default: stdout]"
+    "-o",
+    "--output",
+    "file",
+    metavar="FILE",
+    type=click.Path(),
+    help="Write there, packed if it ends in .gz.  [default: stdout]",
 )
 @click.option("--anonymise", is_flag=True, help="Replace every name by another; findings and verdicts stay.")
 @cluster_options

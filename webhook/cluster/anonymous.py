@@ -18,8 +18,8 @@ from webhook.core.rules.topology import intended
 
 Json = Any
 
-_WORD = re.compile(r"[A-Za-z0-9]+")
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_WORD = re.compile(rf"{_UID.pattern}|[A-Za-z0-9]+")
 _LONGEST_VALUE = 63  # characters of a label's value
 
 # Whose labels, taints, resources and drivers are the same in every cluster.
@@ -54,6 +54,8 @@ _RESOURCES = frozenset({"requests", "limits", "allocatable", "capacity", "overhe
 _KEYS = frozenset({"topologyKey", "matchLabelKeys", "mismatchLabelKeys"})
 _WITH_KEYS = frozenset({"matchExpressions", "matchLabelExpressions", "tolerations", "taints"})
 _DRIVERS = frozenset({"provisioner", "driver"})
+_DRIVER_NAME = ("drivers", "name")  # of a CSINode
+_NODE_NAME = "metadata.name"  # of matchFields
 _ENUMERATED = frozenset(
     {
         *("apiVersion", "kind", "operator", "effect", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"),
@@ -80,17 +82,16 @@ class Names:
         self._compared = frozenset(key for each in kept for key in _compared_keys(each))
         self._sets = frozenset(tuple(_WORD.findall(name)) for each in kept for name in _stateful_sets(each))
         self._lengths = sorted({len(words) for words in self._sets})
-        self.uids: dict[str, str] = {}
-        seen: set[str] = set()
+        seen: dict[str, None] = {}
 
         def learned(text: str) -> str:
-            seen.update(_WORD.findall(_UID.sub(self._uid, text)))
+            seen.update(dict.fromkeys(_WORD.findall(text)))
             return text
 
         self._said: Callable[[str], str] = learned
         for each in kept:
             self._members(each)
-        self.words: Mapping[str, str] = _numbered(seen - _PUBLIC_WORDS - {*self.uids.values()})
+        self.words: Mapping[str, str] = _numbered([word for word in seen if word not in _PUBLIC_WORDS])
         self._long: dict[str, str] = {}
         self._said = self._text
 
@@ -102,7 +103,6 @@ class Names:
         """A text with other words."""
         if text in _PUBLIC_TEXTS:
             return text
-        text = _UID.sub(self._uid, text)
         pieces, end, before = list[str](), 0, list[str]()
         for found in _WORD.finditer(text):
             word = found[0]
@@ -112,16 +112,13 @@ class Names:
             before.append(word)
         return "".join((*pieces, text[end:]))
 
-    def _uid(self, found: re.Match[str]) -> str:
-        return self.uids.setdefault(found[0], f"u{len(self.uids)}")
-
     def _ends_in_set(self, words: list[str]) -> bool:
         return any(tuple(words[-length:]) in self._sets for length in self._lengths)
 
     def key(self, key: str) -> str:
         """The key of a label or a taint."""
         domain = key.rpartition("/")[0]
-        public = key in _PUBLIC_KEYS or _is_public(domain) or intended(key) != key
+        public = key in _PUBLIC_KEYS or key == _NODE_NAME or _is_public(domain) or intended(key) != key
         return key if public else self._said(key)
 
     def value(self, key: str, value: Json) -> Json:
@@ -146,12 +143,14 @@ class Names:
                 return {key: self._annotation(key, each) for key, each in value.items()}
             if name in _RESOURCES and value.keys() != {"count"}:  # that of a CSI driver has nothing else
                 return {self._resource(key): each for key, each in value.items()}
-            return self._members(value) | ({"name": self._driver(value.get("name", ""))} if name == "drivers" else {})
+            return {
+                each: self._member("driver" if (name, each) == _DRIVER_NAME else each, of) for each, of in value.items()
+            }
         if isinstance(value, list):
             if name in _WITH_KEYS:
                 return [self._with_key(each) for each in value]
             if name == "matchFields":
-                return [each | {"values": [*map(self._said, each.get("values") or ())]} for each in value]
+                return [self._with_key(each) for each in value]
             return [self._member(name, each) for each in value]
         if not isinstance(value, str) or name in _ENUMERATED:
             return value
@@ -203,12 +202,15 @@ def _is_public(domain: str) -> bool:
     return domain.endswith(_PUBLIC_DOMAINS) and any(f".{domain}".endswith(f".{each}") for each in _PUBLIC_DOMAINS)
 
 
-def _numbered(words: set[str]) -> Mapping[str, str]:
-    """A word for each, in the order of the words: ``n07``, and ``07n`` for those that begin with a digit."""
-    lettered = sorted(word for word in words if not word[0].isdigit())
-    numeric = sorted(words.difference(lettered))
+def _numbered(words: Sequence[str]) -> Mapping[str, str]:
+    """A word for each in their order: ``n07``, ``07n`` for those that begin with a digit; ``u3`` for uids."""
+    uids = [word for word in words if _UID.fullmatch(word)]
+    plain = set(words).difference(uids)
+    lettered = sorted(word for word in plain if not word[0].isdigit())
+    numeric = sorted(plain.difference(lettered))
     named = {word: f"n{number:0{_width(lettered)}}" for number, word in enumerate(lettered)}
-    return named | {word: f"{number:0{_width(numeric)}}n" for number, word in enumerate(numeric)}
+    named |= {word: f"{number:0{_width(numeric)}}n" for number, word in enumerate(numeric)}
+    return named | {word: f"u{number}" for number, word in enumerate(uids)}
 
 
 def _width(words: Sequence[str]) -> int:
@@ -218,7 +220,7 @@ def _width(words: Sequence[str]) -> int:
 def _compared_keys(value: Json) -> Iterator[str]:
     """The keys whose values some selector compares as numbers."""
     if isinstance(value, dict):
-        if value.get("operator") in {"Gt", "Lt"} and isinstance(value.get("key"), str):
+        if value.get("operator") in ("Gt", "Lt") and isinstance(value.get("key"), str):
             yield value["key"]
         for each in value.values():
             yield from _compared_keys(each)
@@ -229,9 +231,11 @@ def _compared_keys(value: Json) -> Iterator[str]:
 
 def _stateful_sets(value: Mapping[str, Json]) -> Iterator[str]:
     """The StatefulSets that the object is or is owned by: their pods and claims have ordinals."""
-    meta = value.get("metadata") or {}
-    if value.get("kind") == "StatefulSet":
-        yield str(meta.get("name", ""))
-    for owner in meta.get("ownerReferences") or ():
-        if owner.get("kind") == "StatefulSet":
-            yield str(owner.get("name", ""))
+    meta = value.get("metadata")
+    if not isinstance(meta, dict):
+        return
+    owners = meta.get("ownerReferences")
+    own = {"kind": value.get("kind"), "name": meta.get("name")}
+    for each in (own, *(owners if isinstance(owners, list) else ())):
+        if isinstance(each, dict) and each.get("kind") == "StatefulSet":
+            yield str(each.get("name"))
