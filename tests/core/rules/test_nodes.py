@@ -377,6 +377,13 @@ def test_of_what_was_injected_nothing_is_said(record, expected):
     assert told(MIN_DOMAINS, pod, cluster("a: n1 | b: n2")) == expected
 
 
+@pytest.mark.parametrize(("where", "expected"), [({}, [1, 1]), ({"nodeName": "n1"}, [0, 0])], ids=["waits", "runs"])
+def test_a_pod_that_has_its_node_waits_for_nothing(where, expected):
+    pod = workload("Pod", "app=web", "rack hard 1 app=web", "zone hard 1 app=web", **where)
+    found = cluster("n1 | a: n2")
+    assert [len(told(UNKNOWN, pod, found)), len(told(PARTIAL, pod, found))] == expected
+
+
 def test_a_selector_that_is_refused_fills_no_cap():
     manifest = asked("zone hard 1 app=web minDomains:3")
     selector = {"matchExpressions": [{"key": "app", "operator": "Near"}]}

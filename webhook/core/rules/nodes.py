@@ -28,9 +28,10 @@ KEY_UNKNOWN = Rule(
         "the scheduler scores only nodes that have the keys of all soft constraints, it takes the others with it."
     ),
     silent=(
-        "where `topology-key-typo` speaks, and for keys that `domains` of the configuration names. It is audit where "
-        "nodes can be added (`capacity`), since a pool without nodes may have the key, unless the key is deprecated; "
-        "and for a single soft constraint over zones or regions, which manifests carry to clusters that have neither."
+        "where `topology-key-typo` speaks, for keys that `domains` of the configuration names, and of pods that have "
+        "their node. It is audit where nodes can be added (`capacity`), since a pool without nodes may have the key, "
+        "unless the key is deprecated; and for a single soft constraint over zones or regions, which manifests carry "
+        "to clusters that have neither."
     ),
 )
 KEY_PARTIAL = Rule(
@@ -135,8 +136,10 @@ def grounds(subject: Subject, view: NodeView) -> Iterator[tuple[Placed, Ground]]
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
-    """What the three rules say of each constraint."""
-    if not subject.placed:
+    """What the three rules say of each constraint; of a pod that has its node, nothing is to be decided any more."""
+    if not subject.placed or (
+        subject.workload.kind == "Pod" and subject.placed[0].template.template.pod_spec.node_name
+    ):
         return
     missing = subject.lacks("nodes")
     if subject.index is None or missing:
@@ -149,6 +152,8 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     growing = grows(subject.policy, view)
     for placed, ground in grounds(subject, view):
         key = placed.constraint.topology_key
+        if placed.template.template.pod_spec.node_name:
+            continue  # what has its node is not scheduled
         if key in view.keys:
             yield from _known(placed, ground, subject, growing=growing)
         elif key and key not in subject.policy.domains and meant_by(key) is None:
