@@ -169,8 +169,8 @@ THING = EmbeddedKind(
             id="two, one without a name, and later ordinals",
         ),
         pytest.param("StatefulSet", {"volumeClaimTemplates": []}, None, id="none"),
-        pytest.param("StatefulSet", {"volumeClaimTemplates": 5}, None, id="no claims at all"),
         pytest.param("Deployment", {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}, None, id="another kind"),
+        pytest.param("Deployment", {"volumeClaimTemplates": 5, "ordinals": 5}, None, id="which has no such fields"),
     ],
 )
 def test_claims_of_a_stateful_set(kind, spec, expected):

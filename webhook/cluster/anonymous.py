@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from webhook.core.capacity import POOL_LABELS
+from webhook.core.eligible import PASSING_TAINTS
 from webhook.core.rules import BY_ID
 from webhook.core.rules.added import ADDED_KEYS
 from webhook.core.rules.topology import intended
@@ -29,7 +30,7 @@ _PUBLIC_DOMAINS = (
     *("intel.com", "argoproj.io", "kruise.io", "kubeflow.org", "volcano.sh", "knative.dev", "ray.io", "istio.io"),
     "linkerd.io",
 )
-_PUBLIC_KEYS = frozenset({"app", "k8s-app", "name", *POOL_LABELS, *ADDED_KEYS})
+_PUBLIC_KEYS = frozenset({"app", "k8s-app", "name", *POOL_LABELS, *ADDED_KEYS, *PASSING_TAINTS})
 _PUBLIC_RESOURCES = ("cpu", "memory", "pods", "storage", "ephemeral-storage", "hugepages-", "attachable-volumes-")
 _QUOTA = "requests."  # no extended resource begins so
 # Labels whose values are not names.

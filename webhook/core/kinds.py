@@ -7,7 +7,7 @@ Source: the API types of k8s.io/api, and the CRDs of the projects named in ``_CU
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -97,6 +97,14 @@ class _JobSpec(_Json, frozen=True):
     template: PodTemplate | None = None
 
 
+class _ClaimMeta(_Json, frozen=True):
+    name: str = ""
+
+
+class _ClaimTemplate(_Json, frozen=True):
+    metadata: _ClaimMeta | None = None
+
+
 class _Ordinals(_Json, frozen=True):
     start: Int32 | None = None
 
@@ -116,8 +124,8 @@ class _Spec(_Json, frozen=True):
     update_strategy: _Strategy | None = None
     job_template: _JobTemplate | None = None
     suspend: bool | None = None
-    volume_claim_templates: Any = None  # only a StatefulSet's are read
-    ordinals: Any = None
+    volume_claim_templates: tuple[_ClaimTemplate, ...] | None = None
+    ordinals: _Ordinals | None = None
 
 
 class _Object(_Json, frozen=True):
@@ -401,10 +409,9 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
     )
 
 
-def _claims(spec: _Spec) -> ClaimTemplates | None:
-    named = _lenient(spec.volume_claim_templates, tuple[Named, ...])
-    ordinals = _lenient(spec.ordinals, _Ordinals) or _Ordinals()
-    return None if named is None else ClaimTemplates(tuple(each.meta.name for each in named), ordinals.start or 0)
+def _claims(spec: _Spec) -> ClaimTemplates:
+    names = tuple(each.metadata.name if each.metadata else "" for each in spec.volume_claim_templates or ())
+    return ClaimTemplates(names, (spec.ordinals and spec.ordinals.start) or 0)
 
 
 def _strategy(written: _Strategy | None) -> Strategy | None:
