@@ -53,3 +53,11 @@ def test_progress(monkeypatch, terminal, waited, shown):
     progress(8)
     progress.close()
     assert stream.text == shown
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(True, "\r\033[Knodes: 403\n"), (False, "nodes: 403\n")])
+def test_a_line_takes_the_place_of_the_counter(monkeypatch, terminal, shown):
+    stream = Terminal(terminal=terminal)
+    monkeypatch.setattr("sys.stderr", stream)
+    console.say("nodes: 403")
+    assert stream.text == shown

@@ -138,7 +138,7 @@ def test_text(rendered):
     assert "a b.yaml:11:5: topology-key-typo Pod a: exempted by evenspread.io/exempt\n" in out
     assert out.endswith(
         "1 file, 2 objects, 2 workloads: 1 finding (1 high), 1 unknown field, 1 exempted\n"
-        "1 rule not evaluated: no cluster (topology-key-unknown)\n"
+        "1 rule not evaluated: no cluster, see --cluster and --snapshot (topology-key-unknown)\n"
         "1 fault in the input: see above; this answer has holes\n"
     )
 

@@ -106,7 +106,7 @@ def test_check_sees_the_cluster(evenspread, faulty):
         evenspread("check", "-", "--rule", "topology-key-unknown", *more, stdin=manifest)
         for more in ((), ("--cluster",))
     )
-    assert "1 rule not evaluated: no cluster (topology-key-unknown)" in alone.out
+    assert "1 rule not evaluated: no cluster, see --cluster and --snapshot (topology-key-unknown)" in alone.out
     assert beside.code == 1
     assert "no node has example.com/rack" in beside.out
     assert "not evaluated" not in beside.out

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 from msgspec import structs
 
-from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
+from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results, say
 from webhook.cli.documents import Fault
 from webhook.cli.formats import renderer
 from webhook.cli.looking import Frame
@@ -70,5 +70,5 @@ def _read_live(given: Given, frame: Frame, progress: Progress) -> Sequence[File 
     live = open_cluster(given)
     taken = take(live, frame.policy, progress)
     for line in taken.missing:
-        click.echo(f"{live.source}: note: {line}", err=True)
+        say(f"{live.source}: note: {line}")
     return [File(live.source, b"".join(taken.lines()))]

@@ -13,6 +13,7 @@ from webhook.cli.documents import Fault
 
 PATIENCE_SECONDS = 1.0  # who waits longer than this wants to see that something moves
 _STEP_SECONDS = 0.1
+_CLEAR = "\r\033[K"  # the line of a terminal
 
 
 def collect_rarely() -> None:
@@ -47,6 +48,11 @@ def print_faults(faults: Iterable[Fault]) -> None:
         click.echo(f"{place}: {kind}: {message}", err=True)
 
 
+def say(line: str) -> None:
+    """One line on the standard error, in the place of a counter that may stand there."""
+    click.echo(f"{_CLEAR if sys.stderr.isatty() else ''}{line}", err=True)
+
+
 class Progress:
     """A counter on the standard error, if that is a terminal and there is something to wait for."""
 
@@ -59,11 +65,11 @@ class Progress:
         now = time.monotonic()
         if now >= self._next:
             self._next, self._shown = now + _STEP_SECONDS, True
-            sys.stderr.write(f"\r\033[K{count:,} objects")
+            sys.stderr.write(f"{_CLEAR}{count:,} objects")
             sys.stderr.flush()
 
     def close(self) -> None:
         """Take the counter away."""
         if self._shown:
-            sys.stderr.write("\r\033[K")
+            sys.stderr.write(_CLEAR)
             sys.stderr.flush()

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-import click
 from msgspec import Raw, Struct
 
+from webhook.cli.console import say
 from webhook.cli.exits import Exit
 from webhook.cli.live import loss, open_cluster, read_kinds
 from webhook.cli.options import Given
@@ -83,7 +83,7 @@ def _from_cluster(
             index.lack(listing.resource, listing.refused)
             missing.append(loss(listing))
     for line in missing:
-        click.echo(f"{live.source}: note: {line}", err=True)
+        say(f"{live.source}: note: {line}")
     return Known(
         index=index,
         version=live.version,

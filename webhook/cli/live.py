@@ -6,9 +6,9 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TypeVar
 
-import click
 from msgspec import Raw, Struct
 
+from webhook.cli.console import say
 from webhook.cli.exits import Exit
 from webhook.cli.options import Given
 from webhook.cli.stopped import Stopped
@@ -82,7 +82,7 @@ def open_cluster(given: Given) -> Live:
     )
     if live.version is None:
         runs = f"runs {live.release}, which is not supported" if live.release else "does not say its release"
-        click.echo(f"{source}: note: it {runs}: judged as Kubernetes {RECORDED}, or as --kube-version", err=True)
+        say(f"{source}: note: it {runs}: judged as Kubernetes {RECORDED}, or as --kube-version")
     return live
 
 

@@ -109,7 +109,9 @@ def guarded(command: Callable[[], object]) -> int:
         error.show()
         return Exit.USAGE
     except Stopped as stopped:
-        click.echo(f"evenspread: {stopped}", err=True)
+        from webhook.cli.console import say  # noqa: PLC0415 most commands end otherwise
+
+        say(f"evenspread: {stopped}")
         return stopped.code
     except (click.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import click
 from msgspec import Struct
 
-from webhook.cli.console import Progress, collect_rarely
+from webhook.cli.console import Progress, collect_rarely, say
 from webhook.cli.formats.shape import plural
 from webhook.cli.live import open_cluster
 from webhook.cli.options import Given, cluster_options, policy_option
@@ -53,7 +53,7 @@ def snapshot(*, file: str | None, anonymise: bool, given: Given, policy: Policy)
             taken = without_names(taken)
         progress.close()
         for line in taken.missing:
-            click.echo(f"{taken.source}: note: {line}", err=True)
+            say(f"{taken.source}: note: {line}")
         written = _write(taken, target, packed=file is not None and file.endswith(".gz"))
     click.echo(f"{taken.source}, Kubernetes {taken.header.kubernetes_version or 'unknown'}: {_kinds(taken)}", err=True)
     click.echo(f"{file or 'written'}: {written}, {time.monotonic() - began:.1f} s", err=True)

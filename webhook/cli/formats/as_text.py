@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from webhook.cli.formats.shape import MOST_CHARS, fix, message, plural
 from webhook.cli.manifests import Place
 from webhook.cli.outcome import Note, Outcome, Row
-from webhook.core.rules.finding import Severity, one_line
+from webhook.core.rules.finding import NO_CLUSTER, Severity, one_line
 
 BOLD, DIM, RED, YELLOW, BLUE, GREEN = "1", "2", "31", "33", "34", "32"
 COLORS = {Severity.HIGH: RED, Severity.MEDIUM: YELLOW, Severity.LOW: BLUE}
@@ -110,4 +110,5 @@ def not_evaluated(outcome: Outcome) -> Iterator[str]:
         rules[gap.missing].add(gap.rule)
     for missing, names in sorted(rules.items(), key=lambda entry: (-len(entry[1]), entry[0])):
         shown = ", ".join(sorted(names)[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
-        yield f"{plural(len(names), 'rule')} not evaluated: {one_line(missing)} ({shown})"
+        told = f"{missing}, see --cluster and --snapshot" if missing == NO_CLUSTER else one_line(missing)
+        yield f"{plural(len(names), 'rule')} not evaluated: {told} ({shown})"
