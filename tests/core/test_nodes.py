@@ -180,8 +180,19 @@ def test_a_taint_leaves_the_columns_as_they_are():
 
 
 def test_columns_that_nobody_asks_for_any_more_do_not_stay_for_ever():
-    index = racks(1)
+    index = ClusterIndex()
     for number in range(200):
+        index.apply("MODIFIED", node("n1", "z1", rack=f"r{number}", **{f"key-{each}": "a" for each in range(200)}))
         index.view().column(f"key-{number}")
-        index.apply("MODIFIED", node("n1", "z1", rack=f"r{number}"))
     assert len(index.view()._columns) <= 65
+
+
+def test_of_a_label_that_no_node_has_nothing_is_kept():
+    index = racks(3)
+    view = index.view()
+    column = view.column("shelf")
+    assert (column.key, column.values, column.present, list(column.of)) == ("shelf", (), 0, [-1] * view.size)
+    assert (column.domain_count(view.live), column.domains(view.live), column.with_value("a")) == (0, frozenset(), 0)
+    for number in range(200):
+        view.column(f"key-{number}")
+    assert not view._columns

@@ -4,15 +4,54 @@ import contextlib
 import json
 import time
 
+from build import (
+    ROOMY,
+    autoscaler,
+    constraint,
+    declared,
+    index,
+    meta,
+    namespace,
+    node,
+    owner,
+    pod,
+    running,
+    service,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from server.conftest import replies, server  # noqa: F401 a fixture
 
 from webhook.admission import Engine, ReviewError, answer, decode
+from webhook.core.model import NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.policy import Mode, Policy
+from webhook.core.storage import Claim, ClaimSpec, PersistentVolume, Phase, StorageClass
 from webhook.core.version import RECORDED
 
-ENGINE = Engine(policy=Policy(ceiling=Mode.DENY), version=RECORDED)
+TAINTED = NodeSpec(taints=(Taint(key="dedicated", value="x", effect="NoSchedule"),))
+CLUSTER = index(
+    *(replace(node(f"n{number}", "ab"[number % 2]), status=NodeStatus(allocatable=ROOMY)) for number in range(4)),
+    replace(node("n9", "c"), spec=TAINTED),
+    node("bare"),
+    *(running(f"p{number}", f"n{number}") for number in range(3)),
+    running("alone", "n9", "app=web tier=x"),
+    pod("app=web"),
+    owner("Deployment/a", "app=web", declared("app=web", constraint(select="app=web")), replicas=3),
+    owner("Deployment/b", "tier=x", declared("app=web tier=x", constraint(select="app=web", max_skew=2)), replicas=3),
+    owner("ReplicaSet/a-1", "app=web", above="Deployment/a", replicas=3),
+    *(service("web", "app=web"), service("none", None), service("all", "{}"), namespace()),
+    autoscaler("Deployment/a", 9),
+    Claim(metadata=meta("data"), spec=ClaimSpec(volume_name="disk"), status=Phase(phase="Bound")),
+    Claim(metadata=meta("lost"), spec=ClaimSpec(volume_name="gone")),
+    PersistentVolume(metadata=ObjectMeta(name="disk")),
+    StorageClass(metadata=ObjectMeta(name="fast")),
+)
+ENGINES = [
+    Engine(policy=Policy(ceiling=Mode.DENY), version=RECORDED),
+    Engine(policy=Policy(ceiling=Mode.DENY), version=RECORDED, index=CLUSTER),
+    Engine(policy=Policy(ceiling=Mode.DENY, capacity="fixed"), version=RECORDED, index=CLUSTER),
+]
 
 scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=20)
 values = st.recursive(
@@ -31,14 +70,102 @@ fields = st.fixed_dictionaries(
         "nodeTaintsPolicy": values,
     },
 )
-specs = st.fixed_dictionaries(
-    {}, optional={"topologySpreadConstraints": st.lists(fields | values, max_size=4) | values}
+SELECTED = [{"matchLabels": {"app": "web"}}, {"matchExpressions": [{"key": "app", "operator": "Exists"}]}, {}, None]
+selectors = st.sampled_from(SELECTED)
+keys = st.sampled_from(["topology.kubernetes.io/zone", "kubernetes.io/hostname", "rack", ""])
+# As it is written, but for a field or two.
+nearly = st.fixed_dictionaries(
+    {
+        "maxSkew": st.integers(-1, 3),
+        "topologyKey": keys,
+        "whenUnsatisfiable": st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]),
+    },
+    optional={
+        "labelSelector": selectors,
+        "minDomains": st.integers(-1, 200_000),
+        "matchLabelKeys": st.lists(st.sampled_from(["app", "pod-template-hash", "other"]), max_size=2),
+        "nodeTaintsPolicy": st.sampled_from(["Honor", "Ignore", "other"]),
+        "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore", "other"]),
+    },
 )
-templates = st.fixed_dictionaries({"spec": specs | values}, optional={"metadata": values}) | values
+terms = st.lists(
+    st.fixed_dictionaries(
+        {}, optional={"topologyKey": keys, "labelSelector": selectors, "namespaceSelector": selectors}
+    ),
+    max_size=2,
+)
+near = st.fixed_dictionaries({}, optional={"requiredDuringSchedulingIgnoredDuringExecution": terms})
+expressions = st.fixed_dictionaries(
+    {"key": keys, "operator": st.sampled_from(["In", "NotIn", "Exists", "Gt", "other"])},
+    optional={"values": st.lists(st.sampled_from(["a", "n1", "7"]), max_size=2)},
+)
+chosen = st.fixed_dictionaries(
+    {},
+    optional={
+        "matchExpressions": st.lists(expressions, max_size=2),
+        "matchFields": st.lists(expressions | st.just({"key": "metadata.name", "operator": "In", "values": ["n1"]})),
+    },
+)
+required = st.fixed_dictionaries({"nodeSelectorTerms": st.lists(chosen, max_size=2)})
+affinities = st.fixed_dictionaries(
+    {},
+    optional={
+        "nodeAffinity": st.fixed_dictionaries({"requiredDuringSchedulingIgnoredDuringExecution": required}),
+        "podAffinity": near,
+        "podAntiAffinity": near,
+    },
+)
+volumes = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.just("v")},
+        optional={
+            "persistentVolumeClaim": st.fixed_dictionaries(
+                {"claimName": st.sampled_from(["data", "lost", "none", ""])}
+            ),
+            "ephemeral": st.just({}) | values,
+            "awsElasticBlockStore": st.just({"volumeID": "x"}),
+        },
+    ),
+    max_size=2,
+)
+containers = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.just("c")},
+        optional={
+            "ports": st.just([{"containerPort": 80, "hostPort": 80}]),
+            "resources": st.fixed_dictionaries(
+                {"requests": st.dictionaries(st.sampled_from(["cpu", "gpu/x"]), st.sampled_from(["1", "-1", "9e9", 2]))}
+            ),
+        },
+    ),
+    max_size=2,
+)
+specs = st.fixed_dictionaries(
+    {"topologySpreadConstraints": st.lists(nearly, min_size=1, max_size=3) | st.lists(fields | values, max_size=4)},
+    optional={
+        "affinity": affinities | values,
+        "volumes": volumes,
+        "containers": containers,
+        "nodeSelector": st.dictionaries(keys, st.sampled_from(["a", "n1"]), max_size=1),
+        "tolerations": st.just([{"operator": "Exists"}]) | st.just([{}]) | values,
+        "schedulerName": st.sampled_from(["default-scheduler", "other", ""]),
+        "nodeName": st.sampled_from(["", "n1", "gone"]),
+    },
+)
+metadata = st.fixed_dictionaries(
+    {"labels": st.just({"app": "web"}) | values},
+    optional={"annotations": st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=1) | values},
+)
+templates = st.fixed_dictionaries({"spec": specs | values}, optional={"metadata": metadata | values}) | values
 objects = (
     st.fixed_dictionaries(
-        {"spec": st.fixed_dictionaries({"template": templates}, optional={"replicas": values, "selector": values})},
-        optional={"metadata": values},
+        {
+            "spec": st.fixed_dictionaries(
+                {"template": templates},
+                optional={"replicas": st.integers(0, 9) | values, "selector": selectors | values},
+            )
+        },
+        optional={"metadata": metadata | values},
     )
     | templates
     | values
@@ -58,7 +185,13 @@ requests = st.fixed_dictionaries(
         "kind": kinds,
         "operation": st.sampled_from(["CREATE", "UPDATE", "DELETE"]),
     },
-    optional={"object": objects, "oldObject": objects, "name": values, "namespace": values, "dryRun": values},
+    optional={
+        "object": objects,
+        "oldObject": objects,
+        "name": values,
+        "namespace": st.just("shop") | values,
+        "dryRun": values,
+    },
 )
 envelopes = st.fixed_dictionaries(
     {"apiVersion": st.just("admission.k8s.io/v1"), "kind": st.just("AdmissionReview"), "request": requests | values}
@@ -68,16 +201,17 @@ envelopes = st.fixed_dictionaries(
 @settings(max_examples=300, deadline=None)
 @given(
     body=(envelopes | values).map(lambda value: json.dumps(value).encode()),
-    route=st.sampled_from(["validate", "mutate"]),
+    route=st.sampled_from(["validate", "validate", "mutate"]),
+    engine=st.sampled_from(ENGINES),
 )
-def test_any_json_is_answered_with_its_uid_or_refused(body, route):
+def test_any_json_is_answered_with_its_uid_or_refused(body, route, engine):
     began = time.process_time()
     try:
         request = decode(body)
     except ReviewError as error:
         assert error.status == 400  # noqa: PT017 either outcome is right, each in its way
         return
-    made = answer(route, request, ENGINE, today="2026-11-21", remaining=lambda: 1.0)
+    made = answer(route, request, engine, today="2026-11-21", remaining=lambda: 1.0)
     assert time.process_time() - began < 1.0
     assert not made.failed, made
     document = json.loads(made.body)

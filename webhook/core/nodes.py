@@ -39,10 +39,17 @@ class Column:
         self.numbers: Mapping[str, int] = numbers
         self._domains: dict[int, frozenset[int]] = {}
 
+    @classmethod
+    def absent(cls, of: list[int], key: str) -> "Column":
+        """The column of a label that no node has; ``of`` is the same for all of these."""
+        column = cls((), key)
+        column.of = of
+        return column
+
     @cached_property
     def present(self) -> int:
         """The nodes that have the key."""
-        return bits.from_flags(bytes(number >= 0 for number in self.of))
+        return bits.from_flags(bytes(number >= 0 for number in self.of)) if self.values else 0
 
     @cached_property
     def one_each(self) -> bool:
@@ -156,11 +163,17 @@ class NodeView:
                 self.__dict__[name] = before.__dict__[name]
 
     def column(self, key: str) -> Column:
-        """The label's column."""
+        """The label's column; of one that no node has, none is kept: anybody may ask for any."""
+        if key not in self.keys:
+            return Column.absent(self._nowhere, key)
         column = self._columns.get(key)
         if column is None:
             column = self._columns.setdefault(key, Column(self.labels, key))
         return column
+
+    @cached_property
+    def _nowhere(self) -> list[int]:
+        return [-1] * self.size
 
     @cached_property
     def slots(self) -> Mapping[str, int]:

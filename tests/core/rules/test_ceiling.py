@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from webhook.core.messages import WARNING_CHARS, warnings_of
 from webhook.core.model import NodeSpec, Taint
 from webhook.core.policy import Messages, Mode, Policy, SchedulerProfile
-from webhook.core.rules.feasibility import NO_TIME, STALE
+from webhook.core.rules.finding import NO_TIME, STALE
 
 TAINTED, CEILING = "tainted-nodes-counted", "zone-host-ceiling"
 FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")

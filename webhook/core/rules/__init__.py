@@ -3,7 +3,7 @@
 `RULES` is the whole, in the order in which findings are reported.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from webhook.core.rules import (
@@ -24,7 +24,7 @@ from webhook.core.rules import (
     zone_loss,
 )
 from webhook.core.rules.feasibility import Feasibility
-from webhook.core.rules.finding import Finding, NotEvaluated, Rule, Subject
+from webhook.core.rules.finding import NO_TIME, Answer, Finding, NotEvaluated, Rule, Subject
 
 RULES: tuple[Rule, ...] = (
     *api.RULES,
@@ -51,10 +51,20 @@ FEASIBILITY = frozenset(
 
 # What kube-apiserver says comes first, and in its own order.
 _ORDER: Mapping[str, int] = {rule.id: place for place, rule in enumerate(RULES)} | dict.fromkeys(API_RULES, -1)
-_FAMILIES = (
-    *(api.evaluate, selector.evaluate, neighbours.evaluate, revision.evaluate, topology.evaluate, nodes.evaluate),
-    *(ceiling.evaluate, distribution.evaluate, effect.evaluate, agreement.evaluate, autoscalers.evaluate),
-)
+# Each with its rules that take more time the more there is in the cluster.
+_FAMILIES: Mapping[Callable[[Subject], Iterable[Answer]], tuple[Rule, ...]] = {
+    api.evaluate: (),
+    selector.evaluate: (),
+    neighbours.evaluate: (neighbours.TOO_WIDE,),
+    revision.evaluate: (),
+    topology.evaluate: (),
+    nodes.evaluate: nodes.RULES,
+    ceiling.evaluate: ceiling.RULES,
+    distribution.evaluate: (distribution.ALL_IN_ONE,),
+    effect.evaluate: (effect.NO_EFFECT,),
+    agreement.evaluate: (agreement.DIFFER,),
+    autoscalers.evaluate: (autoscalers.AUTOSCALER,),
+}
 
 
 class Evaluated(NamedTuple):
@@ -74,7 +84,7 @@ def evaluate(subject: Subject) -> Evaluated:
     findings: list[Finding] = []
     missing: dict[str, NotEvaluated] = {}
     tried = feasibility.judge(subject)
-    answers = [answer for family in _FAMILIES for answer in family(subject)]
+    answers = [answer for family, rules in _FAMILIES.items() for answer in _asked(family, rules, subject)]
     for answer in (*answers, tried.answer if tried else feasibility.not_tried(subject)):
         if isinstance(answer, Finding):
             findings.append(answer)
@@ -83,3 +93,13 @@ def evaluate(subject: Subject) -> Evaluated:
     findings.sort(key=lambda finding: _ORDER[finding.rule])
     unseen = cluster.evaluate(subject)
     return Evaluated(tuple(findings), (*missing.values(), *unseen) if missing else unseen, tried)
+
+
+def _asked(
+    family: Callable[[Subject], Iterable[Answer]], rules: tuple[Rule, ...], subject: Subject
+) -> Iterator[Answer]:
+    """What the family answers, and that some of it is missing where time ran out on the way."""
+    timely = bool(rules) and not (subject.index is None or subject.late)
+    yield from family(subject)
+    if timely and subject.late:
+        yield from (NotEvaluated(rule.id, NO_TIME) for rule in rules)

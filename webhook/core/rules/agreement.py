@@ -69,8 +69,9 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     counting = [placed for placed in subject.placed if selects(placed.constraint)]
     if not counting or subject.workload.kind == "Pod":
         return
-    if subject.index is None:
-        yield NotEvaluated(DIFFER.id, subject.lacks())
+    missing = subject.lacks()
+    if subject.index is None or missing:
+        yield NotEvaluated(DIFFER.id, missing)
         return
     found = False
     for template in subject.workload.templates:
@@ -137,7 +138,7 @@ def _group(
     selectors = {placed.index: _exact(placed.constraint, placed.template.template.labels) for placed in mine}
     terms = {placed.index: _terms(placed.constraint) for placed in mine}
     labels, all_of_ours, seen = mine[0].template.template.labels, frozenset(terms.values()), set()
-    for selector in selectors.values():
+    for selector in subject.timely(selectors.values()):
         for owner in () if selector is None else counted_workloads(workload, selector, index):
             key = (owner.kind, owner.meta.name)
             if key in seen or have_one_controller(workload, owner):

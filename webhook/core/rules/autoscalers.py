@@ -72,7 +72,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         placed = [each for each in subject.placed if each.template is template]
         if karpenter and placed:
             ground = Ground(template, subject.policy, view)
-            for each in placed:
+            for each in subject.timely(placed):
                 for difference in _karpenter(each, placed, ground, subject):
                     yield _finding(each, difference)
         if descheduler:

@@ -17,7 +17,6 @@ from webhook.core.places import Hard, Tally
 from webhook.core.policy import Mode
 from webhook.core.rules import conflicts, zone_loss
 from webhook.core.rules.cases import Case, cases, is_replicated, noun, softened, staying
-from webhook.core.rules.feasibility import NO_TIME, STALE
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject
 
 TAINTED = Rule(
@@ -59,11 +58,11 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     could = _could_speak(subject) if subject.placed and is_replicated(subject.workload) else ()
     if not could:
         return
-    missing = subject.lacks("nodes", "pods") or _out_of_date(subject) or _unlike_the_scheduler(subject)
+    missing = subject.lacks("nodes", "pods") or _unlike_the_scheduler(subject)
     if missing or subject.index is None:
         yield from (NotEvaluated(rule.id, missing) for rule in could)
         return
-    for case in cases(subject, subject.index):
+    for case in subject.timely(cases(subject, subject.index)):
         found = [*_tainted(case), *_zone_and_host(case), *conflicts.evaluate(case)]
         yield from found
         # What does not fit today needs no word of what a loss would cost.
@@ -86,14 +85,6 @@ def _could_speak(subject: Subject) -> tuple[Rule, ...]:
 
 
 _IGNORES = frozenset({None, IGNORE})
-# At 5,000 nodes, what there is to say of one template takes less than a millisecond, and a few where much is wrong.
-_LEAST_SECONDS = 0.01
-
-
-def _out_of_date(subject: Subject) -> str:
-    if subject.age() > subject.policy.max_staleness_seconds:
-        return STALE
-    return NO_TIME if subject.remaining() < _LEAST_SECONDS else ""
 
 
 def _unlike_the_scheduler(subject: Subject) -> str:
@@ -172,7 +163,7 @@ def _honoring(hard: Hard) -> Hard:
 
 
 def _zone_and_host(case: Case) -> Iterator[Finding]:
-    for zones, zone in zip(case.tallies, case.placed, strict=True):
+    for zones, zone in case.subject.timely(zip(case.tallies, case.placed, strict=True)):
         for hosts, host in zip(case.tallies, case.placed, strict=True):
             if hosts.column.key != HOSTNAME or zones.column.key != ZONE:
                 continue

@@ -207,7 +207,7 @@ def _single_domains(subject: Subject) -> Mapping[int, tuple[str, str]]:
     if subject.index is None or subject.lacks("nodes") or grows(subject.policy, view := subject.index.view()):
         return {}
     found = {}
-    for number, (placed, ground) in enumerate(grounds(subject, view)):
+    for number, (placed, ground) in enumerate(subject.timely(grounds(subject, view))):
         if (placed.constraint.min_domains or 1) > 1 or ground.domains(placed) != 1 or not ground.open:
             continue
         column = view.column(placed.constraint.topology_key or "")

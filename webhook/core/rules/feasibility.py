@@ -19,8 +19,6 @@ from webhook.core.volumes import claim_name
 from webhook.core.workload import namespace_of, posted
 
 NOT_SUPPORTED = "not supported yet"
-STALE = "what is known of the cluster is older than maxStaleness"
-NO_TIME = "no time left"
 
 DO_NOT_FIT = Rule(
     id="replicas-do-not-fit",
@@ -35,8 +33,6 @@ DO_NOT_FIT = Rule(
     "is not known, or was not heard of for `maxStaleness`, gives no finding.",
 )
 
-# A verdict on 5,000 nodes takes less than a millisecond; the first after a change of nodes a few more.
-_LEAST_SECONDS = 0.01
 _STORAGE = ("persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes")
 
 
@@ -94,12 +90,7 @@ def _tried(subject: Subject) -> PodTemplate | None:
 def _unknown(subject: Subject, pod: PodTemplate) -> str:
     """What is missing for an answer."""
     claims = any(claim_name(pod.meta.name, volume) is not None for volume in pod.pod_spec.volumes or ())
-    missing = subject.lacks("nodes", "pods", *(_STORAGE if claims else ()))
-    if missing:
-        return missing
-    if subject.age() > subject.policy.max_staleness_seconds:
-        return STALE
-    return NO_TIME if subject.remaining() < _LEAST_SECONDS else ""
+    return subject.lacks("nodes", "pods", *(_STORAGE if claims else ()))
 
 
 def _finding(found: Explanation, subject: Subject, index: ClusterIndex) -> Finding:

@@ -76,10 +76,10 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         yield NotEvaluated(TOO_WIDE.id, missing)
         return
     own, namespace = own_selector(subject.workload), subject.workload.meta.namespace
-    for (_, late, selector), alike in _by_selector(counting, subject.workload).items():
+    for (_, late, selector), alike in subject.timely(_by_selector(counting, subject.workload).items()):
         if not (late or own is None):
-            pods, others = _foreign(subject.workload, selector, own, subject.index)
-            if pods:
+            pods, others = _foreign(subject, selector, own, subject.index)
+            if pods and not subject.late:  # else nobody knows whose they are
                 yield _finding(alike, subject, pods, others)
         elif subject.index.count(namespace, selector):
             yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
@@ -143,10 +143,11 @@ def foreign_pods(namespace: str, selector: Selector, own: Selector, index: Clust
     return pods - sum(index.count(namespace, selector.joined(own.requirements)).values()) if pods else 0
 
 
-def _foreign(workload: Workload, selector: Selector, own: Selector, index: ClusterIndex) -> tuple[int, list[_Other]]:
+def _foreign(subject: Subject, selector: Selector, own: Selector, index: ClusterIndex) -> tuple[int, list[_Other]]:
     """How many pods of others the selector counts, and whose they are, most first."""
+    workload = subject.workload
     pods, found = foreign_pods(workload.meta.namespace, selector, own, index), []
-    for other in _others(workload, selector, own, index) if pods else ():
+    for other in subject.timely(_others(workload, selector, own, index)) if pods else ():
         if have_one_controller(workload, other.owner):
             pods -= other.pods
         else:

@@ -150,7 +150,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         return
     view = subject.index.view()
     growing = grows(subject.policy, view)
-    for placed, ground in grounds(subject, view):
+    for placed, ground in subject.timely(grounds(subject, view)):
         key = placed.constraint.topology_key
         if placed.template.template.pod_spec.node_name:
             continue  # what has its node is not scheduled

@@ -50,7 +50,7 @@ def evaluate(case: Case) -> Iterator[Finding]:
     if zones.sets is None or first_untolerated((_UNREACHABLE,), tolerations, FILTERING_EFFECTS) is None:
         return
     found: list[tuple[int, str, int, Placed]] = []
-    for zone, lost in zip(zones.values, zones.sets, strict=True):
+    for zone, lost in case.subject.timely(zip(zones.values, zones.sets, strict=True)):
         for tally, placed in zip(case.tallies, case.placed, strict=True):
             if tally.domains.constraint.node_taints_policy == IGNORE and (pending := _pending(case, tally, lost)):
                 found.append((-pending, zone, lost, placed))

@@ -1,0 +1,114 @@
+"""What a cluster is not asked at admission: for lack of time, of news, or because a manifest asks for too much."""
+
+import pytest
+from core.rules.shop import deployed, shop
+from manifest import RECENT, TODAY, decide, examined, request, template, workload
+
+from webhook.core.policy import Mode, Policy
+from webhook.core.review import review
+from webhook.core.rules import NEED_CLUSTER, RULES
+from webhook.core.rules.finding import MOST_COUNTED, NO_TIME, STALE, TOO_MANY
+
+DENY = Policy(ceiling=Mode.DENY, rules={rule.id: Mode.DENY for rule in RULES}, capacity="fixed")
+OTHERS = (deployed("canary", "zone hard 2 app=web"),)
+# Canaries are counted too, under other terms; no node has a rack; the host of zone b fills up first; one node has all.
+CLUSTER = shop("a: n1=stable,stable n2 n4 n5 | b: n3=canary", *OTHERS)
+STABLE = "app=web track=stable"
+SPREAD = ("zone hard 1 app=web", "hostname hard 1 app=web", "rack soft 1 app=web")
+WEB = workload("Deployment", STABLE, *SPREAD, selector=STABLE, replicas=9)
+WIDE = "selector-too-wide"
+
+
+def reviewed(manifest, old=None, *, remaining):
+    asked = request(manifest, old)
+    return review(asked, DENY, CLUSTER, version=RECENT, today=TODAY, remaining=remaining)
+
+
+def of_the_cluster(decision):
+    """The rules that found something in the cluster, and those that could not look, with the reason."""
+    found = {each.finding.rule for each in decision.findings if each.finding.rule in NEED_CLUSTER}
+    return found, {each.rule: each.missing for each in decision.not_evaluated}
+
+
+FOUND, _ = of_the_cluster(decide(WEB, policy=DENY, index=CLUSTER))
+
+
+def test_there_is_enough_to_be_said():
+    assert {WIDE, "topology-key-unknown", "zone-host-ceiling", "constraints-differ-in-group"} < FOUND
+
+
+def test_a_cluster_that_was_not_heard_of_denies_nothing():
+    decision = decide(WEB, policy=DENY, index=CLUSTER, age=61.0)
+    found, missing = of_the_cluster(decision)
+    assert found == set()
+    assert {missing.get(rule) for rule in FOUND} == {STALE}
+    assert not of_the_cluster(decide(WEB, policy=DENY, index=CLUSTER, age=60.0))[0] ^ FOUND
+
+
+def ending_after(looks):
+    """A clock that has a second left until somebody has looked at it so many times."""
+    left = iter([1.0] * looks)
+    return lambda: next(left, 0.0)
+
+
+def test_what_there_is_no_time_for_is_not_evaluated():
+    stopped = set()
+    for looks in range(2, 120):
+        found, missing = of_the_cluster(reviewed(WEB, remaining=ending_after(looks)))
+        late = {rule for rule, why in missing.items() if why == NO_TIME}
+        assert found | late >= FOUND, looks
+        assert found <= FOUND, looks
+        stopped.add(frozenset(late))
+    assert found == FOUND, "the last clock is good for all"
+    assert len(stopped) > 5, "on the way as well as between the rules"
+
+
+@pytest.mark.parametrize(("seconds", "late"), [(0.4, False), (0.6, True)])
+def test_a_request_gets_a_part_of_the_time_there_is(seconds, late):
+    left = iter([9.0])
+    _, missing = of_the_cluster(reviewed(WEB, remaining=lambda: next(left, 9.0 - seconds)))
+    assert (missing.get(WIDE) == NO_TIME) is late
+
+
+def test_what_nobody_had_time_to_see_in_the_old_object_denies_nothing():
+    """An update that changes nothing of it may not fail because the machine was busy in between."""
+    before, after = WEB, {**WEB, "spec": {**WEB["spec"], "replicas": 8}}
+    assert not reviewed(after, remaining=lambda: 1.0).allowed
+    outcomes = set()
+    for looks in range(2, 240):
+        decision = reviewed(after, before, remaining=ending_after(looks))
+        assert decision.allowed, looks
+        outcomes |= {each.waived for each in decision.findings}
+    assert outcomes == {"the old object had it", "no time to look at the old object"}
+
+
+def wide(constraints, terms=0):
+    """So many constraints over as many keys, and terms of anti-affinity."""
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "rack"}] * terms}
+    written = [f"rack-{number} hard 1 app=web" for number in range(constraints)]
+    return workload("Deployment", STABLE, *written, selector=STABLE, affinity={"podAntiAffinity": affinity})
+
+
+@pytest.mark.parametrize(
+    ("manifest", "reason"),
+    [
+        pytest.param(wide(MOST_COUNTED), None, id="as many as there may be"),
+        pytest.param(wide(MOST_COUNTED + 1), TOO_MANY, id="one too many"),
+        pytest.param(wide(10, 6), None, id="with terms, as many as there may be"),
+        pytest.param(wide(10, 7), TOO_MANY, id="with terms, one too many"),
+    ],
+)
+def test_a_template_with_more_than_anybody_writes(manifest, reason):
+    decision = decide(manifest, policy=DENY, index=CLUSTER)
+    found, missing = of_the_cluster(decision)
+    assert missing.get(WIDE) == reason
+    assert (WIDE in found) is (reason is None)
+    # A command may take its time.
+    assert WIDE in {each.finding.rule for each in examined(manifest, DENY, index=CLUSTER).findings}
+
+
+def test_many_templates_of_a_few_constraints_each():
+    groups = [{"template": template("app=web", "zone hard 1 app=web")} for _ in range(MOST_COUNTED + 1)]
+    ray = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "web", "namespace": "shop"}}
+    ray["spec"] = {"workerGroupSpecs": groups}
+    assert TOO_MANY not in of_the_cluster(decide(ray, policy=DENY, index=CLUSTER))[1].values()
