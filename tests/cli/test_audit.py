@@ -139,7 +139,7 @@ class TestPage:
         assert first.startswith("StatefulSet shop/worse ")
         assert second.startswith("Deployment shop/web ")
         assert "not evaluated" in last
-        assert "nothing would be refused, with --ceiling deny neither\n" in run("audit", stdin=listed(*FAMILY))[1]
+        assert "nothing would be refused, not even with --ceiling deny\n" in run("audit", stdin=listed(*FAMILY))[1]
 
     def test_one_namespace_alone(self, run):
         other = owned("StatefulSet", "db", selector="old")

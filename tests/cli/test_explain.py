@@ -41,7 +41,7 @@ zone[1]  ScheduleAnyway, maxSkew 1  spec.topologySpreadConstraints[1]
   it scores and keeps no node away; minimum 0
   DOMAIN  PODS           ITS NODES
   z2         0  minimum   1 tainted
-  z1         1            2 over the limit
+  z1         1            2 over another limit
 
 NODES  FIRST FILTER THAT FAILS
     2  PodTopologySpread: node(s) didn't match pod topology spread constraints
@@ -82,8 +82,8 @@ class TestThePage:
     def test_a_pod_that_fits(self, ask):
         code, out, _ = ask("z1: a=1 | z2: b=0", "pod/new", "-n", "shop", objects=[waiting("new", ZONE)])
         assert code == 0
-        assert out.startswith("Pod shop/new: 1 of 2 nodes admit it\n\nzone[0]")
-        assert "    1  none: these admit it\n       b\n" in out
+        assert out.startswith("Pod shop/new: 1 of 2 nodes admits it\n\nzone[0]")
+        assert "    1  none: this admits it\n       b\n" in out
         assert "fix" not in out
 
     @pytest.mark.parametrize(
@@ -123,6 +123,7 @@ class TestThePage:
                 [
                     "zone[0]: 2 zones, minDomains 3: the minimum is 0",
                     f"{EMPTY} minimum 0 (2 domains, minDomains 3) + maxSkew 1 - 1 for this pod",
+                    "  z1         1  too many  1 over the limit",
                     "  minDomains: 2                                         2 nodes",
                 ],
                 id="too few domains",
@@ -327,12 +328,12 @@ class TestManifests:
         manifest = workload("Pod", "app=web", ZONE, meta={"namespace": ""})
         assert ask(TAINTED, "-", "-n", "shop", manifest=manifest)[0] == 1
         code, out, _ = ask(TAINTED, "-", manifest=manifest)
-        assert (code, out.splitlines()[0]) == (0, "Pod default/web: 1 of 2 nodes admit it")
+        assert (code, out.splitlines()[0]) == (0, "Pod default/web: 1 of 2 nodes admits it")
 
     def test_several_objects_one_after_the_other(self, ask):
         code, out, _ = ask(TAINTED, "-", manifest=[workload("Pod", "app=web", ZONE), workload("Job", "app=web")])
         assert code == 1
-        assert "\n\nthe next pod of Job shop/web: 1 of 2 nodes admit it\n" in out
+        assert "\n\nthe next pod of Job shop/web: 1 of 2 nodes admits it\n" in out
 
     @pytest.mark.parametrize(
         ("manifest", "code", "told"),
@@ -424,10 +425,16 @@ class TestALiveCluster:
             code, out, err = run("explain", "--kubeconfig", file, "--pending", "-A")
             assert (code, err) == (1, "")
             assert out.startswith("1 Pending pod in all namespaces: 1 spread\n")
+            # Pasted as it stands it asks the same cluster, as the same user.
+            assert out.endswith(f"all of one pod: evenspread explain pod/two -n shop --kubeconfig {file}\n")
+            _, out, _ = run("explain", "--kubeconfig", file, "--context", "x", "--as", "a b", "--pending", "-A")
+            assert out.endswith(f" -n shop --kubeconfig {file} --context x --as 'a b'\n")
             code, out, _ = run("explain", "--kubeconfig", file, "pod/two", "-n", "shop")
             assert (code, out.splitlines()[0]) == (1, "Pod shop/two: no node admits it")
             code, _, err = run("explain", "--kubeconfig", file, "pod/absent", "-n", "shop")
             assert (code, err) == (3, "evenspread: cluster x: no Pod shop/absent\n")
+            _, _, err = run("explain", "--kubeconfig", file, "pod/two")
+            assert err == "evenspread: cluster x: no Pod default/two; -n names the namespace\n"
 
     def test_nodes_that_may_not_be_read_are_no_verdict(self, run, tmp_path):
         with FakeApi() as api:

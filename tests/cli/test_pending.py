@@ -14,11 +14,13 @@ SENTENCE = (
 
 
 @pytest.fixture
-def ask(run, tmp_path):
+def ask(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
     def ask(state, *arguments, objects=()):
         file = tmp_path / "snapshot.jsonl"
         file.write_bytes(snapshot(state, *objects))
-        return run("explain", "--snapshot", str(file), "--pending", *arguments)
+        return run("explain", "--snapshot", file.name, "--pending", *arguments)
 
     return ask
 
@@ -70,12 +72,12 @@ other scheduler  1 pod: Pod shop/foreign
   oldest: shop/foreign
   volcano schedules it, which may decide otherwise (schedulerNames)
 
-all of one pod: evenspread explain pod/web-a -n shop
+all of one pod: evenspread explain pod/web-a -n shop --snapshot snapshot.jsonl
 """
 
 
 def test_nothing_waits(ask):
-    assert ask(TAINTED) == (0, "no pod is Pending in all namespaces\n", "")
+    assert ask(TAINTED) == (0, "no pod is Pending in any namespace\n", "")
     leaving = waiting("new", ZONE)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert ask(TAINTED, "-n", "shop", objects=[leaving]) == (0, "no pod is Pending in namespace shop\n", "")

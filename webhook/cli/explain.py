@@ -76,7 +76,7 @@ def explain(  # noqa: PLR0913 one parameter an option
     frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
     context = click.get_current_context()
     if what is None:
-        context.exit(_pending(known, frame, output, everywhere=all_namespaces))
+        context.exit(_pending(known, named, frame, output, everywhere=all_namespaces))
     asked = _asked(what, named, known, frame)
     answers = [
         Answer(each, explain_pod(problem_of(each.pod, known.index, frame.policy)), known.missing)
@@ -140,7 +140,7 @@ def _of_cluster(wanted: lookup.Wanted, given: Given, known: Known, frame: Frame)
         else lookup.in_cluster(wanted, known.server, known.source)
     )
     if found is None:
-        hint = "" if frame.namespace else "; -n names the namespace"
+        hint = "; -n names the namespace" if frame.namespace == known.namespace else ""  # nobody named one
         raise Stopped(f"{known.source}: no {wanted.title}{hint}", Exit.UNREADABLE)
     try:
         yield from of_object(found, frame, index, applied=True)
@@ -148,13 +148,13 @@ def _of_cluster(wanted: lookup.Wanted, given: Given, known: Known, frame: Frame)
         raise Stopped(f"{known.source}: {wanted.title}: {error.message}", Exit.UNREADABLE) from error
 
 
-def _pending(known: Known, frame: Frame, output: str, *, everywhere: bool) -> Exit:
+def _pending(known: Known, given: Given, frame: Frame, output: str, *, everywhere: bool) -> Exit:
     index = known.index
     namespaces = (frame.namespace,) if frame.namespace and not everywhere else index.namespaces()
-    where = f"in namespace {frame.namespace}" if frame.namespace and not everywhere else "in all namespaces"
+    where = "" if everywhere or not frame.namespace else f"namespace {frame.namespace}"
     groups = pending.group(waiting(index, namespaces), index, frame.policy, known.missing)
     if output == "text":
-        print_results(pending.render(groups, index, where, color=colored(sys.stdout)))
+        print_results(pending.render(groups, index, where, color=colored(sys.stdout), options=given.words))
     else:
         print_results(render([_group(each) for each in groups], "json" if output == "json" else "yaml"))
     return Exit.FINDINGS if any(each.answer.explanation.cause for each in groups) else Exit.FINE

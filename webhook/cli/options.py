@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from shlex import quote
 from typing import TypeVar
 
 import click
@@ -33,6 +34,12 @@ class Given(Struct, frozen=True, kw_only=True):
     def live(self) -> bool:
         """Whether an API server is to be asked."""
         return self.cluster or any((self.kubeconfig, self.context, self.user))
+
+    @property
+    def words(self) -> str:
+        """The options again, for a command that people paste; empty for the cluster that is asked anyhow."""
+        named = {"snapshot": self.snapshot, "kubeconfig": self.kubeconfig, "context": self.context, "as": self.user}
+        return "".join(f" --{option} {quote(value)}" for option, value in named.items() if value)
 
 
 class Results(Struct, frozen=True, kw_only=True):

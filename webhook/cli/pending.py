@@ -55,18 +55,23 @@ def _kind(pod: Pod, found: Explanation, policy: Policy) -> str:
     return FITS if found.cause is None else str(found.cause)
 
 
-def render(groups: Sequence[Group], index: ClusterIndex, where: str, *, color: bool) -> Iterator[str]:
-    """The screen."""
+def render(
+    groups: Sequence[Group], index: ClusterIndex, namespace: str, *, color: bool, options: str = ""
+) -> Iterator[str]:
+    """The screen.
+
+    Shape: ``namespace`` is empty for all; ``options`` name the cluster, as the command line did: `` --context prod``.
+    """
     paint = Paint(color=color)
     total = sum(len(each.pods) for each in groups)
     if not total:
-        yield paint(f"no pod is Pending {where}", GREEN) + "\n"
+        yield paint(f"no pod is Pending in {namespace or 'any namespace'}", GREEN) + "\n"
         return
     kinds = Counter[str]()
     for each in groups:
         kinds[each.kind] += len(each.pods)
     told = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
-    yield f"{paint(plural(total, 'Pending pod'), BOLD)} {where}: {told}\n"
+    yield f"{paint(plural(total, 'Pending pod'), BOLD)} in {namespace or 'all namespaces'}: {told}\n"
     for each in groups[:_MOST_GROUPS]:
         yield "\n"
         yield from _block(each, index, paint)
@@ -74,7 +79,7 @@ def render(groups: Sequence[Group], index: ClusterIndex, where: str, *, color: b
         rest = sum(len(each.pods) for each in groups[_MOST_GROUPS:])
         yield f"\nand {plural(rest, 'pod')} in {plural(len(groups) - _MOST_GROUPS, 'more group')}: -o json has all\n"
     first = groups[0].answer.question.pod.meta
-    command = f"evenspread explain pod/{one_line(first.name)} -n {one_line(first.namespace)}"
+    command = f"evenspread explain pod/{one_line(first.name)} -n {one_line(first.namespace)}{options}"
     yield "\n" + paint(f"all of one pod: {command}", DIM) + "\n"
 
 

@@ -225,9 +225,9 @@ def standstill(balance: Balance, verdict: Verdict, *, names: bool = True, reason
     why = f"{nodes.bit_count()} node{'' if nodes.bit_count() == 1 else 's'}"
     found = rejections(verdict, nodes)
     if reasons and len(found) == 1:
-        why = f"{why}, {in_short(next(iter(found)))}"
+        why = f"{why}, {in_short(next(iter(found)), within=True)}"
     elif reasons:
-        why = ", ".join(f"{count} {in_short(status)}" for status, count in found.items())
+        why = ", ".join(f"{count} {in_short(status, within=True)}" for status, count in found.items())
     who, stays = f"{len(lowest)} {segment}s", "stay"
     if len(lowest) == 1:
         who, stays = f"{segment} {lowest[0]}" if names else f"1 {segment}", "stays"
@@ -245,10 +245,15 @@ _WORDS: Mapping[str, str] = {
 }
 
 
-def in_short(status: Status) -> str:
-    """Why a node is out in a word or two, for messages that have no room for the scheduler's sentence."""
+def in_short(status: Status, *, within: bool) -> str:
+    """Why a node of a domain is out in a word or two, for messages that have no room for the scheduler's sentence.
+
+    Shape: it has the key of the constraint whose domain it is; ``within`` says that this constraint admits the domain.
+    """
     if status.reasons == spread.MISSING_LABEL.reasons:
-        return "without the key"
+        return "without another key"
+    if within and status.plugin == spread.NAME:
+        return "over another limit"
     if status.plugin == fit.NODE_RESOURCES_FIT:
         words = ", ".join(status.reasons).replace("Too many pods", "full of pods")
         return words.replace("Insufficient ", "short of ", 1).replace("Insufficient ", "")

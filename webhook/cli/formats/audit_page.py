@@ -65,7 +65,7 @@ def _totals(outcome: Outcome, counted: Sequence[Row], paint: Paint) -> Iterator[
         told = f"{plural(len(later), 'workload')} would be refused under --ceiling deny"
         yield f"{paint(told, YELLOW)}: {_names(later)}\n"
     elif counted:
-        yield "nothing would be refused, with --ceiling deny neither\n"
+        yield "nothing would be refused, not even with --ceiling deny\n"
 
 
 def _objects(rows: Iterable[Row]) -> dict[tuple[str, str], str]:

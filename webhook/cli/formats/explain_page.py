@@ -81,7 +81,7 @@ def _headline(answer: Answer, paint: Paint) -> Iterator[str]:
     found, title = answer.explanation, paint(answer.question.title, BOLD)
     if found.cause is None:
         feasible, nodes = found.verdict.feasible.bit_count(), plural(len(found.verdict.nodes), "node")
-        yield f"{title}: {paint(f'{feasible:,} of {nodes} admit it', GREEN)}\n"
+        yield f"{title}: {paint(f'{feasible:,} of {nodes} {_admit(feasible)} it', GREEN)}\n"
         return
     yield f"{title}: {paint('no node admits it', RED)}\n"
     if found.verdict.sentence:
@@ -145,7 +145,8 @@ def _domains(balance: Balance, found: Explanation, paint: Paint) -> Iterator[str
     width = max(len("DOMAIN"), *(len(line[0]) for line in lines[:_MOST_LINES]))
     yield paint(f"  {'DOMAIN':{width}}  PODS           ITS NODES", DIM) + "\n"
     for name, pods, low, why in lines[:_MOST_LINES]:
-        mark = "minimum" if low else "too many" if balance.hard and pods > balance.domains.limit else ""
+        holds = low and not (balance.too_few and pods)  # minDomains makes the minimum 0
+        mark = "minimum" if holds else "too many" if _beyond(balance, pods) else ""
         color = (YELLOW,) if low and not balance.too_few else ()
         yield (
             f"  {name:{width}}  {pods:4,}  {paint(f'{mark:8}', *color) if color else f'{mark:8}'}  {why}".rstrip()
@@ -155,17 +156,27 @@ def _domains(balance: Balance, found: Explanation, paint: Paint) -> Iterator[str
         yield f"  and {len(lines) - _MOST_LINES:,} more lines like these\n"
 
 
+def _beyond(balance: Balance, pods: int) -> bool:
+    """Whether the constraint itself keeps the pod out of a domain with so many."""
+    return balance.hard and pods > balance.domains.limit
+
+
 def _named(values: Sequence[str]) -> str:
     first = one_line(values[0], _NAME)
     return first if len(values) == 1 else f"{first} and {len(values) - 1:,} more"
 
 
+def _admit(nodes: int) -> str:
+    return "admits" if nodes == 1 else "admit"
+
+
 def _why(balance: Balance, value: str, found: Explanation) -> str:
     """What its nodes say, in short."""
-    nodes = balance.domains.column.with_value(value)
-    parts = [f"{n:,} {one_line(in_short(status), 64)}" for status, n in rejections(found.verdict, nodes).items()]
+    nodes, within = balance.domains.column.with_value(value), not _beyond(balance, balance.domains.counts[value])
+    rejected = rejections(found.verdict, nodes).items()
+    parts = [f"{n:,} {one_line(in_short(status, within=within), 64)}" for status, n in rejected]
     admitting = (nodes & found.verdict.feasible).bit_count()
-    return ", ".join([f"{admitting:,} admit it"] * bool(admitting) + parts)
+    return ", ".join([f"{admitting:,} {_admit(admitting)} it"] * bool(admitting) + parts)
 
 
 def _nodes(found: Explanation, paint: Paint) -> Iterator[str]:
@@ -179,7 +190,7 @@ def _nodes(found: Explanation, paint: Paint) -> Iterator[str]:
         groups.append((status, members))
     yield paint("NODES  FIRST FILTER THAT FAILS", DIM) + "\n"
     for first, members in groups[:_MOST_LINES]:
-        text = "none: these admit it"
+        text = f"none: {'this admits' if members.bit_count() == 1 else 'these admit'} it"
         if first is not None:
             text = f"{first.plugin}: {', '.join(one_line(reason) for reason in first.reasons)}".removeprefix(": ")
         lines = textwrap.wrap(text, WIDTH - 7)
@@ -206,8 +217,9 @@ def _help(found: Explanation, paint: Paint) -> Iterator[str]:
     """What helps: changes of the pod, then of the cluster."""
     if found.fixes:
         yield f"{paint('fix', GREEN)}, smallest first; with each of them a node admits this pod:\n"
-        for fix in found.fixes:
-            yield f"  {one_line(fix_text(fix, found.balances), 200):52}  {plural(fix.nodes, 'node')}\n"
+        lines = [(one_line(fix_text(fix, found.balances), 200), plural(fix.nodes, "node")) for fix in found.fixes]
+        width = max(52, *(len(text) for text, _ in lines))
+        yield from (f"  {text:{width}}  {nodes}\n" for text, nodes in lines)
     elif any(balance.hard for balance in found.balances):
         yield "no change of its spread constraints helps\n"
     for relief in found.reliefs:
