@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import re
 import stat
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -161,6 +163,24 @@ class TestAFileAsTheCluster:
         run("snapshot", "-o", "taken.jsonl", "--snapshot", str(CLUSTER))
         ours, theirs = (findings(run("audit", file, "-o", "json")[1]) for file in ("taken.jsonl", str(CLUSTER)))
         assert ours == theirs
+
+    def test_without_names_every_rule_speaks_as_often(self, run):
+        code, _, _ = run("snapshot", "-o", "nobody.jsonl", "--anonymise", "--snapshot", str(CLUSTER))
+        text = Path("nobody.jsonl").read_text()
+        assert code == 0
+        assert json.loads(text.partition("\n")[0])["anonymised"] is True
+        assert not {"shop", "worker-a1", "recommendations"} & {*re.split(r"[\"/]", text)}
+        spoken = []
+        for file in ("nobody.jsonl", str(CLUSTER)):
+            entries = json.loads(run("audit", file, "-o", "json")[1])
+            spoken.append(sorted((entry["rule"], entry.get("mode"), entry.get("severity")) for entry in entries))
+        assert spoken[0] == spoken[1]
+
+    def test_a_terminal_is_no_place_for_it(self, run, monkeypatch):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        code, _, err = run("snapshot", "--snapshot", str(CLUSTER))
+        assert code == 2
+        assert "name a file with -o, or send the output into one" in err
 
     def test_a_list_says_what_it_does_not_hold(self, run):
         Path("pods.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": OBJECTS[-3:]}))

@@ -214,13 +214,23 @@ class TestWhatVerdictsDependOn:
 
     def test_what_was_injected_is_known_still(self):
         record = {"revision": "7f3a", "constraints": [{"topologyKey": "acme.com/rack"}]}
-        annotations = {"evenspread.io/injected": json.dumps(record), "evenspread.io/exempt": "revision-mixed,mine"}
+        annotations = {
+            "evenspread.io/injected": json.dumps(record),
+            "evenspread.io/exempt": "revision-mixed,mine",
+            "deployment.kubernetes.io/desired-replicas": "3",
+            "storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs,kubernetes.io/cinder",
+            "volume.kubernetes.io/selected-node": "node-1",
+        }
         made = pod(topologySpreadConstraints=[{"topologyKey": "acme.com/rack"}])
         made["metadata"]["annotations"] = annotations
         [told] = renamed(made)
         injected = json.loads(told["metadata"]["annotations"]["evenspread.io/injected"])
         assert injected == {"revision": "7f3a", "constraints": told["spec"]["topologySpreadConstraints"]}
-        assert told["metadata"]["annotations"]["evenspread.io/exempt"].startswith("revision-mixed,n")
+        kept = told["metadata"]["annotations"]
+        assert kept["evenspread.io/exempt"].startswith("revision-mixed,n")
+        assert kept["deployment.kubernetes.io/desired-replicas"] == "3"
+        assert kept["storage.alpha.kubernetes.io/migrated-plugins"] == "kubernetes.io/aws-ebs,kubernetes.io/cinder"
+        assert re.fullmatch(r"n\d+-\d+n", kept["volume.kubernetes.io/selected-node"])
 
 
 JSON = st.recursive(

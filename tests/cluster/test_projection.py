@@ -171,6 +171,21 @@ def pod(**spec):
         ),
         pytest.param(
             {
+                "apiVersion": "apps/v1",
+                "kind": "StatefulSet",
+                "metadata": {"resourceVersion": "7", "finalizers": ["KEY"]},
+                "spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"dataSource": "KEY"}}]},
+            },
+            {
+                "apiVersion": "apps/v1",
+                "kind": "StatefulSet",
+                "metadata": {},
+                "spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]},
+            },
+            id="the names of a set's claims",
+        ),
+        pytest.param(
+            {
                 "apiVersion": "kubeflow.org/v1",
                 "kind": "TFJob",
                 "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 2, "template": {}, "more": "KEY"}}},
