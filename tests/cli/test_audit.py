@@ -1,7 +1,10 @@
 import gzip
+import io
 import json
 
 import pytest
+
+from webhook.cli.main import main
 
 
 def owned(kind, name, owner=None, selector="web", **spec):
@@ -86,6 +89,15 @@ class TestInputs:
         code, out, err = run("audit", "-", "-o", "json", stdin=data)
         assert (code, err) == (1, "")
         assert rows(out, "selector-not-self") == [f"{name} selector-not-self" for name in expected]
+
+    def test_nobody_types_a_cluster(self, capsys, monkeypatch):
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+
+        monkeypatch.setattr("sys.stdin", Terminal())
+        assert main(["audit"]) == 2
+        assert "name a cluster with --cluster, or files; - is the standard input" in capsys.readouterr().err
 
     def test_the_standard_input_is_the_default(self, run):
         assert run("audit", "-o", "json", stdin=listed(*FAMILY))[0] == 1

@@ -44,6 +44,8 @@ def audit(
     progress = Progress()
     if given.live and files:
         raise click.UsageError("a live cluster, or files; not both")
+    if sys.stdin.isatty() and not (files or given.live or given.snapshot):
+        raise click.UsageError("name a cluster with --cluster, or files; - is the standard input")
     read = _read_live(given, frame, progress) if given.live else _read_files(files, given)
     outcome = survey(read, structs.replace(frame, cluster_version=stated_version(read)), progress=progress)
     progress.close()
