@@ -318,6 +318,9 @@ def test_files_beside_the_policy_keep_every_line():
 # -- what is said, and the test pod
 
 
+SOFT = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
@@ -325,7 +328,25 @@ def test_files_beside_the_policy_keep_every_line():
             ZERO,
             ["denies    nothing (ceiling: warn)", "patches   nothing (defaults.mode: observe)", "goes on without it"],
         ),
-        (INJECT, ["patches   pods that declare no constraint, with the defaults"]),
+        (
+            INJECT,
+            [
+                "patches   nothing: config.defaults names no constraints",
+                "controller, and new pods that declare no constraint;",
+            ],
+        ),
+        (
+            {**ZERO, "config": {"defaults": {"mode": "inject", "defaultConstraints": [SOFT]}}},
+            ["patches   pods that declare no constraint, with the defaults"],
+        ),
+        (
+            {**ZERO, "config": {"namespaces": [{"match": {"names": ["payments"]}, "ceiling": "deny"}]}},
+            ["denies    nothing (ceiling: warn), but in namespaces of config.namespaces what the rules say"],
+        ),
+        (
+            {**ZERO, "config": {"ceiling": False, "namespaces": [{"match": {"names": ["pay"]}, "ceiling": "deny"}]}},
+            ["denies    nothing (ceiling: off)\n"],
+        ),
         ({**ZERO, "config": {"ceiling": "deny"}}, ["denies    what the rules say", "goes on without it"]),
         (
             {**ZERO, "config": {"ceiling": "deny"}, "webhook": {"failurePolicy": "Fail"}},

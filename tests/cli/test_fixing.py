@@ -81,7 +81,7 @@ class TestFix:
         assert fix("--fix", "web.yaml", web=FIXED) == (
             0,
             "",
-            "constraints would be added to 0 workloads; to others not: 1 own-constraints\n",
+            "constraints would be added to 0 workloads; left alone: 1 own-constraints\n",
         )
 
     def test_is_what_the_page_shows(self, fix):
@@ -94,7 +94,7 @@ class TestWrite:
     def test_once(self, fix, run, tmp_path):
         code, out, err = fix("--write", "web.yaml", web=WEB + DAEMON)
         assert (code, out) == (0, "web.yaml:9: Deployment shop/web: zone[0]\n")
-        assert err == "constraints were added to 1 workload; to others not: 1 daemon-set\n"
+        assert err == "constraints were added to 1 workload; left alone: 1 daemon-set\n"
         assert (tmp_path / "web.yaml").read_text() == FIXED + DAEMON
         code, out, _ = run("check", "--config", "policy", "--write", "web.yaml")
         assert (code, out) == (0, "")
@@ -116,7 +116,7 @@ class TestWrite:
 
     def test_what_cannot_be_decoded(self, fix):
         _, _, err = fix("--write", "web.yaml", web=WEB.replace("replicas: 3", "replicas: three"))
-        assert err == "constraints were added to 0 workloads; to others not: 1 unreadable\n"
+        assert err == "constraints were added to 0 workloads; left alone: 1 unreadable\n"
 
     def test_what_cannot_be_written(self, fix, monkeypatch):
         def full(*_):
@@ -145,11 +145,11 @@ class TestWrite:
         (("--write", "-"), "the standard input cannot be written to; --fix prints"),
         (
             ("--config", "off", "--fix", "-"),
-            "--fix needs --config with defaults to add: defaults.defaultConstraints, mode not off",
+            "--fix needs defaults to add: --config FILE with defaults.defaultConstraints, defaults.mode not off",
         ),
         (
             ("--config", "none", "--write", "a"),
-            "--write needs --config with defaults to add: defaults.defaultConstraints, mode not off",
+            "--write needs defaults to add: --config FILE with defaults.defaultConstraints, defaults.mode not off",
         ),
     ],
 )

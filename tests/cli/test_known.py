@@ -179,6 +179,14 @@ def test_a_kubeconfig_that_cannot_be_used_ends_the_command(tmp_path, run, conten
     assert err == f"evenspread: {file}: {told}; name one with --kubeconfig, or read a file with --snapshot\n"
 
 
+def test_a_context_that_is_not_there_is_told_with_those_that_are(tmp_path, run):
+    file = tmp_path / "kubeconfig"
+    for contexts, told in (([{"name": "prod"}, {"name": "test"}], "it has prod, test"), ([], "it has none")):
+        file.write_text(json.dumps({"contexts": contexts, "current-context": "prod"}))
+        code, _, err = run("audit", "--kubeconfig", str(file), "--context", "prdo")
+        assert (code, err.partition("; ")[0]) == (4, f"evenspread: {file}: no context prdo: {told}")
+
+
 class TestASnapshot:
     LINES = (
         {"kind": "Snapshot", "kubernetesVersion": "v1.30.2"},

@@ -106,7 +106,7 @@ def test_a_denial_is_read_as(kubectl, hooked, made, err):
             " it never balances; use app=web\n"
             "Warning: evenspread/match-label-key-wrong-kind: hostname[2] matches on controller-revision-hash,"
             " which po…; use pod-template-hash\n"
-            "Warning: evenspread: 1 more finding; all of them: kubectl evenspread check -f FILE\n",
+            "Warning: evenspread: 1 more finding; all of them: kubectl evenspread check --cluster -f FILE\n",
             id="more than three",
         ),
     ],

@@ -16,7 +16,10 @@ from webhook.cli.sources import File, read_files
 from webhook.cli.survey import stated_version, survey
 
 
-@click.command(epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster.")
+@click.command(
+    short_help="Check what runs in a cluster: a summary, then each finding.",
+    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster.",
+)
 @click.argument("files", nargs=-1, metavar="[FILE|-]...")
 @result_options
 @click.option("--summary", is_flag=True, help="With text: only the summary, not the findings.")

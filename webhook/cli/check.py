@@ -13,7 +13,10 @@ from webhook.cli.outcome import exit_code
 from webhook.cli.sources import read_files
 
 
-@click.command(epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster.")
+@click.command(
+    short_help="Check manifests: what is refused, and what is legal but wrong.",
+    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster.",
+)
 @click.argument("paths", nargs=-1, metavar="PATH...|-")
 @click.option(
     "-f", "--filename", "files", multiple=True, metavar="PATH", help="The same as an argument, as in kubectl."

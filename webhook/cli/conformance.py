@@ -13,8 +13,9 @@ _MAX_SHOWN = 400  # characters of a value; a verdict of many nodes is long
 
 
 @click.command(
+    short_help="Compare answers with Kubernetes' own, in vector files.",
     epilog="Exit code: 0 everything compared agrees, 1 something differs or nothing could be compared, "
-    "2 usage, 3 a file that could not be read."
+    "2 usage, 3 a file that could not be read.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)

@@ -31,8 +31,9 @@ class _Asked(Struct, frozen=True):
 
 
 @click.command(
+    short_help="Say why no node admits a pod, and what would help.",
     epilog="Exit code: 0 a node admits it, 1 none does (of several pods: of one), 2 usage or configuration, "
-    "3 input that could not be read, 4 the cluster could not be read."
+    "3 input that could not be read, 4 the cluster could not be read.",
 )
 @click.argument("what", required=False, metavar="[FILE|KIND/NAME]")
 @click.option("--pending", "all_pending", is_flag=True, help="All Pending pods, grouped by what is in the way.")

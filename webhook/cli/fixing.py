@@ -33,7 +33,7 @@ def check_usage(paths: Sequence[str], policy: Policy, *, fix: bool, write: bool,
     given = defaults.defaulting_type == "System" or defaults.default_constraints or defaults.overrides
     if defaults.mode == "off" or not given:
         raise click.UsageError(
-            f"{option} needs --config with defaults to add: defaults.defaultConstraints, mode not off"
+            f"{option} needs defaults to add: --config FILE with defaults.defaultConstraints, defaults.mode not off"
         )
 
 
@@ -77,7 +77,7 @@ def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, wri
     added = sum(len(each.additions) for each in amendment.files)
     spared = ", ".join(f"{count:,} {reason}" for reason, count in sorted(amendment.spared.items()))
     told = f"constraints {'were' if write else 'would be'} added to {plural(added, 'workload')}"
-    told += f"; to others not: {spared}" if spared else ""
+    told += f"; left alone: {spared}" if spared else ""
     click.echo(told, err=True)
     if NODES_UNKNOWN in amendment.spared:
         click.echo("nodes-unknown: whether a default is hard depends on the cluster's domains", err=True)

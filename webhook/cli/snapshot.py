@@ -24,7 +24,10 @@ from webhook.core.policy import Policy
 _MOST_KINDS = 4
 
 
-@click.command(epilog="Exit code: 0 written, 2 usage or configuration, 4 no cluster, 5 no room for the file.")
+@click.command(
+    short_help="Write what is known of a cluster into a file.",
+    epilog="Exit code: 0 written, 2 usage or configuration, 4 no cluster, 5 no room for the file.",
+)
 @click.option(
     "-o",
     "--output",

@@ -68,6 +68,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 @click.command(
+    short_help="Test a configuration on manifests with expected findings.",
     help="""Test a configuration: every manifest in DIR must have exactly the findings that its comments expect.
 
 \b

@@ -96,6 +96,10 @@ def chosen_context(account: Account) -> Context:
         content = KubeConfigMerger(account.kubeconfig).config  # type: ignore[no-untyped-call]  # untyped there
         if content is None:
             raise ClusterError(f"{account.kubeconfig}: no such kubeconfig")
+        there = [str(each.value.get("name")) for each in content.value.get("contexts") or ()]
+        if account.context and account.context not in there:
+            others = f"it has {bounded(', '.join(there))}" if there else "it has none"
+            raise ClusterError(f"{account.kubeconfig}: no context {bounded(account.context)}: {others}")
         found = KubeConfigLoader(content, active_context=account.context).current_context  # type: ignore[no-untyped-call]  # as above
         return Context(name=str(found["name"]), namespace=str(found["context"].get("namespace") or ""))
 

@@ -19,7 +19,7 @@ def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
     if not more:
         return told
     noun = "finding" if more == 1 else "findings"
-    return (*told, f"evenspread: {more} more {noun}; all of them: kubectl evenspread check -f FILE")
+    return (*told, f"evenspread: {more} more {noun}; all of them: kubectl evenspread check --cluster -f FILE")
 
 
 def _warning(finding: Finding) -> str:
