@@ -135,6 +135,15 @@ class TestThePage:
                 id="no zones",
             ),
             pytest.param(
+                "z1: a | z2: b",
+                waiting("new", "topology.kubernetes.io/zoen hard 1 app=web"),
+                [
+                    "zoen[0]: no node that counts has zoen; nodes have topology.kubernetes.io/zone",
+                    "  no node has the key topology.kubernetes.io/zoen; nodes have topology.kubernetes.io/zone",
+                ],
+                id="a key that nodes have in other letters",
+            ),
+            pytest.param(
                 "z1: a | b",
                 waiting("new", "zone hard 1 app=web", "rack soft 1", nodeSelector={"kubernetes.io/hostname": "b"}),
                 ["  no node counts for it", "  no node has the key rack", "  counts nothing: no selector"],
@@ -504,8 +513,8 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("arguments", "told"),
         [
-            ((), "name a FILE or KIND/NAME, or ask for --pending"),
-            (("pod/x", "--pending"), "name a FILE or KIND/NAME, or ask for --pending"),
+            ((), "give one of them: FILE, KIND/NAME or --pending"),
+            (("pod/x", "--pending"), "give only one of them: FILE, KIND/NAME or --pending"),
             (("pod/x", "-A"), "-A goes with --pending"),
             (("absent.yaml",), "'absent.yaml' is no file, and no KIND/NAME of a kind that has pods"),
             (("configmap/x",), "'configmap/x' is no file"),

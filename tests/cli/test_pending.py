@@ -90,6 +90,11 @@ def test_one_namespace_or_all(ask):
     assert ask(TAINTED, "-n", "empty", objects=objects)[0] == 0
 
 
+def test_a_key_that_nodes_have_in_other_letters(ask):
+    _, out, _ = ask("z1: a", objects=[waiting("new", "topology.kubernetes.io/zoen hard 1 app=web")])
+    assert "  zoen[0]: no node that counts has zoen; nodes have topology.kubernetes.io/zone\n" in out
+
+
 def test_pods_that_only_wait_for_their_turn_are_no_finding(ask):
     assert ask("z1: a", objects=[waiting("new", ZONE)])[0] == 0
 

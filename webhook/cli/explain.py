@@ -62,7 +62,7 @@ def explain(  # noqa: PLR0913 one parameter an option
     The answer is kube-scheduler's own, for this moment and one pod: what else it depends on is listed as not evaluated.
     """
     if (what is None) != all_pending:
-        raise click.UsageError("name a FILE or KIND/NAME, or ask for --pending")
+        raise click.UsageError(f"give {'only ' * all_pending}one of them: FILE, KIND/NAME or --pending")
     if all_namespaces and not all_pending:
         raise click.UsageError("-A goes with --pending")
     collect_rarely()

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from webhook.cli.formats.as_text import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.cli.formats.explain_page import Answer, summary
+from webhook.cli.formats.explain_page import Answer, in_the_way, summary
 from webhook.cli.formats.shape import plural
 from webhook.cli.questions import controllers, is_foreign, of_pod, problem_of
-from webhook.core.explain import Explanation, explain, fix_text, standstill
+from webhook.core.explain import Explanation, explain, fix_text
 from webhook.core.index import ClusterIndex
 from webhook.core.model import Pod
 from webhook.core.policy import Policy
@@ -100,7 +100,7 @@ def _block(each: Group, index: ClusterIndex, paint: Paint) -> Iterator[str]:
     if found.blocking is None:
         yield f"  {summary(found)}\n"
         return
-    yield f"  {one_line(f'{found.blocking.name}: {standstill(found.blocking, found.verdict)}', 200)}\n"
+    yield f"  {in_the_way(found.blocking, found)}\n"
     for fix in found.fixes[:1]:
         text = one_line(fix_text(fix, found.balances), 200)
         yield f"  {paint('fix', GREEN)}: {text}  ({plural(fix.nodes, 'node')} then)\n"

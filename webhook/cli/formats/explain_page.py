@@ -15,6 +15,7 @@ from webhook.cli.questions import Question
 from webhook.core import bits
 from webhook.core.explain import Balance, Cause, Explanation, fix_text, in_short, rejections, standstill
 from webhook.core.rules.finding import one_line
+from webhook.core.rules.nodes import near
 from webhook.core.selectors import IN, Requirement
 from webhook.core.status import UNSCHEDULABLE, Status
 from webhook.core.verdict import NOT_EVALUATED
@@ -77,6 +78,18 @@ def summary(found: Explanation) -> str:
     return f"cause: {found.cause} ({_CAUSES[found.cause].format(plural(nodes, 'node') if nodes else 'no node')})"
 
 
+def in_the_way(balance: Balance, found: Explanation) -> str:
+    """What a hard constraint waits for, in one line: ``zone[0]: zone c (1 node, cordoned) stays at 0``."""
+    return one_line(f"{balance.name}: {standstill(balance, found.verdict)}{_instead(balance, found)}", 200)
+
+
+def _instead(balance: Balance, found: Explanation) -> str:
+    """The key that was probably meant, where no node has the constraint's own."""
+    missing = not balance.domains.column.present
+    meant = near(balance.domains.constraint.topology_key, found.verdict.nodes) if missing else None
+    return f"; nodes have {one_line(meant, 64)}" if meant else ""
+
+
 def _headline(answer: Answer, paint: Paint) -> Iterator[str]:
     found, title = answer.explanation, paint(answer.question.title, BOLD)
     if found.cause is None:
@@ -88,7 +101,7 @@ def _headline(answer: Answer, paint: Paint) -> Iterator[str]:
         yield one_line(found.verdict.sentence, 4096) + "\n"
     yield paint(summary(found), RED) + "\n"
     if found.blocking is not None:
-        yield one_line(f"{found.blocking.name}: {standstill(found.blocking, found.verdict)}", 200) + "\n"
+        yield in_the_way(found.blocking, found) + "\n"
 
 
 def _constraint(balance: Balance, found: Explanation, question: Question, paint: Paint) -> Iterator[str]:
@@ -105,7 +118,10 @@ def _constraint(balance: Balance, found: Explanation, question: Question, paint:
     counts = balance.domains.counts
     if not counts:
         missing = not balance.domains.column.present
-        yield f"  no node {'has the key ' + one_line(parsed.topology_key, 64) if missing else 'counts for it'}\n"
+        told = (
+            f"has the key {one_line(parsed.topology_key, 64)}{_instead(balance, found)}" if missing else "counts for it"
+        )
+        yield f"  no node {told}\n"
         return
     yield from _rule(balance, len(counts))
     yield from _domains(balance, found, paint)
