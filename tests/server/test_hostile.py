@@ -22,16 +22,27 @@ def test_silent_and_half_sent_connections_hold_up_nobody_and_are_ended():
         # The same process, since a start takes longer than the test: its limit is 200 connections.
         context = server.tls()
         with contextlib.ExitStack() as stack:
-            kept = [stack.enter_context(server.connect(context)) for _ in range(200)]
+            kept = [stack.enter_context(_used(server, context)) for _ in range(200)]
             assert _comes_to_nothing(server, context)
             assert server.get("/healthz") == (200, "ok\n")
-            kept[-1].sendall(posted(BODY))
-            with kept[-1].makefile("rb") as stream:
-                assert read_reply(stream).status == 200
+            assert _answers(kept[-1])
         eventually(lambda: answers_soon(server))
 
         exhaust_descriptors(server, limit=64, sockets=100)
         eventually(lambda: answers_soon(server))
+
+
+def _used(server, context):
+    """A connection that stays: one that never asked is ended, and on a slow machine before the last is open."""
+    connection = server.connect(context)
+    assert _answers(connection)
+    return connection
+
+
+def _answers(connection):
+    connection.sendall(posted(BODY))
+    with connection.makefile("rb") as stream:
+        return read_reply(stream).status == 200
 
 
 def _comes_to_nothing(server, context):
