@@ -140,17 +140,20 @@ containers = st.lists(
     ),
     max_size=2,
 )
+typed = {
+    "affinity": affinities,
+    "volumes": volumes,
+    "containers": containers,
+    "nodeSelector": st.dictionaries(keys, st.sampled_from(["a", "n1"]), max_size=1),
+    "tolerations": st.sampled_from([[{"operator": "Exists"}], [{}], [{"key": "dedicated", "operator": "Exists"}]]),
+    "schedulerName": st.sampled_from(["default-scheduler", "other", ""]),
+    "nodeName": st.sampled_from(["", "n1", "gone"]),
+}
+# Beside constraints: of the right types, and odd all the same.
+odd = st.fixed_dictionaries({}, optional=typed)
 specs = st.fixed_dictionaries(
     {"topologySpreadConstraints": st.lists(nearly, min_size=1, max_size=3) | st.lists(fields | values, max_size=4)},
-    optional={
-        "affinity": affinities | values,
-        "volumes": volumes,
-        "containers": containers,
-        "nodeSelector": st.dictionaries(keys, st.sampled_from(["a", "n1"]), max_size=1),
-        "tolerations": st.just([{"operator": "Exists"}]) | st.just([{}]) | values,
-        "schedulerName": st.sampled_from(["default-scheduler", "other", ""]),
-        "nodeName": st.sampled_from(["", "n1", "gone"]),
-    },
+    optional={name: right | values for name, right in typed.items()},
 )
 metadata = st.fixed_dictionaries(
     {"labels": st.just({"app": "web"}) | values},

@@ -316,7 +316,9 @@ class Nodes:
 
     def short_of(self, name: str, amount: int) -> tuple[int, ...] | None:
         """What is free of a resource by slot, a copy; None where every node has the amount."""
-        free = self._column(name)
+        if name not in self.free:
+            return self._short_of_all(amount)
+        free = self.free[name]
         if amount > self._least[name] and name in self._risen:
             self._risen.discard(name)
             self._least[name] = min(free, default=NO_NODE)
@@ -324,10 +326,26 @@ class Nodes:
 
     def never_enough(self, name: str, amount: int) -> tuple[int, ...] | None:
         """What nodes have of a resource by slot, a copy; None where every node has the amount."""
+        if name not in self.allocatable:
+            return self._short_of_all(amount)
         allocatable, smallest = self.allocatable[name], self._smallest.get(name)
         if smallest is None:
             smallest = self._smallest[name] = min(allocatable, default=NO_NODE)
         return None if amount <= smallest else tuple(allocatable)
+
+    def amounts(self, name: str) -> tuple[Sequence[int], Sequence[int]]:
+        """What is free of a resource, and what nodes have of it, by slot."""
+        if name not in self.free:
+            return self._nothing(), self._nothing()
+        return self.free[name], self.allocatable[name]
+
+    def _short_of_all(self, amount: int) -> tuple[int, ...] | None:
+        """Of a resource that nobody has, none is kept: anybody may ask for any."""
+        nothing = self._nothing()
+        return None if amount <= min(nothing, default=NO_NODE) else nothing
+
+    def _nothing(self) -> tuple[int, ...]:
+        return tuple([NO_NODE if facts is None else 0 for facts in self._facts])
 
     def release(self, slot: int) -> None:
         """Let go of the slot of a node that is gone, once no pod is left on it."""
@@ -361,7 +379,7 @@ class Nodes:
     def _column(self, name: str) -> list[int]:
         """What is free of a resource; of one that was not known before, nothing on any node."""
         if name not in self.free:
-            self.allocatable[name] = [NO_NODE if facts is None else 0 for facts in self._facts]
+            self.allocatable[name] = list(self._nothing())
             self.free[name] = list(self.allocatable[name])
             self._least[name] = 0
             self._risen.add(name)

@@ -221,16 +221,16 @@ def survey(index: ClusterIndex, pod: Pod, own: Selector | None, *, now: str, lat
             )
         )
     running = {} if own is None else index.count(namespace, own)
-    free, has = index.node_table.free, index.node_table.allocatable
     amounts = ((PODS, 1), *problem.request.amounts)
+    columns = [(*index.node_table.amounts(name), amount) for name, amount in amounts]
     return Places(
         problem=problem,
         hard=tuple(hard),
         running=running,
         away=_away(problem, index, now),
-        free={name: tuple(free[name]) for name, _ in amounts},
+        free={name: tuple(free) for (name, _), (free, _, _) in zip(amounts, columns, strict=True)},
         freed={
-            slot: tuple(min(has[name][slot], free[name][slot] + pods * amount) for name, amount in amounts)
+            slot: tuple(min(has[slot], free[slot] + pods * amount) for free, has, amount in columns)
             for slot, pods in running.items()
         },
     )

@@ -7,7 +7,7 @@ from manifest import RECENT, TODAY, decide, examined, request, template, workloa
 from webhook.core.policy import Mode, Policy
 from webhook.core.review import review
 from webhook.core.rules import NEED_CLUSTER, RULES
-from webhook.core.rules.finding import MOST_COUNTED, NO_TIME, STALE, TOO_MANY
+from webhook.core.rules.finding import MOST_COUNTED, MOST_RESOURCES, NO_TIME, STALE, TOO_MANY
 
 DENY = Policy(ceiling=Mode.DENY, rules={rule.id: Mode.DENY for rule in RULES}, capacity="fixed")
 OTHERS = (deployed("canary", "zone hard 2 app=web"),)
@@ -105,6 +105,27 @@ def test_a_template_with_more_than_anybody_writes(manifest, reason):
     assert (WIDE in found) is (reason is None)
     # A command may take its time.
     assert WIDE in {each.finding.rule for each in examined(manifest, DENY, index=CLUSTER).findings}
+
+
+def requesting(resources, amount="1"):
+    asked = [
+        {"name": "c", "resources": {"requests": {f"example.com/r{number}": amount for number in range(resources)}}}
+    ]
+    return workload("Deployment", STABLE, *SPREAD, selector=STABLE, containers=asked)
+
+
+@pytest.mark.parametrize(("resources", "reason"), [(MOST_RESOURCES, None), (MOST_RESOURCES + 1, TOO_MANY)])
+def test_a_template_that_asks_for_more_resources_than_anybody_has(resources, reason):
+    assert of_the_cluster(decide(requesting(resources), policy=DENY, index=CLUSTER))[1].get(WIDE) == reason
+
+
+@pytest.mark.parametrize("amount", ["1", "-1"])
+def test_a_request_for_what_nobody_has_leaves_nothing_behind(amount):
+    before = set(CLUSTER.node_table.free), set(CLUSTER.view()._columns)
+    decision = decide(requesting(3, amount), policy=DENY, index=CLUSTER)
+    assert "zone-host-ceiling" not in {each.rule for each in decision.not_evaluated}
+    assert before[0] == set(CLUSTER.node_table.free)
+    assert set(CLUSTER.view()._columns) <= CLUSTER.view().keys
 
 
 def test_many_templates_of_a_few_constraints_each():

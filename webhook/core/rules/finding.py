@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
+from functools import cached_property
+from itertools import chain
 from math import inf
 from typing import TypeVar
 
@@ -9,7 +11,7 @@ from msgspec import Struct
 
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template, Workload
-from webhook.core.model import SpreadConstraint
+from webhook.core.model import PodSpec, SpreadConstraint
 from webhook.core.policy import Mode, Policy
 from webhook.core.version import KubernetesVersion
 
@@ -18,7 +20,9 @@ STALE = "what is known of the cluster is older than maxStaleness"
 NO_TIME = "no time left"
 # Nobody writes as many in one template. The pods are counted for each, which takes up to 40 ms among 40,000 others.
 MOST_COUNTED = 16
-TOO_MANY = f"it has more than {MOST_COUNTED} constraints and pod affinity terms"
+# Each is looked up on every node.
+MOST_RESOURCES = 32
+TOO_MANY = f"more than {MOST_COUNTED} constraints and pod affinity terms, or {MOST_RESOURCES} resources"
 # At 5,000 nodes, what there is to say of one template takes less than a millisecond, and a few where much is wrong.
 LEAST_SECONDS = 0.01
 # kube-apiserver asks for 120 characters a warning; beyond 4,096 in all it cuts every one of them.
@@ -91,7 +95,7 @@ class Placed(Struct, frozen=True):
         return f"{self.template.path} {self.constraint.topology_key} {self.constraint.when_unsatisfiable}"
 
 
-class Subject(Struct, frozen=True, kw_only=True):
+class Subject(Struct, frozen=True, kw_only=True, dict=True):
     """What a rule is asked about.
 
     Shape: ``placed`` are the constraints of all templates, in order. ``offline`` says that no kube-apiserver sees the
@@ -125,9 +129,14 @@ class Subject(Struct, frozen=True, kw_only=True):
             return missing
         if self.age() > self.policy.max_staleness_seconds:
             return STALE
-        if not self.offline and any(_counted(each) > MOST_COUNTED for each in self.workload.templates):
+        if self._too_many and not self.offline:
             return TOO_MANY
         return NO_TIME if self.late else ""
+
+    @cached_property
+    def _too_many(self) -> bool:
+        specs = [each.template.pod_spec for each in self.workload.templates]
+        return any(_counted(spec) > MOST_COUNTED or _resources(spec) > MOST_RESOURCES for spec in specs)
 
     @property
     def late(self) -> bool:
@@ -142,9 +151,18 @@ class Subject(Struct, frozen=True, kw_only=True):
             yield item
 
 
-def _counted(template: Template) -> int:
+def _resources(spec: PodSpec) -> int:
+    """How many resources the containers request."""
+    written = [
+        each.resources.requests or ()
+        for each in (*(spec.containers or ()), *(spec.init_containers or ()))
+        if each.resources
+    ]
+    return len(set(chain.from_iterable(written)))
+
+
+def _counted(spec: PodSpec) -> int:
     """For how many selectors of its own a verdict on the pod counts pods."""
-    spec = template.template.pod_spec
     near = spec.affinity.pod_affinity if spec.affinity else None
     apart = spec.affinity.pod_anti_affinity if spec.affinity else None
     terms = (near.required if near else None) or (), (apart.required if apart else None) or ()
