@@ -93,11 +93,11 @@ class TestThePage:
                 "z1: a=1 | z2: b=0",
                 waiting("new", ZONE, cpu="9"),
                 [
-                    "cause: capacity (with room 1 node would admit it)",
+                    "cause: capacity (no node that it may use has so much, even empty)",
                     "no change of its spread constraints helps",
-                    "  room on b helps",
+                    "  a larger node than b helps",
                 ],
-                id="no room",
+                id="no node is large enough",
             ),
             pytest.param(
                 "z1: a=1 | z2: ~b=0",
@@ -185,6 +185,15 @@ class TestThePage:
         _, out, _ = ask(state, "pod/new", "-n", "shop", objects=[pod])
         for line in lines:
             assert f"{line}\n" in out
+
+    def test_room_on_a_node_that_others_fill(self, ask):
+        others = [waiting(f"on-{name}", cpu="3", nodeName=name) for name in "ab"]
+        for other in others:
+            other["metadata"]["labels"] = {"app": "other"}
+        objects = [*others, waiting("new", ZONE, cpu="2")]
+        _, out, _ = ask("z1: a=1 | z2: b=0", "pod/new", "-n", "shop", objects=objects)
+        assert "cause: capacity (with room 1 node would admit it)\n" in out
+        assert "  room on b helps\n" in out
 
     def test_many_domains_share_lines(self, ask):
         names = " ".join(f"n{number:02}=1" for number in range(30))

@@ -53,7 +53,7 @@ spread  2 pods: Deployment shop/web
 capacity  1 pod: Pod shop/big
   oldest: shop/big
   0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s).
-  cause: capacity (with room 1 node would admit it)
+  cause: capacity (no node that it may use has so much, even empty)
 
 other  1 pod: Pod other/bare
   oldest: other/bare

@@ -182,11 +182,21 @@ def test_what_a_constraint_waits_for(state, constraints, names, expected):
     assert standstill(found.blocking, found.verdict, names=names) == expected
 
 
+def test_a_full_node_and_one_that_is_too_small():
+    index = cluster("z1: full=0 | z2: small=0", resources=SMALL)
+    index.apply("MODIFIED", replace(index.node("full"), status=NodeStatus(allocatable={**ROOMY, "cpu": "9"})))
+    index.apply("ADDED", running("other", "full", "app=other", containers=asking("8")))
+    found = explained(index, ZONES, containers=asking("5"))
+    assert found.cause is Cause.CAPACITY
+    slots = {name: 1 << slot for slot, name in enumerate(found.verdict.nodes.names)}
+    assert {each.what: each.nodes for each in found.reliefs} == {"room": slots["full"], "size": slots["small"]}
+
+
 @pytest.mark.parametrize(
     ("state", "constraint", "cpu", "told", "reliefs"),
     [
         pytest.param("z1: a=1 | z2: ~b=0", ZONES, "1", (Cause.SPREAD, "a"), {}, id="without the constraint"),
-        pytest.param("z1: a=0 | z2: b=0", ZONES, "9", (Cause.CAPACITY, "a b"), {"room": "a b"}, id="with room"),
+        pytest.param("z1: a=0 | z2: b=0", ZONES, "9", (Cause.CAPACITY, "a b"), {"size": "a b"}, id="on larger nodes"),
         pytest.param("z1: a=1 | z2: ~b=0", ZONES, "9", (Cause.OTHER, "a"), {}, id="without it and with room"),
         pytest.param("z1: ~a=1 | z2: ~b=0", ZONES, "1", (Cause.OTHER, ""), {}, id="neither helps"),
         pytest.param("z1: -a=1", ZONES, "1", (Cause.OTHER, ""), {"uncordon": "a"}, id="a cordon"),
@@ -204,7 +214,7 @@ def test_what_a_constraint_waits_for(state, constraints, names, expected):
             constraint(select=WEB, node_taints_policy="Honor"),
             "9",
             (Cause.CAPACITY, "a"),
-            {"room": "a"},
+            {"size": "a"},
             id="cordons that decide what counts are not lifted together",
         ),
         pytest.param(

@@ -16,7 +16,7 @@ from webhook.core.affinity import NAME as INTER_POD_AFFINITY
 from webhook.core.fixes import Change, Fix, changed, fixes
 from webhook.core.model import DO_NOT_SCHEDULE, HONOR, SCHEDULE_ANYWAY, SpreadConstraint, Toleration
 from webhook.core.spread import Counted, Domains, count_domains
-from webhook.core.status import Status
+from webhook.core.status import UNRESOLVABLE, Status
 from webhook.core.verdict import Cycle, Problem, Verdict, decide, not_evaluated
 from webhook.core.volume_limits import NODE_VOLUME_LIMITS
 
@@ -103,9 +103,12 @@ class Balance(Struct, frozen=True):
 
 
 class Relief(Struct, frozen=True):
-    """A change of the cluster that helps: what is needed, and the nodes where it would be enough."""
+    """A change of the cluster that helps: what is needed, and the nodes where it would be enough.
 
-    what: Literal["room", "uncordon"]
+    Shape: ``size`` are nodes that have less than the pod asks for even when they are empty.
+    """
+
+    what: Literal["room", "size", "uncordon"]
     nodes: int
 
 
@@ -153,15 +156,28 @@ def explain(problem: Problem, *, brief: bool = False) -> Explanation:
         otherwise=otherwise,
         balances=tuple(_balances(cycle)),
         fixes=tuple(islice(fixes(problem), 1 if brief else None)) if why is Cause.SPREAD else (),
-        reliefs=() if why is None or brief else tuple(_reliefs(problem)),
+        reliefs=() if why is None or brief else tuple(_reliefs(problem, verdict)),
         not_evaluated=not_evaluated(problem.pod, problem.profile),
     )
 
 
-def _reliefs(problem: Problem) -> Iterator[Relief]:
-    roomy = decide(without_limits(problem)).feasible
-    if roomy:
-        yield Relief("room", roomy)
+def too_small(verdict: Verdict) -> int:
+    """The nodes that have less than the pod asks for even when they are empty.
+
+    Source: noderesources/fit.go, InsufficientResource.Unresolvable.
+    """
+    found = 0
+    for status, members in verdict.failed:
+        found |= members if status.plugin == fit.NODE_RESOURCES_FIT and status.code == UNRESOLVABLE else 0
+    return found
+
+
+def _reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
+    roomy, small = decide(without_limits(problem)).feasible, too_small(verdict)
+    if roomy & ~small:
+        yield Relief("room", roomy & ~small)
+    if roomy & small:
+        yield Relief("size", roomy & small)
     # A node that may be used is to this pod what a cordon that it tolerates is.
     spec = problem.pod.pod_spec
     tolerant = replace(problem.pod, spec=replace(spec, tolerations=(*(spec.tolerations or ()), _ANY_CORDON)))

@@ -13,7 +13,7 @@ from webhook.cli.formats.as_text import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.formats.shape import plural
 from webhook.cli.questions import Question
 from webhook.core import bits
-from webhook.core.explain import Balance, Cause, Explanation, fix_text, in_short, rejections, standstill
+from webhook.core.explain import Balance, Cause, Explanation, fix_text, in_short, rejections, standstill, too_small
 from webhook.core.rules.finding import one_line
 from webhook.core.rules.nodes import near
 from webhook.core.selectors import IN, Requirement
@@ -30,6 +30,9 @@ _CAUSES: Mapping[Cause | None, str] = {
     Cause.CAPACITY: "with room {} would admit it",
     Cause.OTHER: "without its hard constraints and with room {} would admit it",
 }
+
+
+_RELIEFS = {"room": "room on", "size": "a larger node than", "uncordon": "an uncordon of"}
 
 
 class Answer(Struct, frozen=True):
@@ -75,6 +78,8 @@ def not_evaluated(answer: Answer) -> list[str]:
 def summary(found: Explanation) -> str:
     """What is in the way, in one line: ``cause: spread (…)``; for a pod that no node admits."""
     nodes = found.otherwise.bit_count()
+    if found.cause is Cause.CAPACITY and not found.otherwise & ~too_small(found.verdict):
+        return f"cause: {found.cause} (no node that it may use has so much, even empty)"
     return f"cause: {found.cause} ({_CAUSES[found.cause].format(plural(nodes, 'node') if nodes else 'no node')})"
 
 
@@ -239,7 +244,7 @@ def _help(found: Explanation, paint: Paint) -> Iterator[str]:
     elif any(balance.hard for balance in found.balances):
         yield "no change of its spread constraints helps\n"
     for relief in found.reliefs:
-        what = f"{'an uncordon of' if relief.what == 'uncordon' else 'room on'} {_some(found, relief.nodes, 30)}"
+        what = f"{_RELIEFS[relief.what]} {_some(found, relief.nodes, 30)}"
         yield f"  or {what}\n" if found.fixes else f"  {what} helps\n"
 
 
