@@ -167,13 +167,18 @@ class Names:
             return entry
         written = entry.get("key")
         key = written if isinstance(written, str) else ""
-        changed = self._members({name: each for name, each in entry.items() if name not in {"key", "value", "values"}})
-        if "key" in entry:
-            changed["key"] = self.key(key)
-        if "value" in entry:
-            changed["value"] = self.value(key, entry["value"])
-        if isinstance(entry.get("values"), list):
-            changed["values"] = [self.value(key, each) for each in entry["values"]]
+        changed: dict[str, Json] = {}
+        for name, value in entry.items():
+            if name == "key" and key:
+                changed[name] = self.key(key)
+            elif name == "value" and isinstance(value, str):
+                changed[name] = self.value(key, value)
+            elif name == "values" and isinstance(value, list):
+                changed[name] = [
+                    self.value(key, each) if isinstance(each, str) else self._member(name, each) for each in value
+                ]
+            else:
+                changed[name] = self._member(name, value)
         return changed
 
     def _driver(self, name: str) -> str:
