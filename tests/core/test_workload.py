@@ -6,6 +6,7 @@ from build import NAMESPACE, constraint, index, namespace, node, owner, pod, pol
 
 from webhook.core.defaulting import Injection, Skip, SkipReason
 from webhook.core.kinds import read_workload
+from webhook.core.objects import SKIP_ANNOTATION
 from webhook.core.policy import Policy
 from webhook.core.version import RECORDED
 from webhook.core.workload import NOT_YET, made_from, namespace_of, posted, unknown_labels
@@ -139,6 +140,14 @@ class TestPosted:
         [mine] = found.pod.pod_spec.constraints
         assert mine.match_label_keys == (HASH,)
         assert unknown_labels(found.pod) == (HASH,)
+
+    def test_a_deployment_that_opts_out_does_so_for_its_pods(self):
+        cluster = index(namespace())
+        template = made("Deployment", cluster, annotations={SKIP_ANNOTATION: "true"})
+        for each in template.owners:
+            cluster.apply("ADDED", each)
+        found = posted(msgspec.structs.replace(template.template, spec=None), NAMESPACE, policy(), cluster, RECORDED)
+        assert found.injected == Skip(SkipReason.OPTED_OUT)
 
     def test_why_nothing_is_injected(self):
         found = posted(pod(constraints=(constraint(),)), NAMESPACE, policy(), index(), RECORDED)

@@ -15,15 +15,10 @@ from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import LabelSelector, ObjectMeta, OwnerReference, PodTemplate, SpreadConstraint
 from webhook.core.objects import Owner
-from webhook.core.owners import DAEMON_SET, REPLICA_SET, SELECTING, GroupKind, group_kind
+from webhook.core.owners import DAEMON_SET, REPLICA_SET, REVISIONED, SELECTING, GroupKind, group_kind
 from webhook.core.policy import DefaultConstraint, Defaults, Policy
 from webhook.core.version import KubernetesVersion
 
-# Workloads that make ReplicaSets, and the label by which each tells its ReplicaSets apart.
-_REVISIONED: Mapping[GroupKind, str] = {
-    ("apps", "Deployment"): "pod-template-hash",
-    ("argoproj.io", "Rollout"): "rollouts-pod-template-hash",
-}
 _POD: GroupKind = ("", "Pod")
 _REVISION = "0"  # a value that stands for any; it never leaves this module
 _GROWN_REPLICAS = 1  # what kube-apiserver writes where a workload does not say; so does Argo Rollouts
@@ -66,7 +61,7 @@ def _excluded(workload: Workload, policy: Policy) -> str:
     if kind == DAEMON_SET:
         return SkipReason.DAEMON_SET
     named = {group_kind(*owner) for owner in policy.defaults.owners}
-    return "" if kind == _POD or kind in _REVISIONED or kind in SELECTING | named else SkipReason.OTHER_OWNER
+    return "" if kind == _POD or kind in REVISIONED or kind in SELECTING | named else SkipReason.OTHER_OWNER
 
 
 def _kind(workload: Workload) -> GroupKind:
@@ -88,7 +83,7 @@ def _first_pod(
         replicas=_replicas(workload, namespace, index),
         selector=_selector(workload, made),
     )
-    revision = _REVISIONED.get(kind)
+    revision = REVISIONED.get(kind)
     if revision is None:
         return _owned(made, made.labels, top), (top,)
     labels = {**made.labels, revision: _REVISION}
@@ -108,7 +103,7 @@ def _meta(meta: ObjectMeta, namespace: str) -> ObjectMeta:
 
 def _replicas(workload: Workload, namespace: str, index: ClusterIndex) -> int | None:
     """Those that the workload states, else those of the one that runs, which an apply leaves alone."""
-    if workload.replicas is not None or not (workload.built_in or _kind(workload) in _REVISIONED):
+    if workload.replicas is not None or not (workload.built_in or _kind(workload) in REVISIONED):
         return workload.replicas
     running = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name)
     return _GROWN_REPLICAS if running is None or running.replicas is None else running.replicas
@@ -156,7 +151,7 @@ def _declarable(
     """The constraints, unless they hang on nodes that nobody knows, or name the revision of one ReplicaSet."""
     if index.lacks("nodes") and _counts_domains(injection.record.override, policy):
         return NODES_UNKNOWN
-    revision = _REVISIONED.get(_kind(workload))
+    revision = REVISIONED.get(_kind(workload))
     if any(revision in _keys(constraint.selector or LabelSelector()) for constraint in injection.constraints):
         return NOT_DECLARABLE
     return injection.constraints

@@ -35,6 +35,7 @@ from webhook.core.owners import (
     DAEMON_SET,
     JOB,
     REPLICA_SET,
+    REVISIONED,
     SELECTING,
     Awaited,
     controller_kind,
@@ -111,8 +112,6 @@ SYSTEM_CONSTRAINTS = (
     SpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
 )
 
-# Which revision a pod of a ReplicaSet belongs to, for ReplicaSets of Deployments and of Argo Rollouts.
-_REVISION_LABELS = ("pod-template-hash", "rollouts-pod-template-hash")
 # A taint of another effect keeps no pod away. Source: podtopologyspread/common.go matchNodeInclusionPolicies.
 _EFFECTS = ("NoSchedule", "NoExecute")
 _MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalAnnotationSizeLimitB
@@ -322,7 +321,7 @@ def _complete(
     if defaults.match_label_keys == "auto":
         keys = dict.fromkeys(constraint.match_label_keys or ())
         if controller_kind(pod) == REPLICA_SET:
-            keys |= dict.fromkeys([label for label in _REVISION_LABELS if label in pod.labels][:1])
+            keys |= dict.fromkeys([label for label in REVISIONED.values() if label in pod.labels][:1])
     rest, kept = _split(selector, tuple(keys), pod.labels)
     return msgspec.structs.replace(constraint, label_selector=rest, match_label_keys=kept or None)
 

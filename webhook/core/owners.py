@@ -3,6 +3,8 @@
 Source: the controllers' own labels and annotations in k8s.io/kubernetes pkg/controller and Argo Rollouts.
 """
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from webhook.core.index import ClusterIndex
@@ -15,6 +17,11 @@ DAEMON_SET: GroupKind = ("apps", "DaemonSet")
 JOB: GroupKind = ("batch", "Job")
 # Kinds whose selector the scheduler reads: without their owner, pods would get the wrong selector or none.
 SELECTING: frozenset[GroupKind] = frozenset({REPLICA_SET, ("apps", "StatefulSet"), ("", "ReplicationController")})
+# Workloads that make ReplicaSets, and the label by which each tells its ReplicaSets apart.
+REVISIONED: Mapping[GroupKind, str] = {
+    ("apps", "Deployment"): "pod-template-hash",
+    ("argoproj.io", "Rollout"): "rollouts-pod-template-hash",
+}
 # Labels that select exactly one Job's pods: the value is the Job's uid. The second is the older spelling.
 _JOB_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 

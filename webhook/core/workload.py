@@ -19,16 +19,12 @@ from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import LabelSelector, ObjectMeta, OwnerReference, Pod, PodTemplate
 from webhook.core.objects import Owner
-from webhook.core.owners import REPLICA_SET, group_kind
+from webhook.core.owners import REPLICA_SET, REVISIONED, group_kind
 from webhook.core.policy import Policy
 from webhook.core.version import KubernetesVersion
 
 # What stands for a hash or uid that the controller has not given yet: no pod that runs has it.
 NOT_YET = "not-yet-known"
-_REVISION_LABELS: Mapping[tuple[str, str], str] = {
-    ("apps", "Deployment"): "pod-template-hash",
-    ("argoproj.io", "Rollout"): "rollouts-pod-template-hash",
-}
 _STATEFUL_SET = ("apps", "StatefulSet")
 _JOB = ("batch", "Job")
 
@@ -96,8 +92,8 @@ def made_from(
         selector=workload.selector,
     )
     kind = (workload.group, workload.kind)
-    if kind in _REVISION_LABELS:
-        made = _in_replica_set(above, template, index, _REVISION_LABELS[kind], applied=applied)
+    if kind in REVISIONED:
+        made = _in_replica_set(above, template, index, REVISIONED[kind], applied=applied)
     elif kind == _STATEFUL_SET:
         made = _ordinal(above, index)
     else:
@@ -140,7 +136,14 @@ def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label
     new = Owner(
         api_version="apps/v1",
         kind="ReplicaSet",
-        meta=ObjectMeta(name=name, namespace=namespace, uid=NOT_YET, owner_references=(_reference(above),)),
+        # Controllers copy the annotations, and so the opt-out.
+        meta=ObjectMeta(
+            name=name,
+            namespace=namespace,
+            uid=NOT_YET,
+            annotations=above.meta.annotations,
+            owner_references=(_reference(above),),
+        ),
         replicas=above.replicas,
         selector=replace(selector, match_labels=pairs),
     )
