@@ -528,12 +528,19 @@ class TestUsage:
             (("absent.yaml",), "'absent.yaml' is no file, and no KIND/NAME of a kind that has pods"),
             (("configmap/x",), "'configmap/x' is no file"),
             (("pod/x/y",), "'pod/x/y' is no file"),
+            (("pod", "x", "y"), "one object at a time"),
         ],
     )
     def test_what_is_asked_wrongly(self, ask, arguments, told):
         code, _, err = ask(TAINTED, *arguments)
         assert code == 2
         assert told in err
+
+    def test_kind_and_name_as_two_words(self, ask):
+        objects = [waiting("new", ZONE)]
+        assert ask(TAINTED, "pod", "new", "-n", "shop", objects=objects) == ask(
+            TAINTED, "pod/new", "-n", "shop", objects=objects
+        )
 
     def test_a_snapshot_without_nodes(self, ask):
         code, _, err = ask("", "--pending")

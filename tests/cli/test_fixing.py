@@ -164,10 +164,13 @@ def test_usage(fix, tmp_path, arguments, message):
 @pytest.mark.parametrize(
     ("defaults", "told"),
     [
-        ("hardWhenDomains: 3", "nodes-unknown: whether a default is hard depends on the cluster's domains\n"),
+        (
+            "hardWhenDomains: 3",
+            "nodes-unknown: the cluster's domains decide how hard a default is: name it by --cluster or --snapshot\n",
+        ),
         (
             "topologyKey: kubernetes.io/hostname",
-            "hostname: no nodes known; a webhook withholds it where Karpenter makes them\n",
+            "note: no nodes known; where Karpenter makes them, a webhook leaves constraints by hostname out\n",
         ),
     ],
 )

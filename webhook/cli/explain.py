@@ -35,7 +35,7 @@ class _Asked(Struct, frozen=True):
     epilog="Exit code: 0 a node admits it, 1 none does (of several pods: of one), 2 usage or configuration, "
     "3 input that could not be read, 4 the cluster could not be read.",
 )
-@click.argument("what", required=False, metavar="[FILE|KIND/NAME]")
+@click.argument("words", nargs=-1, metavar="[FILE|KIND/NAME]")
 @click.option("--pending", "all_pending", is_flag=True, help="All Pending pods, grouped by what is in the way.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="With --pending: of every namespace.")
 @click.option(
@@ -45,7 +45,7 @@ class _Asked(Struct, frozen=True):
 @frame_options
 def explain(  # noqa: PLR0913 one parameter an option
     *,
-    what: str | None,
+    words: tuple[str, ...],
     all_pending: bool,
     all_namespaces: bool,
     output: str,
@@ -61,8 +61,11 @@ def explain(  # noqa: PLR0913 one parameter an option
 
     The answer is kube-scheduler's own, for this moment and one pod: what else it depends on is listed as not evaluated.
     """
+    what = "/".join(words[:2]) if words else None  # people write KIND NAME too, as for kubectl
     if (what is None) != all_pending:
         raise click.UsageError(f"give {'only ' * all_pending}one of them: FILE, KIND/NAME or --pending")
+    if words[2:]:
+        raise click.UsageError("explain takes one object at a time: KIND/NAME")
     if all_namespaces and not all_pending:
         raise click.UsageError("-A goes with --pending")
     collect_rarely()
@@ -104,7 +107,7 @@ def _asked(what: str, given: Given, known: Known, frame: Frame) -> _Asked:
         return _in_files(what, known, frame)
     wanted = lookup.parse(what, frame.namespace or "default", frame.policy.workloads)
     if wanted is None:
-        raise click.UsageError(f"{what[:64]!r} is no file, and no KIND/NAME of a kind that has pods")
+        raise click.UsageError(f"{what[:64]!r} is no file, and no KIND/NAME of a kind that has pods: deployment/web")
     return _Asked([*_of_cluster(wanted, given, known, frame)])
 
 

@@ -80,8 +80,13 @@ def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, wri
     told += f"; left alone: {spared}" if spared else ""
     click.echo(told, err=True)
     if NODES_UNKNOWN in amendment.spared:
-        click.echo("nodes-unknown: whether a default is hard depends on the cluster's domains", err=True)
+        click.echo(
+            "nodes-unknown: the cluster's domains decide how hard a default is: name it by --cluster or --snapshot",
+            err=True,
+        )
     constraints = (each for file in amendment.files for addition in file.additions for each in addition.constraints)
     hostnames = any(each["topologyKey"] == HOSTNAME for each in constraints)
     if hostnames and index.lacks("nodes") and not policy.defaults.accept_node_growth:
-        click.echo("hostname: no nodes known; a webhook withholds it where Karpenter makes them", err=True)
+        click.echo(
+            "note: no nodes known; where Karpenter makes them, a webhook leaves constraints by hostname out", err=True
+        )
