@@ -28,7 +28,7 @@ from webhook.core.created import as_created
 from webhook.core.index import ClusterIndex
 from webhook.core.model import DO_NOT_SCHEDULE, LabelSelector, LabelSelectorRequirement, Node, Pod, Service
 from webhook.core.objects import Namespace
-from webhook.core.selectors import compile_selector
+from webhook.core.selectors import compile_required_nodes, compile_selector
 from webhook.core.spread import SYSTEM_DEFAULTS
 from webhook.core.verdict import Cycle, eligible_nodes, take, verdict_alone
 from webhook.core.version import RECORDED
@@ -163,8 +163,8 @@ def barest(pods):
 
 def spread_only(index, pod):
     counted = spread.count_constraints(pod, DO_NOT_SCHEDULE, index, SYSTEM_DEFAULTS, RECORDED)
-    nodes = index.view()
-    ran, _ = spread.run_filter(counted, pod.labels, eligible_nodes(pod, nodes))
+    nodes, required = index.view(), compile_required_nodes(pod.pod_spec.node_selector, pod.pod_spec.affinity)
+    ran, _ = spread.run_filter(counted, pod.labels, eligible_nodes(pod, nodes, required))
     return verdict_alone(ran, nodes).codes
 
 
