@@ -61,6 +61,8 @@ class Column:
         """The nodes of each value; None where the values are too many to keep."""
         if len(self.values) > _FEW_VALUES:
             return None
+        if not self.values:
+            return ()
         wide = bytes(number + 1 for number in self.of)
         table = bytearray(256)
         found = []

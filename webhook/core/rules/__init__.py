@@ -99,7 +99,7 @@ def _asked(
     family: Callable[[Subject], Iterable[Answer]], rules: tuple[Rule, ...], subject: Subject
 ) -> Iterator[Answer]:
     """What the family answers, and that some of it is missing where time ran out on the way."""
-    timely = bool(rules) and not (subject.index is None or subject.late)
+    timely = bool(rules and subject.placed) and not (subject.index is None or subject.late)
     yield from family(subject)
     if timely and subject.late:
         yield from (NotEvaluated(rule.id, NO_TIME) for rule in rules)

@@ -127,11 +127,15 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
             return NO_CLUSTER
         if missing := self.index.lacks(*resources):
             return missing
-        if self.age() > self.policy.max_staleness_seconds:
+        if self._stale:
             return STALE
         if self._too_many and not self.offline:
             return TOO_MANY
         return NO_TIME if self.late else ""
+
+    @cached_property
+    def _stale(self) -> bool:
+        return self.age() > self.policy.max_staleness_seconds
 
     @cached_property
     def _too_many(self) -> bool:
