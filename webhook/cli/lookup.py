@@ -13,7 +13,7 @@ from webhook.cli.stopped import Stopped
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.resources import group_path
 from webhook.cluster.snapshot import SnapshotError, read_items
-from webhook.core.kinds import TEMPLATED
+from webhook.core.layouts import TEMPLATED
 from webhook.core.model import Named
 from webhook.core.policy import EmbeddedKind
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from webhook.cluster.connection import ApiServer, RefusedError
 from webhook.cluster.resources import Resource, group_path, watched
 from webhook.cluster.wire import read_group_versions, read_plurals
-from webhook.core.kinds import TEMPLATED
+from webhook.core.layouts import TEMPLATED
 from webhook.core.policy import Policy
 
 _BUILT_IN = (

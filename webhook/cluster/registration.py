@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook.cluster.connection import ApiServer, ClusterError
-from webhook.core.kinds import TEMPLATED
+from webhook.core.layouts import TEMPLATED
 from webhook.core.objects import MIRROR_ANNOTATION, SKIP_ANNOTATION
 from webhook.core.policy import Defaults
 

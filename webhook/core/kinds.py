@@ -1,9 +1,8 @@
-"""Where each kind of object keeps its pod templates, and what rules need to know of the object around them.
+"""The pod templates of an object of any kind, and what rules need to know of the object around them.
 
-Built-in kinds are decoded in one typed pass. Custom resources are walked by path over parsed JSON: ``[*]`` stands for
-every entry of a list, ``*`` for every value of a map.
+Built-in kinds are decoded in one typed pass; custom resources are walked by their `layouts`.
 
-Source: the API types of k8s.io/api, and the CRDs of the projects named in ``_CUSTOM``.
+Source: the API types of k8s.io/api.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from msgspec import Raw, Struct
 
 from webhook.core.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
 from webhook.core.gojson import is_plain, resolve
+from webhook.core.layouts import BUILT_IN, CUSTOM, TEMPLATED, Layout, configured_layout, value_at, walk
 from webhook.core.model import Int32, LabelSelector, Named, ObjectMeta, PodTemplate, TypeMeta
 from webhook.core.policy import EmbeddedKind
 
@@ -144,91 +144,6 @@ class _Controller(_Json, frozen=True):
     spec: _ControllerSpec | None = None
 
 
-class _Site(Struct, frozen=True):
-    """One place of templates in an object.
-
-    Shape: ``template`` is a path from the object. ``replicas`` is one from the entry that the last wildcard of
-    ``template`` stands for; from the object where there is no wildcard.
-    """
-
-    template: str
-    replicas: str | None = None
-
-
-class _Layout(Struct, frozen=True):
-    sites: tuple[_Site, ...]
-    selector: str | None = "spec.selector"
-    strategy: str | None = None
-    suspend: str | None = None
-    late_labels: tuple[str, ...] = ()
-
-
-def _plain(strategy: str | None = None) -> _Layout:
-    return _Layout((_Site("spec.template", "spec.replicas"),), strategy=strategy)
-
-
-def _replica_specs(field: str) -> _Layout:
-    site = _Site(f"spec.{field}.*.template", "replicas")
-    return _Layout((site,), selector=None, suspend="spec.runPolicy.suspend")
-
-
-def _ray(prefix: str, *more: _Site) -> _Layout:
-    head = _Site(f"{prefix}.headGroupSpec.template")
-    workers = _Site(f"{prefix}.workerGroupSpecs[*].template", "replicas")
-    return _Layout((head, workers, *more), selector=None, suspend="spec.suspend")
-
-
-_BUILT_IN = frozenset(
-    {
-        *(("", "Pod"), ("", "ReplicationController")),
-        *(("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet")),
-        *(("batch", "Job"), ("batch", "CronJob")),
-    }
-)
-
-_CUSTOM: Mapping[tuple[str, str], _Layout] = {
-    ("argoproj.io", "Rollout"): _Layout(
-        (_Site("spec.template", "spec.replicas"),),
-        late_labels=(
-            "spec.strategy.canary.canaryMetadata.labels",
-            "spec.strategy.canary.stableMetadata.labels",
-            "spec.strategy.blueGreen.activeMetadata.labels",
-            "spec.strategy.blueGreen.previewMetadata.labels",
-        ),
-    ),
-    ("apps.kruise.io", "CloneSet"): _plain(),
-    ("apps.kruise.io", "StatefulSet"): _plain("spec.updateStrategy"),
-    ("apps.kruise.io", "DaemonSet"): _Layout((_Site("spec.template"),)),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _Layout(
-        (
-            _Site("spec.leaderWorkerTemplate.leaderTemplate", "spec.replicas"),
-            _Site("spec.leaderWorkerTemplate.workerTemplate"),
-        ),
-        selector=None,
-    ),
-    ("jobset.x-k8s.io", "JobSet"): _Layout(
-        (_Site("spec.replicatedJobs[*].template.spec.template", "template.spec.parallelism"),),
-        selector=None,
-        suspend="spec.suspend",
-    ),
-    ("ray.io", "RayCluster"): _ray("spec"),
-    ("ray.io", "RayJob"): _ray("spec.rayClusterSpec", _Site("spec.submitterPodTemplate")),
-    ("ray.io", "RayService"): _ray("spec.rayClusterConfig"),
-    ("kubeflow.org", "PyTorchJob"): _replica_specs("pytorchReplicaSpecs"),
-    ("kubeflow.org", "TFJob"): _replica_specs("tfReplicaSpecs"),
-    ("kubeflow.org", "MPIJob"): _replica_specs("mpiReplicaSpecs"),
-    ("kubeflow.org", "XGBoostJob"): _replica_specs("xgbReplicaSpecs"),
-    ("kubeflow.org", "PaddleJob"): _replica_specs("paddleReplicaSpecs"),
-    ("kubeflow.org", "MXJob"): _replica_specs("mxReplicaSpecs"),
-    ("kubeflow.org", "JAXJob"): _replica_specs("jaxReplicaSpecs"),
-    ("batch.volcano.sh", "Job"): _Layout((_Site("spec.tasks[*].template", "replicas"),), selector=None),
-    ("serving.knative.dev", "Service"): _Layout((_Site("spec.template"),), selector=None),
-    ("serving.knative.dev", "Configuration"): _Layout((_Site("spec.template"),), selector=None),
-}
-
-TEMPLATED = _BUILT_IN | {*_CUSTOM}
-"""Group and kind of all that are known to hold pod templates; Pod itself among them."""
-
 _NAMED = msgspec.json.Decoder(Named)
 _OBJECT = msgspec.json.Decoder(_Object)
 _POD = msgspec.json.Decoder(PodTemplate)
@@ -255,11 +170,11 @@ def read_workload(
     if api_version is None or kind is None:
         stated = stated_type(raw)
         api_version, kind = stated.api_version or "", stated.kind or ""
-    own = _configured(api_version, kind, embedded) if embedded else None
+    own = configured_layout(api_version, kind, embedded) if embedded else None
     key = (api_version.rpartition("/")[0], kind)
-    if own is None and key in _BUILT_IN:
+    if own is None and key in BUILT_IN:
         return _READERS.get(kind, _read_object)(raw, api_version, kind)
-    layout = own or _CUSTOM.get(key)
+    layout = own or CUSTOM.get(key)
     return None if layout is None else _walk(_parsed(raw), api_version, kind, layout)
 
 
@@ -273,7 +188,7 @@ def read_exactly(
     Errors: DecodeError.
     """
     group, _, version = (stated.api_version or "").rpartition("/")
-    if version != "v1" or (group, stated.kind) not in _BUILT_IN:
+    if version != "v1" or (group, stated.kind) not in BUILT_IN:
         return raw, ()
     go_type = f"v1.{stated.kind}"
     if not isinstance(raw, bytes | Raw):
@@ -303,7 +218,7 @@ def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
 def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
     """Whether objects of this kind are known to hold pod templates."""
     key = (api_version.rpartition("/")[0], kind)
-    return key in TEMPLATED or _configured(api_version, kind, embedded) is not None
+    return key in TEMPLATED or configured_layout(api_version, kind, embedded) is not None
 
 
 def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterator[tuple[str, type]]:
@@ -313,11 +228,11 @@ def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterat
     """
     api_version, kind = of.api_version or "", of.kind or ""
     key = (api_version.rpartition("/")[0], kind)
-    layout = _configured(api_version, kind, embedded)
-    if layout is None and key in _BUILT_IN:
+    layout = configured_layout(api_version, kind, embedded)
+    if layout is None and key in BUILT_IN:
         yield "", {"Pod": PodTemplate, "ReplicationController": _Controller}.get(kind, _Object)
         return
-    layout = layout or _CUSTOM.get(key)
+    layout = layout or CUSTOM.get(key)
     if layout is None:
         return
     yield "metadata", ObjectMeta
@@ -334,13 +249,6 @@ def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterat
         yield layout.suspend, bool
     for path in layout.late_labels:
         yield path, Mapping[str, str]
-
-
-def _configured(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]) -> _Layout | None:
-    for own in embedded:
-        if own.kind == kind and own.api_version == api_version:
-            return _Layout((_Site(own.template_path, own.replicas_path),), selector=own.selector_path)
-    return None
 
 
 def _parsed(raw: bytes | Raw | Mapping[str, object]) -> object:
@@ -425,7 +333,7 @@ _CRON_JOB_PATH = "spec.jobTemplate.spec.template."
 _READERS = {"Pod": _read_pod, "ReplicationController": _read_controller}
 
 
-def _walk(value: object, api_version: str, kind: str, layout: _Layout) -> Workload:
+def _walk(value: object, api_version: str, kind: str, layout: Layout) -> Workload:
     """Read a custom resource by its layout; what is not where it should be is absent."""
     templates = tuple(_templates(value, layout))
     counts = {template.replicas for template in templates}
@@ -433,21 +341,21 @@ def _walk(value: object, api_version: str, kind: str, layout: _Layout) -> Worklo
         api_version=api_version,
         group=api_version.rpartition("/")[0],
         kind=kind,
-        meta=_lenient(_at(value, "metadata"), ObjectMeta) or _NO_META,
+        meta=_lenient(value_at(value, "metadata"), ObjectMeta) or _NO_META,
         templates=templates,
         replicas=counts.pop() if len(counts) == 1 else None,
-        selector=_selector(_at(value, layout.selector)),
-        strategy=_strategy(_lenient(_at(value, layout.strategy), _Strategy)),
-        suspended=_at(value, layout.suspend) is True,
-        late_labels=tuple(key for path in layout.late_labels for key in _keys(_at(value, path))),
+        selector=_selector(value_at(value, layout.selector)),
+        strategy=_strategy(_lenient(value_at(value, layout.strategy), _Strategy)),
+        suspended=value_at(value, layout.suspend) is True,
+        late_labels=tuple(key for path in layout.late_labels for key in _keys(value_at(value, path))),
     )
 
 
-def _templates(value: object, layout: _Layout) -> Iterator[Template]:
+def _templates(value: object, layout: Layout) -> Iterator[Template]:
     for site in layout.sites:
-        for path, found, entry in _sites(value, site.template):
+        for path, found, entry in walk(value, site.template):
             if found is not None:
-                replicas = _at(entry, site.replicas)
+                replicas = value_at(entry, site.replicas)
                 yield Template(
                     path="".join(part if part.startswith("[") else f".{part}" for part in path).removeprefix(".") + ".",
                     template=_decode_template(found, path),
@@ -473,51 +381,6 @@ def _decode_template(found: object, path: tuple[str, ...]) -> PodTemplate:
 
 def _only(value: object, names: tuple[str, ...]) -> object:
     return {name: value[name] for name in names if name in value} if isinstance(value, dict) else value
-
-
-def _sites(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, object]]:
-    """Every place that a path with wildcards stands for: its concrete path, its value, the last wildcard's entry."""
-    frontier: list[tuple[tuple[str, ...], object, object]] = [((), value, value)]
-    for name, many in _steps(path):
-        frontier = [
-            ((*at, step), child, child if many else entry)
-            for at, here, entry in frontier
-            for step, child in _children(here, name, many=many)
-        ]
-    return iter(frontier)
-
-
-def _steps(path: str) -> Iterator[tuple[str, bool]]:
-    for segment in path.split(".") if path else ():
-        if segment == "*":
-            yield "", True
-        elif segment.endswith("[*]"):
-            yield segment.removesuffix("[*]"), False
-            yield "[]", True
-        else:
-            yield segment, False
-
-
-def _children(here: object, name: str, *, many: bool) -> Iterator[tuple[str, object]]:
-    if many and name == "[]":
-        if isinstance(here, list):
-            yield from ((f"[{index}]", child) for index, child in enumerate(here))
-    elif isinstance(here, dict):
-        if many:
-            yield from ((key if key.isalnum() else f"[{key}]", child) for key, child in here.items())
-        elif name in here:
-            yield name, here[name]
-
-
-def _at(value: object, path: str | None) -> object:
-    """The value at a path without wildcards, or None."""
-    if path is None:
-        return None
-    for name in path.split("."):
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
 
 
 def _keys(value: object) -> tuple[str, ...]:
