@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from webhook.core.policy import Mode
 from webhook.core.rules.distribution import NO_REPLICAS, NOT_REPLICATED
-from webhook.core.rules.finding import NO_CLUSTER, NotEvaluated, Rule, Severity, Subject
+from webhook.core.rules.finding import NotEvaluated, Rule, Severity, Subject
 
 NOT_SUPPORTED = "not supported yet"
 
@@ -66,13 +66,13 @@ _ROLLS = frozenset({"Deployment", "StatefulSet", "Rollout", "CloneSet"})
 
 
 def evaluate(subject: Subject) -> tuple[NotEvaluated, ...]:
-    """The rules that could have spoken of this object."""
-    return _missing(_shape(subject), NO_CLUSTER if subject.index is None else NOT_SUPPORTED)
+    """The rules that could have spoken of this object; a cluster would not help them yet."""
+    return _missing(_shape(subject))
 
 
-@cache  # at most 2 ** len(Shape) answers for each of the two reasons
-def _missing(shape: Shape, reason: str) -> tuple[NotEvaluated, ...]:
-    return tuple(NotEvaluated(rule.id, reason) for rule, could_speak in _NEEDS if could_speak(shape))
+@cache  # at most 2 ** len(Shape) answers
+def _missing(shape: Shape) -> tuple[NotEvaluated, ...]:
+    return tuple(NotEvaluated(rule.id, NOT_SUPPORTED) for rule, could_speak in _NEEDS if could_speak(shape))
 
 
 def _shape(subject: Subject) -> Shape:

@@ -70,7 +70,7 @@ def not_tried(subject: Subject) -> NotEvaluated | None:
         return None
     if not any(placed.constraint.hard for placed in subject.placed):
         return None
-    return NotEvaluated(DO_NOT_FIT.id, subject.lacks("nodes", "pods") or NOT_SUPPORTED)
+    return NotEvaluated(DO_NOT_FIT.id, NOT_SUPPORTED)
 
 
 def _tried(subject: Subject) -> PodTemplate | None:
