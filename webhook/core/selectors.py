@@ -158,13 +158,17 @@ def _requirement_faults(key: str, operator: str, values: tuple[str, ...]) -> lis
     faults = []
     if key_faults(key):
         faults.append(f"key: Invalid value: {quote(key)}: {'; '.join(key_faults(key))}")
-    shown = json_text(values or None)
     if operator in {IN, NOT_IN} and not values:
-        faults.append(f"values: Invalid value: {shown}: for 'in', 'notin' operators, values set can't be empty")
+        faults.append(
+            f"values: Invalid value: {json_text(None)}: for 'in', 'notin' operators, values set can't be empty"
+        )
     elif operator in {EXISTS, DOES_NOT_EXIST} and values:
-        faults.append(f"values: Invalid value: {shown}: values set must be empty for exists and does not exist")
+        faults.append(
+            f"values: Invalid value: {json_text(values)}: values set must be empty for exists and does not exist"
+        )
     elif operator in {GREATER, LESS}:
         if len(values) != 1:
+            shown = json_text(values or None)
             faults.append(f"values: Invalid value: {shown}: for 'Gt', 'Lt' operators, exactly one value is required")
         faults += [
             f"values[{index}]: Invalid value: {quote(value)}: for 'Gt', 'Lt' operators, the value must be an integer"

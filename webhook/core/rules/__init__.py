@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from webhook.core.rules import (
@@ -84,22 +85,25 @@ def evaluate(subject: Subject) -> Evaluated:
     findings: list[Finding] = []
     missing: dict[str, NotEvaluated] = {}
     tried = feasibility.judge(subject)
-    answers = [answer for family, rules in _FAMILIES.items() for answer in _asked(family, rules, subject)]
-    for answer in (*answers, tried.answer if tried else feasibility.not_tried(subject)):
+    last = tried.answer if tried else feasibility.not_tried(subject)
+    for answer in chain(_answers(subject), () if last is None else (last,)):
         if isinstance(answer, Finding):
             findings.append(answer)
-        elif answer is not None:
+        else:
             missing.setdefault(answer.rule, answer)
     findings.sort(key=lambda finding: _ORDER[finding.rule])
     unseen = cluster.evaluate(subject)
     return Evaluated(tuple(findings), (*missing.values(), *unseen) if missing else unseen, tried)
 
 
-def _asked(
-    family: Callable[[Subject], Iterable[Answer]], rules: tuple[Rule, ...], subject: Subject
-) -> Iterator[Answer]:
-    """What the family answers, and that some of it is missing where time ran out on the way."""
-    timely = bool(rules and subject.placed) and not (subject.index is None or subject.late)
-    yield from family(subject)
-    if timely and subject.late:
-        yield from (NotEvaluated(rule.id, NO_TIME) for rule in rules)
+def _answers(subject: Subject) -> Iterator[Answer]:
+    """What the families answer, and which of their rules time was too short for."""
+    if subject.index is None or not subject.placed:
+        for family in _FAMILIES:
+            yield from family(subject)
+        return
+    for family, rules in _FAMILIES.items():
+        timely = bool(rules) and not subject.late
+        yield from family(subject)
+        if timely and subject.late:
+            yield from (NotEvaluated(rule.id, NO_TIME) for rule in rules)

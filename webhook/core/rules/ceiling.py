@@ -73,15 +73,19 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
 def _could_speak(subject: Subject) -> tuple[Rule, ...]:
     """The rules that the object gives something to look at."""
     hard = [placed.constraint for placed in subject.placed if placed.constraint.hard]
+    if not hard:
+        return ()
+    could = []
     ignores = any(each.node_taints_policy in _IGNORES for each in hard)
-    keys = {each.topology_key for each in hard}
-    speaks = {
-        TAINTED.id: ignores,
-        CEILING.id: {ZONE, HOSTNAME} <= keys,
-        conflicts.CONFLICTS.id: bool(hard) and conflicts.is_about(subject.workload),
-        zone_loss.ZONE_LOSS.id: ignores and zone_loss.is_replaced(subject.workload),
-    }
-    return tuple(rule for rule in RULES if speaks[rule.id])
+    if ignores:
+        could.append(TAINTED)
+    if len(hard) > 1 and {ZONE, HOSTNAME} <= {each.topology_key for each in hard}:
+        could.append(CEILING)
+    if conflicts.is_about(subject.workload):
+        could.append(conflicts.CONFLICTS)
+    if ignores and zone_loss.is_replaced(subject.workload):
+        could.append(zone_loss.ZONE_LOSS)
+    return tuple(could)
 
 
 _IGNORES = frozenset({None, IGNORE})

@@ -49,10 +49,10 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     workload, index = subject.workload, subject.index
     if workload.kind in NOT_REPLICATED or workload.replicas in NO_REPLICAS or not workload.templates:
         return
-    own = own_selector(workload)
-    missing = subject.lacks("nodes", "pods") or ("" if own else NO_SELECTOR)
-    if missing or index is None or own is None:
-        yield NotEvaluated(ALL_IN_ONE.id, missing)
+    missing = subject.lacks("nodes", "pods")
+    own = None if missing else own_selector(workload)
+    if index is None or own is None:
+        yield NotEvaluated(ALL_IN_ONE.id, missing or NO_SELECTOR)
         return
     counts = index.count(workload.meta.namespace, own)
     if sum(counts.values()) >= _FEWEST:

@@ -141,6 +141,8 @@ def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
     # Kubernetes runs one pod where replicas is left out, unless an autoscaler sets it.
     if (template.replicas or 1) < _REPLICATED and not _is_scaled(subject):
         return
+    if _SPREAD_KEYS.keys() <= {each.topology_key for each in template.template.pod_spec.constraints}:
+        return
     keys = _keys_kept_apart(template)
     missing = [key for key in _SPREAD_KEYS if key not in keys and _may_be_uneven(key, template, subject)]
     if not missing:
