@@ -45,8 +45,9 @@ class Telling(Stub):
                 lines = []
                 for _ in range(EVENTS // _BATCHES):
                     number = (number + 7919) % self.counts["pods"]
-                    moved = self.item("pods", number).replace(b'"node-', b'"node-1', 1)
-                    lines.append(b'{"type":"MODIFIED","object":%s}\n' % moved)
+                    node = number // PER_NODE
+                    there, here = b'"node-%d"' % node, b'"node-%d"' % ((node + 1) % self.counts["nodes"])
+                    lines.append(b'{"type":"MODIFIED","object":%s}\n' % self.item("pods", number).replace(there, here))
                 body = b"".join(lines)
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(body), body))
                 self.wfile.flush()

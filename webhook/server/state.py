@@ -32,6 +32,7 @@ class State:
         self.certificate_fault = ""
         self.held_bytes = 0
         self._day = (0, "")
+        self._second = (-1, "")
 
     def today(self) -> str:
         """The date, as ISO text (UTC)."""
@@ -42,7 +43,10 @@ class State:
 
     def now(self) -> str:
         """The time to the second, as ISO text (UTC)."""
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        number = int(time.time())
+        if self._second[0] != number:
+            self._second = (number, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(number)))
+        return self._second[1]
 
     def readiness(self) -> tuple[bool, str]:
         """Whether to send requests here, and the lines that say why.
