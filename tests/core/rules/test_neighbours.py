@@ -73,6 +73,7 @@ def told(manifest, found, policy=DENY):
             id="of nobody that is known",
         ),
         pytest.param("a: n1=cart | b: n2=cart", "zone soft 1 part=shop", [], [], id="nobody else is there"),
+        pytest.param("a: n1=cart,pay | b: n2=pay", "zone soft 1 app=pay", [deployed("pay")], [], id="not its own pods"),
         pytest.param(
             "a: n1=cart,pay | b: n2=cart", "zone soft 1 app=cart", [deployed("pay")], [], id="it asks for its own label"
         ),

@@ -38,9 +38,9 @@ TOO_WIDE = Rule(
     ),
     silent=(
         "about pods that the workload's own selector matches, those of other revisions among them; finished and "
-        "terminating pods; workloads of the same controller, as an operator's shards; and if matchLabelKeys names the "
-        "label of the revision. It is not evaluated for kinds without a selector, whose pods cannot be told from "
-        "others."
+        "terminating pods; workloads of the same controller, as an operator's shards; if matchLabelKeys names the "
+        "label of the revision; and where the pods do not match the selector themselves (`selector-not-self`). It is "
+        "not evaluated for kinds without a selector, whose pods cannot be told from others."
     ),
 )
 NO_SELECTOR = "which pods are its own: the kind has no selector"
@@ -94,7 +94,9 @@ def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, 
     for placed in counting:
         late = _late_keys(placed, workload)
         selector = readable_selector(placed.constraint, placed.template.template.labels)
-        if selector is not None and OWN_LABELS.isdisjoint(late):
+        if selector is None or not OWN_LABELS.isdisjoint(late):
+            continue
+        if late or selector.matches(placed.template.template.labels):  # else `selector-not-self` says so
             found.setdefault((placed.template.path, bool(late), selector), []).append(placed)
     return found
 
