@@ -24,7 +24,8 @@ CONFLICTS = Rule(
     ),
     silent=(
         "if as few would fit without the constraint, which is then not to blame; of a StatefulSet's volumes, about "
-        "pods that run already; for Jobs, DaemonSets and single pods. It never warns where capacity grows."
+        "pods that run already; about nodes that a taint keeps the pods from as well; for Jobs, DaemonSets and single "
+        "pods. It never warns where capacity grows."
     ),
 )
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
