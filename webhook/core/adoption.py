@@ -13,9 +13,9 @@ from msgspec import structs
 from webhook.core.defaulting import Injection, Skip, SkipReason, inject
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template, Workload
-from webhook.core.model import LabelSelector, ObjectMeta, OwnerReference, PodTemplate, SpreadConstraint
+from webhook.core.model import LabelSelector, ObjectMeta, PodTemplate, SpreadConstraint
 from webhook.core.objects import Owner
-from webhook.core.owners import DAEMON_SET, REPLICA_SET, REVISIONED, SELECTING, GroupKind, group_kind
+from webhook.core.owners import DAEMON_SET, REPLICA_SET, REVISIONED, SELECTING, GroupKind, group_kind, reference_to
 from webhook.core.policy import DefaultConstraint, Defaults, Policy
 from webhook.core.version import KubernetesVersion
 
@@ -91,7 +91,7 @@ def _first_pod(
     below = Owner(
         api_version="apps/v1",
         kind=REPLICA_SET[1],
-        meta=structs.replace(top.meta, name=f"{top.meta.name}/", owner_references=(_reference(top),)),
+        meta=structs.replace(top.meta, name=f"{top.meta.name}/", owner_references=(reference_to(top),)),
         selector=top.selector and _with_label(top.selector, revision),
     )
     return _owned(made, labels, below), (top, below)
@@ -121,12 +121,8 @@ def _with_label(selector: LabelSelector, key: str) -> LabelSelector:
 
 
 def _owned(template: PodTemplate, labels: Mapping[str, str], owner: Owner) -> PodTemplate:
-    meta = ObjectMeta(labels=labels, annotations=template.meta.annotations, owner_references=(_reference(owner),))
+    meta = ObjectMeta(labels=labels, annotations=template.meta.annotations, owner_references=(reference_to(owner),))
     return PodTemplate(metadata=meta, spec=template.spec)
-
-
-def _reference(owner: Owner) -> OwnerReference:
-    return OwnerReference(api_version=owner.api_version, kind=owner.kind, name=owner.meta.name, controller=True)
 
 
 @contextmanager

@@ -26,6 +26,13 @@ REVISIONED: Mapping[GroupKind, str] = {
 _JOB_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
 
+def reference_to(owner: Owner) -> OwnerReference:
+    """How what this owner controls names it."""
+    return OwnerReference(
+        api_version=owner.api_version, kind=owner.kind, name=owner.meta.name, uid=owner.meta.uid, controller=True
+    )
+
+
 class Awaited(Struct, frozen=True, kw_only=True, gc=False):
     """What the pod arrived before, its owner or its namespace: worth asking again in a moment.
 

@@ -177,7 +177,7 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
 
 def profile_for(policy: Policy, scheduler_name: str | None) -> SchedulerProfile | None:
     """How the scheduler of that name is configured; None where nobody said."""
-    name = scheduler_name or SchedulerProfile().name
+    name = scheduler_name or DEFAULT_SCHEDULER
     return next((profile for profile in policy.scheduler_profiles if profile.name == name), None)
 
 

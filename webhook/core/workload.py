@@ -17,9 +17,9 @@ from webhook.core.created import DEFAULT_NAMESPACE, as_created
 from webhook.core.defaulting import Injection, Skip, inject
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template, Workload
-from webhook.core.model import LabelSelector, ObjectMeta, OwnerReference, Pod, PodTemplate
+from webhook.core.model import LabelSelector, ObjectMeta, Pod, PodTemplate
 from webhook.core.objects import Owner
-from webhook.core.owners import REPLICA_SET, REVISIONED, group_kind
+from webhook.core.owners import REPLICA_SET, REVISIONED, group_kind, reference_to
 from webhook.core.policy import Policy
 from webhook.core.version import KubernetesVersion
 
@@ -104,7 +104,7 @@ def made_from(
         namespace=namespace,
         labels={**written.labels, **made.labels} or None,
         annotations=written.meta.annotations,
-        owner_references=(_reference(made.owner),),
+        owner_references=(reference_to(made.owner),),
     )
     owners = (above,) if made.owner is above else (above, made.owner)
     return Made(template=replace(written, metadata=meta), owners=owners)
@@ -142,7 +142,7 @@ def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label
             namespace=namespace,
             uid=NOT_YET,
             annotations=above.meta.annotations,
-            owner_references=(_reference(above),),
+            owner_references=(reference_to(above),),
         ),
         replicas=above.replicas,
         selector=replace(selector, match_labels=pairs),
@@ -153,12 +153,6 @@ def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label
 def _is_of(owner: Owner, above: Owner) -> bool:
     controller = owner.meta.controller
     return controller is not None and (controller.kind, controller.name) == (above.kind, above.meta.name)
-
-
-def _reference(owner: Owner) -> OwnerReference:
-    return OwnerReference(
-        api_version=owner.api_version, kind=owner.kind, name=owner.meta.name, uid=owner.meta.uid, controller=True
-    )
 
 
 def _ordinal(above: Owner, index: ClusterIndex) -> _Child:

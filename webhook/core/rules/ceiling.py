@@ -14,7 +14,7 @@ from webhook.core.ceiling import Zone, addable_on_hosts
 from webhook.core.kinds import Template
 from webhook.core.model import HONOR, HOSTNAME, IGNORE, ZONE
 from webhook.core.places import Hard, Tally
-from webhook.core.policy import Mode
+from webhook.core.policy import DEFAULT_SCHEDULER, Mode
 from webhook.core.rules import conflicts, zone_loss
 from webhook.core.rules.cases import Case, cases, is_replicated, noun, softened, staying
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject
@@ -103,7 +103,7 @@ def _unlike_the_scheduler(subject: Subject) -> str:
 
 
 def _scheduler(template: Template) -> str:
-    return template.template.pod_spec.scheduler_name or "default-scheduler"
+    return template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER
 
 
 def _tainted(case: Case) -> Iterator[Finding]:
