@@ -25,7 +25,7 @@ from webhook.core.rules import (
     zone_loss,
 )
 from webhook.core.rules.feasibility import Feasibility
-from webhook.core.rules.finding import NO_TIME, Answer, Finding, NotEvaluated, Rule, Subject
+from webhook.core.rules.finding import FAILED, NO_TIME, Answer, Finding, NotEvaluated, Rule, Subject, guarded
 
 RULES: tuple[Rule, ...] = (
     *api.RULES,
@@ -52,20 +52,32 @@ FEASIBILITY = frozenset(
 
 # What kube-apiserver says comes first, and in its own order.
 _ORDER: Mapping[str, int] = {rule.id: place for place, rule in enumerate(RULES)} | dict.fromkeys(API_RULES, -1)
-# Each with its rules that take more time the more there is in the cluster.
-_FAMILIES: Mapping[Callable[[Subject], Iterable[Answer]], tuple[Rule, ...]] = {
-    api.evaluate: (),
-    selector.evaluate: (),
-    neighbours.evaluate: (neighbours.TOO_WIDE,),
-    revision.evaluate: (),
-    topology.evaluate: (),
-    nodes.evaluate: nodes.RULES,
-    ceiling.evaluate: ceiling.RULES,
-    distribution.evaluate: (distribution.ALL_IN_ONE,),
-    effect.evaluate: (effect.NO_EFFECT,),
-    agreement.evaluate: (agreement.DIFFER,),
-    autoscalers.evaluate: (autoscalers.AUTOSCALER,),
-}
+
+
+class Family(NamedTuple):
+    """Rules that are asked together.
+
+    Shape: ``slow`` are those of the rules that take more time the more there is in the cluster.
+    """
+
+    ask: Callable[[Subject], Iterable[Answer]]
+    rules: tuple[Rule, ...]
+    slow: tuple[Rule, ...] = ()
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family(api.evaluate, api.RULES),
+    Family(selector.evaluate, selector.RULES),
+    Family(neighbours.evaluate, (neighbours.TOO_WIDE,), (neighbours.TOO_WIDE,)),
+    Family(revision.evaluate, (revision.MIXED, revision.ABSENT, revision.WRONG_KIND)),
+    Family(topology.evaluate, (topology.TYPO, topology.DEPRECATED)),
+    Family(nodes.evaluate, nodes.RULES, nodes.RULES),
+    Family(ceiling.evaluate, ceiling.RULES, ceiling.RULES),
+    Family(distribution.evaluate, (distribution.ALL_IN_ONE,), (distribution.ALL_IN_ONE,)),
+    Family(effect.evaluate, (effect.DEFAULTS_LOST, effect.NO_EFFECT, effect.REQUIRED), (effect.NO_EFFECT,)),
+    Family(agreement.evaluate, (agreement.DIFFER,), (agreement.DIFFER,)),
+    Family(autoscalers.evaluate, (autoscalers.AUTOSCALER,), (autoscalers.AUTOSCALER,)),
+)
 
 
 class Evaluated(NamedTuple):
@@ -80,13 +92,12 @@ class Evaluated(NamedTuple):
     feasibility: Feasibility | None = None
 
 
-def evaluate(subject: Subject) -> Evaluated:
-    """Ask every rule."""
+def evaluate(subject: Subject, families: Iterable[Family] = FAMILIES) -> Evaluated:
+    """Ask every rule. One that raises is not evaluated; see `NotEvaluated.fault`."""
     findings: list[Finding] = []
     missing: dict[str, NotEvaluated] = {}
-    tried = feasibility.judge(subject)
-    last = tried.answer if tried else feasibility.not_tried(subject)
-    for answer in chain(_answers(subject), () if last is None else (last,)):
+    tried, last = _tried(subject)
+    for answer in chain(_answers(subject, families), () if last is None else (last,)):
         if isinstance(answer, Finding):
             findings.append(answer)
         else:
@@ -96,14 +107,23 @@ def evaluate(subject: Subject) -> Evaluated:
     return Evaluated(tuple(findings), (*missing.values(), *unseen) if missing else unseen, tried)
 
 
-def _answers(subject: Subject) -> Iterator[Answer]:
+def _tried(subject: Subject) -> tuple[Feasibility | None, Answer | None]:
+    """The dry run, and what its rule answers."""
+    try:
+        tried = feasibility.judge(subject)
+    except Exception as error:  # noqa: BLE001 as `guarded`
+        return None, NotEvaluated(feasibility.DO_NOT_FIT.id, FAILED, error)
+    return tried, (tried.answer if tried else feasibility.not_tried(subject))
+
+
+def _answers(subject: Subject, families: Iterable[Family]) -> Iterator[Answer]:
     """What the families answer, and which of their rules time was too short for."""
     if subject.index is None or not subject.placed:
-        for family in _FAMILIES:
-            yield from family(subject)
+        for family in families:
+            yield from guarded(family.rules, family.ask, subject)
         return
-    for family, rules in _FAMILIES.items():
-        timely = bool(rules) and not subject.late
-        yield from family(subject)
+    for family in families:
+        timely = bool(family.slow) and not subject.late
+        yield from guarded(family.rules, family.ask, subject)
         if timely and subject.late:
-            yield from (NotEvaluated(rule.id, NO_TIME) for rule in rules)
+            yield from (NotEvaluated(rule.id, NO_TIME) for rule in family.slow)

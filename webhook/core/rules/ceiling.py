@@ -17,7 +17,7 @@ from webhook.core.places import Hard, Tally
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode
 from webhook.core.rules import conflicts, zone_loss
 from webhook.core.rules.cases import Case, cases, is_replicated, noun, softened, staying
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, guarded
 
 TAINTED = Rule(
     id="tainted-nodes-counted",
@@ -63,11 +63,15 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         yield from (NotEvaluated(rule.id, missing) for rule in could)
         return
     for case in subject.timely(cases(subject, subject.index)):
-        found = [*_tainted(case), *_zone_and_host(case), *conflicts.evaluate(case)]
+        found = [
+            *guarded((TAINTED,), _tainted, case),
+            *guarded((CEILING,), _zone_and_host, case),
+            *guarded((conflicts.CONFLICTS,), conflicts.evaluate, case),
+        ]
         yield from found
         # What does not fit today needs no word of what a loss would cost.
         if not any(isinstance(each, Finding) and each.warns for each in found):
-            yield from zone_loss.evaluate(case)
+            yield from guarded((zone_loss.ZONE_LOSS,), zone_loss.evaluate, case)
 
 
 def _could_speak(subject: Subject) -> tuple[Rule, ...]:

@@ -7,7 +7,7 @@ from webhook.core.capacity import grows
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import HOSTNAME, ZONE, LabelSelector
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode
-from webhook.core.rules.finding import Finding, Placed, Rule, Severity, Subject
+from webhook.core.rules.finding import Answer, Finding, Placed, Rule, Severity, Subject, guarded
 from webhook.core.rules.nodes import Ground, grounds
 from webhook.core.rules.revision import surge_of
 from webhook.core.rules.topology import intended
@@ -79,18 +79,18 @@ _CHOSEN_DOMAIN = (
 )
 
 
-def evaluate(subject: Subject) -> Iterator[Finding]:
+def evaluate(subject: Subject) -> Iterator[Answer]:
     """What the three rules say of the object."""
     workload = subject.workload
     kind = (workload.group, workload.kind)
     for template in workload.templates:
         declared = template.template.pod_spec.constraints
         if not declared and kind in _SERVES and subject.policy.rules.get(REQUIRED.id, Mode.OFF) is not Mode.OFF:
-            yield from _required(template, subject)
+            yield from guarded((REQUIRED,), _required, template, subject)
         elif declared and _is_spread_by_default(template, kind, subject):
-            yield from _defaults_lost(template, subject)
+            yield from guarded((DEFAULTS_LOST,), _defaults_lost, template, subject)
     if subject.placed:
-        yield from _without_effect(subject, kind)
+        yield from guarded((NO_EFFECT,), _without_effect, subject, kind)
 
 
 def _required(template: Template, subject: Subject) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import chain
 from math import inf
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from msgspec import Struct
 
@@ -40,13 +40,24 @@ class Severity(StrEnum):
     HIGH = "high"
 
 
+class Edit(Struct, frozen=True):
+    """One change of an object: the JSON value that stands at a path afterwards.
+
+    Shape: ``path`` is the whole API path, as in `Finding.path`; ``value`` is None where the field is taken out.
+    """
+
+    path: str
+    value: object = None
+
+
 class Finding(Struct, frozen=True, kw_only=True):
     """One rule broken at one place; a value, never an exception.
 
     Shape: ``path`` is the whole API path. ``summary`` has the numbers and ``remedy`` the smallest fix in a few words:
     together they are a warning, unless ``warning`` has its words, and the first line of a denial, unless ``headline``
-    has. ``detail`` is what it means, and
-    ``fix`` what to write into the manifest. ``key`` tells the same finding in another version of the object: it holds
+    has. ``detail`` is what it means, and ``fix`` what to write instead of the text at ``path``, or in words what to do.
+    ``edits`` are the same change for programs: together they make the finding go and bring no other; without them the
+    fix is for people. ``key`` tells the same finding in another version of the object: it holds
     no index. ``warns`` is None for the rule's own default mode; True asks for a warning and False for silence where
     nobody configured the rule. ``at_most`` is the highest mode that this finding may have, whatever is configured.
     """
@@ -59,16 +70,21 @@ class Finding(Struct, frozen=True, kw_only=True):
     headline: str = ""
     detail: str = ""
     fix: str = ""
+    edits: tuple[Edit, ...] = ()
     key: str = ""
     warns: bool | None = None
     at_most: Mode = Mode.DENY
 
 
 class NotEvaluated(Struct, frozen=True):
-    """A rule that could have spoken of this object, and the fact that it lacked."""
+    """A rule that could have spoken of this object, and the fact that it lacked.
+
+    Shape: ``fault`` is what the rule raised, which is our fault and nobody else's.
+    """
 
     rule: str
     missing: str
+    fault: Exception | None = None
 
 
 class Placed(Struct, frozen=True):
@@ -174,6 +190,20 @@ def _counted(spec: PodSpec) -> int:
 
 
 Answer = Finding | NotEvaluated
+FAILED = "the rule failed, which is a fault of evenspread"
+
+
+_P = ParamSpec("_P")
+
+
+def guarded(
+    rules: Iterable["Rule"], ask: Callable[_P, Iterable[Answer]], *args: _P.args, **kwargs: _P.kwargs
+) -> Iterator[Answer]:
+    """What these rules answer; if asking raises, they are not evaluated, and no other rule hears of it."""
+    try:
+        yield from ask(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 a rule may raise whatever it likes: every other rule still answers
+        yield from (NotEvaluated(rule.id, FAILED, error) for rule in rules)
 
 
 class Rule(Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from webhook.core.model import HONOR, HOSTNAME, IGNORE, REGION, ZONE
 from webhook.core.nodes import NodeView
 from webhook.core.objects import INJECTED_ANNOTATION
 from webhook.core.policy import Mode, Policy
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, guarded, one_line
 from webhook.core.rules.topology import SUCCESSORS, edits, meant_by
 from webhook.core.selectors import SelectorError, compile_required_nodes, compile_selector
 from webhook.core.spread import COUNTS_EMPTY_SELECTOR
@@ -154,22 +154,16 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         key = placed.constraint.topology_key
         if placed.template.template.pod_spec.node_name:
             continue  # what has its node is not scheduled
-        if key in view.keys:
-            yield from _known(placed, ground, subject, growing=growing)
+        if key in view.keys and key is not None:
+            if view.column(key).present != view.live:
+                yield from guarded((KEY_PARTIAL,), _partial, placed, key, ground, growing=growing)
+            if not growing and _wants_domains(placed):
+                yield from guarded((MIN_DOMAINS,), _min_domains, placed, ground, subject)
         elif key and key not in subject.policy.domains and meant_by(key) is None:
-            yield _unknown(placed, key, ground, growing=growing)
+            yield from guarded((KEY_UNKNOWN,), _unknown, placed, key, ground, growing=growing)
 
 
-def _known(placed: Placed, ground: Ground, subject: Subject, *, growing: bool) -> Iterator[Finding]:
-    """What is said of a key that nodes have."""
-    key, view = placed.constraint.topology_key or "", ground.view
-    if view.column(key).present != view.live:
-        yield from _partial(placed, key, ground, growing=growing)
-    if not growing and _wants_domains(placed):
-        yield from _min_domains(placed, ground, subject)
-
-
-def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Finding:
+def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iterator[Finding]:
     said = one_line(key)
     softs = sum(not constraint.hard for constraint in placed.template.template.pod_spec.constraints)
     if placed.constraint.hard:
@@ -183,7 +177,7 @@ def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Find
         detail = f"the scheduler scores nodes with {said} only, and no node has it"
     portable = key in _PLACES and not placed.constraint.hard and softs == 1
     instead = near(key, ground.view)
-    return Finding(
+    yield Finding(
         rule=KEY_UNKNOWN.id,
         path=f"{placed.path}.topologyKey",
         summary=summary,

@@ -22,7 +22,7 @@ from webhook.core.rules.added import (
     ROLLOUTS_POD_TEMPLATE_HASH,
     may_be_added,
 )
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, guarded, one_line
 
 ABSENT = Rule(
     id="match-label-key-absent",
@@ -87,9 +87,9 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     for placed in subject.placed:
         keys = placed.constraint.match_label_keys
         if keys:
-            yield from _keys(placed, keys, subject.workload)
+            yield from guarded((ABSENT, WRONG_KIND), _keys, placed, keys, subject.workload)
         if is_deployment and placed.constraint.hard and not _tells_revisions(placed):
-            yield from _mixed(placed, subject)
+            yield from guarded((MIXED,), _mixed, placed, subject)
 
 
 def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator[Finding]:

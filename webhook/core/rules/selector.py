@@ -10,7 +10,17 @@ from webhook.core.kinds import Workload
 from webhook.core.model import LabelSelector, LabelSelectorRequirement
 from webhook.core.policy import Mode
 from webhook.core.rules.added import may_be_added
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
+from webhook.core.rules.finding import (
+    Answer,
+    Finding,
+    NotEvaluated,
+    Placed,
+    Rule,
+    Severity,
+    Subject,
+    guarded,
+    one_line,
+)
 
 NULL = Rule(
     id="selector-null",
@@ -55,6 +65,7 @@ NOT_SELF = Rule(
 )
 
 
+RULES = (NULL, EMPTY, NOT_SELF)
 LATE_LABELS = "labels that are added after the template"
 NO_LABELS = "labels of the pods, which a patch or an excerpt leaves out"
 # A whole object of these kinds has template labels: its own selector must match them.
@@ -77,16 +88,16 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         if selector is None:
             # With matchLabelKeys it is refused: then there is a finding already.
             if (subject.offline or not subject.workload.built_in) and not placed.constraint.match_label_keys:
-                yield _null(placed, subject.workload)
+                yield from guarded((NULL,), _null, placed, subject.workload)
         elif selector.match_labels or selector.match_expressions:
-            yield from _not_self(placed, selector, subject)
+            yield from guarded((NOT_SELF,), _not_self, placed, selector, subject)
         elif not _keyed(placed, subject.workload):
-            yield _empty(placed, subject)
+            yield from guarded((EMPTY,), _empty, placed, subject)
 
 
-def _null(placed: Placed, workload: Workload) -> Finding:
+def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
     own, fix = _own(placed, workload)
-    return Finding(
+    yield Finding(
         rule=NULL.id,
         path=f"{placed.path}.labelSelector",
         summary=f"{placed.name} has no labelSelector: it counts no pod",
@@ -97,10 +108,10 @@ def _null(placed: Placed, workload: Workload) -> Finding:
     )
 
 
-def _empty(placed: Placed, subject: Subject) -> Finding:
+def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
     counts = "no existing pod" if (1, 27) <= subject.version < (1, 38) else "every pod of the namespace"
     own, fix = _own(placed, subject.workload)
-    return Finding(
+    yield Finding(
         rule=EMPTY.id,
         path=f"{placed.path}.labelSelector",
         summary=f"{placed.name} has labelSelector {{}}: in Kubernetes {subject.version} it counts {counts}",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from webhook.core.model import HOSTNAME, REGION, ZONE
 from webhook.core.policy import Mode
-from webhook.core.rules.finding import Finding, Placed, Rule, Severity, Subject, one_line
+from webhook.core.rules.finding import Answer, Finding, Placed, Rule, Severity, Subject, guarded, one_line
 
 TYPO = Rule(
     id="topology-key-typo",
@@ -60,7 +60,7 @@ _NAMES = {
 }
 
 
-def evaluate(subject: Subject) -> Iterator[Finding]:
+def evaluate(subject: Subject) -> Iterator[Answer]:
     """What the two rules say of each constraint."""
     for placed in subject.placed:
         key = placed.constraint.topology_key
@@ -68,14 +68,14 @@ def evaluate(subject: Subject) -> Iterator[Finding]:
             continue
         if key in SUCCESSORS:
             if (subject.offline or not subject.workload.built_in) and _exists(key, subject) is not False:
-                yield _deprecated(placed, key)
+                yield from guarded((DEPRECATED,), _deprecated, placed, key)
         elif (meant := meant_by(key)) is not None and not (exists := _exists(key, subject)):
-            yield _typo(placed, key, meant, has_nodes=exists is False)
+            yield from guarded((TYPO,), _typo, placed, key, meant, has_nodes=exists is False)
 
 
-def _deprecated(placed: Placed, key: str) -> Finding:
+def _deprecated(placed: Placed, key: str) -> Iterator[Finding]:
     successor = SUCCESSORS[key]
-    return Finding(
+    yield Finding(
         rule=DEPRECATED.id,
         path=f"{placed.path}.topologyKey",
         summary=f"{placed.name}: {key} is deprecated",
@@ -86,9 +86,9 @@ def _deprecated(placed: Placed, key: str) -> Finding:
     )
 
 
-def _typo(placed: Placed, key: str, meant: str, *, has_nodes: bool) -> Finding:
+def _typo(placed: Placed, key: str, meant: str, *, has_nodes: bool) -> Iterator[Finding]:
     said = one_line(key)
-    return Finding(
+    yield Finding(
         rule=TYPO.id,
         path=f"{placed.path}.topologyKey",
         summary=f"no node has {said}" if has_nodes else f"{said} is no label of Kubernetes",
