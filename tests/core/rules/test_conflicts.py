@@ -361,6 +361,30 @@ NODES = "a: a1 a2 | b: b1 b2 | c: c1 c2"
             ["warn at most 1 of 2 fit: volumes hold 2 in zone a; make zone ScheduleAnyway"],
             id="ordinals that begin later",
         ),
+        pytest.param(
+            NODES,
+            "a",
+            [ZONE],
+            {"replicas": 2, "nodeSelector": {"kubernetes.io/os": "linux"}},
+            [],
+            id="a node selector that leaves no zone at all",
+        ),
+        pytest.param(
+            "a: a1 | b: b1 | c: ~c1",
+            "c",
+            [ZONE + " nodeTaintsPolicy:Honor"],
+            {"replicas": 2},
+            [],
+            id="a volume in a zone that does not count",
+        ),
+        pytest.param(
+            "a: a1 a2 | b: b1 | c: ~c1",
+            "a a a",
+            [HOST],
+            {"replicas": 4},
+            [],
+            id="a host that is closed, and volumes that two reach: no volume holds a pod on one",
+        ),
         pytest.param(NODES, "a a a", [ZONE], {"replicas": 999}, [], id="more than are looked for"),
         pytest.param(
             NODES, "a a a", [ZONE], {"replicas": 3, "spec": {"volumeClaimTemplates": [5]}}, [], id="no claims"
@@ -368,7 +392,9 @@ NODES = "a: a1 a2 | b: b1 b2 | c: c1 c2"
     ],
 )
 def test_volumes_of_a_stateful_set(nodes, volumes, constraints, fields, expected):
-    assert stateful(nodes, volumes, *constraints, **fields)[0] == expected
+    found, answers = stateful(nodes, volumes, *constraints, **fields)
+    assert found == expected
+    assert len(answers) == len(expected)  # and it was evaluated
 
 
 def test_volumes_that_nobody_may_list():

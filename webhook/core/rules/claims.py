@@ -21,6 +21,8 @@ def pinned_replicas(case: Case) -> Iterator[Finding]:
     running = case.wanted - sum(missing.pinned.values()) - missing.free
     for tally in case.tallies:
         homes, free = _homes(tally, missing)
+        if not any(home.pinned for home in homes.values()):
+            continue  # no volume holds a pod anywhere: what is in the way is something else
         placeable = running + free + sum(home.pinned for home in homes.values())
         admitted = running + addable_pinned(tuple(homes.values()), tally.limit, free)
         if admitted < placeable and tally.hard.certain:
