@@ -11,12 +11,12 @@ from webhook.cli.manifests import EMPTY_LIST, Manifest, read_manifests
 from webhook.cli.outcome import Gap, Note, Outcome, Row
 from webhook.cli.sources import File
 from webhook.core.index import ClusterIndex
+from webhook.core.keys import edits
 from webhook.core.kinds import has_template
 from webhook.core.model import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.policy import Policy
 from webhook.core.review import Examination, examine
 from webhook.core.rules.api import WRONG_TYPE
-from webhook.core.rules.topology import edits
 from webhook.core.version import RECORDED, KubernetesVersion
 
 _UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)

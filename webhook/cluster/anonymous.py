@@ -13,9 +13,9 @@ import msgspec
 
 from webhook.core.capacity import POOL_LABELS
 from webhook.core.eligible import PASSING_TAINTS
+from webhook.core.keys import intended
 from webhook.core.rules import BY_ID
 from webhook.core.rules.added import ADDED_KEYS
-from webhook.core.rules.topology import intended
 
 Json = Any
 

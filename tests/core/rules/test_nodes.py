@@ -7,10 +7,10 @@ from build import cluster, index, node
 from manifest import DENY, decide, examined, said, workload
 from msgspec.structs import replace
 
+from webhook.core.keys import near
 from webhook.core.messages import WARNING_CHARS
 from webhook.core.model import NodeSpec, Taint
 from webhook.core.policy import Mode, Policy
-from webhook.core.rules.nodes import near
 
 UNKNOWN, PARTIAL, MIN_DOMAINS = "topology-key-unknown", "topology-key-partial", "min-domains-unreachable"
 ZONE = "topology.kubernetes.io/zone"

@@ -4,7 +4,7 @@ import pytest
 from build import index, node
 from manifest import decide, findings, said, workload
 
-from webhook.core.rules.topology import edits, meant_by
+from webhook.core.keys import edits, meant_by
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from webhook.cli.formats.shape import plural
 from webhook.cli.questions import Question
 from webhook.core import bits
 from webhook.core.explain import Balance, Cause, Explanation, fix_text, in_short, rejections, standstill, too_small
+from webhook.core.keys import near
 from webhook.core.rules.finding import one_line
-from webhook.core.rules.nodes import near
 from webhook.core.selectors import IN, Requirement
 from webhook.core.status import UNSCHEDULABLE, Status
 from webhook.core.verdict import NOT_EVALUATED

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from webhook.core.decoding import DecodeError
+from webhook.core.keys import edits
 from webhook.core.labels import key_faults, value_faults
 from webhook.core.model import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelector, SpreadConstraint
 from webhook.core.policy import Mode
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject
-from webhook.core.rules.topology import edits
 from webhook.core.validation import FieldError, reaches_template, validate_constraints
 
 

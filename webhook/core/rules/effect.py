@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from math import log
 
 from webhook.core.capacity import grows
+from webhook.core.keys import intended
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import HOSTNAME, ZONE, LabelSelector
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode
 from webhook.core.rules.finding import Answer, Finding, Placed, Rule, Severity, Subject, guarded
 from webhook.core.rules.nodes import Ground, grounds
 from webhook.core.rules.revision import surge_of
-from webhook.core.rules.topology import intended
 from webhook.core.spread import pod_services
 
 DEFAULTS_LOST = Rule(

@@ -8,13 +8,13 @@ import msgspec
 from webhook.core.capacity import grows
 from webhook.core.defaulting import Record
 from webhook.core.eligible import settled_nodes, tolerated_nodes, usable_nodes
+from webhook.core.keys import ON_EVERY_NODE, PLACES, SUCCESSORS, meant_by, near
 from webhook.core.kinds import Template
-from webhook.core.model import HONOR, HOSTNAME, IGNORE, REGION, ZONE
+from webhook.core.model import HONOR, IGNORE
 from webhook.core.nodes import NodeView
 from webhook.core.objects import INJECTED_ANNOTATION
 from webhook.core.policy import Mode, Policy
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, guarded, one_line
-from webhook.core.rules.topology import SUCCESSORS, edits, meant_by
 from webhook.core.selectors import SelectorError, compile_required_nodes, compile_selector
 from webhook.core.spread import COUNTS_EMPTY_SELECTOR
 
@@ -64,9 +64,6 @@ MIN_DOMAINS = Rule(
 )
 RULES = (KEY_UNKNOWN, KEY_PARTIAL, MIN_DOMAINS)
 
-# Every cluster of one place lacks these, and what is written for larger ones runs there too.
-_PLACES = frozenset({ZONE, REGION})
-_ON_EVERY_NODE = _PLACES | {HOSTNAME}
 # One node in so many is missed by the pods that it could take; fewer are for those who look after nodes.
 _NOTICED = 20
 # More domains than any cluster has nodes.
@@ -175,7 +172,7 @@ def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iter
     else:
         summary = f"{placed.name} has no effect: no node has {said}"
         detail = f"the scheduler scores nodes with {said} only, and no node has it"
-    portable = key in _PLACES and not placed.constraint.hard and softs == 1
+    portable = key in PLACES and not placed.constraint.hard and softs == 1
     instead = near(key, ground.view)
     yield Finding(
         rule=KEY_UNKNOWN.id,
@@ -189,26 +186,6 @@ def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iter
     )
 
 
-def near(key: str, view: NodeView) -> str | None:
-    """A key of nodes that this one was probably meant to be.
-
-    Shape: today's name of a deprecated key; one with the same last part; one a letter or two off in the last part.
-    """
-    if SUCCESSORS.get(key) in view.keys:
-        return SUCCESSORS[key]
-    prefix, _, name = key.rpartition("/")
-    same, similar = [], []
-    for known in view.keys:
-        its_prefix, _, its_name = known.rpartition("/")
-        if its_name.lower() == name.lower():
-            same.append(known)
-        elif its_prefix == prefix and min(len(name), len(its_name)) >= 4 and abs(len(name) - len(its_name)) <= 2:
-            similar.append((edits(name, its_name), known))
-    if same:
-        return min(same, key=lambda known: (known not in _ON_EVERY_NODE, known))
-    return next((known for distance, known in sorted(similar) if distance <= 2), None)
-
-
 def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iterator[Finding]:
     """Nodes that the pods may use and that lack the key; a pool without nodes says nothing."""
     open_, hard, present = ground.open, placed.constraint.hard, ground.view.column(key).present
@@ -220,7 +197,7 @@ def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iter
         outcome = "shuts out" if hard else "puts last"
         summary = f"{placed.name} {outcome} {lacking} of {total} usable nodes for lack of the key"
         detail = f"without {said}: {lacking} of the {total} nodes that the pods may use; pods there are not counted"
-        warns = hard and lacking * _NOTICED >= total and (key in _ON_EVERY_NODE or 2 * lacking <= total)
+        warns = hard and lacking * _NOTICED >= total and (key in ON_EVERY_NODE or 2 * lacking <= total)
     elif present & ground.usable & ground.tolerated:
         return  # those that have it are only on their way out, or in
     else:
