@@ -46,6 +46,7 @@ class Metrics:
         self._requests: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
         self._results: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         self._missing: defaultdict[str, int] = defaultdict(int)
+        self._failed: defaultdict[str, int] = defaultdict(int)
         self._durations: dict[str, Callable[[float], None]] = {}
         histogram, counter = partial(Histogram, registry=registry), partial(Counter, registry=registry)
         gauge = partial(Gauge, registry=registry)
@@ -99,13 +100,15 @@ class Metrics:
         yield requests
         results = CounterMetricFamily(
             "evenspread_rule_results",
-            "Findings by the mode that held, and rules that lacked a fact (not-evaluated).",
+            "Findings by the mode that held, rules that lacked a fact (not-evaluated), and rules that failed (error).",
             labels=["rule", "result", "mode"],
         )
         for labels, count in list(self._results.items()):
             results.add_metric(labels, count)
         for rule, count in list(self._missing.items()):
             results.add_metric([rule, "not-evaluated", ""], count)
+        for rule, count in list(self._failed.items()):
+            results.add_metric([rule, "error", ""], count)
         yield results
 
     def answered(self, route: str, decision: str, *, dry_run: bool, seconds: float) -> None:
@@ -116,12 +119,18 @@ class Metrics:
             observe = self._durations[route] = self._duration.labels(route).observe
         observe(seconds)
 
-    def rules(self, found: Iterable[tuple[str, str]], missing: Iterable[str]) -> None:
-        """What the rules said of one request: findings with the mode that held, and the rules that lacked a fact."""
+    def rules(self, found: Iterable[tuple[str, str]], missing: Iterable[str], failed: Iterable[str] = ()) -> None:
+        """What the rules said of one request.
+
+        Shape: ``found`` are findings with the mode that held, ``missing`` the rules that lacked a fact, and ``failed``
+        those that raised.
+        """
         for rule, mode in found:
             self._results[rule, "fail", mode] += 1
         for rule in missing:
             self._missing[rule] += 1
+        for rule in failed:
+            self._failed[rule] += 1
 
     def injected(self, mode: str) -> None:
         """One pod that was patched (``inject``) or would have been (``observe``)."""

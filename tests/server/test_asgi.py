@@ -8,6 +8,8 @@ import time
 import msgspec
 import pytest
 from build import cluster
+from core.rules.shop import deployed, shop
+from faults import Raising
 from manifest import workload
 from server.conftest import review
 
@@ -86,6 +88,30 @@ def test_a_review_is_answered_and_accounted_for(state):
     assert 'evenspread_admission_requests_total{decision="allow",dry_run="false",route="validate"} 1.0\n' in text
     assert 'evenspread_admission_duration_seconds_count{route="validate"} 1.0\n' in text
     assert state.held_bytes == 0
+
+
+def test_a_rule_that_raises_is_logged_with_the_request_and_counted(caplog):
+    index = shop("a: n1=cart,pay | b: n2=pay", deployed("pay"))
+    document = json.loads(review())
+    cart = workload("Deployment", "app=cart part=shop", "zone soft 1 part=shop", selector="app=cart")
+    kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
+    document["request"] |= {"namespace": "shop", "name": "web", "kind": kind, "object": cart}
+    policy = Policy(messages=Raising())
+    state = State(Engine(policy=policy, version=RECORDED, index=index), Metrics())
+    body = json.dumps(document).encode()
+    status, _, answered = call(AdmissionApp(state, nothing), request(body=body), (body,))
+    assert (status, json.loads(answered)["response"]["allowed"]) == (200, True)
+    text = state.metrics.text().decode()
+    assert 'evenspread_rule_results_total{mode="",result="error",rule="selector-too-wide"} 1.0\n' in text
+    assert "evenspread_admission_errors_total 0.0\n" in text
+    (told,) = [each for each in caplog.records if each.message == "a rule failed; the others answered"]
+    assert {key: told.fields[key] for key in ("rule", "route", "namespace", "name", "error")} == {
+        "rule": "selector-too-wide",
+        "route": "validate",
+        "namespace": "shop",
+        "name": "web",
+        "error": "RuntimeError",
+    }
 
 
 @pytest.mark.parametrize("mode", ["inject", "observe"])

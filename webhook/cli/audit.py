@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 from msgspec import structs
 
-from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results, say
+from webhook.cli.console import Progress, collect_rarely, colored, print_failures, print_faults, print_results, say
 from webhook.cli.documents import Fault
 from webhook.cli.formats import renderer
 from webhook.cli.looking import Frame
@@ -18,7 +18,7 @@ from webhook.cli.survey import stated_version, survey
 
 @click.command(
     short_help="Check what runs in a cluster: a summary, then each finding.",
-    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster.",
+    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster, 5 our fault.",
 )
 @click.argument("files", nargs=-1, metavar="[FILE|-]...")
 @result_options
@@ -59,6 +59,7 @@ def audit(
         print_results(render(outcome, color=colored(sys.stdout), findings=not summary, places=not given.live))
     else:
         print_results(renderer(results.output, results.report_api)(outcome, color=False))
+    print_failures(outcome.failures)
     click.get_current_context().exit(exit_code(outcome, results.fail_on))
 
 

@@ -5,7 +5,7 @@ import sys
 import click
 from msgspec import structs
 
-from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
+from webhook.cli.console import Progress, collect_rarely, colored, print_failures, print_faults, print_results
 from webhook.cli.formats import renderer
 from webhook.cli.looking import Frame, look
 from webhook.cli.options import Given, Results, cluster_options, looking_options, result_options
@@ -15,7 +15,7 @@ from webhook.cli.sources import read_files
 
 @click.command(
     short_help="Check manifests: what is refused, and what is legal but wrong.",
-    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster.",
+    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster, 5 our fault.",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...|-")
 @click.option(
@@ -66,6 +66,7 @@ def check(  # noqa: PLR0913 one parameter an option
     progress.close()
     print_faults(outcome.faults)
     print_results(renderer(results.output, results.report_api)(outcome, color=colored(sys.stdout)))
+    print_failures(outcome.failures)
     click.get_current_context().exit(exit_code(outcome, results.fail_on))
 
 

@@ -4,12 +4,15 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterable
+import traceback
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 import click
 
 from webhook.cli.documents import Fault
+from webhook.cli.outcome import Failure
+from webhook.core.rules.finding import one_line
 
 PATIENCE_SECONDS = 1.0  # who waits longer than this wants to see that something moves
 _STEP_SECONDS = 0.1
@@ -46,6 +49,18 @@ def print_faults(faults: Iterable[Fault]) -> None:
         kind = "error" if fault.fatal else "note"
         place, _, message = str(fault).partition(": ")
         click.echo(f"{place}: {kind}: {message}", err=True)
+
+
+def print_failures(failures: Sequence[Failure]) -> None:
+    """What of ours went wrong, a line each; the first with its traceback where somebody asked for it."""
+    for failure in failures:
+        who = f"the rule {failure.rule}" if failure.rule else "the review"
+        said = f"{type(failure.error).__name__}: {one_line(str(failure.error))}".removesuffix(": ")
+        say(f"{one_line(failure.file)}: {failure.title}: {who} failed ({said}); everything else was looked at")
+    if failures:
+        say("evenspread: a fault of ours, please report it; EVENSPREAD_DEBUG=1 shows where")
+        if os.environ.get("EVENSPREAD_DEBUG"):
+            say("".join(traceback.format_exception(failures[0].error)))
 
 
 def say(line: str) -> None:

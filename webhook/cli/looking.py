@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from webhook.cli.documents import Fault
 from webhook.cli.manifests import EMPTY_LIST, Manifest, read_manifests
-from webhook.cli.outcome import Gap, Note, Outcome, Row
+from webhook.cli.outcome import Failure, Gap, Note, Outcome, Row
 from webhook.cli.sources import File
 from webhook.core.index import ClusterIndex
 from webhook.core.keys import edits
@@ -110,6 +110,7 @@ class Seen:
         self._clean: list[tuple[str, str]] = []
         self.rows: list[Row] = []
         self._gaps: Counter[tuple[str, str]] = Counter()
+        self._failures: list[Failure] = []
 
     def manifests(self, files: Iterable[File | Fault], *, duplicates: bool) -> Iterator[Manifest]:
         """The objects of the files; faults and files are counted on the way.
@@ -146,14 +147,18 @@ class Seen:
     def examine(self, manifest: Manifest, frame: Frame) -> Examination:
         """Look at one object."""
         self.leave_out(manifest)
-        examined = examine(
-            manifest.value,
-            frame.policy,
-            frame.index,
-            version=frame.version,
-            today=frame.today,
-            namespace=manifest.namespace or frame.namespace,
-        )
+        try:
+            examined = examine(
+                manifest.value,
+                frame.policy,
+                frame.index,
+                version=frame.version,
+                today=frame.today,
+                namespace=manifest.namespace or frame.namespace,
+            )
+        except Exception as error:  # noqa: BLE001 whatever one object does to us, the others are looked at
+            self._failures.append(Failure(manifest.file, manifest.title, "", error))
+            return Examination()
         told = [each for each in examined.findings if not frame.rules or each.finding.rule in frame.rules]
         if examined.workload is None and examined.decode_error is None:
             if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
@@ -171,8 +176,11 @@ class Seen:
         # In the order of the text, as compilers do; of one place in the order of the rules.
         self.rows += sorted(rows, key=lambda row: (row.place.line, row.place.column))
         # A rule that lacks the same fact for several constraints of an object is one gap of that object.
-        missing = {(gap.rule, gap.missing) for gap in examined.not_evaluated}
-        self._gaps.update(gap for gap in missing if not frame.rules or gap[0] in frame.rules)
+        asked = [gap for gap in examined.not_evaluated if not frame.rules or gap.rule in frame.rules]
+        self._gaps.update({(gap.rule, gap.missing) for gap in asked})
+        self._failures += (
+            Failure(manifest.file, manifest.title, gap.rule, gap.fault) for gap in asked if gap.fault is not None
+        )
         return examined
 
     def outcome(self) -> Outcome:
@@ -185,6 +193,7 @@ class Seen:
             notes=tuple(self.notes),
             faults=tuple(self.faults),
             gaps=tuple(Gap(rule, missing, count) for (rule, missing), count in sorted(self._gaps.items())),
+            failures=tuple(self._failures),
             files=self._files,
             kinds=self._kinds,
             workloads=self._workloads,

@@ -39,6 +39,15 @@ class Note(Struct, frozen=True, kw_only=True):
     fix: str = ""
 
 
+class Failure(Struct, frozen=True):
+    """A rule that raised on an object: our fault; every other rule spoke. Without a rule the whole review raised."""
+
+    file: str
+    title: str
+    rule: str
+    error: Exception
+
+
 class Gap(Struct, frozen=True):
     """A rule that could not look, why, and at how many objects."""
 
@@ -59,6 +68,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...] = ()
     faults: tuple[Fault, ...] = ()
     gaps: tuple[Gap, ...] = ()
+    failures: tuple[Failure, ...] = ()
     files: int = 0
     kinds: Mapping[str, int] = {}
     workloads: int = 0
@@ -80,10 +90,12 @@ def rank(severity: Severity) -> int:
 
 
 def exit_code(outcome: Outcome, fail_on: str) -> Exit:
-    """What the run exits with; input that could not be read outweighs findings, since the answer has a hole.
+    """What the run exits with: a fault of ours outweighs input that could not be read, and that outweighs findings.
 
     Shape: ``fail_on`` is the lowest severity that counts, or ``never``.
     """
+    if outcome.failures:
+        return Exit.OUR_FAULT
     if any(fault.fatal for fault in outcome.faults):
         return Exit.UNREADABLE
     if fail_on == "never":

@@ -381,7 +381,7 @@ def _never_denied_for_places(judged: Judged) -> Judged:
 def _subtract(judged: Iterable[Judged], old: _Evaluation) -> tuple[Judged, ...]:
     """A finding that the old object had already denies nothing; nor one that it may have had, and nobody could see."""
     had = {(finding.rule, finding.key) for finding in old.findings}
-    unseen = {each.rule for each in old.not_evaluated if each.missing == NO_TIME}
+    unseen = {each.rule for each in old.not_evaluated if each.missing == NO_TIME or each.fault is not None}
     return tuple(_subtracted(each, had, unseen) if each.mode is Mode.DENY else each for each in judged)
 
 
@@ -389,7 +389,7 @@ def _subtracted(judged: Judged, had: Collection[tuple[str, str]], unseen: Collec
     if (judged.finding.rule, judged.finding.key) in had:
         return replace(judged, mode=Mode.WARN, waived="the old object had it")
     if judged.finding.rule in unseen:
-        return replace(judged, mode=Mode.WARN, waived="no time to look at the old object")
+        return replace(judged, mode=Mode.WARN, waived="the old object could not be looked at")
     return judged
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from webhook import admission
 from webhook.admission import Answer, Engine
 from webhook.cluster.feed import Feed
-from webhook.logs import bounded
+from webhook.logs import bounded, described
 from webhook.metrics import Known, Metrics
 
 # What all requests together may hold in memory; with the largest body allowed, nine of them.
@@ -84,8 +84,13 @@ class State:
             self.metrics.errors.inc()
         self.metrics.rules(
             [(each.finding.rule, each.mode) for each in decision.findings],
-            [each.rule for each in decision.not_evaluated],
+            [each.rule for each in decision.not_evaluated if each.fault is None],
+            [each.rule for each in decision.not_evaluated if each.fault is not None],
         )
+        for each in decision.not_evaluated:
+            if each.fault is not None:
+                told = {"rule": each.rule, "route": route, **admission.facts(request), **described(each.fault)}
+                _log.error("a rule failed; the others answered", extra={"fields": told})
         if decision.feasibility is not None:
             self.metrics.tried(decision.feasibility.verdict, decision.feasibility.cause)
         if decision.injection is not None:

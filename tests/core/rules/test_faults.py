@@ -1,0 +1,99 @@
+"""A rule that raises takes no other rule's answer with it."""
+
+import pytest
+from core.rules.shop import deployed, shop
+from faults import Raising
+from manifest import DENY, decide, examined, workload
+from msgspec.structs import replace
+
+from webhook.core.policy import Mode
+from webhook.core.rules import FAMILIES, Family, evaluate
+from webhook.core.rules.finding import FAILED, Finding, NotEvaluated, Rule, Severity, Subject, guarded, place
+from webhook.core.version import RECORDED
+
+ONE, OTHER = (
+    Rule(id=id_, title="", severity=Severity.LOW, mode=Mode.WARN, why="", silent="")
+    for id_ in ("selector-null", "selector-empty")
+)
+BOOM = ValueError("boom")
+FIRST = Finding(rule="selector-null", path="spec", summary="first")
+
+
+def fine(*_):
+    yield FIRST
+
+
+def raising(*_):
+    yield FIRST
+    raise BOOM
+
+
+def at_once(*_):
+    raise BOOM
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        pytest.param(fine, [FIRST], id="one that answers"),
+        pytest.param(raising, [FIRST, NotEvaluated(ONE.id, FAILED, BOOM)], id="what it said before stays"),
+        pytest.param(at_once, [NotEvaluated(ONE.id, FAILED, BOOM)], id="one that raises before its first answer"),
+    ],
+)
+def test_what_a_rule_raises_is_that_it_was_not_evaluated(ask, expected):
+    assert [*guarded((ONE,), ask)] == expected
+
+
+def test_other_families_answer():
+    found = workload("Deployment", "app=web", {"maxSkew": 0, "topologyKey": "x", "whenUnsatisfiable": "DoNotSchedule"})
+    subject = subject_of(found)
+    whole = evaluate(subject)
+    broken = evaluate(subject, (Family(at_once, (OTHER,)), *FAMILIES))
+    assert broken.findings == whole.findings
+    assert broken.missing == (NotEvaluated(OTHER.id, FAILED, BOOM), *whole.missing)
+
+
+def subject_of(manifest):
+    known = examined(manifest).workload
+    return Subject(workload=known, placed=place(known), policy=DENY, version=RECORDED)
+
+
+# The selector counts another workload's pods, and the second constraint is refused.
+SHOP = shop("a: n1=cart,pay | b: n2=pay", deployed("pay"))
+DENIED = ("zone soft 1 part=shop", "hostname hard 0 app=cart")
+CART = workload("Deployment", "app=cart part=shop", *DENIED, selector="app=cart", meta={"name": "cart"})
+WRONG = replace(DENY, messages=Raising())
+
+
+def failed(found):
+    return {each.rule for each in found.not_evaluated if each.fault is not None}
+
+
+def test_a_denial_stays_a_denial():
+    assert {"selector-too-wide"} <= {each.finding.rule for each in examined(CART, index=SHOP).findings}
+    decision = decide(CART, policy=WRONG, index=SHOP)
+    assert not decision.allowed
+    assert "must be greater than zero" in decision.message
+    assert failed(decision) == {"selector-too-wide"}
+
+
+def test_what_nobody_could_see_in_the_old_object_is_not_denied():
+    cart = workload("Deployment", "app=cart part=shop", DENIED[0], selector="app=cart", meta={"name": "cart"})
+    denying = replace(DENY, rules={"selector-too-wide": Mode.DENY})
+
+    def waived(policy, old):
+        decision = decide(cart, old, policy=policy, index=SHOP)
+        return decision.allowed, [each.waived for each in decision.findings if each.finding.rule == "selector-too-wide"]
+
+    narrow = workload("Deployment", "app=cart part=shop", "zone soft 1 app=cart", selector="app=cart")
+    assert waived(denying, narrow) == (False, [""])
+    assert waived(denying, cart) == (True, ["the old object had it"])
+    once = replace(denying, messages=Raising(readable=1))  # for the new object, which is looked at first
+    assert waived(once, cart) == (True, ["the old object could not be looked at"])
+
+
+def test_a_dry_run_that_raises_is_a_rule_that_raises():
+    pod = workload("Pod", "app=cart part=shop", "zone hard 1 part=shop", meta={"name": "cart-x"})
+    crowded = shop("a: n1=cart,pay | ~b: ~n2", deployed("pay"))
+    assert "replicas-do-not-fit" in {each.finding.rule for each in examined(pod, index=crowded).findings}
+    assert "replicas-do-not-fit" in failed(examined(pod, WRONG, index=crowded))
