@@ -43,12 +43,31 @@ def made(kind, cluster=None, *, applied=False, **more):
             ("ReplicaSet", f"web-{NOT_YET}"),
         ),
         ("ReplicaSet", f"web-{NOT_YET}", {}, ("ReplicaSet", "web")),
-        ("DaemonSet", f"web-{NOT_YET}", {}, ("DaemonSet", "web")),
-        ("CronJob", f"web-{NOT_YET}", {}, ("CronJob", "web")),
+        (
+            "DaemonSet",
+            f"web-{NOT_YET}",
+            {"controller-revision-hash": NOT_YET, "pod-template-generation": NOT_YET},
+            ("DaemonSet", "web"),
+        ),
+        (
+            "CronJob",
+            f"web-{NOT_YET}-{NOT_YET}",
+            {
+                "batch.kubernetes.io/job-name": NOT_YET,
+                "batch.kubernetes.io/controller-uid": NOT_YET,
+                "job-name": NOT_YET,
+                "controller-uid": NOT_YET,
+            },
+            ("Job", f"web-{NOT_YET}"),
+        ),
         (
             "StatefulSet",
             "web-0",
-            {"statefulset.kubernetes.io/pod-name": "web-0", "apps.kubernetes.io/pod-index": "0"},
+            {
+                "statefulset.kubernetes.io/pod-name": "web-0",
+                "apps.kubernetes.io/pod-index": "0",
+                "controller-revision-hash": NOT_YET,
+            },
             ("StatefulSet", "web"),
         ),
         (
@@ -71,6 +90,12 @@ def test_what_a_controller_adds(kind, name, added, owned):
     controller = template.meta.controller
     assert (controller.kind, controller.name) == owned
     assert template.pod_spec.constraints[0].topology_key == "zone"
+
+
+def test_the_revision_of_a_set_that_stands_may_be_the_one_that_runs():
+    assert made("StatefulSet", applied=True).template.labels.keys() == {
+        *("app", "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index")
+    }
 
 
 def test_a_pod_is_its_own_template():

@@ -60,7 +60,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     Shape: ``built_in`` says that kube-apiserver itself validates the templates. ``group`` is
     that of ``api_version``, empty for core. ``selector`` is the object's own
     ``spec.selector``. ``suspended`` objects make no pods at present. ``late_labels`` are keys of labels that the object
-    itself tells its controller to put on some of the pods.
+    itself tells its controller to put on some of the pods. ``indexed`` and ``manual_selector`` are of Jobs: each pod
+    has a completion index; no labels are generated.
     """
 
     api_version: str
@@ -75,6 +76,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     group: str = ""
     late_labels: tuple[str, ...] = ()
     claims: ClaimTemplates | None = None
+    indexed: bool = False
+    manual_selector: bool = False
 
 
 class _Json(Struct, frozen=True, rename="camel"):
@@ -95,6 +98,8 @@ class _JobSpec(_Json, frozen=True):
     parallelism: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplate | None = None
+    completion_mode: str | None = None
+    manual_selector: bool | None = None
 
 
 class _ClaimMeta(_Json, frozen=True):
@@ -126,6 +131,8 @@ class _Spec(_Json, frozen=True):
     suspend: bool | None = None
     volume_claim_templates: tuple[_ClaimTemplate, ...] | None = None
     ordinals: _Ordinals | None = None
+    completion_mode: str | None = None
+    manual_selector: bool | None = None
 
 
 class _Object(_Json, frozen=True):
@@ -297,10 +304,10 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
     found = _typed(raw, _OBJECT, kind)
     spec = found.spec or _NO_SPEC
     if kind == "CronJob":
-        job = (spec.job_template.spec if spec.job_template else None) or _NO_JOB_SPEC
+        job: _JobSpec | _Spec = (spec.job_template.spec if spec.job_template else None) or _NO_JOB_SPEC
         path, template, replicas, selector = _CRON_JOB_PATH, job.template, job.parallelism, job.selector
     else:
-        path, template, selector = "spec.template.", spec.template, spec.selector
+        job, path, template, selector = spec, "spec.template.", spec.template, spec.selector
         replicas = spec.parallelism if kind == "Job" else None if kind == "DaemonSet" else spec.replicas
     return Workload(
         api_version=api_version,
@@ -314,6 +321,8 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
         strategy=_strategy(spec.strategy or spec.update_strategy),
         suspended=spec.suspend is True,
         claims=_claims(spec) if kind == "StatefulSet" and spec.volume_claim_templates else None,
+        indexed=kind in _JOBS and job.completion_mode == "Indexed",
+        manual_selector=kind in _JOBS and job.manual_selector is True,
     )
 
 
@@ -329,6 +338,7 @@ def _strategy(written: _Strategy | None) -> Strategy | None:
     return Strategy(type=written.type, max_surge=rolling.max_surge, max_unavailable=rolling.max_unavailable)
 
 
+_JOBS = frozenset({"Job", "CronJob"})
 _CRON_JOB_PATH = "spec.jobTemplate.spec.template."
 _READERS = {"Pod": _read_pod, "ReplicationController": _read_controller}
 

@@ -51,6 +51,8 @@ _NO_SELECTOR = "must not be specified when labelSelector is not set"
 
 # The first release that merges matchLabelKeys into labelSelector and checks the merged selector.
 _MERGES = (1, 34)
+# The first release that validates the pod template of a StatefulSet.
+_VALIDATES_STATEFUL = (1, 34)
 # The first release that shows values of named types as JSON instead of Go syntax.
 _SHOWS_JSON = (1, 34)
 
@@ -141,6 +143,14 @@ def reaches_template(workload: Workload) -> bool:
     except SelectorError:
         return False
     return True
+
+
+def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
+    """Whether kube-apiserver leaves the spec of the pod template of a built-in kind alone.
+
+    Source: pkg/apis/apps/validation ValidatePodTemplateSpecForStatefulSet of 1.33 and 1.34.
+    """
+    return version < _VALIDATES_STATEFUL and (workload.group, workload.kind) == ("apps", "StatefulSet")
 
 
 def validate_constraints(
@@ -280,13 +290,25 @@ def selector_errors(selector: LabelSelector, path: str, version: KubernetesVersi
     Source: metav1 validation ValidateLabelSelector.
     """
     if selector.match_labels:
-        found = []
-        for key, value in selector.match_labels.items():
-            for faults, bad in ((key_faults(key, version), key), (value_faults(value, version), value)):
-                found += [invalid(f"{path}.matchLabels", bad, fault) for fault in faults]
-        yield from sorted(found, key=lambda error: error.text)
+        yield from _pair_errors(selector.match_labels, f"{path}.matchLabels", version)
     for index, requirement in enumerate(selector.match_expressions or ()):
         yield from _requirement_errors(requirement, f"{path}.matchExpressions[{index}]", version)
+
+
+def label_errors(labels: Mapping[str, str], path: str, version: KubernetesVersion) -> tuple[FieldError, ...]:
+    """What is wrong with the labels of an object, sorted by text as those of ``matchLabels`` are.
+
+    Source: metav1 validation ValidateLabels.
+    """
+    return distinct(_pair_errors(labels, path, version))
+
+
+def _pair_errors(pairs: Mapping[str, str], path: str, version: KubernetesVersion) -> list[FieldError]:
+    found = []
+    for key, value in pairs.items():
+        for faults, bad in ((key_faults(key, version), key), (value_faults(value, version), value)):
+            found += [invalid(path, bad, fault) for fault in faults]
+    return sorted(found, key=lambda error: error.text)
 
 
 def _requirement_errors(

@@ -19,14 +19,15 @@ from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import LabelSelector, ObjectMeta, Pod, PodTemplate
 from webhook.core.objects import Owner
-from webhook.core.owners import REPLICA_SET, REVISIONED, group_kind, reference_to
+from webhook.core.owners import DAEMON_SET, JOB, REPLICA_SET, REVISIONED, group_kind, reference_to
 from webhook.core.policy import Policy
 from webhook.core.version import KubernetesVersion
 
 # What stands for a hash or uid that the controller has not given yet: no pod that runs has it.
 NOT_YET = "not-yet-known"
 _STATEFUL_SET = ("apps", "StatefulSet")
-_JOB = ("batch", "Job")
+_CRON_JOB = ("batch", "CronJob")
+_CONTROLLER_REVISION_HASH = "controller-revision-hash"
 
 
 class Made(Struct, frozen=True, kw_only=True):
@@ -96,13 +97,15 @@ def made_from(
         made = _in_replica_set(above, template, index, REVISIONED[kind], applied=applied)
     elif kind == _STATEFUL_SET:
         made = _ordinal(above, index)
+    elif kind == _CRON_JOB:
+        made = _in_job(above)
     else:
-        made = _Child(f"{own.name}-{NOT_YET}", above, _job_labels(own) if kind == _JOB else {})
+        made = _Child(f"{own.name}-{NOT_YET}", above)
     written = template.template
     meta = ObjectMeta(
         name=made.name,
         namespace=namespace,
-        labels={**written.labels, **made.labels} or None,
+        labels=_labels(workload, written, made, applied=applied) or None,
         annotations=written.meta.annotations,
         owner_references=(reference_to(made.owner),),
     )
@@ -111,11 +114,43 @@ def made_from(
 
 
 class _Child(NamedTuple):
-    """What a controller gives a pod; ``owner`` is the direct one."""
+    """What a controller gives a pod; ``owner`` is the direct one. Labels that all pods get are not among ``labels``."""
 
     name: str
     owner: Owner
-    labels: Mapping[str, str]
+    labels: Mapping[str, str] = {}
+
+
+def _labels(workload: Workload, written: PodTemplate, made: _Child, *, applied: bool) -> Mapping[str, str]:
+    labels = {**labels_given(workload, written), **made.labels}
+    # Which revision of what stands in the cluster the next pod has is not known here; it may be the one that runs.
+    if applied and labels.get(_CONTROLLER_REVISION_HASH) == NOT_YET:
+        del labels[_CONTROLLER_REVISION_HASH]
+    return labels
+
+
+def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
+    """The labels that every pod of a template is created with; `NOT_YET` where the value is not known.
+
+    Shape: what a controller of a custom resource adds is not known, but for Argo Rollouts.
+    Source: pkg/controller: deployment/sync.go, statefulset/stateful_set_utils.go, daemon/util/daemonset_util.go,
+    job/job_controller.go; pkg/registry/batch/job strategy.go ``generateSelector``.
+    """
+    kind, name = (workload.group, workload.kind), workload.meta.name or NOT_YET
+    if kind in REVISIONED:
+        return {**template.labels, REVISIONED[kind]: NOT_YET}
+    if kind == _STATEFUL_SET:
+        first = workload.claims.first if workload.claims else 0
+        revision = {_CONTROLLER_REVISION_HASH: NOT_YET}
+        return {**template.labels, **_ordinal_labels(f"{name}-{first}", first), **revision}
+    if kind == DAEMON_SET:
+        return {**template.labels, _CONTROLLER_REVISION_HASH: NOT_YET, "pod-template-generation": NOT_YET}
+    if kind not in {JOB, _CRON_JOB}:
+        return dict(template.labels)
+    index = {"batch.kubernetes.io/job-completion-index": "0"} if workload.indexed else {}
+    job = workload.meta if kind == JOB else ObjectMeta()
+    generated = {} if workload.manual_selector else _job_labels(job.name or NOT_YET, job.uid or NOT_YET)
+    return {**generated, **template.labels, **index}
 
 
 def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label: str, *, applied: bool) -> _Child:
@@ -160,16 +195,27 @@ def _ordinal(above: Owner, index: ClusterIndex) -> _Child:
     taken = set(index.pod_names(above.meta.namespace))
     ordinal = next(number for number in count() if f"{above.meta.name}-{number}" not in taken)
     name = f"{above.meta.name}-{ordinal}"
-    labels = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
-    return _Child(name, above, labels)
+    return _Child(name, above, _ordinal_labels(name, ordinal))
 
 
-def _job_labels(meta: ObjectMeta) -> Mapping[str, str]:
+def _ordinal_labels(name: str, ordinal: int) -> Mapping[str, str]:
+    return {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
+
+
+def _in_job(above: Owner) -> _Child:
+    """The pod of a CronJob: of its next Job."""
+    name = f"{above.meta.name}-{NOT_YET}"
+    meta = ObjectMeta(name=name, namespace=above.meta.namespace, uid=NOT_YET, owner_references=(reference_to(above),))
+    job = Owner(api_version="batch/v1", kind="Job", meta=meta, replicas=above.replicas, selector=above.selector)
+    return _Child(f"{name}-{NOT_YET}", job)
+
+
+def _job_labels(name: str, uid: str) -> Mapping[str, str]:
     return {
-        "batch.kubernetes.io/job-name": meta.name,
-        "batch.kubernetes.io/controller-uid": meta.uid,
-        "job-name": meta.name,
-        "controller-uid": meta.uid,
+        "batch.kubernetes.io/job-name": name,
+        "batch.kubernetes.io/controller-uid": uid,
+        "job-name": name,
+        "controller-uid": uid,
     }
 
 

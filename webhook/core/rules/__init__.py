@@ -19,6 +19,7 @@ from webhook.core.rules import (
     feasibility,
     neighbours,
     nodes,
+    refused,
     revision,
     selector,
     topology,
@@ -29,6 +30,7 @@ from webhook.core.rules.finding import FAILED, NO_TIME, Answer, Finding, NotEval
 
 RULES: tuple[Rule, ...] = (
     *api.RULES,
+    refused.REFUSED,
     *(selector.NULL, selector.EMPTY, selector.NOT_SELF, neighbours.TOO_WIDE),
     *(revision.MIXED, revision.ABSENT, revision.WRONG_KIND),
     *(nodes.KEY_UNKNOWN, nodes.KEY_PARTIAL, topology.TYPO, topology.DEPRECATED),
@@ -67,6 +69,7 @@ class Family(NamedTuple):
 
 FAMILIES: tuple[Family, ...] = (
     Family(api.evaluate, api.RULES),
+    Family(refused.evaluate, (refused.REFUSED,)),
     Family(selector.evaluate, selector.RULES),
     Family(neighbours.evaluate, (neighbours.TOO_WIDE,), (neighbours.TOO_WIDE,)),
     Family(revision.evaluate, (revision.MIXED, revision.ABSENT, revision.WRONG_KIND)),

@@ -27,11 +27,10 @@ _KUBEFLOW = (
     *("training.kubeflow.org/", "group-name", "job-name", "replica-type", "replica-index", "job-role"),
     *("controller-name", "pytorch-job-name", "tf-job-name", "mpi-job-name"),
 )
-# At binding, and by the meshes' injectors; on pods of every kind.
-_ANY = (
-    *("topology.kubernetes.io/zone", "topology.kubernetes.io/region"),
-    *("service.istio.io/", "security.istio.io/", "topology.istio.io/", "linkerd.io/"),
-)
+# By the meshes' injectors, and at binding; on pods of every kind.
+_INJECTED = ("service.istio.io/", "security.istio.io/", "topology.istio.io/", "linkerd.io/")
+_BOUND = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_ANY = (*_BOUND, *_INJECTED)
 
 # A name that ends in "/" stands for every key with that prefix.
 _ADDED: Mapping[tuple[str, str], tuple[str, ...]] = {
@@ -73,6 +72,16 @@ def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
     if added is None:
         return not in_template and not workload.built_in
     return _among(key, added)
+
+
+def may_be_created_with(workload: Workload, key: str) -> bool:
+    """Whether nobody knows if the pods have the label when they are created.
+
+    Of built-in kinds it is known what their controllers add: see `webhook.core.workload.labels_given`.
+    """
+    if workload.built_in:
+        return _among(key, _INJECTED)
+    return not _among(key, _BOUND) and may_be_added(workload, key, in_template=False)
 
 
 def _among(key: str, names: tuple[str, ...]) -> bool:

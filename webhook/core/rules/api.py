@@ -12,7 +12,7 @@ from webhook.core.labels import key_faults, value_faults
 from webhook.core.model import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelector, SpreadConstraint
 from webhook.core.policy import Mode
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject
-from webhook.core.validation import FieldError, reaches_template, validate_constraints
+from webhook.core.validation import FieldError, reaches_template, takes_any_template, validate_constraints
 
 
 def _rule(id_: str, title: str, why: str) -> Rule:
@@ -72,7 +72,9 @@ UNREAD_TEMPLATE = "template, which kube-apiserver does not read while spec.selec
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
-    """Every error of every template, in upstream's order."""
+    """Every error of every template, in upstream's order; what only the pods will be told is `refused`'s."""
+    if takes_any_template(subject.workload, subject.version):
+        return
     for template in subject.workload.templates:
         constraints = template.template.pod_spec.constraints
         if are_plainly_right(constraints):
@@ -81,7 +83,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         path = f"{template.path}spec.topologySpreadConstraints"
         placed = [each for each in subject.placed if each.template is template]
         for error in validate_constraints(constraints, labels, path, subject.version):
-            finding = _finding(error, path, placed)
+            finding = as_finding(error, path, placed)
             # What follows once the selector is right is no approval now, and nothing that Kubernetes says.
             yield finding if reaches_template(subject.workload) else NotEvaluated(finding.rule, UNREAD_TEMPLATE)
 
@@ -125,7 +127,11 @@ def _is_to_be_merged(subject: Subject) -> bool:
     return subject.offline and subject.workload.kind == "Pod" and not (meta.uid or meta.creation_timestamp)
 
 
-def _finding(error: FieldError, path: str, constraints: Sequence[Placed]) -> Finding:
+def as_finding(error: FieldError, path: str, constraints: Sequence[Placed]) -> Finding:
+    """An error under its rule.
+
+    Shape: ``path`` is that of the list of constraints, as the error has it.
+    """
     match = _FIELD.match(error.field, len(path))
     index, field, rest = (int(match[1]), match[2] or "", match[3]) if match else (0, "", "")
     rule, fix = _BY_FIELD.get(field, (LABEL_SELECTOR, ""))

@@ -141,7 +141,7 @@ def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iter
     for requirement in requirements(selector):
         if may_be_added(subject.workload, requirement.key, in_template=requirement.key in labels):
             is_open = True
-        elif not _holds(requirement, labels):
+        elif not holds(requirement, labels):
             failing.append(requirement)
     if failing and not labels and (subject.workload.group, subject.workload.kind) in _LABELLED:
         yield NotEvaluated(NOT_SELF.id, NO_LABELS)
@@ -220,7 +220,7 @@ def requirements(selector: LabelSelector) -> Iterator[LabelSelectorRequirement]:
     yield from selector.match_expressions or ()
 
 
-def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+def holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
     """Whether the labels meet it; one that kube-apiserver refuses is not judged here."""
     values = requirement.values or ()
     value = labels.get(requirement.key)

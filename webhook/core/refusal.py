@@ -1,0 +1,96 @@
+"""What kube-apiserver would say of the pods of a workload that it accepts: of their labels and constraints.
+
+A template is not validated as its pods are. Since 1.34 matchLabelKeys are merged into the selectors of a created Pod,
+never of a template: a key that stands in both, or twice, passes there and is refused in every pod. Before 1.34 the
+template of a StatefulSet is hardly validated. What controllers add to the labels of a template nobody has looked at,
+nor at labels in the template of a custom resource.
+
+    Workload -> core.workload.labels_given -> the pod's labels -> core.validation, as of a created Pod
+
+What this webhook injects never makes a pod refused: `core.defaulting.inject` looks at the whole before it answers.
+
+Source: pkg/apis/core/validation validation.go ``ValidatePodCreate`` and ``ValidatePodTemplateSpec``.
+"""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from webhook.core.kinds import Template, Workload
+from webhook.core.model import LabelSelector
+from webhook.core.validation import FieldError, label_errors, takes_any_template, validate_constraints
+from webhook.core.version import KubernetesVersion
+from webhook.core.workload import labels_given
+
+_POD_FIELD = "spec.topologySpreadConstraints"
+_POD_LABELS = "metadata.labels"
+# A key that is in both has no field's name in upstream's path, and the place of a merged key is none in the template.
+_IN_BOTH = re.compile(r"\[(\d+)\]\[(\d+)\]")
+_PLACE = re.compile(r"\[(\d+)\]")
+_VALUE = re.compile(r"\[\d+\]\.labelSelector\.matchExpressions\[(\d+)\]")
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """One error of a pod that is about to be created.
+
+    Shape: ``error`` has the paths of the pod; ``path`` is where the cause was written, in the workload. ``index`` is
+    the constraint's; None where the error is about labels. ``late`` says that kube-apiserver, or the rules about its
+    words, have nothing against the workload for it, and that no other refusal says the same.
+    """
+
+    error: FieldError
+    path: str
+    index: int | None = None
+    late: bool = True
+
+
+def refusals(workload: Workload, template: Template, version: KubernetesVersion) -> tuple[Refusal, ...]:
+    """Why kube-apiserver refuses every pod of this template, in its order; empty where it does not.
+
+    Shape: only labels and constraints are looked at. For a Pod that is not created yet its template is itself.
+    """
+    labels = labels_given(workload, template.template)
+    found = [*_of_labels(workload, template, labels, version), *_of_constraints(workload, template, labels, version)]
+    return tuple(found)
+
+
+def _of_labels(
+    workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
+) -> Iterator[Refusal]:
+    written = template.template.labels
+    seen = {error.text for error in label_errors(written, _POD_LABELS, version)}
+    for error in label_errors(labels, _POD_LABELS, version):
+        if error.text in seen:
+            yield Refusal(error=error, path=f"{template.path}{_POD_LABELS}", late=not workload.built_in)
+        else:
+            yield Refusal(error=error, path="metadata.name")  # of which the controller makes labels
+
+
+def _of_constraints(
+    workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
+) -> Iterator[Refusal]:
+    constraints, is_pod = template.template.pod_spec.constraints, workload.kind == "Pod"
+    errors = validate_constraints(constraints, labels, _POD_FIELD, version)
+    if not errors:
+        return
+    before: set[FieldError] = set()
+    if not takes_any_template(workload, version):
+        before = {*validate_constraints(constraints, labels if is_pod else None, _POD_FIELD, version)}
+    for error in errors:
+        rest, late = error.field.removeprefix(_POD_FIELD), error not in before
+        place = _PLACE.match(rest)
+        index = int(place[1]) if place else 0
+        path = f"{template.path}{error.field}"
+        if late and (both := _IN_BOTH.fullmatch(rest)):
+            path = f"{template.path}{_POD_FIELD}[{index}].matchLabelKeys[{both[2]}]"
+        if late and _is_merged(rest, constraints[index].selector):
+            path, late = f"{template.path}{_POD_LABELS}", False
+        yield Refusal(error=error, path=path, index=index, late=late)
+
+
+def _is_merged(rest: str, selector: LabelSelector | None) -> bool:
+    """Whether an error is about a requirement that the API server made of a label."""
+    value = _VALUE.match(rest)
+    written = (selector.match_expressions if selector else None) or ()
+    return value is not None and int(value[1]) >= len(written)

@@ -1,0 +1,205 @@
+"""The rule about pods that kube-apiserver will refuse, though it takes the workload that asks for them.
+
+It speaks only of what no other rule says: `webhook.core.rules.api` has what is wrong with a template as it stands.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from webhook.core.kinds import Template, Workload
+from webhook.core.model import LabelSelector, LabelSelectorRequirement
+from webhook.core.policy import Mode
+from webhook.core.refusal import Refusal, refusals
+from webhook.core.rules import api
+from webhook.core.rules.added import may_be_created_with
+from webhook.core.rules.edits import Fix, Json, changes
+from webhook.core.rules.finding import (
+    Answer,
+    Finding,
+    NotEvaluated,
+    Placed,
+    Rule,
+    Severity,
+    Subject,
+    guarded,
+    one_line,
+)
+from webhook.core.rules.selector import LATE_LABELS, holds, requirements
+from webhook.core.validation import reaches_template, takes_any_template
+from webhook.core.workload import NOT_YET, labels_given
+
+REFUSED = Rule(
+    id="pods-refused",
+    title="kube-apiserver accepts the object and refuses each of its pods",
+    severity=Severity.HIGH,
+    mode=Mode.DENY,
+    why=(
+        "A pod template is not validated as a pod is. Since Kubernetes 1.34 each key of matchLabelKeys is merged into "
+        "labelSelector when a pod is created, and a key that then stands there twice is refused; in a template nothing "
+        "is merged, so that the same constraint passes. Before 1.34 hardly anything in the template of a StatefulSet "
+        "was validated. The workload is created, stays at 0 pods, and the only trace is an event of its controller: "
+        "no pod is Pending, and nothing asks the scheduler."
+    ),
+    silent=(
+        "for Pods, which are refused at once, and for what the rules about single fields say already. A key that a "
+        "controller, an operator or a service mesh may add to the pods, or not, makes it not evaluated; so does the "
+        "name of a StatefulSet of 53 to 61 characters: whether the label controller-revision-hash, which holds it, is "
+        "too long depends on a hash of the template."
+    ),
+)
+
+_REVISION_OF_NAME = "hash of the template, with which the label controller-revision-hash may be longer than 63 bytes"
+_MOST_CHARS = 63  # of a label's value
+_HASH = 10  # digits of the largest
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What kube-apiserver would say of the next pod of each template, and says nowhere before."""
+    if subject.workload.kind == "Pod":
+        return
+    for template in subject.workload.templates:
+        yield from guarded((REFUSED,), _of_template, template, subject)
+
+
+def _of_template(template: Template, subject: Subject) -> Iterator[Answer]:
+    workload, version = subject.workload, subject.version
+    placed = [each for each in subject.placed if each.template is template]
+    found = [each for each in refusals(workload, template, version) if each.late]
+    for each in found:
+        # What follows once the selector is right is no approval now, and nothing that Kubernetes says.
+        yield _finding(each, placed, subject) if reaches_template(workload) else _unread()
+    if found:
+        return
+    if any(_may_be_refused(each, workload, subject) for each in placed):
+        yield NotEvaluated(REFUSED.id, LATE_LABELS)
+    elif _is_long(workload):
+        yield NotEvaluated(REFUSED.id, _REVISION_OF_NAME)
+
+
+def _unread() -> NotEvaluated:
+    return NotEvaluated(REFUSED.id, api.UNREAD_TEMPLATE)
+
+
+def _may_be_refused(placed: Placed, workload: Workload, subject: Subject) -> bool:
+    """Whether a label that somebody may add would stand in the selector twice."""
+    selector, keys = placed.constraint.selector, placed.constraint.match_label_keys
+    if selector is None or not keys or subject.version < (1, 34):
+        return False
+    given = labels_given(workload, placed.template.template)
+    asked = {each.key for each in requirements(selector)}
+    return any(
+        key not in given and (key in asked or keys.count(key) > 1) and may_be_created_with(workload, key)
+        for key in keys
+    )
+
+
+def _is_long(workload: Workload) -> bool:
+    is_set = (workload.group, workload.kind) == ("apps", "StatefulSet")
+    return is_set and len(workload.meta.name) + len("-") + _HASH > _MOST_CHARS
+
+
+def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Finding:
+    error = refusal.error
+    nobody = _nobody(subject.workload, refusal)
+    said = error.text.removeprefix(f"{error.field}: ")
+    detail = f"kube-apiserver accepts the {subject.workload.kind} and refuses each of its pods: {error.text}"
+    if refusal.index is None:
+        return _of_label(refusal, nobody, said, detail)
+    where = placed[refusal.index]
+    if takes_any_template(subject.workload, subject.version):
+        known = api.as_finding(error, "spec.topologySpreadConstraints", placed)
+        return Finding(
+            rule=REFUSED.id,
+            path=refusal.path,
+            summary=f"{nobody}: {error.text}",
+            warning=f"no pod can be created: {known.warning}",
+            detail=detail,
+            fix=known.fix,
+            edits=known.edits,
+            key=known.key,
+        )
+    key = str(error.bad_value)
+    in_selector = key in {each.key for each in requirements(where.constraint.selector or LabelSelector())}
+    short = one_line(key, 40)
+    twice = f"{short} is in labelSelector and in matchLabelKeys" if in_selector else f"matchLabelKeys has {short} twice"
+    fix = _fix(where, refusal.path, labels_given(subject.workload, where.template.template))
+    return Finding(
+        rule=REFUSED.id,
+        path=refusal.path,
+        summary=f"{nobody}: {error.text}",
+        remedy=fix.text,
+        warning=f"no pod can be created: {where.name}: {twice}",
+        detail=detail,
+        fix=fix.text,
+        edits=fix.edits,
+        key=f"{where.key} {key} {said}",
+    )
+
+
+def _nobody(workload: Workload, refusal: Refusal) -> str:
+    """Of several templates it is one whose pods are refused."""
+    if len(workload.templates) == 1:
+        return "no pod of this workload can be created"
+    template = max((each.path for each in workload.templates if refusal.path.startswith(each.path)), key=len)
+    return f"no pod of {one_line(template.rstrip('.'))} can be created"
+
+
+def _of_label(refusal: Refusal, nobody: str, said: str, detail: str) -> Finding:
+    is_name = refusal.path == "metadata.name"
+    most = _MOST_CHARS - _HASH - len("-")
+    return Finding(
+        rule=REFUSED.id,
+        path=refusal.path,
+        summary=f"{nobody}: {refusal.error.text}",
+        warning=f"no pod can be created: {'the name is too long for a label' if is_name else f'label: {said}'}",
+        detail=detail,
+        fix=f"use a name of at most {most} characters: it is part of labels of the pods" if is_name else "",
+        key=f"{refusal.path} {said}",
+    )
+
+
+def _fix(placed: Placed, path: str, labels: Mapping[str, str]) -> Fix:
+    """Every key once: in matchLabelKeys or in the selector, so that the same pods count as the author asked for.
+
+    A key whose one value the selector names stays there. What the selector leaves more open, or what only the
+    controller knows, stays in matchLabelKeys.
+    """
+    constraint = placed.constraint
+    selector, written = constraint.selector or LabelSelector(), constraint.match_label_keys or ()
+    keys = list(dict.fromkeys(written))
+    for key in [each for each in keys if each in labels]:
+        asked = [each for each in requirements(selector) if each.key == key]
+        if not asked:
+            continue
+        value = labels[key]
+        named = any(each.operator == "In" and {*(each.values or ())} == {value} for each in asked)
+        if value != NOT_YET and named and all(holds(each, labels) for each in asked):
+            keys.remove(key)
+        else:
+            selector = _without(selector, key)
+    changed: dict[str, Json] = {}
+    if selector != constraint.selector:
+        changed["labelSelector"] = _plain(selector)
+    if keys != list(written):
+        changed["matchLabelKeys"] = keys or None
+    return changes(placed, at=path, **changed)
+
+
+def _without(selector: LabelSelector, key: str) -> LabelSelector:
+    pairs = {name: value for name, value in (selector.match_labels or {}).items() if name != key}
+    expressions = tuple(each for each in selector.match_expressions or () if each.key != key)
+    return LabelSelector(match_labels=pairs or None, match_expressions=expressions or None)
+
+
+def _plain(selector: LabelSelector) -> dict[str, object]:
+    """The selector as it is written, without what is absent."""
+    found: dict[str, object] = {}
+    if selector.match_labels:
+        found["matchLabels"] = dict(selector.match_labels)
+    if selector.match_expressions:
+        found["matchExpressions"] = [_requirement(each) for each in selector.match_expressions]
+    return found
+
+
+def _requirement(each: LabelSelectorRequirement) -> dict[str, object]:
+    values = {"values": list(each.values)} if each.values else {}
+    return {"key": each.key, "operator": each.operator, **values}
