@@ -1,7 +1,6 @@
 """Rules about what declaring constraints does at all: nothing, less than thought, or that none is declared."""
 
 from collections.abc import Iterator, Mapping
-from math import log
 
 from webhook.core.capacity import grows
 from webhook.core.keys import intended
@@ -15,12 +14,12 @@ from webhook.core.spread import pod_services
 
 DEFAULTS_LOST = Rule(
     id="system-defaults-lost",
-    title="declaring a constraint switched off the scheduler's own spreading",
+    title="pods with constraints of their own lose the scheduler's default spreading",
     severity=Severity.LOW,
     mode=Mode.AUDIT,
     why=(
-        "A pod without constraints is spread by kube-scheduler over hosts and zones, softly. One constraint of its own "
-        "switches both off: a pod that asks for zones alone may stand on one node with all its siblings."
+        "kube-scheduler spreads pods that have no constraints over nodes and zones by itself, softly. A pod with one "
+        "constraint of its own gets neither: if it names zones alone, all pods of a zone may stand on one node."
     ),
     silent=(
         "if hosts and zones are both named, by constraints or by pod anti-affinity; for a single replica; for kinds "
@@ -35,14 +34,17 @@ NO_EFFECT = Rule(
     severity=Severity.LOW,
     mode=Mode.AUDIT,
     why=(
-        "A constraint that never changes where a pod goes suggests a safety that is not there, and it still switches "
-        "the scheduler's own spreading off."
+        "A constraint that never changes where a pod goes suggests a safety that is not there, and pods that have one "
+        "still lose the scheduler's default spreading."
     ),
     silent=(
         "if the selector counts more than this workload's own pods, and where an autoscaler may add replicas. Of a "
         "single replica it speaks only if a cluster shows that no autoscaler adds to it, and if the constraint does "
         "not keep the next pod of a rolling update away from the last one. Of one domain it speaks only if nodes are "
-        "known, all that the pods may use are in it, and neither `capacity` nor `domains` promises another."
+        "known, all that the pods may use are in it, and neither `capacity` nor `domains` promises another. Of a "
+        "DaemonSet it is silent if a hard constraint can keep a pod from its node: with `nodeAffinityPolicy: Ignore`, "
+        "with minDomains, or where a node may lack the key. Of a soft constraint that counts several pods nothing is "
+        "said: however large its maxSkew, it prefers the emptier domain a little."
     ),
 )
 REQUIRED = Rule(
@@ -67,10 +69,6 @@ _SPREAD_KEYS = {HOSTNAME: "hostname", ZONE: "zone"}
 _DEFAULT_SKEWS = {HOSTNAME: 3, ZONE: 5}
 # The fewest replicas of which one can be lost without losing all.
 _REPLICATED = 2
-# A soft constraint weighs ln(domains + 2) a pod; 100 domains are more than most have. Fewer than ten points of the
-# hundred are less than any other plugin of the scheduler gives for one step.
-_LARGEST_WEIGHT = log(102)
-_POINTS = 10
 
 _ONE_DOMAIN = ("has no effect: all nodes are one domain", "every node that has the key has the same value")
 _CHOSEN_DOMAIN = (
