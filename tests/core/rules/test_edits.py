@@ -165,6 +165,7 @@ def test_a_value_on_one_line(value, text):
         pytest.param({}, {"a.b.c": 1}, {"a": {"b": {"c": 1}}}, id="made on the way"),
         pytest.param({}, {"a.b": None}, {}, id="nothing there to take out"),
         pytest.param({"a": [1, 2, 3]}, {"a[0]": None, "a[2]": 4}, {"a": [2, 4]}, id="places are those of before"),
+        pytest.param({"a": [1]}, {"a[1]": 2, "a[2]": {"b": 3}}, {"a": [1, 2, {"b": 3}]}, id="behind the last item"),
         pytest.param({"a": [1], "b": [[1]]}, {"a[0]": None, "b[0][0]": None}, {}, id="the last item"),
         pytest.param({"a": [], "b": 1}, {"b": None}, {"a": []}, id="a list that was empty"),
         pytest.param({"a": {"x.y/z": 1, "x": {}}}, {"a.x.y/z": 2}, {"a": {"x.y/z": 2, "x": {}}}, id="a key with dots"),
@@ -176,7 +177,7 @@ def test_an_object_with_the_edits(value, edits, after):
     assert applied(value, [Edit(path, new) for path, new in edits.items()]) == after
 
 
-@pytest.mark.parametrize("path", ["a.b", "a[0]", "b[1]", "b.c", "[0]", "b[x]"])
+@pytest.mark.parametrize("path", ["a.b", "a[0]", "b[2]", "b.c", "[0]", "b[x]"])
 def test_a_path_that_leads_nowhere(path):
     with pytest.raises(LookupError):
         applied({"a": 1, "b": [{}]}, [Edit(path, 1)])

@@ -10,6 +10,7 @@ from webhook.core.policy import DefaultConstraint, Defaults, Mode, Policy, Sched
 
 ZONES_A_B = Policy(ceiling=Mode.DENY, domains={ZONE: ("a", "b")})
 GROWING = Policy(ceiling=Mode.DENY, capacity="growing")
+REQUIRED = Policy(ceiling=Mode.DENY, rules={"spread-required": Mode.WARN})
 HOST_AWAY = {
     "podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -29,15 +30,15 @@ HOST_RATHER_AWAY = {
 @pytest.mark.parametrize(
     ("kind", "constraints", "fields", "lost"),
     [
-        pytest.param("Deployment", ["zone hard 1 app=web"], {}, "hostname", id="zones alone"),
-        pytest.param("StatefulSet", ["hostname soft 1 app=web"], {}, "zone", id="hosts alone"),
-        pytest.param("Rollout", ["rack hard 1 app=web"], {}, "hostname and zone", id="neither"),
+        pytest.param("Deployment", ["zone hard 1 app=web"], {}, "nodes", id="zones alone"),
+        pytest.param("StatefulSet", ["hostname soft 1 app=web"], {}, "zones", id="hosts alone"),
+        pytest.param("Rollout", ["rack hard 1 app=web"], {}, "nodes and zones", id="neither"),
         pytest.param("Deployment", ["zone hard 1 app=web", "hostname soft 1 app=web"], {}, None, id="both"),
         pytest.param(
             "Deployment",
             ["failure-domain.beta.kubernetes.io/zone soft 1 app=web"],
             {},
-            "hostname",
+            "nodes",
             id="zones by their former name",
         ),
         pytest.param(
@@ -56,19 +57,21 @@ HOST_RATHER_AWAY = {
     ],
 )
 def test_what_declaring_one_switches_off(kind, constraints, fields, lost):
-    expected = [f"declaring constraints switched off the scheduler's own {lost} spreading"] if lost else []
+    expected = (
+        [f"pods with constraints of their own lose the scheduler's default spreading across {lost}"] if lost else []
+    )
     assert said("system-defaults-lost", workload(kind, "app=web", *constraints, **fields)) == expected
 
 
 def test_an_autoscaler_sets_the_replicas_that_are_left_out():
     manifest = workload("StatefulSet", "app=web", "zone hard 1 app=web", replicas=None)
     scaled = index(autoscaler("StatefulSet/web", 10))
-    text = "declaring constraints switched off the scheduler's own hostname spreading"
+    text = "pods with constraints of their own lose the scheduler's default spreading across nodes"
     assert said("system-defaults-lost", manifest, index=scaled) == [text]
 
 
-HOSTS_LOST = ["declaring constraints switched off the scheduler's own hostname spreading"]
-ZONES_LOST = ["declaring constraints switched off the scheduler's own zone spreading"]
+HOSTS_LOST = ["pods with constraints of their own lose the scheduler's default spreading across nodes"]
+ZONES_LOST = ["pods with constraints of their own lose the scheduler's default spreading across zones"]
 
 
 @pytest.mark.parametrize(
@@ -129,8 +132,8 @@ def test_a_configured_scheduler_has_defaults_of_its_own(profiles, name, expected
 @pytest.mark.parametrize(
     ("constraint", "fix"),
     [
-        ("zone hard 1 app=web", "- {maxSkew: 3, topologyKey: kubernetes.io/hostname,"),
-        ("hostname hard 1 app=web", "- {maxSkew: 5, topologyKey: topology.kubernetes.io/zone,"),
+        ("zone hard 1 app=web", "add {maxSkew: 3, topologyKey: kubernetes.io/hostname,"),
+        ("hostname hard 1 app=web", "add {maxSkew: 5, topologyKey: topology.kubernetes.io/zone,"),
     ],
     ids=["hosts have 3", "zones have 5"],
 )
@@ -153,7 +156,7 @@ SINGLE = ["zone[0] has no effect on a single replica"]
             "StatefulSet",
             "zone hard 3 app=web",
             3,
-            ["zone[0] has no effect: maxSkew 3 is never reached by 3 replicas"],
+            ["zone[0] spreads nothing: maxSkew 3 is never reached by 3 replicas"],
             id="maxSkew 3 over 3 pods",
         ),
         pytest.param("StatefulSet", "zone hard 2 app=web", 3, [], id="maxSkew 2 over 3 pods"),
@@ -163,24 +166,19 @@ SINGLE = ["zone[0] has no effect on a single replica"]
             "Deployment",
             "zone hard 4 app=web",
             3,
-            ["zone[0] has no effect: maxSkew 4 is never reached by 3 replicas"],
+            ["zone[0] spreads nothing: maxSkew 4 is never reached by 3 replicas"],
             id="maxSkew 4 over 3 and a fourth",
         ),
         pytest.param("StatefulSet", "zone soft 3 app=web", 3, [], id="a soft one still prefers"),
+        pytest.param("StatefulSet", "zone soft 100 app=web", 3, [], id="however large, the emptier zone is first"),
         pytest.param(
             "StatefulSet",
-            "zone soft 100 app=web",
+            "hostname hard 3 app=web",
             3,
-            ["zone[0] has no effect: maxSkew 100 levels the scores of 3 replicas"],
-            id="a soft maxSkew that drowns the counts",
+            ["hostname[0] has no effect: maxSkew 3 is never reached by 3 replicas"],
+            id="a key that every node has",
         ),
-        pytest.param(
-            "DaemonSet",
-            "zone hard 1 app=web",
-            None,
-            ["zone[0] has no effect: a DaemonSet puts one pod on each node"],
-            id="a DaemonSet",
-        ),
+        pytest.param("StatefulSet", "hostname hard 0 app=web", 3, [], id="a maxSkew that is refused"),
     ],
 )
 def test_constraints_that_can_do_nothing(kind, constraint, replicas, expected):
@@ -194,7 +192,8 @@ def test_constraints_that_can_do_nothing(kind, constraint, replicas, expected):
     [
         pytest.param("StatefulSet", "zone hard 1 app=web", {}, SINGLE, id="replaced in place"),
         pytest.param("StatefulSet", "zone hard 1 tier=front", {}, [], id="it counts others"),
-        pytest.param("Deployment", "zone soft 1 app=web", {}, SINGLE, id="soft"),
+        pytest.param("StatefulSet", "zone soft 1 app=web", {}, SINGLE, id="soft"),
+        pytest.param("Deployment", "zone soft 1 app=web", {}, [], id="the next pod prefers another zone"),
         pytest.param("Deployment", "zone hard 1 app=web", {}, [], id="the next pod must go elsewhere"),
         pytest.param("Deployment", "zone hard 2 app=web", {}, SINGLE, id="the next pod may stand beside it"),
         pytest.param(
@@ -206,6 +205,156 @@ def test_a_single_replica_that_nothing_scales(kind, constraint, fields, expected
     manifest = workload(kind, "app=web tier=front", constraint, replicas=1, **fields)
     cluster = index(node("n1", "a"), node("n2", "b"))
     assert said("spread-without-effect", manifest, index=cluster) == expected
+
+
+def test_a_single_replica_may_be_kept_from_a_node_without_the_key():
+    manifest = workload("StatefulSet", "app=web", "zone hard 1 app=web", replicas=1)
+    assert said("spread-without-effect", manifest, index=cluster("a: n1 | b: n2")) == SINGLE
+    assert said("spread-without-effect", manifest, index=cluster("n0 | a: n1 | b: n2")) == []
+
+
+DAEMON = ["zone[0] has no effect: a DaemonSet puts one pod on each node"]
+IGNORED = "zone hard 1 app=web nodeAffinityPolicy:Ignore"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constraint", "fields", "expected"),
+    [
+        pytest.param("a: n1 n2 | b: n3", "zone hard 1 app=web", {}, DAEMON, id="only its own node counts for a pod"),
+        pytest.param("a: n1=1 n2 | b: n3", "zone hard 1 app=web", {}, DAEMON, id="beside another under the same label"),
+        pytest.param("a: n1 n2 | b: n3", "zone soft 1 app=web", {}, DAEMON, id="soft"),
+        pytest.param("a: n1 n2 | b: n3", IGNORED, {}, [], id="all nodes count, and two are in one zone"),
+        pytest.param("a: n1 n2 | b: n3", "zone hard 1 app=web minDomains:2", {}, [], id="one domain is too few"),
+        pytest.param("a: n1 n2 | b: n3", "zone hard 0 app=web", {}, [], id="a maxSkew that is refused"),
+        pytest.param("n1 n2 | b: n3", "zone hard 1 app=web", {}, [], id="two nodes without zone get none"),
+        pytest.param("n1 n2 | b: n3", "zone soft 1 app=web", {}, DAEMON, id="a soft one shuts out nobody"),
+        pytest.param("~n1 n2 | b: n3", "zone hard 1 app=web", {}, [], id="one of them is tainted"),
+        pytest.param("~n1 ~n2 | b: n3", "zone hard 1 app=web", {}, DAEMON, id="both are, and it has no pod there"),
+        pytest.param(
+            "n1 n2 | b: n3",
+            "zone hard 1 app=web",
+            {"nodeSelector": {"topology.kubernetes.io/zone": "b"}},
+            DAEMON,
+            id="it chooses nodes with the key",
+        ),
+        pytest.param("n1 n2", "zone hard 1 app=web", {"nodeSelector": {"a": "b"}}, [], id="no node is chosen"),
+    ],
+)
+def test_what_keeps_no_pod_of_a_daemonset_from_its_node(nodes, constraint, fields, expected):
+    manifest = workload("DaemonSet", "app=web", constraint, **fields)
+    assert said("spread-without-effect", manifest, index=cluster(nodes)) == expected
+
+
+@pytest.mark.parametrize(("taint", "expected"), [("node.kubernetes.io/unschedulable", []), ("dedicated", DAEMON)])
+def test_a_daemonset_has_pods_on_nodes_that_are_cordoned(taint, expected):
+    manifest = workload("DaemonSet", "app=web", "zone hard 1 app=web")
+    assert said("spread-without-effect", manifest, index=cluster("~n0 | a: n1", taint=taint)) == expected
+
+
+@pytest.mark.parametrize(
+    ("constraint", "policy", "expected"),
+    [
+        pytest.param("hostname hard 1 app=web", DENY, "hostname[0]", id="every node has a hostname"),
+        pytest.param("zone hard 1 app=web", DENY, "", id="a node may lack the zone"),
+        pytest.param("zone soft 1 app=web", DENY, "zone[0]", id="a soft one shuts out nobody"),
+    ],
+)
+def test_a_daemonset_without_a_cluster(constraint, policy, expected):
+    found = said("spread-without-effect", workload("DaemonSet", "app=web", constraint), policy=policy)
+    assert found == ([f"{expected} has no effect: a DaemonSet puts one pod on each node"] if expected else [])
+
+
+def test_a_node_that_is_added_may_lack_a_key_of_ones_own():
+    manifest = workload("DaemonSet", "app=web", "rack hard 1 app=web")
+    found = index(node("n1", rack="r"))
+    assert said("spread-without-effect", manifest, index=found) == [DAEMON[0].replace("zone", "rack")]
+    assert said("spread-without-effect", manifest, index=found, policy=GROWING) == []
+
+
+def fixed(manifest, rule, **more):
+    [found] = [each.finding for each in examined(manifest, **more).findings if each.finding.rule == rule]
+    return found.remedy, found.fix, [(each.path.rpartition("Constraints")[2], each.value) for each in found.edits]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constraints", "fix"),
+    [
+        pytest.param(
+            "a: n1 n2", ["zone hard 1 app=web"], ("remove it", "remove the constraint", [("[0]", None)]), id="the last"
+        ),
+        pytest.param(
+            "a: n1 n2",
+            ["zone hard 1 app=web", "hostname soft 1 app=web"],
+            ("remove it", "remove the constraint", [("[0]", None)]),
+            id="zones cannot be uneven",
+        ),
+        pytest.param(
+            "a: n1 n2 | b: n3",
+            ["zone hard 5 app=web", "hostname soft 1 app=web"],
+            ("remove it or lower its maxSkew", "remove it or lower its maxSkew", []),
+            id="the scheduler's own spreading over zones would be missed",
+        ),
+        pytest.param(
+            "n0 | a: n1 | b: n3",
+            ["zone hard 5 app=web"],
+            ("remove it or lower its maxSkew", "remove it or lower its maxSkew", []),
+            id="it keeps pods off a node without zone",
+        ),
+    ],
+)
+def test_how_to_be_rid_of_it(nodes, constraints, fix):
+    manifest = workload("Deployment", "app=web", *constraints)
+    assert fixed(manifest, "spread-without-effect", index=cluster(nodes)) == fix
+
+
+def test_taking_out_the_only_constraint_may_break_what_the_platform_asks():
+    manifest = workload("Deployment", "app=web", "zone hard 5 app=web")
+    found = cluster("a: n1 | b: n2")
+    assert fixed(manifest, "spread-without-effect", index=found)[2] == [("[0]", None)]
+    assert fixed(manifest, "spread-without-effect", index=found, policy=REQUIRED)[2] == []
+
+
+def test_pods_of_others_under_its_labels_make_maxskew_reachable():
+    manifest = workload("StatefulSet", "app=web", "zone hard 3 app=web")
+    told = [len(said("spread-without-effect", manifest, index=cluster(f"a: n1={pods} | b: n2"))) for pods in (0, 3, 4)]
+    assert told == [1, 1, 0]
+
+
+HOST_DEFAULT = {
+    "maxSkew": 3,
+    "topologyKey": HOSTNAME,
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constraints", "added"),
+    [
+        pytest.param("", ["zone hard 1 app=web"], [("[1]", HOST_DEFAULT)], id="nodes have hostnames"),
+        pytest.param("", ["hostname hard 1 app=web"], [], id="whether nodes have zones is not known"),
+        pytest.param(
+            "a: n1 | b: n2",
+            ["hostname hard 1 app=web"],
+            [("[1]", {**HOST_DEFAULT, "maxSkew": 5, "topologyKey": ZONE})],
+            id="they have",
+        ),
+        pytest.param("n0 | a: n1 | b: n2", ["hostname hard 1 app=web"], [], id="one has not"),
+        pytest.param("", ["zone hard 1 app=api"], [], id="the selector counts others"),
+        pytest.param("", ["zone hard 1 null"], [], id="the selector counts nobody"),
+        pytest.param("", ["zone hard 1 app=a_"], [], id="the selector cannot be read"),
+        pytest.param(
+            "",
+            ["zone hard 1 app=web keys:pod-template-hash,tier,nope"],
+            [("[1]", {**HOST_DEFAULT, "matchLabelKeys": ["pod-template-hash", "tier"]})],
+            id="keys that the pods have or get",
+        ),
+    ],
+)
+def test_what_gives_the_schedulers_spreading_back(nodes, constraints, added):
+    manifest = workload("Deployment", "app=web tier=front", *constraints)
+    found = cluster(nodes) if nodes else None
+    assert fixed(manifest, "system-defaults-lost", index=found)[2] == added
 
 
 IN_A = {"nodeSelector": {"topology.kubernetes.io/zone": "a"}}
@@ -264,11 +413,12 @@ def test_an_autoscaler_that_could_not_be_seen_may_add_to_a_single_replica():
 def test_an_autoscaler_may_add_to_a_single_replica():
     scaled = index(autoscaler("StatefulSet/web", 10))
     manifest = workload("StatefulSet", "app=web", "zone hard 1 app=web", replicas=1)
-    assert said("spread-without-effect", manifest, index=index()) == SINGLE
+    for each in (node("n1", "a"), node("n2", "b")):
+        scaled.apply("ADDED", each)
+    assert said("spread-without-effect", manifest, index=index(node("n1", "a"), node("n2", "b"))) == SINGLE
     assert said("spread-without-effect", manifest, index=scaled) == []
 
 
-REQUIRED = Policy(ceiling=Mode.DENY, rules={"spread-required": Mode.WARN})
 INJECTED = Policy(
     rules={"spread-required": Mode.WARN},
     defaults=Defaults(mode="inject", default_constraints=(DefaultConstraint(constraint=SpreadConstraint()),)),

@@ -113,11 +113,11 @@ def _as_words(fix: Fix) -> str:
 
 
 def _edits(several: Iterable[Placed], fields: Mapping[str, object]) -> Iterable[Edit]:
-    return (Edit(f"{placed.path}.{name}", _plain(value)) for placed in several for name, value in fields.items())
+    return (Edit(f"{placed.path}.{name}", plain(value)) for placed in several for name, value in fields.items())
 
 
-def _plain(value: object) -> object:
-    """As JSON has it."""
+def plain(value: object) -> object:
+    """A value of the model as JSON has it."""
     return msgspec.json.decode(msgspec.json.encode(value)) if isinstance(value, Struct | tuple) else value
 
 
@@ -137,7 +137,7 @@ def one_field(name: str, value: object) -> str:
 
 def flow(value: object) -> str:
     """A value in YAML's flow style, on one line, which every reader of YAML reads the same."""
-    value = _plain(value)
+    value = plain(value)
     if isinstance(value, Mapping):
         return "{" + ", ".join(one_field(str(key), each) for key, each in value.items()) + "}"
     if isinstance(value, list):
@@ -165,7 +165,8 @@ def _escaped(letter: str) -> str:
 def applied(value: Json, edits: Iterable[Edit]) -> Json:
     """A copy of an object with all of the edits; the paths are those of the object before.
 
-    Shape: what a finding says stands nowhere is made on the way. With its last item, a list goes too.
+    Shape: what a finding says stands nowhere is made on the way, an item right behind the last one of a list too.
+    With its last item, a list goes.
     Errors: LookupError for a path that leads through something else than mappings and lists.
     """
     return _without_gone(marked(value, edits))
@@ -183,7 +184,7 @@ def _with(value: Json, path: str, given: Json) -> Json:
         return given
     step, rest = _step(value, path)
     if isinstance(step, int):
-        return [*value[:step], _with(value[step], rest, given), *value[step + 1 :]]
+        return [*value[:step], _with(value[step] if step < len(value) else None, rest, given), *value[step + 1 :]]
     below = value.get(step) if value else None
     if given is GONE and below is None:
         return value
@@ -198,7 +199,7 @@ def _step(value: Json, path: str) -> tuple[str | int, str]:
         fitting = (key for key in value if rest == key or rest.startswith((f"{key}.", f"{key}[")))
         if key := max(fitting, key=len, default=""):
             return key, rest[len(key) :]
-    if found and found[2] is not None and isinstance(value, list) and int(found[2]) < len(value):
+    if found and found[2] is not None and isinstance(value, list) and int(found[2]) <= len(value):
         return int(found[2]), path[found.end() :]
     if found and found[2] is None and (value is None or isinstance(value, Mapping)):
         return found[1] or found[3], path[found.end() :]

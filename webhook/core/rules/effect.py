@@ -2,12 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 
+from msgspec.structs import replace
+
 from webhook.core.capacity import grows
-from webhook.core.keys import intended
+from webhook.core.eligible import settled_nodes
+from webhook.core.keys import ON_EVERY_NODE, intended
 from webhook.core.kinds import Template, Workload
-from webhook.core.model import HOSTNAME, ZONE, LabelSelector
+from webhook.core.model import HOSTNAME, IGNORE, SCHEDULE_ANYWAY, ZONE, LabelSelector, SpreadConstraint
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode
-from webhook.core.rules.finding import Answer, Finding, Placed, Rule, Severity, Subject, guarded
+from webhook.core.rules.added import may_be_added
+from webhook.core.rules.edits import Fix, flow, plain, removal
+from webhook.core.rules.finding import Answer, Edit, Finding, Placed, Rule, Severity, Subject, guarded
+from webhook.core.rules.neighbours import own_selector, readable_selector
 from webhook.core.rules.nodes import Ground, grounds
 from webhook.core.rules.revision import surge_of
 from webhook.core.spread import pod_services
@@ -65,6 +71,7 @@ _SPREAD_BY_DEFAULT = frozenset(
 )
 _SERVES = _SPREAD_BY_DEFAULT | {("apps.kruise.io", "CloneSet"), ("apps.kruise.io", "StatefulSet")}
 _SPREAD_KEYS = {HOSTNAME: "hostname", ZONE: "zone"}
+_PLACES = {HOSTNAME: "nodes", ZONE: "zones"}
 # Source: kube-scheduler, pod_topology_spread plugin, systemDefaultConstraints.
 _DEFAULT_SKEWS = {HOSTNAME: 3, ZONE: 5}
 # The fewest replicas of which one can be lost without losing all.
@@ -83,12 +90,16 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     kind = (workload.group, workload.kind)
     for template in workload.templates:
         declared = template.template.pod_spec.constraints
-        if not declared and kind in _SERVES and subject.policy.rules.get(REQUIRED.id, Mode.OFF) is not Mode.OFF:
+        if not declared and _is_required(kind, subject):
             yield from guarded((REQUIRED,), _required, template, subject)
         elif declared and _is_spread_by_default(template, kind, subject):
             yield from guarded((DEFAULTS_LOST,), _defaults_lost, template, subject)
     if subject.placed:
         yield from guarded((NO_EFFECT,), _without_effect, subject, kind)
+
+
+def _is_required(kind: tuple[str, str], subject: Subject) -> bool:
+    return kind in _SERVES and subject.policy.rules.get(REQUIRED.id, Mode.OFF) is not Mode.OFF
 
 
 def _required(template: Template, subject: Subject) -> Iterator[Finding]:
@@ -136,31 +147,62 @@ def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
 
 
 def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
-    # Kubernetes runs one pod where replicas is left out, unless an autoscaler sets it.
-    if (template.replicas or 1) < _REPLICATED and not _is_scaled(subject):
-        return
-    if _SPREAD_KEYS.keys() <= {each.topology_key for each in template.template.pod_spec.constraints}:
-        return
-    keys = _keys_kept_apart(template)
-    missing = [key for key in _SPREAD_KEYS if key not in keys and _may_be_uneven(key, template, subject)]
+    missing = _lost(template, subject)
     if not missing:
         return
     said = " and ".join(_SPREAD_KEYS[key] for key in missing)
+    places = " and ".join(_PLACES[key] for key in missing)
     short = said if len(missing) == 1 else "both"
+    fix = _given_back(template, missing, subject)
     yield Finding(
         rule=DEFAULTS_LOST.id,
         path=f"{template.path}spec.topologySpreadConstraints",
-        summary=f"declaring constraints switched off the scheduler's own {said} spreading",
+        summary=f"pods with constraints of their own lose the scheduler's default spreading across {places}",
         remedy=f"add {said} ScheduleAnyway",
-        warning=f"constraints end the scheduler's {said} spreading; add {short} ScheduleAnyway",
-        detail=f"no constraint names {said}: the scheduler's soft defaults (hostname 3, zone 5) no longer hold",
-        fix=" and ".join(
-            f"- {{maxSkew: {_DEFAULT_SKEWS[key]}, topologyKey: {key}, whenUnsatisfiable: ScheduleAnyway,"
-            " labelSelector: …}"
-            for key in missing
-        ),
+        warning=f"constraints end the scheduler's spreading across {places}; add {short} ScheduleAnyway",
+        detail=f"no constraint names {said}: the scheduler's soft defaults (hostname 3, zone 5) hold only for pods"
+        " without any constraint",
+        fix=fix.text,
+        edits=fix.edits,
         key=template.path,
     )
+
+
+def _lost(template: Template, subject: Subject) -> list[str]:
+    """The keys over which the scheduler would spread the pods if they had no constraint."""
+    # Kubernetes runs one pod where replicas is left out, unless an autoscaler sets it.
+    if (template.replicas or 1) < _REPLICATED and not _is_scaled(subject):
+        return []
+    if _SPREAD_KEYS.keys() <= {each.topology_key for each in template.template.pod_spec.constraints}:
+        return []
+    keys = _keys_kept_apart(template)
+    return [key for key in _SPREAD_KEYS if key not in keys and _may_be_uneven(key, template, subject)]
+
+
+def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix:
+    """The scheduler's own defaults, written into the template; they count what the first constraint does.
+
+    Shape: without edits where a node lacks the key, or where the first constraint does not count these pods.
+    """
+    declared, labels = template.template.pod_spec.constraints, template.template.labels
+    first = declared[0]
+    keys = [each for each in first.match_label_keys or () if each in labels or _comes_later(each, subject.workload)]
+    added = tuple(
+        SpreadConstraint(
+            max_skew=_DEFAULT_SKEWS[key],
+            topology_key=key,
+            when_unsatisfiable=SCHEDULE_ANYWAY,
+            label_selector=first.selector,
+            match_label_keys=tuple(keys) or None,
+        )
+        for key in missing
+    )
+    text = " and ".join(f"add {flow(each)}" for each in added)
+    certain = all(_is_everywhere(key, subject) for key in missing) and _counts_itself(first, labels)
+    path = f"{template.path}spec.topologySpreadConstraints"
+    places = range(len(declared), len(declared) + len(added))
+    edits = tuple(Edit(f"{path}[{place}]", plain(each)) for place, each in zip(places, added, strict=True))
+    return Fix(text, edits if certain else ())
 
 
 def _keys_kept_apart(template: Template) -> frozenset[str]:
@@ -174,35 +216,97 @@ def _keys_kept_apart(template: Template) -> frozenset[str]:
     return frozenset(intended(key) for key in keys if key)
 
 
+def _comes_later(key: str, workload: Workload) -> bool:
+    return may_be_added(workload, key, in_template=False)
+
+
+def _counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
+    selector = readable_selector(constraint, labels)
+    return selector is not None and not selector.empty and selector.matches(labels)
+
+
 def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding]:
     is_daemon = subject.workload.kind == "DaemonSet"
     serves = kind in _SERVES and not _is_scaled(subject)
     single = {} if is_daemon else _single_domains(subject)
     for number, placed in enumerate(subject.placed):
         if is_daemon:
-            why: tuple[str, str] | None = (
-                "has no effect: a DaemonSet puts one pod on each node",
-                "each pod of a DaemonSet is bound to its node by affinity, so that no other node is ever asked",
-            )
+            why = _on_its_node(placed, subject)
         else:
             why = single.get(number) or (_too_few(placed, subject) if serves else None)
-        if why is not None:
-            summary, detail = why
-            yield Finding(
-                rule=NO_EFFECT.id,
-                path=placed.path,
-                summary=f"{placed.name} {summary}",
-                remedy="remove it",
-                detail=detail,
-                fix="remove the constraint",
-                key=placed.key,
-            )
+        if why is None:
+            continue
+        fix = removal(placed) if _is_free_to_go(placed, kind, subject) else Fix("remove it or lower its maxSkew")
+        yield Finding(
+            rule=NO_EFFECT.id,
+            path=placed.path,
+            summary=f"{placed.name} {why[0]}",
+            remedy="remove it" if fix.edits else fix.text,
+            detail=why[1],
+            fix=fix.text,
+            edits=fix.edits,
+            key=placed.key,
+        )
+
+
+def _is_free_to_go(placed: Placed, kind: tuple[str, str], subject: Subject) -> bool:
+    """Whether no rule of this family would miss the constraint, and it does not keep pods off nodes without the key."""
+    if placed.constraint.hard and not _is_everywhere(placed.constraint.topology_key or "", subject):
+        return False
+    template = placed.template
+    spec = template.template.pod_spec
+    rest = tuple(each for place, each in enumerate(spec.constraints) if place != placed.index)
+    without = replace(
+        template, template=replace(template.template, spec=replace(spec, topology_spread_constraints=rest or None))
+    )
+    if not rest:
+        return not (_is_required(kind, subject) and any(_required(without, subject)))
+    return not (_is_spread_by_default(without, kind, subject) and _lost(without, subject))
+
+
+def _is_everywhere(key: str, subject: Subject) -> bool:
+    """Whether every node has the key, by what is known of the cluster; else only the hostname is certain."""
+    if subject.index is None or subject.lacks("nodes"):
+        return key == HOSTNAME
+    view = subject.index.view()
+    return view.column(key).present == view.live and (key in ON_EVERY_NODE or not grows(subject.policy, view))
+
+
+def _on_its_node(placed: Placed, subject: Subject) -> tuple[str, str] | None:
+    """A pod of a DaemonSet may use one node: it is the only one that counts, unless affinity is ignored.
+
+    Source: daemon_controller.go, util ReplaceDaemonSetPodNodeNameNodeAffinity; scoring is skipped for one node.
+    """
+    constraint = placed.constraint
+    if constraint.hard:
+        alone = constraint.node_affinity_policy != IGNORE and (constraint.min_domains or 1) == 1
+        if not alone or (constraint.max_skew or 0) < 1 or not _has_the_key(placed, subject):
+            return None
+    return (
+        "has no effect: a DaemonSet puts one pod on each node",
+        "each pod of a DaemonSet is bound to its node by affinity, so that no other node is asked or counted",
+    )
+
+
+def _has_the_key(placed: Placed, subject: Subject) -> bool:
+    """Whether all nodes on which a DaemonSet has a pod have the key; its pods tolerate what happens to nodes."""
+    key = placed.constraint.topology_key or ""
+    if _is_everywhere(key, subject):
+        return True
+    if subject.index is None or subject.lacks("nodes"):
+        return False
+    view = subject.index.view()
+    ground = Ground(placed.template, subject.policy, view)
+    used = ground.usable & (ground.tolerated | (view.live & ~settled_nodes(view)))
+    grown = key not in ON_EVERY_NODE and grows(subject.policy, view)
+    return not grown and bool(used) and not used & ~view.column(key).present
 
 
 def _single_domains(subject: Subject) -> Mapping[int, tuple[str, str]]:
     """Of which constraints, by their place, all nodes that pods may use are one domain: none is ever ahead of another.
 
-    Shape: a usable node outside of all domains would be worse than the rest; then the constraint has an effect.
+    Shape: a usable node outside of all domains would be worse than the rest; then the constraint has an effect. Beside
+    other constraints every node has to have the key, since they count no node without it.
     """
     if subject.index is None or subject.lacks("nodes") or grows(subject.policy, view := subject.index.view()):
         return {}
@@ -211,7 +315,8 @@ def _single_domains(subject: Subject) -> Mapping[int, tuple[str, str]]:
         if (placed.constraint.min_domains or 1) > 1 or ground.domains(placed) != 1 or not ground.open:
             continue
         column = view.column(placed.constraint.topology_key or "")
-        if not ground.open & ~column.present:
+        alone = len(placed.template.template.pod_spec.constraints) == 1
+        if not (ground.open if alone else view.live) & ~column.present:
             found[number] = _ONE_DOMAIN if len(column.values) == 1 else _CHOSEN_DOMAIN
     return found
 
@@ -220,22 +325,38 @@ def _too_few(placed: Placed, subject: Subject) -> tuple[str, str] | None:
     """A constraint that counts these pods only, and so few of them that it can refuse or prefer nothing."""
     workload = subject.workload
     replicas, max_skew = placed.template.replicas or 0, placed.constraint.max_skew or 0
-    if replicas < 1 or 1 <= max_skew < replicas != 1:
-        return None
-    if not _counts_own_pods_only(placed.constraint.selector, workload.selector):
+    if replicas < 1 or max_skew < 1 or not _counts_own_pods_only(placed.constraint.selector, workload.selector):
         return None
     most = replicas + _surge(workload, replicas)
+    # A soft constraint prefers another domain as soon as there is one pod, and be it one that is being replaced.
+    if (max_skew < most) if placed.constraint.hard else most > 1:
+        return None
+    everywhere = _is_everywhere(placed.constraint.topology_key or "", subject)
     if replicas == 1:
-        # A chart that starts with one replica is made for more; and the next pod may have to go elsewhere.
-        if subject.lacks("horizontalpodautoscalers") or (placed.constraint.hard and max_skew < most):
+        # A chart that starts with one replica is made for more.
+        if not everywhere or subject.lacks("horizontalpodautoscalers"):
             return None
         return (
             "has no effect on a single replica",
             "one pod is balanced wherever it stands, and no autoscaler adds to it",
         )
-    if placed.constraint.hard:
-        return _never_reached(max_skew, replicas, most, placed.constraint.min_domains or 1)
-    return _level(max_skew, replicas)
+    if (placed.constraint.min_domains or 1) > 1 or _running(subject) > most:
+        return None
+    what, rest = (
+        ("has no effect", "") if everywhere else ("spreads nothing", ", but nodes without the key are shut out")
+    )
+    return (
+        f"{what}: maxSkew {max_skew} is never reached by {replicas} replicas",
+        f"at most {most} pods exist at a time, so that no domain can be more than {max_skew} ahead of another{rest}",
+    )
+
+
+def _running(subject: Subject) -> int:
+    """How many pods the workload's own selector matches, as far as that is known."""
+    own = None if subject.index is None or subject.lacks("pods") else own_selector(subject.workload)
+    if own is None or subject.index is None:
+        return 0
+    return sum(subject.index.count(subject.workload.meta.namespace, own).values())
 
 
 def _surge(workload: Workload, replicas: int) -> int:
@@ -243,26 +364,6 @@ def _surge(workload: Workload, replicas: int) -> int:
     if workload.kind == "Deployment":
         return surge_of(workload.strategy, replicas)
     return 0 if workload.kind in {"StatefulSet", "ReplicaSet", "ReplicationController"} else replicas
-
-
-def _never_reached(max_skew: int, replicas: int, most: int, min_domains: int) -> tuple[str, str] | None:
-    if max_skew < most or min_domains > 1:
-        return None
-    return (
-        f"has no effect: maxSkew {max_skew} is never reached by {replicas} replicas",
-        f"at most {most} pods exist at a time, so that no domain can be more than {max_skew} ahead of another",
-    )
-
-
-def _level(max_skew: int, replicas: int) -> tuple[str, str] | None:
-    """Source: scoring.go scoreForCount adds maxSkew - 1 to every node; NormalizeScore divides by the largest."""
-    pods = (replicas - 1) * _LARGEST_WEIGHT
-    if max_skew < 1 or (points := 100 * pods / (pods + max_skew - 1)) >= _POINTS:
-        return None
-    return (
-        f"has no effect: maxSkew {max_skew} levels the scores of {replicas} replicas",
-        f"a soft maxSkew is added to every count: all replicas in one domain cost {points:.0f} points of 100",
-    )
 
 
 def _is_scaled(subject: Subject) -> bool:
