@@ -45,6 +45,7 @@ FAMILY = (
     owned("Pod", "web-1-b", ("ReplicaSet", "web-1"), selector="old"),
     {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}},
 )
+NAMED = {**FAMILY[-1], "metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1"}}}
 BROKEN = {
     **owned("Rollout", "broken"),
     "apiVersion": "argoproj.io/v1alpha1",
@@ -231,7 +232,7 @@ class TestWhatTheInputDoesNotHold:
         _, out, _ = run("audit", "-o", "json", stdin=listed(alone))
         assert gaps(out)["topology-key-unknown"] == "nodes: none in the input"
         assert rows(out, "spread-without-effect") == []
-        _, out, _ = run("audit", "-o", "json", stdin=snapshot(alone, FAMILY[-1]))
+        _, out, _ = run("audit", "-o", "json", stdin=snapshot(alone, NAMED))
         assert "topology-key-unknown" not in gaps(out)
         assert rows(out, "spread-without-effect") == ["StatefulSet/web spread-without-effect"]
 

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from build import autoscaler, index, namespace
+from build import autoscaler, index, namespace, node
 from hypothesis import given
 from hypothesis import strategies as st
 from manifest import DENY, RECENT, TODAY, decide, examined, request, workload
@@ -439,10 +439,9 @@ def test_an_examination_has_the_warnings_of_strict_decoding_first():
 
 @pytest.mark.parametrize(("where", "spoken"), [("shop", False), ("elsewhere", True)])
 def test_what_names_no_namespace_is_looked_for_where_it_would_be_created(where, spoken):
-    manifest = workload("StatefulSet", "app=web", "zone soft 1 app=web", replicas=1, meta={"namespace": None})
-    found = examine(
-        manifest, EVERYTHING, index(autoscaler("StatefulSet/web", 10)), version=RECENT, today=TODAY, namespace=where
-    )
+    manifest = workload("StatefulSet", "app=web", "hostname soft 1 app=web", replicas=1, meta={"namespace": None})
+    known = index(autoscaler("StatefulSet/web", 10), node("n1"), node("n2"))
+    found = examine(manifest, EVERYTHING, known, version=RECENT, today=TODAY, namespace=where)
     assert ("spread-without-effect" in {each.finding.rule for each in found.findings}) is spoken
 
 

@@ -8,7 +8,6 @@ import yaml
 from manifest import examined, workload
 
 TAKE_OUT = re.compile(r"take (\S+) out of matchLabelKeys")
-OWN = "labelSelector: {matchLabels: {app: web}}"
 
 
 def written(manifest, finding):
@@ -17,7 +16,7 @@ def written(manifest, finding):
     constraints = fixed["spec"]["template"]["spec"]["topologySpreadConstraints"]
     at = re.search(r"topologySpreadConstraints\[(\d+)\]", finding.path)
     if at is None:
-        constraints += yaml.safe_load(finding.fix.replace(" and - ", "\n- ").replace("labelSelector: …", OWN))
+        constraints += map(yaml.safe_load, finding.fix.removeprefix("add ").split(" and add "))
     elif finding.fix == "remove the constraint":
         del constraints[int(at[1])]
     elif unwanted := TAKE_OUT.fullmatch(finding.fix):
