@@ -1,11 +1,11 @@
 """``evenspread explain``: why no node admits a pod, by domain and by node, and what would help."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
-from msgspec import Struct, structs
+from msgspec import Raw, Struct, structs
 
 from webhook.cli import lookup, pending
 from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
@@ -17,6 +17,7 @@ from webhook.cli.known import Known, read_known
 from webhook.cli.looking import Frame, Seen
 from webhook.cli.options import Given, cluster_options, frame_options
 from webhook.cli.questions import Question, of_object, of_pod, problem_of, waiting, waiting_of, with_siblings
+from webhook.cli.refused import Refused, refused_of
 from webhook.cli.sources import STDIN, read_files
 from webhook.cli.stopped import Stopped
 from webhook.core.decoding import DecodeError
@@ -32,8 +33,8 @@ class _Asked(Struct, frozen=True):
 
 @click.command(
     short_help="Say why no node admits a pod, and what would help.",
-    epilog="Exit code: 0 a node admits it, 1 none does (of several pods: of one), 2 usage or configuration, "
-    "3 input that could not be read, 4 the cluster could not be read.",
+    epilog="Exit code: 0 a node admits it, 1 none does (of several pods: of one) or it is refused, 2 usage or "
+    "configuration, 3 input that could not be read, 4 the cluster could not be read.",
 )
 @click.argument("words", nargs=-1, metavar="[FILE|KIND/NAME]")
 @click.option("--pending", "all_pending", is_flag=True, help="All Pending pods, grouped by what is in the way.")
@@ -93,7 +94,7 @@ def explain(  # noqa: PLR0913 one parameter an option
         print_results(render(one_or_all(answers), "json" if output == "json" else "yaml"))
     if asked.holes or not answers:
         context.exit(Exit.UNREADABLE)
-    nowhere = any(each.explanation.cause and not each.question.bound for each in answers)
+    nowhere = any(each.question.refused or (each.explanation.cause and not each.question.bound) for each in answers)
     context.exit(Exit.FINDINGS if nowhere else Exit.FINE)
 
 
@@ -134,15 +135,14 @@ def _of_cluster(wanted: lookup.Wanted, given: Given, known: Known, frame: Frame)
         mine = [pod for pod in index.waiting_pods(wanted.namespace) if pod.meta.name == wanted.name]
     else:
         mine = [*waiting_of(wanted.kind, wanted.name, wanted.namespace, index)]
-    if mine:
-        question = of_pod(mine[0], frame.policy)
-        yield question if wanted.kind == "Pod" else with_siblings(question, len(mine), wanted.title)
+    if mine and wanted.kind == "Pod":
+        yield of_pod(mine[0], frame.policy)
         return
-    found = (
-        lookup.in_file(wanted, given.snapshot or "")
-        if known.server is None
-        else lookup.in_cluster(wanted, known.server, known.source)
-    )
+    if mine:
+        question = with_siblings(of_pod(mine[0], frame.policy), len(mine), wanted.title)
+        yield structs.replace(question, refused=_refused_beside(wanted, given, known, frame))
+        return
+    found = _looked_up(wanted, given, known)
     if found is None:
         hint = "; -n names the namespace" if frame.namespace == known.namespace else ""  # nobody named one
         raise Stopped(f"{known.source}: no {wanted.title}{hint}", Exit.UNREADABLE)
@@ -150,6 +150,22 @@ def _of_cluster(wanted: lookup.Wanted, given: Given, known: Known, frame: Frame)
         yield from of_object(found, frame, index, applied=True)
     except DecodeError as error:
         raise Stopped(f"{known.source}: {wanted.title}: {error.message}", Exit.UNREADABLE) from error
+
+
+def _looked_up(wanted: lookup.Wanted, given: Given, known: Known) -> Raw | Mapping[str, object] | None:
+    """Errors: Stopped where it cannot be read."""
+    if known.server is None:
+        return lookup.in_file(wanted, given.snapshot or "")
+    return lookup.in_cluster(wanted, known.server, known.source)
+
+
+def _refused_beside(wanted: lookup.Wanted, given: Given, known: Known, frame: Frame) -> tuple[Refused, ...]:
+    """Why the next pods of a workload are refused, of which others wait."""
+    try:
+        found = _looked_up(wanted, given, known)
+    except Stopped:  # the pod that waits can be explained without
+        return ()
+    return () if found is None else refused_of(found, frame)
 
 
 def _pending(known: Known, given: Given, frame: Frame, output: str, *, everywhere: bool) -> Exit:

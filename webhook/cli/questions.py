@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from webhook.cli.looking import Frame
+from webhook.cli.refused import Refused, refused
 from webhook.core.decoding import decode
 from webhook.core.defaulting import Injection, Skip
 from webhook.core.index import ClusterIndex
@@ -30,6 +31,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
     Shape: ``title`` is what people call it. ``path`` stands before ``spec`` in the object that was written. ``notes``
     are sentences about how the pod came to be what it is. ``exists`` is false for one that is yet to be created.
+    ``refused`` is why kube-apiserver refuses it, or the pods that are to come beside it.
     """
 
     title: str
@@ -37,6 +39,7 @@ class Question(Struct, frozen=True, kw_only=True):
     path: str = ""
     notes: tuple[str, ...] = ()
     exists: bool = True
+    refused: tuple[Refused, ...] = ()
 
     @property
     def bound(self) -> bool:
@@ -75,6 +78,7 @@ def of_object(
             path=template.path,
             notes=(*_made_notes(value, workload, ready, frame.policy), *_notes(ready.pod, frame.policy)),
             exists=False,
+            refused=refused(workload, template, frame),
         )
 
 

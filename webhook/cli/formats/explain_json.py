@@ -18,7 +18,9 @@ Json = dict[str, object]
 def shape(answer: Answer) -> Json:
     """One answer."""
     found = answer.explanation
+    refused = answer.question.refused
     return {
+        **({"refused": msgspec.to_builtins(refused)} if refused else {}),
         "message": found.verdict.sentence,
         "cause": None if found.cause is None else str(found.cause),
         "nodes": _nodes(found.verdict),

@@ -12,6 +12,7 @@ from msgspec import Struct
 from webhook.cli.formats.as_text import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.formats.shape import plural
 from webhook.cli.questions import Question
+from webhook.cli.refused import render as render_refused
 from webhook.core import bits
 from webhook.core.explain import Balance, Cause, Explanation, fix_text, in_short, rejections, standstill, too_small
 from webhook.core.keys import near
@@ -46,6 +47,7 @@ class Answer(Struct, frozen=True):
 def render(answer: Answer, *, color: bool) -> Iterator[str]:
     """The page, piece by piece."""
     paint, question, found = Paint(color=color), answer.question, answer.explanation
+    yield from render_refused(question.refused, paint, exists=question.exists)
     if question.bound:
         yield f"{paint(question.title, BOLD)}: bound to {one_line(question.pod.pod_spec.node_name or '', _NAME)}\n"
         return
