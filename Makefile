@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance fuzz e2e e2e-cluster e2e-apart e2e-attacks bench lint docs lock
+.PHONY: help install run test conformance fuzz fuzz-rules e2e e2e-cluster e2e-apart e2e-attacks bench lint docs lock
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -35,6 +35,10 @@ conformance: $(READY)  ## Kubernetes' own code on fresh cases: verdicts as ours,
 COUNT ?= 2500
 fuzz: $(READY)  ## fresh verdicts on 100,000 nodes and more, odd objects among them; SEED=n COUNT=n (needs Go)
 	@conformance/fuzz.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/evenspread $(CURDIR)/$(BIN)/python
+
+FOR ?= 60
+fuzz-rules: $(READY)  ## random objects beside random clusters, for FOR=n seconds: whatever they hold, no rule raises; SEED=n
+	@PYTHONPATH=tests $(BIN)/python -m properties.anything $(SEED) $(FOR)
 
 e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
