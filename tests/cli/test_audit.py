@@ -1,6 +1,7 @@
 import gzip
 import io
 import json
+import re
 
 import pytest
 
@@ -116,7 +117,6 @@ class TestInputs:
         [
             pytest.param(b"\x1f\x8bnonsense", "<stdin>: error: cannot be unpacked: ", id="broken gzip"),
             pytest.param(listed()[:-3], "<stdin>:5:1: error: JSON ends before its value does", id="cut short"),
-            pytest.param(b"", "<stdin>:1:1: note: no Kubernetes object in it", id="nothing"),
         ],
     )
     def test_what_cannot_be_read(self, run, data, line):
@@ -154,6 +154,14 @@ class TestPage:
         assert "not evaluated" in last
         assert "nothing would be refused, not even with --ceiling deny\n" in run("audit", stdin=listed(*FAMILY))[1]
 
+    def test_what_is_only_recorded_is_marked(self, run):
+        _, out, _ = run("audit", stdin=listed(*FAMILY))
+        assert "\n  high    selector-not-self: hostname[0] counts" in out
+        assert (
+            "\n  high    selector-not-self (only recorded): "
+            in run("audit", "--ceiling", "audit", stdin=listed(*FAMILY))[1]
+        )
+
     def test_one_namespace_alone(self, run):
         other = owned("StatefulSet", "db", selector="old")
         other["metadata"]["namespace"] = "data"
@@ -166,8 +174,19 @@ class TestPage:
 
     def test_an_empty_list_is_an_answer(self, run):
         code, out, err = run("audit", stdin=listed())
-        assert (code, out, err) == (0, "", "<stdin>:1:1: note: an empty list: nothing to look at\n")
+        assert (code, out, err) == (0, "nothing to check\n", "<stdin>:1:1: note: an empty list: nothing to look at\n")
         assert run("check", "-", stdin=b"apiVersion: v1\nkind: List\nitems: []\n")[0] == 0
+
+    def test_so_is_no_input(self, run):
+        code, out, err = run("audit", stdin=b"")
+        assert (code, out, err) == (0, "nothing to check\n", "<stdin>:1:1: note: no Kubernetes object in it\n")
+
+    def test_what_is_missing_is_said_where_nothing_was_read(self, run):
+        code, out, _ = run("audit", stdin=listed()[:-3])
+        assert (code, out) == (
+            3,
+            "nothing to check\n\nresults are incomplete: 1 error in the input, see above\n",
+        )
 
     def test_nothing_found(self, run):
         code, out, _ = run("audit", "--rule", "max-skew", stdin=listed(*FAMILY))
@@ -240,4 +259,7 @@ class TestWhatTheInputDoesNotHold:
         header = {"kind": "Snapshot", "missing": {"nodes": "403 Forbidden"}}
         lines = "\n".join(json.dumps(each) for each in (header, owned("StatefulSet", "web")))
         _, out, _ = run("audit", stdin=lines.encode())
-        assert "not evaluated: nodes: 403 Forbidden (" in out
+        assert re.search(r"\n5 rules not evaluated: 1 not in this release, 4 for lack of something else \(", out)
+        _, out, _ = run("audit", "-v", stdin=lines.encode())
+        assert "\nnot evaluated, nodes: 403 Forbidden: " in out
+        assert out.endswith("\nnot evaluated, not in this release: group-cap\n")

@@ -99,17 +99,65 @@ class TestExitCodes:
 
     def test_nothing_to_check(self, run):
         code, out, err = run("check", "-", stdin=b"# nothing\n")
-        assert (code, out) == (
-            3,
-            (
-                "1 file, 0 objects, 0 workloads: nothing was checked\n"
-                "1 fault in the input: see above; this answer has holes\n"
+        assert (code, out) == (0, "1 file, 0 objects, 0 workloads: nothing to check\n")
+        assert err == "<stdin>:1:1: note: no Kubernetes object in it\n"
+
+    def test_no_file_is_left(self, run, tmp_path):
+        write(tmp_path / "in" / "a.yaml", GOOD)
+        code, out, err = run("check", "in/*", "--ignore", "a.yaml", "-o", "json")
+        assert (code, out, err) == (0, "[]\n", "evenspread: note: nothing to check: no file was read\n")
+
+    @pytest.mark.parametrize(
+        ("name", "text", "said"),
+        [
+            pytest.param(
+                "kustomization.yaml",
+                "resources: [a.yaml]\n",
+                "a kustomization; check what kustomize build DIR prints",
+                id="a kustomization",
             ),
-        )
-        assert (
-            err == "<stdin>:1:1: note: no Kubernetes object in it\n"
-            "evenspread: error: nothing to check: no Kubernetes object in the input\n"
-        )
+            pytest.param(
+                "x.yaml",
+                "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n",
+                "a kustomization; check what kustomize build DIR prints",
+                id="one that says so",
+            ),
+            pytest.param(
+                "values-prod.yaml",
+                "replicas: 3\nreplicas: 4\n",
+                "Helm values; check what helm template CHART prints",
+                id="values",
+            ),
+            pytest.param(
+                "prod.values.yml",
+                "web:\n- topologySpreadConstraints: [{maxSkew: 1}]\n",
+                "Helm values; check what helm template CHART prints; its topologySpreadConstraints were not looked at",
+                id="values with constraints",
+            ),
+            pytest.param(
+                "values.schema.json", "{}", "Helm values; check what helm template CHART prints", id="their schema"
+            ),
+            pytest.param(
+                "Chart.yaml",
+                "apiVersion: v2\nname: web\n",
+                "what a Helm chart says of itself; check what helm template CHART prints",
+                id="a chart",
+            ),
+        ],
+    )
+    def test_what_stands_beside_manifests_is_passed_over(self, run, tmp_path, name, text, said):
+        write(tmp_path / "in" / name, text)
+        code, out, err = run("check", "in")
+        assert (code, out) == (0, "1 file, 0 objects, 0 workloads: nothing to check\n")
+        assert err == f"in/{name}:1:1: note: passed over: {said}\n"
+        write(tmp_path / "in" / "a.yaml", GOOD)
+        assert run("check", "in", "--rule", "max-skew")[:2] == (0, "2 files, 1 object, 1 workload: no findings\n")
+
+    @pytest.mark.parametrize("name", ["values-web.yaml", "Chart.yaml", "kustomization.yaml"])
+    def test_an_object_is_looked_at_whatever_its_file_is_called(self, run, tmp_path, name):
+        write(tmp_path / name, NULL)
+        code, out, _ = run("check", name, "-o", "json", "--rule", "selector-null")
+        assert (code, findings(out)) == (1, [f"{name}:14:9 selector-null"])
 
 
 class TestInputs:
@@ -297,7 +345,7 @@ class TestText:
         _, out, _ = run("check", "a.yaml", "--rule", "selector-null")
         lines = out.splitlines()
         assert lines[:4] == [
-            "a.yaml:14:9: high selector-null",
+            "a.yaml:14:9: high selector-null (the webhook warns)",
             "  Deployment shop/bare  spec.template.spec.topologySpreadConstraints[0].labelSelector",
             "   14 |         labelSelector:",
             "      |         ^~~~~~~~~~~~~~",

@@ -30,7 +30,11 @@ apiVersion: v1
 kind: Pod
 metadata: {name: clean}
 """
-RULES = ("--rule", "topology-key-typo", "--rule", "label-selector", "--rule", "topology-key-unknown")
+RULES = tuple(
+    part
+    for rule in ("topology-key-typo", "label-selector", "unknown-field", "topology-key-unknown")
+    for part in ("--rule", rule)
+)
 
 
 @pytest.fixture
@@ -48,7 +52,7 @@ def rendered(run, tmp_path):
 
 def test_json(rendered):
     entries = json.loads(rendered("json"))
-    exempted, finding, unknown, gap = entries
+    unknown, exempted, finding, gap = entries
     assert finding == {
         "file": "a b.yaml",
         "line": 13,
@@ -65,15 +69,27 @@ def test_json(rendered):
         'spec.topologySpreadConstraints[0].labelSelector.matchLabels: Invalid value: "<old>": a valid label must be'
     )
     assert (exempted["rule"], exempted["waived"]) == ("topology-key-typo", "exempted by evenspread.io/exempt")
-    assert (unknown["line"], unknown["fix"]) == (10, "maxSkew")
-    assert unknown["warning"] == 'unknown field "spec.topologySpreadConstraints[0].maxscew"'
+    assert unknown == {
+        "file": "a b.yaml",
+        "line": 10,
+        "column": 5,
+        "object": {"apiVersion": "v1", "kind": "Pod", "namespace": "", "name": "a"},
+        "rule": "unknown-field",
+        "mode": "warn",
+        "severity": "high",
+        "path": "spec.topologySpreadConstraints[0].maxscew",
+        "message": 'unknown field "spec.topologySpreadConstraints[0].maxscew": '
+        "kube-apiserver drops it, kubectl refuses the object",
+        "fix": "remove maxscew",
+    }
     assert gap == {"rule": "topology-key-unknown", "notEvaluated": "no cluster", "objects": 1}
 
 
 def test_sarif(rendered):
     [run] = json.loads(rendered("sarif"))["runs"]
     rules = run["tool"]["driver"]["rules"]
-    exempted, finding = run["results"]
+    unknown, exempted, finding = run["results"]
+    assert (unknown["ruleId"], unknown["level"]) == ("unknown-field", "error")
     assert rules[finding["ruleIndex"]]["id"] == finding["ruleId"] == "label-selector"
     [location] = finding["locations"]
     assert location["physicalLocation"] == {
@@ -94,16 +110,17 @@ def test_the_fingerprint_stays_where_lines_are_added(run, tmp_path):
     for above in ("", "# one more line\n"):
         (tmp_path / "a.yaml").write_text(above + MANIFEST)
         _, out, _ = run("check", "a.yaml", "-o", "sarif", *RULES)
-        marks.add(json.loads(out)["runs"][0]["results"][1]["partialFingerprints"]["evenspread/v1"])
+        marks.add(json.loads(out)["runs"][0]["results"][2]["partialFingerprints"]["evenspread/v1"])
     assert len(marks) == 1
 
 
 def test_junit(rendered):
     root = ET.fromstring(rendered("junit"))  # noqa: S314 our own text
-    assert root.attrib == {"tests": "5", "failures": "1", "errors": "1", "skipped": "2"}
+    assert root.attrib == {"tests": "6", "failures": "2", "errors": "1", "skipped": "2"}
     cases = {case.get("name"): [child.tag for child in case] for case in root.iter("testcase")}
     assert cases == {
         "Pod clean": [],
+        "Pod a unknown-field": ["failure"],
         "Pod a label-selector": ["failure"],
         "Pod a topology-key-typo": ["skipped"],
         "readable": ["error"],
@@ -128,8 +145,8 @@ def test_github(rendered):
     lines = rendered("github").splitlines()
     assert [line.partition(",title")[0] for line in lines] == [
         "::error file=a b.yaml,line=20,col=1",
+        "::error file=a b.yaml,line=10,col=5",
         "::error file=a b.yaml,line=13,col=21",
-        "::warning file=a b.yaml,line=10,col=5",
     ]
 
 
@@ -137,10 +154,103 @@ def test_text(rendered):
     out = rendered("text")
     assert "a b.yaml:11:5: topology-key-typo Pod a: exempted by evenspread.io/exempt\n" in out
     assert out.endswith(
-        "1 file, 2 objects, 2 workloads: 1 finding (1 high), 1 unknown field, 1 exempted\n"
-        "1 rule not evaluated: no cluster, see --cluster and --snapshot (topology-key-unknown)\n"
-        "1 fault in the input: see above; this answer has holes\n"
+        "1 file, 2 objects, 2 workloads: 2 findings (2 high), 1 exempted\n"
+        "1 rule not evaluated: 1 without a cluster (--cluster, --snapshot) (-v names it)\n"
+        "results are incomplete: 1 error in the input, see above\n"
     )
+    heads = [line for line in out.splitlines() if line.startswith("a b.yaml")]
+    assert heads == [
+        "a b.yaml:10:5: high unknown-field (kubectl refuses it)",
+        "a b.yaml:11:5: topology-key-typo Pod a: exempted by evenspread.io/exempt",
+        "a b.yaml:13:21: high label-selector (kube-apiserver refuses it)",
+    ]
+
+
+def test_text_names_the_rules_that_could_not_look_if_asked(run):
+    arguments = (
+        "check",
+        "-",
+        "--rule",
+        "topology-key-unknown",
+        "--rule",
+        "group-cap",
+        "--rule",
+        "topology-key-partial",
+    )
+    manifest = f"""\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: db}}
+spec:
+  replicas: 3
+  template: {json.dumps({"spec": yaml.safe_load(MANIFEST.split("---", maxsplit=1)[0])["spec"]})}
+"""
+    _, brief, _ = run(*arguments, stdin=manifest.encode())
+    assert brief.splitlines()[-1] == (
+        "3 rules not evaluated: 2 without a cluster (--cluster, --snapshot), 1 not in this release (-v names them)"
+    )
+    _, long, _ = run(*arguments, "-v", stdin=manifest.encode())
+    assert long.splitlines()[-2:] == [
+        "not evaluated, without a cluster (--cluster, --snapshot): topology-key-partial, topology-key-unknown",
+        "not evaluated, not in this release: group-cap",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ceiling", "heads"),
+    [
+        pytest.param(
+            "Deployment",
+            "warn",
+            {
+                "max-skew": "kube-apiserver refuses it",
+                "unknown-field": "kubectl refuses it",
+                "selector-not-self": "the webhook warns",
+                "system-defaults-lost": "the webhook only records it",
+            },
+            id="as installed",
+        ),
+        pytest.param(
+            "Rollout",
+            "deny",
+            {
+                "max-skew": "the webhook denies it",
+                "unknown-field": "the webhook does not look",
+                "selector-not-self": "the webhook warns",
+                "system-defaults-lost": "the webhook only records it",
+            },
+            id="denying",
+        ),
+        pytest.param(
+            "Rollout",
+            "audit",
+            {
+                "max-skew": "the webhook only records it",
+                "unknown-field": "the webhook does not look",
+                "selector-not-self": "the webhook only records it",
+                "system-defaults-lost": "the webhook only records it",
+            },
+            id="observing",
+        ),
+    ],
+)
+def test_who_acts_on_a_finding(run, kind, ceiling, heads):
+    constraint = {
+        "maxSkew": 0,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "old"}},
+        "weight": 1,
+    }
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"topologySpreadConstraints": [constraint]}}
+    manifest = {
+        "apiVersion": "apps/v1" if kind == "Deployment" else "argoproj.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+    }
+    _, out, _ = run("check", "-", "--ceiling", ceiling, stdin=json.dumps(manifest).encode())
+    assert dict(re.findall(r"^<stdin>:\S+ \w+ (\S+) \((.*)\)$", out, re.MULTILINE)) == heads
 
 
 def test_colours_only_where_allowed():
@@ -153,39 +263,40 @@ def test_colours_only_where_allowed():
     ("unknown", "place", "fix"),
     [
         pytest.param(
-            "spec:\n  topologySpreadConstraint: []\n", "4:3", "topologySpreadConstraints", id="misspelt as a whole"
+            "spec:\n  topologySpreadConstraint: []\n", "4:3", "topologySpreadConstraints: []", id="misspelt as a whole"
         ),
         pytest.param(
-            "spec:\n  topologySpreadContraint: []\n", "4:3", "topologySpreadConstraints", id="two letters off"
+            "spec:\n  TopologySpreadConstraints:\n  - topologyKey: topology.kubernetes.io/zone\n    maxSkew: 1\n"
+            "    whenUnsatisfiable: ScheduleAnyway\n",
+            "4:3",
+            "rename TopologySpreadConstraints to topologySpreadConstraints",
+            id="in another case, and long",
         ),
-        pytest.param(
-            "spec:\n  TopologySpreadConstraints: []\n", "4:3", "topologySpreadConstraints", id="in another case"
-        ),
-        pytest.param("topologySpreadConstraints: []\n", "3:1", None, id="at the wrong place"),
         pytest.param(
             "spec:\n  topologySpreadConstraints:\n  - labelSelector:\n      matchLabel: {a: b}\n",
             "6:7",
-            "matchLabels",
+            "matchLabels: {a: b}",
             id="in the selector",
         ),
     ],
 )
 def test_unknown_fields(run, unknown, place, fix):
     stdin = f"apiVersion: v1\nkind: Pod\n{unknown}".encode()
-    code, out, _ = run("check", "-", "--rule", "topology-key-typo", stdin=stdin)
+    code, out, _ = run("check", "-", "--rule", "unknown-field", stdin=stdin)
     assert code == 1
-    assert out.startswith(f"<stdin>:{place}: warning kube-apiserver\n")
-    assert (f"\n  fix: {fix}\n" in out) is (fix is not None)
-    assert ("fix:" in out) is (fix is not None)
+    assert out.startswith(f"<stdin>:{place}: high unknown-field (kubectl refuses it)\n")
+    assert f"\n  fix: {fix}\n" in out
+    assert run("check", "-", "--rule", "unknown-field", "--fail-on", "never", stdin=stdin)[0] == 0
     as_custom = stdin.replace(b"v1\nkind: Pod", b"example.com/v1\nkind: Thing")
-    assert run("check", "-", "--rule", "topology-key-typo", stdin=as_custom)[0] == 0
+    assert run("check", "-", "--rule", "unknown-field", stdin=as_custom)[0] == 0
 
 
 def test_report(rendered):
     [document] = yaml.safe_load_all(rendered("report"))
-    exempted, finding = document["results"]
+    unknown, exempted, finding = document["results"]
+    assert (unknown["rule"], unknown["result"]) == ("unknown-field", "warn")
     assert (document["kind"], document["scope"]) == ("Report", {"apiVersion": "v1", "kind": "Pod", "name": "a"})
-    assert document["summary"] == {"fail": 0, "warn": 1, "skip": 1}
+    assert document["summary"] == {"fail": 0, "warn": 2, "skip": 1}
     assert (exempted["rule"], exempted["result"]) == ("topology-key-typo", "skip")
     assert (finding["rule"], finding["result"]) == ("label-selector", "warn")
 

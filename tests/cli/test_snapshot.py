@@ -87,8 +87,10 @@ class TestALiveCluster:
         assert json.loads(Path("taken.jsonl").read_text().partition("\n")[0])["missing"] == {"nodes": "403 Forbidden"}
         _, live, err = run("audit", "--summary", "--kubeconfig", kubeconfig)
         assert err == said
-        assert "not evaluated: nodes: 403 Forbidden (" in live
-        _, taken, err = run("audit", "--summary", "taken.jsonl")
+        assert " for lack of something else" in live
+        _, live, err = run("audit", "--summary", "-v", "--kubeconfig", kubeconfig)
+        assert "not evaluated, nodes: 403 Forbidden: " in live
+        _, taken, err = run("audit", "--summary", "-v", "taken.jsonl")
         assert (taken, err) == (live, "")
 
     def test_custom_resources_are_done_without_where_they_cannot_be_discovered(self, api, run, kubeconfig):

@@ -5,7 +5,7 @@ from manifest import DENY, decide, workload
 
 from webhook.core.messages import WARNING_CHARS, denial, warnings_of
 from webhook.core.policy import Messages, Mode, Policy
-from webhook.core.rules.finding import Finding, one_line
+from webhook.core.rules.finding import Finding, one_line, plural, quoted, shortened
 
 STRICT = Policy(ceiling=Mode.DENY, rules={"selector-not-self": Mode.DENY, "revision-mixed": Mode.DENY})
 FIT = Finding(
@@ -42,7 +42,7 @@ FIT = Finding(
         pytest.param(
             workload("StatefulSet", "app=web", "zone hard 1 app=web keys:pod-template-hash"),
             "evenspread/match-label-key-wrong-kind: zone[0] matches on pod-template-hash,"
-            " which pods of a StatefulSet nev…; remove it",
+            " which pods of a StatefulSet …; remove it",
             id="the end of a long text goes before the fix does",
         ),
     ],
@@ -52,19 +52,36 @@ def test_warnings_of_one_line(manifest, expected):
     assert len(expected) <= WARNING_CHARS
 
 
+WORDS = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen one two three"
+
+
 @pytest.mark.parametrize(
-    ("remedy", "expected"),
+    ("summary", "remedy", "expected"),
     [
+        pytest.param("s" * 80, "f" * 24, f"evenspread/r: {'s' * 80}; {'f' * 24}", id="both, where both fit"),
         pytest.param(
-            "f" * 57, f"evenspread/r: {'s' * 46}…; {'f' * 57}", id="the fix stays whole while it is the shorter half"
+            WORDS,
+            "f" * 57,
+            f"evenspread/r: one two three four five six seven eight nine …; {'f' * 57}",
+            id="the fix stays whole while it is the shorter half",
         ),
-        pytest.param("f" * 58, f"evenspread/r: {'s' * 80}; {'f' * 23}…", id="a fix of half a line gives way"),
+        pytest.param(
+            WORDS,
+            "f" * 58,
+            f"evenspread/r: {WORDS[: WORDS.index(' three', 20)]} …",
+            id="a fix of half a line is left out",
+        ),
+        pytest.param(
+            "s" * 80, "f" * 40, f"evenspread/r: {'s' * 80}", id="so is one that leaves no word of what is wrong"
+        ),
+        pytest.param(
+            "one two " + "x" * 200, "", "evenspread/r: one two …", id="a word too long for the line is left out"
+        ),
     ],
 )
-def test_which_half_of_a_warning_is_cut(remedy, expected):
-    finding = Finding(rule="r", path="spec", summary="s" * 80, remedy=remedy)
-    assert warnings_of([finding]) == (expected,)
-    assert len(expected) == WARNING_CHARS
+def test_which_half_of_a_warning_is_cut(summary, remedy, expected):
+    assert warnings_of([Finding(rule="r", path="spec", summary=summary, remedy=remedy)]) == (expected,)
+    assert len(expected) <= WARNING_CHARS
 
 
 @pytest.mark.parametrize(
@@ -149,6 +166,44 @@ def test_a_footer_of_several_lines_is_kept():
 )
 def test_shown(text, limit, expected):
     assert one_line(text, limit) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ("one two", 7, "one two"),
+        ("one two", 6, "one …"),
+        ("one two, three", 10, "one two …"),
+        ("one two three", 8, "one …"),
+        ("one two three", 9, "one two …"),
+        ("onetwo three", 5, "onet…"),
+        ("one\ttwo three", 9, "one two …"),
+    ],
+)
+def test_sentences_are_cut_between_words(text, limit, expected):
+    assert shortened(text, limit) == expected
+    assert len(expected) <= limit
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes"), (12000, "12,000 nodes")])
+def test_one_and_several(count, said):
+    assert plural(count, "node") == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("zone", "zone"),
+        ("zone ", '"zone "'),
+        ("", '""'),
+        ("a\tb", '"a\\tb"'),
+        ('a"b', 'a"b'),
+        ("ü", "ü"),
+        ("x" * 99, "x" * 79 + "…"),
+    ],
+)
+def test_names_with_odd_ends_are_quoted(text, said):
+    assert quoted(text) == said
 
 
 def test_many_problems_are_not_all_printed():

@@ -56,7 +56,14 @@ def audit(
     if results.output == "text":
         from webhook.cli.formats.audit_page import render  # noqa: PLC0415 other formats do without
 
-        print_results(render(outcome, color=colored(sys.stdout), findings=not summary, places=not given.live))
+        paged = render(
+            outcome,
+            color=colored(sys.stdout),
+            findings=not summary,
+            places=not given.live,
+            verbose=results.verbose,
+        )
+        print_results(paged)
     else:
         print_results(renderer(results.output, results.report_api)(outcome, color=False))
     print_failures(outcome.failures)

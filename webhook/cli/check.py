@@ -65,7 +65,8 @@ def check(  # noqa: PLR0913 one parameter an option
     outcome = look(read_files(named, ignore), _with_cluster(frame, given, progress), progress=progress)
     progress.close()
     print_faults(outcome.faults)
-    print_results(renderer(results.output, results.report_api)(outcome, color=colored(sys.stdout)))
+    render = renderer(results.output, results.report_api, verbose=results.verbose)
+    print_results(render(outcome, color=colored(sys.stdout)))
     print_failures(outcome.failures)
     click.get_current_context().exit(exit_code(outcome, results.fail_on))
 

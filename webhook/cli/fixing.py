@@ -8,7 +8,6 @@ from webhook.cli.amendment import Amended, Amendment, amend
 from webhook.cli.console import print_faults, print_results
 from webhook.cli.documents import Fault
 from webhook.cli.exits import Exit
-from webhook.cli.formats.shape import plural
 from webhook.cli.line_diff import line_diff
 from webhook.cli.looking import Frame
 from webhook.cli.replacement import replace_file
@@ -17,7 +16,7 @@ from webhook.core.adoption import NODES_UNKNOWN
 from webhook.core.index import ClusterIndex
 from webhook.core.model import HOSTNAME
 from webhook.core.policy import Policy
-from webhook.core.rules.finding import one_line
+from webhook.core.rules.finding import one_line, plural
 
 
 def check_usage(paths: Sequence[str], policy: Policy, *, fix: bool, write: bool, output: str) -> None:

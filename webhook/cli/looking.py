@@ -1,31 +1,20 @@
 """Manifests in, an outcome out: every object through `core.review.examine`."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
 from webhook.cli.documents import Fault
-from webhook.cli.manifests import EMPTY_LIST, Manifest, read_manifests
-from webhook.cli.outcome import Failure, Gap, Note, Outcome, Row
+from webhook.cli.manifests import Manifest, read_manifests
+from webhook.cli.outcome import Failure, Gap, Outcome, Row
 from webhook.cli.sources import File
 from webhook.core.index import ClusterIndex
-from webhook.core.keys import edits
 from webhook.core.kinds import has_template
-from webhook.core.model import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.policy import Policy
 from webhook.core.review import Examination, examine
 from webhook.core.rules.api import WRONG_TYPE
 from webhook.core.version import RECORDED, KubernetesVersion
-
-_UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)
-_CONSTRAINTS = "topologySpreadConstraints"
-_FIELDS = (
-    *(_CONSTRAINTS, *SpreadConstraint.__struct_encode_fields__),
-    *(*LabelSelector.__struct_encode_fields__, *LabelSelectorRequirement.__struct_encode_fields__),
-)
-_SLIPS = 2  # letters that a misspelt name may be off; cases do not count
 
 
 class Frame(Struct, frozen=True, kw_only=True):
@@ -56,24 +45,9 @@ def look(
     """Examine every object of the files; ``progress`` is told the number of objects so far."""
     seen = Seen()
     for manifest in seen.manifests(files, duplicates=True):
-        examined = seen.examine(manifest, frame)
-        for warning in examined.warnings:
-            if (note := _note(manifest, warning)) is not None:
-                seen.notes.append(note)
+        seen.examine(manifest, frame)
         progress(seen.objects)
     return seen.outcome()
-
-
-def _note(manifest: Manifest, warning: str) -> Note | None:
-    """A warning about a field in constraints, or constraints misspelt as a whole or at the wrong place."""
-    if not (found := _UNKNOWN.fullmatch(warning)):
-        return None
-    path = found[1]
-    meant = _meant(path)
-    if meant != _CONSTRAINTS and _CONSTRAINTS[:-1].lower() not in path.lower():
-        return None
-    fix = "" if path.endswith(meant) else meant
-    return Note(manifest=manifest.without_text(), place=manifest.locate(path), path=path, text=warning, fix=fix)
 
 
 def _unfilled(row: Row) -> Fault:
@@ -83,27 +57,13 @@ def _unfilled(row: Row) -> Fault:
     return Fault(file=row.manifest.file, message=message, line=place.line, column=place.column, fatal=False)
 
 
-def _meant(path: str) -> str:
-    """The field that an unknown one was probably meant to be; empty where none is near."""
-    written = path.rpartition(".")[2].lower()
-    near = [
-        (edits(written, name.lower()), name)
-        for name in _FIELDS
-        if abs(len(written) - len(name)) <= _SLIPS < len(name) // 2
-    ]
-    distance, name = min(near, default=(_SLIPS + 1, ""))
-    return name if distance <= _SLIPS else ""
-
-
 class Seen:
     """What a run has come to so far."""
 
     def __init__(self) -> None:
         self.objects = 0
         self._files = 0
-        self._empty_lists = 0
         self.faults: list[Fault] = []
-        self.notes: list[Note] = []
         self._workloads = 0
         self._owned = 0
         self._kinds: Counter[str] = Counter()
@@ -127,7 +87,6 @@ class Seen:
                 empty = False
                 if isinstance(found, Fault):
                     self.faults.append(found)
-                    self._empty_lists += found.message == EMPTY_LIST
                 else:
                     yield found
             if empty:
@@ -184,13 +143,11 @@ class Seen:
         return examined
 
     def outcome(self) -> Outcome:
-        """The whole; a run that saw no object has a hole even if nothing went wrong, unless it saw an empty list."""
-        if not self.objects and not self._empty_lists and not any(fault.fatal for fault in self.faults):
-            message = "nothing to check: no Kubernetes object in the input"
-            self.faults.append(Fault(file="evenspread", message=message))
+        """The whole; that there was nothing to look at is said where no fault says why."""
+        if not self.objects and not self.faults:
+            self.faults.append(Fault(file="evenspread", message="nothing to check: no file was read", fatal=False))
         return Outcome(
             rows=tuple(self.rows),
-            notes=tuple(self.notes),
             faults=tuple(self.faults),
             gaps=tuple(Gap(rule, missing, count) for (rule, missing), count in sorted(self._gaps.items())),
             failures=tuple(self._failures),

@@ -4,10 +4,12 @@ A ``List``, or any object with ``items``, is opened as kubectl opens it. What ca
 becomes a `Fault`; everything else in the file is still read.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import accumulate
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -25,6 +27,13 @@ Json = Any  # raw JSON from outside: core.decoding gives it types
 MAX_YAML_BYTES = 8 * 2**20
 
 EMPTY_LIST = "an empty list: nothing to look at"
+_KUSTOMIZATION = "a kustomization; check what kustomize build DIR prints"
+# What stands beside manifests, by the name of the file: what it is, and what to check instead.
+_BESIDE = (
+    (re.compile(r"(.*[-._])?values([-._].*)?\.(ya?ml|json)"), "Helm values; check what helm template CHART prints"),
+    (re.compile(r"Chart\.(ya?ml|lock)"), "what a Helm chart says of itself; check what helm template CHART prints"),
+    (re.compile(r"[Kk]ustomization(\.ya?ml)?"), _KUSTOMIZATION),
+)
 
 # The first line of a snapshot file is about the file.
 SNAPSHOT_HEADER = "Snapshot"
@@ -123,6 +132,9 @@ def _yaml_objects(document: Document) -> Iterator[Manifest | Fault]:
     except UnreadableError as error:
         yield _unreadable(document, error)
         return
+    if isinstance(reading.value, dict) and (beside := _beside(document.file, reading.value)):
+        yield document.fault(beside, fatal=False)
+        return
     unseparated = {"apiVersion", "kind"} <= {duplicate.key for duplicate in reading.duplicates}
     for duplicate in reading.duplicates:
         hint = "; is '---' missing above?" if unseparated and duplicate.key == "apiVersion" else ""
@@ -209,7 +221,8 @@ def _json_objects(document: Document, *, duplicates: bool, outer: _Head | None =
     if stated.kind == SNAPSHOT_HEADER and not stated.api_version:
         return
     if missing := _missing(stated.api_version, stated.kind):
-        yield document.fault(missing)
+        beside = _beside(document.file, {"apiVersion": stated.api_version, "kind": stated.kind})
+        yield document.fault(beside or missing, fatal=not beside)
         return
     try:
         twice = json_duplicates(document.text.decode()) if duplicates else []
@@ -279,6 +292,28 @@ def _with_type(text: bytes, head: _Head) -> Mapping[str, Json]:
     Errors: msgspec.DecodeError, RecursionError.
     """
     return {**msgspec.json.decode(text), "apiVersion": head.api_version, "kind": head.kind}
+
+
+def _beside(file: str, value: Mapping[str, Json]) -> str:
+    """What a document is that belongs beside manifests and is none; empty for any other.
+
+    Shape: a kustomization may say so itself; of the rest the file's name tells.
+    """
+    if str(value.get("apiVersion")).startswith("kustomize.config.k8s.io/"):
+        return f"passed over: {_KUSTOMIZATION}"
+    is_chart = PurePath(file).name.startswith("Chart.")  # Chart.yaml has an apiVersion of Helm's own
+    if value.get("kind") or (value.get("apiVersion") and not is_chart):
+        return ""
+    known = next((what for pattern, what in _BESIDE if pattern.fullmatch(PurePath(file).name)), "")
+    constraints = "; its topologySpreadConstraints were not looked at" if known and _has_constraints(value) else ""
+    return f"passed over: {known}{constraints}" if known else ""
+
+
+def _has_constraints(value: Json) -> bool:
+    """Whether somewhere below stands a list of constraints that is not empty."""
+    if isinstance(value, dict):
+        return bool(value.get("topologySpreadConstraints")) or any(map(_has_constraints, value.values()))
+    return isinstance(value, list) and any(map(_has_constraints, value))
 
 
 def _missing(api_version: Json, kind: Json) -> str:

@@ -43,11 +43,12 @@ class Given(Struct, frozen=True, kw_only=True):
 
 
 class Results(Struct, frozen=True, kw_only=True):
-    """How findings are told: the format, and the lowest severity that makes the exit code 1."""
+    """How findings are told: the format, the lowest severity that makes the exit code 1, and how much of the rest."""
 
     output: str
     report_api: str
     fail_on: str
+    verbose: bool = False
 
 
 class Version(click.ParamType[KubernetesVersion]):
@@ -130,11 +131,12 @@ def policy_option(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def result_options(command: Callable[..., object]) -> Callable[..., object]:
-    """--output, --report-api, --fail-on; the command gets them as ``results``."""
+    """--output, --report-api, --fail-on, --verbose; the command gets them as ``results``."""
 
     @functools.wraps(command)
-    def told(*, output: str, report_api: str, fail_on: str, **rest: object) -> object:
-        return command(results=Results(output=output, report_api=report_api, fail_on=fail_on), **rest)
+    def told(*, output: str, report_api: str, fail_on: str, verbose: bool, **rest: object) -> object:
+        results = Results(output=output, report_api=report_api, fail_on=fail_on, verbose=verbose)
+        return command(results=results, **rest)
 
     return _with(_RESULTS, told)
 
@@ -247,6 +249,7 @@ _RESULTS = (
         show_default=True,
         help="Lowest severity of a finding that makes the exit code 1.",
     ),
+    click.option("-v", "--verbose", is_flag=True, help="With text: name the rules that were not evaluated, and why."),
 )
 
 

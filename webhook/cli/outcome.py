@@ -29,16 +29,6 @@ class Row(Struct, frozen=True, kw_only=True):
         return bool(self.judged.waived)
 
 
-class Note(Struct, frozen=True, kw_only=True):
-    """Something that kube-apiserver warns about and no rule does: an unknown field. Counts as severity high."""
-
-    manifest: Manifest
-    place: Place
-    path: str
-    text: str
-    fix: str = ""
-
-
 class Failure(Struct, frozen=True):
     """A rule that raised on an object: our fault; every other rule spoke. Without a rule the whole review raised."""
 
@@ -65,7 +55,6 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """
 
     rows: tuple[Row, ...] = ()
-    notes: tuple[Note, ...] = ()
     faults: tuple[Fault, ...] = ()
     gaps: tuple[Gap, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -100,8 +89,6 @@ def exit_code(outcome: Outcome, fail_on: str) -> Exit:
         return Exit.UNREADABLE
     if fail_on == "never":
         return Exit.FINE
-    if outcome.notes:
-        return Exit.FINDINGS  # kubectl would refuse the object
     least = rank(Severity(fail_on))
     counted = (row for row in outcome.rows if not row.waived)
     return Exit.FINDINGS if any(rank(row.severity) >= least for row in counted) else Exit.FINE

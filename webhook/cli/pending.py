@@ -7,13 +7,12 @@ from msgspec import Struct
 
 from webhook.cli.formats.as_text import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.cli.formats.explain_page import Answer, in_the_way, summary
-from webhook.cli.formats.shape import plural
 from webhook.cli.questions import controllers, is_foreign, of_pod, problem_of
 from webhook.core.explain import Explanation, explain, fix_text
 from webhook.core.index import ClusterIndex
 from webhook.core.model import Pod
 from webhook.core.policy import Policy
-from webhook.core.rules.finding import one_line
+from webhook.core.rules.finding import one_line, plural
 
 # Worst first: what somebody has to change, then what waits by itself.
 FITS, GATED, FOREIGN = "fits", "gated", "other scheduler"

@@ -14,12 +14,12 @@ import click
 from msgspec import Struct
 
 from webhook.cli.console import Progress, collect_rarely, say
-from webhook.cli.formats.shape import plural
 from webhook.cli.live import open_cluster
 from webhook.cli.options import Given, cluster_options, policy_option
 from webhook.cli.stopped import Stopped
 from webhook.cli.taking import Taken, take, take_file, without_names
 from webhook.core.policy import Policy
+from webhook.core.rules.finding import plural
 
 _MOST_KINDS = 4
 

@@ -19,7 +19,7 @@ from webhook.cli.console import colored, print_faults, print_results
 from webhook.cli.documents import Document, Fault
 from webhook.cli.exits import Exit
 from webhook.cli.formats.as_text import DIM, GREEN, RED, Paint
-from webhook.cli.formats.shape import message, plural
+from webhook.cli.formats.shape import message
 from webhook.cli.looking import Frame, Seen
 from webhook.cli.options import looking_options
 from webhook.cli.outcome import Row
@@ -27,7 +27,7 @@ from webhook.cli.sources import read_files
 from webhook.core.kinds import has_template
 from webhook.core.policy import Mode
 from webhook.core.rules import BY_ID
-from webhook.core.rules.finding import one_line
+from webhook.core.rules.finding import one_line, plural
 
 NOTHING = "nothing"
 

@@ -6,10 +6,11 @@ Text that comes from the object is bounded and freed of control characters.
 from collections.abc import Sequence
 
 from webhook.core.policy import Messages
-from webhook.core.rules.finding import WARNING_CHARS, Finding, one_line
+from webhook.core.rules.finding import WARNING_CHARS, Finding, one_line, plural, shortened
 
 MOST_WARNINGS = 3
 MOST_BLOCKS = 10
+_LEAST_SAID = len("evenspread/: ") + 20
 
 
 def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
@@ -18,16 +19,21 @@ def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
     more = len(findings) - len(told)
     if not more:
         return told
-    noun = "finding" if more == 1 else "findings"
-    return (*told, f"evenspread: {more} more {noun}; all of them: kubectl evenspread check --cluster -f FILE")
+    tail = f"evenspread: {plural(more, 'more finding')}; all of them: kubectl evenspread check --cluster -f FILE"
+    return (*told, tail)
 
 
 def _warning(finding: Finding) -> str:
+    """What is wrong, and the fix: whole, or not at all where it leaves too little room for what is wrong."""
     said = f"evenspread/{finding.rule}: {finding.warning or finding.summary}"
-    remedy = f"; {finding.remedy}" if finding.remedy and not finding.warning else ""
-    # The fix is worth more than the end of a long label; but not more than what is wrong.
-    room = WARNING_CHARS - len(remedy)
-    return one_line(one_line(said, room) + remedy if room > WARNING_CHARS // 2 else said + remedy, WARNING_CHARS)
+    remedy = f"; {one_line(finding.remedy, WARNING_CHARS)}" if finding.remedy and not finding.warning else ""
+    if len(said) + len(remedy) <= WARNING_CHARS:
+        return one_line(said + remedy)
+    short = shortened(said, WARNING_CHARS - len(remedy)) if len(remedy) < WARNING_CHARS // 2 else ""
+    # What is wrong needs a few words after the name of the rule.
+    if len(short) >= len(finding.rule) + _LEAST_SAID and len(short) + len(remedy) <= WARNING_CHARS:
+        return short + remedy
+    return shortened(said, WARNING_CHARS)
 
 
 def denial(name: str, findings: Sequence[Finding], messages: Messages) -> str:
@@ -38,10 +44,10 @@ def denial(name: str, findings: Sequence[Finding], messages: Messages) -> str:
     first = findings[0]
     headline = first.headline or (f"{first.summary}; {first.remedy}" if first.remedy else first.summary)
     count = f" (1 of {len(findings)} problems)" if len(findings) > 1 else ""
-    lines = [f"{one_line(name)}: {one_line(headline)}{count}"]
+    lines = [f"{one_line(name)}: {shortened(headline, 256)}{count}"]
     for number, finding in enumerate(findings[:MOST_BLOCKS], start=1):
         lines.append(f"  {number} {finding.rule}  {one_line(finding.path)}")
-        lines.append(f"    {one_line(finding.detail or finding.summary, 1024)}")
+        lines.append(f"    {shortened(finding.detail or finding.summary, 1024)}")
         if finding.fix:
             lines.append(f"    fix: {one_line(finding.fix)}")
     if len(findings) > MOST_BLOCKS:

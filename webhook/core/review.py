@@ -8,6 +8,7 @@ Nothing in here raises, whatever the request holds: what cannot be read is a val
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import inf
 
+import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
@@ -16,20 +17,24 @@ from webhook.core.defaulting import Injection, Skip, inject
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Workload, has_template, read_exactly, read_meta, read_workload, stated_type
 from webhook.core.messages import denial, warnings_of
-from webhook.core.model import ObjectMeta
+from webhook.core.model import ObjectMeta, TypeMeta
 from webhook.core.objects import MIRROR_ANNOTATION
 from webhook.core.owners import Awaited
 from webhook.core.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
-from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, evaluate
+from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, evaluate, in_order
 from webhook.core.rules.api import wrong_type
+from webhook.core.rules.edits import applied
 from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import NO_TIME, Finding, NotEvaluated, Severity, Subject, one_line, place
+from webhook.core.rules.unknown import UNKNOWN_FIELD, in_custom_templates, unknown_fields
 from webhook.core.validation import constraint_warnings, reaches_template
 from webhook.core.version import KubernetesVersion
 
 EXEMPT_ANNOTATION = "evenspread.io/exempt"
 
 _MOST_AUDITED = 8
+# Each is an evaluation of the whole object.
+_MOST_PROVEN = 8
 # What a review of an ordinary object takes is less than a hundredth of this, beside 5,000 nodes too.
 _MOST_SECONDS = 0.5
 _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
@@ -234,13 +239,11 @@ def examine(  # noqa: PLR0913 as review
     request = Request(
         uid="", operation="CREATE", group=group, version=minor, kind=stated.kind or "", namespace=namespace
     )
-    strict: tuple[str, ...] = ()
-    found: _Evaluation | str
+    setting = _Setting(policy, index, version, offline=True, now=now)
     try:
-        raw, strict = read_exactly(raw, stated)
-        found = _evaluate(raw, request, _Setting(policy, index, version, offline=True, now=now), spared=False)
+        found, strict = _exactly(raw, request, stated, setting)
     except DecodeError as error:
-        found = _Evaluation(None, (wrong_type(error),), decode_error=error)
+        found, strict = _Evaluation(None, (wrong_type(error),), decode_error=error), ()
     if isinstance(found, str):
         return Examination()
     workload = found.workload
@@ -253,6 +256,48 @@ def examine(  # noqa: PLR0913 as review
         decode_error=found.decode_error,
         warnings=strict + (_api_warnings(workload, found) if workload is not None and workload.built_in else ()),
     )
+
+
+def _exactly(
+    raw: bytes | Mapping[str, object], request: Request, stated: TypeMeta, setting: _Setting, *, proven: bool = True
+) -> tuple[_Evaluation | str, tuple[str, ...]]:
+    """What every rule answers of an object as kube-apiserver keeps it, and of the fields that it drops.
+
+    Shape: ``proven`` tries the edits that name a field as it was meant, and leaves those out that bring other findings.
+    Errors: DecodeError.
+    """
+    kept, strict = read_exactly(raw, stated)
+    found = _evaluate(kept, request, setting, spared=False)
+    if isinstance(found, str) or found.workload is None or (found.workload.built_in and not strict):
+        return found, strict
+    value = msgspec.json.decode(raw) if isinstance(raw, bytes) else raw
+    warnings = strict if found.workload.built_in else in_custom_templates(value, found.workload)
+    unknown = unknown_fields(warnings, value, found.workload, frozenset(each.path for each in found.findings))
+    if not unknown:
+        return found, strict
+    found = replace(found, findings=in_order((*found.findings, *unknown)))
+    if not proven:
+        return found, strict
+
+    def helps(finding: Finding) -> bool:
+        """Whether its edits take it away and bring nothing else."""
+        try:
+            after, _ = _exactly(applied(value, finding.edits), request, stated, setting, proven=False)
+        except (DecodeError, LookupError):
+            return False
+        left = set() if isinstance(after, str) else _keys(after)
+        return left < _keys(found) and (finding.rule, finding.key) not in left
+
+    helpful = [each for each in unknown[:_MOST_PROVEN] if each.edits and helps(each)]
+    findings = tuple(
+        replace(each, edits=()) if each.rule == UNKNOWN_FIELD.id and each not in helpful else each
+        for each in found.findings
+    )
+    return replace(found, findings=findings), strict
+
+
+def _keys(found: _Evaluation) -> set[tuple[str, str]]:
+    return {(finding.rule, finding.key) for finding in found.findings}
 
 
 def _api_warnings(workload: Workload, found: _Evaluation) -> tuple[str, ...]:
@@ -380,7 +425,7 @@ def _never_denied_for_places(judged: Judged) -> Judged:
 
 def _subtract(judged: Iterable[Judged], old: _Evaluation) -> tuple[Judged, ...]:
     """A finding that the old object had already denies nothing; nor one that it may have had, and nobody could see."""
-    had = {(finding.rule, finding.key) for finding in old.findings}
+    had = _keys(old)
     unseen = {each.rule for each in old.not_evaluated if each.missing == NO_TIME or each.fault is not None}
     return tuple(_subtracted(each, had, unseen) if each.mode is Mode.DENY else each for each in judged)
 

@@ -15,7 +15,7 @@ from build import cluster
 from webhook.core.messages import denial, warnings_of
 from webhook.core.policy import Messages, Mode, Policy
 from webhook.core.review import examine
-from webhook.core.rules import API_RULES, FEASIBILITY, NEED_CLUSTER, RULES
+from webhook.core.rules import API_RULES, FEASIBILITY, NEED_CLUSTER, OFFLINE, RULES
 from webhook.core.version import RECORDED
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -81,8 +81,12 @@ def page(rule):
         findings = shown.found(shown.bad, rule.id)
         named = f"{yaml.safe_load(shown.bad)['kind']} shop/web"
         lines += ["## Breaks the rule", "", *on_nodes(shown), "```yaml", shown.bad.rstrip(), "```", ""]
-        lines += ["As a warning:", "", "```", *warnings_of(findings), "```", ""]
-        if not (rule.id in FEASIBILITY and named.startswith("Pod")):
+        if rule.id in OFFLINE:
+            told = [text for each in findings for text in (each.summary, f"fix: {each.fix}")]
+            lines += ["`evenspread check` says:", "", "```", *told, "```", ""]
+        else:
+            lines += ["As a warning:", "", "```", *warnings_of(findings), "```", ""]
+        if rule.id not in OFFLINE and not (rule.id in FEASIBILITY and named.startswith("Pod")):
             lines += ["As a denial:", "", "```", denial(named, findings, Messages()), "```", ""]
         lines += ["## Does not", "", "```yaml", shown.good.rstrip(), "```", ""]
     lines += ["## When it is silent", "", sentence(rule.silent), ""]
@@ -102,6 +106,7 @@ def index():
     rows = []
     for rule in RULES:
         kind = "as kube-apiserver does" if rule.id in API_RULES else "with a cluster" if rule.id in NEED_CLUSTER else ""
+        kind = "of the object alone, on the command line only" if rule.id in OFFLINE else kind
         rows.append(f"| [{rule.id}]({rule.id}.md) | {rule.severity} | {rule.mode} | {kind or 'of the object alone'} |")
     return INDEX + "\n".join(rows) + "\n"
 

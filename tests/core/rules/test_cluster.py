@@ -61,11 +61,11 @@ def test_rules_that_could_not_look(manifest, expected):
 def test_they_say_what_is_missing():
     manifest = workload("Deployment", "app=web", "zone hard 1 app=web")
     missing = {each.rule: each.missing for each in examined(manifest).not_evaluated}
-    assert set(missing.values()) == {"no cluster", "not supported yet"}
+    assert set(missing.values()) == {"no cluster", "not in this release"}
     with_one = examined(manifest, index=cluster("a: n1")).not_evaluated
-    assert {rule for rule, why in missing.items() if why == "not supported yet"} == UNSUPPORTED
-    assert {each.rule for each in with_one if each.missing == "not supported yet"} == UNSUPPORTED
+    assert {rule for rule, why in missing.items() if why == "not in this release"} == UNSUPPORTED
+    assert {each.rule for each in with_one if each.missing == "not in this release"} == UNSUPPORTED
 
 
 def test_rules_are_named_once():
-    assert len({rule.id for rule in RULES}) == len(RULES) == 37
+    assert len({rule.id for rule in RULES}) == len(RULES) == 38

@@ -277,7 +277,7 @@ class TestOffline:
     def test_a_workload_is_not_evaluated(self):
         for index in (None, cluster(TAINTED)):
             found = examined(workload("Deployment", "app=web", ZONE), index=index).not_evaluated
-            assert [each.missing for each in found if each.rule == RULE] == ["not supported yet"]
+            assert [each.missing for each in found if each.rule == RULE] == ["not in this release"]
         soft = examined(workload("Deployment", "app=web", "zone soft 1 app=web"), index=None).not_evaluated
         assert RULE not in {each.rule for each in soft}
 

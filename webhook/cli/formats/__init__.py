@@ -18,7 +18,9 @@ FORMATS = {
 }
 
 
-def renderer(name: str, report_api: str) -> Render:
-    """The function ``render(outcome, color)`` of a format; ``report_api`` is for reports."""
+def renderer(name: str, report_api: str, *, verbose: bool = False) -> Render:
+    """The function ``render(outcome, color)`` of a format; ``report_api`` is for reports, ``verbose`` for text."""
     render = importlib.import_module(FORMATS[name]).render
-    return cast("Render", partial(render, api=ReportApi(report_api)) if name == "report" else render)
+    if name == "report":
+        render = partial(render, api=ReportApi(report_api))
+    return cast("Render", partial(render, verbose=verbose) if name == "text" else render)

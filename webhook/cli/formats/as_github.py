@@ -9,7 +9,7 @@ from webhook.cli.formats.shape import fix, message
 from webhook.cli.manifests import Manifest, Place
 from webhook.cli.outcome import Outcome
 from webhook.cli.sources import STDIN_NAME
-from webhook.core.rules.finding import Severity, one_line
+from webhook.core.rules.finding import Severity
 
 _COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 
@@ -27,9 +27,6 @@ def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 e
             text += f"; fix: {fix(row)}"
         title = f"evenspread/{row.judged.finding.rule}"
         yield _command(_COMMANDS[row.severity], *_where(row.manifest, row.place), title, text)
-    for note in outcome.notes:
-        text = f"{note.manifest.title}: {one_line(note.text)}" + (f"; fix: {note.fix}" if note.fix else "")
-        yield _command("warning", *_where(note.manifest, note.place), "kube-apiserver", text)
 
 
 def _where(manifest: Manifest, place: Place) -> tuple[str, int, int]:

@@ -6,7 +6,7 @@ import msgspec
 
 from webhook.cli.formats.shape import fix, message
 from webhook.cli.manifests import Manifest, Place
-from webhook.cli.outcome import Gap, Note, Outcome, Row
+from webhook.cli.outcome import Gap, Outcome, Row
 
 
 def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
@@ -17,7 +17,7 @@ def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 e
 
 def as_values(outcome: Outcome) -> list[dict[str, object]]:
     """The entries as plain values."""
-    return [*map(_row, outcome.rows), *map(_note, outcome.notes), *map(_gap, outcome.gaps)]
+    return [*map(_row, outcome.rows), *map(_gap, outcome.gaps)]
 
 
 def _where(manifest: Manifest, place: Place) -> dict[str, object]:
@@ -50,11 +50,6 @@ def _row(row: Row) -> dict[str, object]:
     if judged.waived:
         entry["waived"] = judged.waived
     return entry
-
-
-def _note(note: Note) -> dict[str, object]:
-    entry = {**_where(note.manifest, note.place), "path": note.path, "warning": note.text}
-    return entry | ({"fix": note.fix} if note.fix else {})
 
 
 def _gap(gap: Gap) -> dict[str, object]:

@@ -3,15 +3,14 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from webhook.cli.formats.shape import MOST_CHARS, fix, message, plural
+from webhook.cli.formats.shape import consequence, fix, message
 from webhook.cli.manifests import Place
-from webhook.cli.outcome import Note, Outcome, Row
-from webhook.core.rules.finding import NO_CLUSTER, Severity, one_line
+from webhook.cli.outcome import Outcome, Row
+from webhook.core.rules.finding import FAILED, NO_CLUSTER, NOT_YET, Severity, one_line, plural
 
 BOLD, DIM, RED, YELLOW, BLUE, GREEN = "1", "2", "31", "33", "34", "32"
 COLORS = {Severity.HIGH: RED, Severity.MEDIUM: YELLOW, Severity.LOW: BLUE}
 _MOST_QUOTED = 100  # characters of a line; beyond, it is cut around the field
-_MOST_NAMED = 6
 
 
 class Paint:
@@ -25,14 +24,12 @@ class Paint:
         return f"\033[{';'.join(codes)}m{text}\033[0m" if self._color and text else text
 
 
-def render(outcome: Outcome, *, color: bool) -> Iterator[str]:
+def render(outcome: Outcome, *, color: bool, verbose: bool = False) -> Iterator[str]:
     """Blocks in the order of the input, exempted findings as one line each, then the summary."""
     paint = Paint(color=color)
     for row in outcome.rows:
         yield from waived(row, paint) if row.waived else block(row, paint)
-    for note in outcome.notes:
-        yield from _note(note, paint)
-    yield summary(outcome, paint)
+    yield summary(outcome, paint, verbose=verbose)
 
 
 def block(row: Row, paint: Paint) -> Iterator[str]:
@@ -40,7 +37,8 @@ def block(row: Row, paint: Paint) -> Iterator[str]:
     judged, place = row.judged, row.place
     head = f"{one_line(row.manifest.file)}:{place.line}:{place.column}:"
     severity = paint(row.severity, COLORS[row.severity], BOLD)
-    yield f"{paint(head, BOLD)} {severity} {paint(judged.finding.rule, BOLD)}\n"
+    done = f" ({consequence(row)})"
+    yield f"{paint(head, BOLD)} {severity} {paint(judged.finding.rule, BOLD)}{paint(done, DIM)}\n"
     source = f"  ({one_line(row.manifest.source)})" if row.manifest.source else ""
     yield f"  {row.manifest.title}{paint(source, DIM)}  {paint(one_line(judged.finding.path), DIM)}\n"
     yield from _quote(place, paint, COLORS[row.severity])
@@ -56,17 +54,6 @@ def waived(row: Row, paint: Paint) -> Iterator[str]:
     yield paint(f"{place} {row.judged.finding.rule} {row.manifest.title}: {one_line(row.judged.waived)}", DIM) + "\n\n"
 
 
-def _note(note: Note, paint: Paint) -> Iterator[str]:
-    head = f"{one_line(note.manifest.file)}:{note.place.line}:{note.place.column}:"
-    yield f"{paint(head, BOLD)} {paint('warning', YELLOW, BOLD)} {paint('kube-apiserver', BOLD)}\n"
-    yield f"  {note.manifest.title}\n"
-    yield from _quote(note.place, paint, YELLOW)
-    yield f"  {one_line(note.text, MOST_CHARS)}: kube-apiserver drops it, kubectl refuses it\n"
-    if note.fix:
-        yield f"  {paint('fix:', GREEN)} {note.fix}\n"
-    yield "\n"
-
-
 def _quote(place: Place, paint: Paint, code: str) -> Iterator[str]:
     """The line of the manifest and a caret under the field."""
     text, caret, width = place.text, place.caret, place.width
@@ -80,7 +67,7 @@ def _quote(place: Place, paint: Paint, code: str) -> Iterator[str]:
     yield f"{paint(' ' * 6 + '|', DIM)} {' ' * caret}{paint('^' + '~' * (width - 1), code)}\n"
 
 
-def summary(outcome: Outcome, paint: Paint) -> str:
+def summary(outcome: Outcome, paint: Paint, *, verbose: bool = False) -> str:
     """What was looked at, what was found, what was not looked at; always the last lines."""
     counted = [row for row in outcome.rows if not row.waived]
     severities = Counter(row.severity for row in counted)
@@ -88,27 +75,57 @@ def summary(outcome: Outcome, paint: Paint) -> str:
         f"{plural(outcome.files, 'file')}, {plural(outcome.objects, 'object')}, {plural(outcome.workloads, 'workload')}"
     )
     if not outcome.objects:
-        found = paint("nothing was checked", RED)
+        found = paint("nothing to check", YELLOW)
     elif counted:
         parts = ", ".join(f"{severities[each]} {each}" for each in reversed(Severity) if severities[each])
         found = paint(f"{plural(len(counted), 'finding')} ({parts})", RED if severities[Severity.HIGH] else YELLOW)
     else:
         found = paint("no findings", GREEN)
     exempted = len(outcome.rows) - len(counted)
-    more = f", {plural(len(outcome.notes), 'unknown field')}" if outcome.notes else ""
-    lines = [f"{looked}: {found}{more}" + (f", {exempted} exempted" if exempted else "")]
-    lines += [paint(line, DIM) for line in not_evaluated(outcome)]
-    if unread := sum(fault.fatal for fault in outcome.faults):
-        lines.append(paint(f"{plural(unread, 'fault')} in the input: see above; this answer has holes", RED))
+    lines = [f"{looked}: {found}" + (f", {exempted} exempted" if exempted else "")]
+    lines += [paint(line, DIM) for line in not_evaluated(outcome, verbose=verbose)]
+    if incomplete := unread(outcome):
+        lines.append(paint(incomplete, RED))
     return "\n".join(lines) + "\n"
 
 
-def not_evaluated(outcome: Outcome) -> Iterator[str]:
-    """One line a missing fact: how many rules lacked it, and which."""
+def unread(outcome: Outcome) -> str:
+    """That parts of the input were not looked at; empty where all of it was."""
+    faults = sum(fault.fatal for fault in outcome.faults)
+    return f"results are incomplete: {plural(faults, 'error')} in the input, see above" if faults else ""
+
+
+def not_evaluated(outcome: Outcome, *, verbose: bool) -> Iterator[str]:
+    """How many rules could not look, and what they lack, in one line; ``verbose`` names them, a line a missing fact."""
     rules: dict[str, set[str]] = defaultdict(set)
     for gap in outcome.gaps:
         rules[gap.missing].add(gap.rule)
-    for missing, names in sorted(rules.items(), key=lambda entry: (-len(entry[1]), entry[0])):
-        shown = ", ".join(sorted(names)[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
-        told = f"{missing}, see --cluster and --snapshot" if missing == NO_CLUSTER else one_line(missing)
-        yield f"{plural(len(names), 'rule')} not evaluated: {told} ({shown})"
+    facts = sorted(rules.items(), key=lambda entry: (entry[0] == NOT_YET, entry[0] != NO_CLUSTER, entry[0]))
+    if verbose:
+        for missing, names in facts:
+            yield f"not evaluated, {_lacking(missing)}: {', '.join(sorted(names))}"
+        return
+    counted, parts, others = set[str](), list[str](), 0
+    for missing, names in facts:
+        more = len(names - counted)
+        counted |= names
+        if missing in _IN_SHORT and more:
+            parts.append(f"{more} {_lacking(missing)}")
+        else:
+            others += more
+    if others:
+        parts.append(f"{others} for lack of something else")
+    if parts:
+        verb = "-v names it" if len(counted) == 1 else "-v names them"
+        yield f"{plural(len(counted), 'rule')} not evaluated: {', '.join(parts)} ({verb})"
+
+
+def _lacking(missing: str) -> str:
+    return _IN_SHORT.get(missing, one_line(missing))
+
+
+_IN_SHORT = {
+    NO_CLUSTER: "without a cluster (--cluster, --snapshot)",
+    NOT_YET: "not in this release",
+    FAILED: "by a fault of evenspread",
+}

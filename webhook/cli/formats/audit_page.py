@@ -3,26 +3,30 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from webhook.cli.formats.as_text import BOLD, COLORS, DIM, GREEN, RED, YELLOW, Paint, not_evaluated
-from webhook.cli.formats.shape import fix, message, plural
+from webhook.cli.formats.as_text import BOLD, COLORS, DIM, GREEN, RED, YELLOW, Paint, not_evaluated, unread
+from webhook.cli.formats.shape import fix, message
 from webhook.cli.outcome import Outcome, Row
 from webhook.core.policy import Mode
 from webhook.core.rules import BY_ID
-from webhook.core.rules.finding import Severity, one_line
+from webhook.core.rules.finding import Severity, one_line, plural
 
 _MOST_KINDS = 8
 _MOST_WORST = 10
 _SEVERITIES = tuple(reversed(Severity))
+_TOLD = frozenset({Mode.WARN, Mode.DENY})
 
 
-def render(outcome: Outcome, *, color: bool, findings: bool = True, places: bool = True) -> Iterator[str]:
+def render(
+    outcome: Outcome, *, color: bool, findings: bool = True, places: bool = True, verbose: bool = False
+) -> Iterator[str]:
     """The page, piece by piece; without ``findings`` the summary alone, without ``places`` no files and lines."""
     paint = Paint(color=color)
     counted = [row for row in outcome.rows if not row.waived]
-    if not outcome.objects:
-        return
-    yield from _looked_at(outcome)
-    yield from _totals(outcome, counted, paint)
+    if outcome.objects:
+        yield from _looked_at(outcome)
+        yield from _totals(outcome, counted, paint)
+    else:
+        yield "nothing to check\n"
     if counted:
         yield from _by_rule(counted, paint)
         yield from _worst("workload", counted, lambda row: row.manifest.title, paint)
@@ -30,10 +34,10 @@ def render(outcome: Outcome, *, color: bool, findings: bool = True, places: bool
     if findings and counted:
         yield f"\n{paint('FINDINGS', BOLD)}\n"
         yield from _findings(counted, paint, places=places)
-    if gaps := [*not_evaluated(outcome)]:
+    if gaps := [*not_evaluated(outcome, verbose=verbose)]:
         yield f"\n{paint('NOT LOOKED AT', BOLD)}\n" + "".join(paint(line, DIM) + "\n" for line in gaps)
-    if unread := sum(fault.fatal for fault in outcome.faults):
-        yield "\n" + paint(f"{plural(unread, 'fault')} in the input: see above; this answer has holes", RED) + "\n"
+    if incomplete := unread(outcome):
+        yield f"\n{paint(incomplete, RED)}\n"
 
 
 def _looked_at(outcome: Outcome) -> Iterator[str]:
@@ -132,6 +136,7 @@ def _findings(rows: Sequence[Row], paint: Paint, *, places: bool) -> Iterator[st
         yield f"\n{paint(title, BOLD)}{paint(place, DIM)}\n"
         for row in sorted(found, key=lambda row: _SEVERITIES.index(row.severity)):
             severity = paint(f"{row.severity:6}", COLORS[row.severity])
-            yield f"  {severity}  {row.judged.finding.rule}: {message(row)}\n"
+            told = "" if row.judged.mode in _TOLD else paint(" (only recorded)", DIM)
+            yield f"  {severity}  {row.judged.finding.rule}{told}: {message(row)}\n"
             if fix(row):
                 yield f"          {paint('fix:', GREEN)} {fix(row)}\n"

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from webhook.cli.formats.as_text import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.cli.formats.shape import plural
 from webhook.cli.questions import Question
 from webhook.cli.refused import render as render_refused
 from webhook.core import bits
 from webhook.core.explain import Balance, Cause, Explanation, fix_text, in_short, rejections, standstill, too_small
 from webhook.core.keys import near
-from webhook.core.rules.finding import one_line
+from webhook.core.rules.finding import one_line, plural
 from webhook.core.selectors import IN, Requirement
 from webhook.core.status import UNSCHEDULABLE, Status
 from webhook.core.verdict import NOT_EVALUATED

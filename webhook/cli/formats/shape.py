@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from webhook.cli.outcome import Outcome, Row
+from webhook.core.layouts import BUILT_IN
+from webhook.core.policy import Mode
+from webhook.core.rules import API_RULES, OFFLINE
 from webhook.core.rules.finding import one_line
+from webhook.core.rules.unknown import UNKNOWN_FIELD
 
 MOST_CHARS = 4096  # of one text from outside; one field of an object can hold megabytes
 
@@ -25,6 +29,22 @@ def fix(row: Row) -> str:
     return one_line(row.judged.finding.fix or row.judged.finding.remedy, MOST_CHARS)
 
 
-def plural(count: int, noun: str) -> str:
-    """``1 file``, ``2 files``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def consequence(row: Row) -> str:
+    """Who acts on the finding, and how: some findings are only for those who read this."""
+    manifest, judged = row.manifest, row.judged
+    built_in = (manifest.api_version.rpartition("/")[0], manifest.kind) in BUILT_IN
+    if built_in and judged.finding.rule in API_RULES:
+        return "kube-apiserver refuses it"
+    if built_in and judged.finding.rule == UNKNOWN_FIELD.id:
+        return "kubectl refuses it"
+    if judged.finding.rule in OFFLINE:
+        return "the webhook does not look"
+    return _CONSEQUENCES[judged.mode]
+
+
+_CONSEQUENCES = {
+    Mode.DENY: "the webhook denies it",
+    Mode.WARN: "the webhook warns",
+    Mode.AUDIT: "the webhook only records it",
+    Mode.OFF: "the webhook says nothing",
+}

@@ -23,14 +23,14 @@ from webhook.core.rules import (
     revision,
     selector,
     topology,
+    unknown,
     zone_loss,
 )
 from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import FAILED, NO_TIME, Answer, Finding, NotEvaluated, Rule, Subject, guarded
 
 RULES: tuple[Rule, ...] = (
-    *api.RULES,
-    refused.REFUSED,
+    *(*api.RULES, refused.REFUSED, unknown.UNKNOWN_FIELD),
     *(selector.NULL, selector.EMPTY, selector.NOT_SELF, neighbours.TOO_WIDE),
     *(revision.MIXED, revision.ABSENT, revision.WRONG_KIND),
     *(nodes.KEY_UNKNOWN, nodes.KEY_PARTIAL, topology.TYPO, topology.DEPRECATED),
@@ -51,6 +51,9 @@ NEED_CLUSTER = cluster.NEED_CLUSTER.union(
 FEASIBILITY = frozenset(
     rule.id for rule in (conflicts.CONFLICTS, zone_loss.ZONE_LOSS, *cluster.FEASIBILITY, *_DRY_RUNS)
 )
+
+# The webhook never asks them: what they look at is gone from an object before it is called.
+OFFLINE = frozenset({unknown.UNKNOWN_FIELD.id})
 
 # What kube-apiserver says comes first, and in its own order.
 _ORDER: Mapping[str, int] = {rule.id: place for place, rule in enumerate(RULES)} | dict.fromkeys(API_RULES, -1)
@@ -105,9 +108,13 @@ def evaluate(subject: Subject, families: Iterable[Family] = FAMILIES) -> Evaluat
             findings.append(answer)
         else:
             missing.setdefault(answer.rule, answer)
-    findings.sort(key=lambda finding: _ORDER[finding.rule])
     unseen = cluster.evaluate(subject)
-    return Evaluated(tuple(findings), (*missing.values(), *unseen) if missing else unseen, tried)
+    return Evaluated(in_order(findings), (*missing.values(), *unseen) if missing else unseen, tried)
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """As they are reported: by rule, and as they came within one."""
+    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.rule]))
 
 
 def _tried(subject: Subject) -> tuple[Feasibility | None, Answer | None]:

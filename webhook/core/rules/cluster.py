@@ -10,13 +10,11 @@ from typing import NamedTuple
 
 from webhook.core.policy import Mode
 from webhook.core.rules.distribution import NO_REPLICAS, NOT_REPLICATED
-from webhook.core.rules.finding import NotEvaluated, Rule, Severity, Subject
-
-NOT_SUPPORTED = "not supported yet"
+from webhook.core.rules.finding import NOT_YET, NotEvaluated, Rule, Severity, Subject
 
 
 def _rule(id_: str, title: str, severity: Severity, mode: Mode, why: str) -> Rule:
-    silent = "without a cluster, and in this release with one too: the rule is listed as not evaluated."
+    silent = "in this release, which does not look for it yet: the rule is listed as not evaluated."
     return Rule(id=id_, title=title, severity=severity, mode=mode, why=why, silent=silent)
 
 
@@ -72,7 +70,7 @@ def evaluate(subject: Subject) -> tuple[NotEvaluated, ...]:
 
 @cache  # at most 2 ** len(Shape) answers
 def _missing(shape: Shape) -> tuple[NotEvaluated, ...]:
-    return tuple(NotEvaluated(rule.id, NOT_SUPPORTED) for rule, could_speak in _NEEDS if could_speak(shape))
+    return tuple(NotEvaluated(rule.id, NOT_YET) for rule, could_speak in _NEEDS if could_speak(shape))
 
 
 def _shape(subject: Subject) -> Shape:

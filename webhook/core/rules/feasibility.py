@@ -13,12 +13,20 @@ from webhook.core.explain import Balance, Explanation, explain, fix_text, stands
 from webhook.core.index import ClusterIndex
 from webhook.core.model import HOSTNAME, PodTemplate
 from webhook.core.policy import Mode, profile_for
-from webhook.core.rules.finding import WARNING_CHARS, Finding, NotEvaluated, Rule, Severity, Subject, one_line
+from webhook.core.rules.finding import (
+    NOT_YET,
+    WARNING_CHARS,
+    Finding,
+    NotEvaluated,
+    Rule,
+    Severity,
+    Subject,
+    one_line,
+    shortened,
+)
 from webhook.core.verdict import decide, take
 from webhook.core.volumes import claim_name
 from webhook.core.workload import namespace_of, posted
-
-NOT_SUPPORTED = "not supported yet"
 
 DO_NOT_FIT = Rule(
     id="replicas-do-not-fit",
@@ -27,9 +35,10 @@ DO_NOT_FIT = Rule(
     mode=Mode.WARN,
     why="However the scheduler chooses, some pods stay Pending because of spread constraints. The cluster is asked as "
     "the scheduler would be: without its hard constraints a node admits the pod, with them none does.",
-    silent="without a cluster; for workloads, which are listed as not evaluated in this release; for pods with a "
-    "controller, a node, scheduling gates or another scheduler, and on update. It is audit where something else than "
-    "spread is in the way, where nodes can be added (`capacity`), and where preemption may make room. A cluster that "
+    silent="without a cluster; for workloads: this release does not try their pods yet, and lists the rule as not "
+    "evaluated; for pods with a controller, a node, scheduling gates or another scheduler, and on update. It is audit "
+    "where something else than spread is in the way, where nodes can be added (`capacity`), and where preemption may "
+    "make room. A cluster that "
     "is not known, or was not heard of for `maxStaleness`, gives no finding.",
 )
 
@@ -70,7 +79,7 @@ def not_tried(subject: Subject) -> NotEvaluated | None:
         return None
     if not any(placed.constraint.hard for placed in subject.placed):
         return None
-    return NotEvaluated(DO_NOT_FIT.id, NOT_SUPPORTED)
+    return NotEvaluated(DO_NOT_FIT.id, NOT_YET)
 
 
 def _tried(subject: Subject) -> PodTemplate | None:
@@ -122,11 +131,12 @@ def _finding(found: Explanation, subject: Subject, index: ClusterIndex) -> Findi
 
 
 def _warning(balance: Balance, found: Explanation, subject: Subject, remedy: str) -> str:
-    """The line without the reasons, where it would be too long with them; empty where it is not."""
-    room = WARNING_CHARS - len(f"evenspread/{DO_NOT_FIT.id}: no place: ; {remedy}")
-    if len(_waits(balance, found, subject)) <= room:
+    """The line without the reasons, or without the remedy too, where it is too long with them; empty elsewhere."""
+    room = WARNING_CHARS - len(f"evenspread/{DO_NOT_FIT.id}: ")
+    if len(f"no place: {_waits(balance, found, subject)}; {remedy}") <= room:
         return ""
-    return f"no place: {_waits(balance, found, subject, reasons=False)}; {remedy}"
+    said = f"no place: {_waits(balance, found, subject, reasons=False)}"
+    return f"{said}; {remedy}" if remedy and len(f"{said}; {remedy}") <= room else said
 
 
 def _told(found: Explanation, subject: Subject, index: ClusterIndex) -> bool:
@@ -141,4 +151,4 @@ def _waits(balance: Balance, found: Explanation, subject: Subject, *, reasons: b
     """What it waits for, as far as users may be told: hostnames are names of nodes."""
     detail = subject.policy.messages.detail
     names = detail == "full" or (detail != "minimal" and balance.domains.constraint.topology_key != HOSTNAME)
-    return one_line(standstill(balance, found.verdict, names=names, reasons=reasons), 120)
+    return shortened(standstill(balance, found.verdict, names=names, reasons=reasons), 120)

@@ -1,5 +1,6 @@
 """What a rule is, what it is asked about, and what it answers: nothing, findings, or that it could not look."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from functools import cached_property
@@ -18,6 +19,7 @@ from webhook.core.version import KubernetesVersion
 NO_CLUSTER = "no cluster"
 STALE = "what is known of the cluster is older than maxStaleness"
 NO_TIME = "no time left"
+NOT_YET = "not in this release"
 # Nobody writes as many in one template. The pods are counted for each, which takes up to 40 ms among 40,000 others.
 MOST_COUNTED = 16
 # Each is looked up on every node.
@@ -240,3 +242,23 @@ def one_line(text: str, limit: int = 256) -> str:
     if not flat.isprintable():
         flat = "".join(letter if letter.isprintable() else " " for letter in flat)
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def shortened(text: str, limit: int) -> str:
+    """The same as `one_line`, for sentences: what is cut ends with a whole word, if it has more than one."""
+    flat = one_line(text, limit + 1)
+    if len(flat) <= limit:
+        return flat
+    words = flat[: limit - 1].rpartition(" ")[0].rstrip(" ,;:")
+    return f"{words} …" if words else one_line(flat, limit)
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 node``, ``2 nodes``, ``12,000 nodes``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def quoted(text: str, limit: int = 80) -> str:
+    """A name from outside in a sentence: in quotes where nobody would see its ends, or what is odd in it."""
+    plain = bool(text) and text.isprintable() and " " not in text
+    return one_line(text if plain else json.dumps(text[: limit + 1], ensure_ascii=False), limit)
