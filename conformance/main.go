@@ -22,6 +22,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"verdict", "decide scheduling scenarios (JSON Lines in, JSON Lines out)", runVerdict},
+		{"place", "place the pods of a workload in every order (JSON Lines in, JSON Lines out)", runPlace},
 		{"validate", "say what kube-apiserver would answer to a create request", runValidate},
 		{"args", "decode, default and validate PodTopologySpreadArgs", runArgs},
 		{"generate", "generate random scenarios, deterministic in the seed", runGenerate},
