@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # fresh.sh SEED EVENSPREAD PYTHON: builds the oracle, records vectors of a seed with it, and compares them with what
-# EVENSPREAD says; and asks it whether pods with injected defaults, and workloads that declare them, are accepted, and
+# EVENSPREAD says, also of the pods of workloads; and asks it whether pods with injected defaults, and workloads that declare them, are accepted, and
 # whether such pods are judged as by the scheduler's own.
 # The binary is kept in the user's cache folder.
 set -euo pipefail
@@ -18,6 +18,7 @@ echo "seed $seed (make conformance SEED=$seed repeats it), Kubernetes $("$oracle
 for kind in validate args; do
   "$python" "$here/mutate.py" "$oracle" "$kind" "$seed" 1000 "$out/mutated-$kind.jsonl.gz"
 done
+"$python" "$here/refused.py" "$oracle" "$seed" 2000 "$out/refused.jsonl.gz"
 "$python" "$here/injected.py" "$oracle" "$seed" 1000
 EVENSPREAD_ORACLE=$oracle "$python" -m pytest -q -p no:cacheprovider --hypothesis-seed="$seed" "$here"/../tests/properties/test_{defaulting,adoption}.py
 cd "$out"

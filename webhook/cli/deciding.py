@@ -19,6 +19,7 @@ from webhook.core.args import ArgsError, decode_args, validate_args
 from webhook.core.decoding import BUILT_IN, DecodeError, as_go_reads, type_of
 from webhook.core.kinds import read_workload
 from webhook.core.model import LabelSelector, SpreadConstraint
+from webhook.core.refusal import refusals
 from webhook.core.validation import (
     FieldError,
     constraint_warnings,
@@ -98,6 +99,17 @@ def decide_validate(case: Mapping[str, bytes]) -> Mapping[str, object]:
         answer["errors"] = [_error(error) for error in errors]
         answer["warnings"] = list(warnings)
         answer["topologySpreadConstraints"] = [_constraint(each) for each in constraints] or None
+    return answer
+
+
+def decide_refused(case: Mapping[str, bytes]) -> Mapping[str, object]:
+    """Whether kube-apiserver accepts a workload, and what it answers to the pods that are then made of it."""
+    validated = decide_validate({**case, "object": case["workload"]})
+    answer: dict[str, object] = {"id": validated["id"], "accepted": not validated.get("errors")}
+    workload = read_workload(case["workload"]) if answer["accepted"] else None
+    if workload is not None:
+        found = [each for template in workload.templates for each in refusals(workload, template, RECORDED)]
+        answer["errors"] = [_error(each.error) for each in found]
     return answer
 
 

@@ -11,13 +11,18 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from webhook.cli.deciding import decide_args, decide_validate, members
+from webhook.cli.deciding import decide_args, decide_refused, decide_validate, members
 from webhook.cli.scenarios import decide_verdict
 
 # By kind: the members of a scenario's JSON -> the answer, in the shape of ``expected``. A kind that is not here is not
 # supported yet.
 Evaluator = Callable[[Mapping[str, bytes]], Mapping[str, object]]
-EVALUATORS: Mapping[str, Evaluator] = {"validate": decide_validate, "args": decide_args, "verdict": decide_verdict}
+EVALUATORS: Mapping[str, Evaluator] = {
+    "validate": decide_validate,
+    "refused": decide_refused,
+    "args": decide_args,
+    "verdict": decide_verdict,
+}
 
 _GZIP = b"\x1f\x8b"
 _MAX_FIRST = 10
@@ -70,6 +75,8 @@ class Tally(Struct, frozen=True, kw_only=True):
 def _kind(scenario: Mapping[str, bytes]) -> str:
     if "object" in scenario:
         return "validate"
+    if "workload" in scenario:
+        return "refused"
     return "verdict" if scenario.keys() & {"pod", "nodes", "plugin"} else "args"
 
 
