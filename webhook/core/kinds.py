@@ -1,6 +1,6 @@
 """The pod templates of an object of any kind, and what rules need to know of the object around them.
 
-Built-in kinds are decoded in one typed pass; custom resources are walked by their `layouts`.
+Built-in kinds are decoded in one typed pass; custom resources are walked by their `layouts` (`operators` has more).
 
 Source: the API types of k8s.io/api.
 """
@@ -9,39 +9,64 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
+from msgspec.structs import replace
 
+from webhook.core import written
 from webhook.core.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
 from webhook.core.gojson import is_plain, resolve
-from webhook.core.layouts import BUILT_IN, CUSTOM, TEMPLATED, Layout, configured_layout, value_at, walk
-from webhook.core.model import Int32, LabelSelector, Named, ObjectMeta, PodTemplate, TypeMeta
+from webhook.core.layouts import (
+    BUILT_IN,
+    CONSTRAINTS,
+    CUSTOM,
+    TEMPLATED,
+    Layout,
+    Site,
+    configured_layout,
+    value_at,
+    walk,
+)
+from webhook.core.model import (
+    Int32,
+    LabelSelector,
+    Named,
+    ObjectMeta,
+    PodSpec,
+    PodTemplate,
+    SpreadConstraint,
+    TypeMeta,
+)
+from webhook.core.operators import FILLS, OPERATED, Beside, OperatedConstraint
 from webhook.core.policy import EmbeddedKind
 
 _T = TypeVar("_T")
-
-IntOrText = int | str
-"""A count or a percentage, as maxSurge is written."""
-
 
 class Template(Struct, frozen=True, kw_only=True):
     """One pod template of an object; for a Pod the object itself.
 
     Shape: ``path`` is the prefix that stands before ``spec.topologySpreadConstraints[0]`` and ``metadata.labels``:
     empty for a Pod, ``spec.template.`` for a Deployment.
+    ``alone`` is the path of constraints that stand outside of any pod template.
     Unit: ``replicas`` are pods made from this template; None where the object does not say.
     """
 
     path: str
     template: PodTemplate
     replicas: int | None = None
+    alone: str = ""
+
+    @property
+    def constraints_path(self) -> str:
+        """Where its constraints stand."""
+        return self.alone or f"{self.path}spec.{CONSTRAINTS}"
 
 
 class Strategy(Struct, frozen=True, kw_only=True):
     """How an object replaces its pods, as written; absent fields are None, not their defaults."""
 
     type: str | None = None
-    max_surge: IntOrText | None = None
-    max_unavailable: IntOrText | None = None
+    max_surge: written.IntOrText | None = None
+    max_unavailable: written.IntOrText | None = None
 
 
 class ClaimTemplates(Struct, frozen=True):
@@ -61,7 +86,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     that of ``api_version``, empty for core. ``selector`` is the object's own
     ``spec.selector``. ``suspended`` objects make no pods at present. ``late_labels`` are keys of labels that the object
     itself tells its controller to put on some of the pods. ``indexed`` and ``manual_selector`` are of Jobs: each pod
-    has a completion index; no labels are generated.
+    has a completion index; no labels are generated. ``whole`` says that the templates are the pods as their controller
+    makes them; else only the constraints are, and labels as far as they are known.
     """
 
     api_version: str
@@ -78,87 +104,19 @@ class Workload(Struct, frozen=True, kw_only=True):
     claims: ClaimTemplates | None = None
     indexed: bool = False
     manual_selector: bool = False
-
-
-class _Json(Struct, frozen=True, rename="camel"):
-    """Base of the typed shapes below; they exist only while an object is read."""
-
-
-class _RollingUpdate(_Json, frozen=True):
-    max_surge: IntOrText | None = None
-    max_unavailable: IntOrText | None = None
-
-
-class _Strategy(_Json, frozen=True):
-    type: str | None = None
-    rolling_update: _RollingUpdate | None = None
-
-
-class _JobSpec(_Json, frozen=True):
-    parallelism: Int32 | None = None
-    selector: LabelSelector | None = None
-    template: PodTemplate | None = None
-    completion_mode: str | None = None
-    manual_selector: bool | None = None
-
-
-class _ClaimMeta(_Json, frozen=True):
-    name: str = ""
-
-
-class _ClaimTemplate(_Json, frozen=True):
-    metadata: _ClaimMeta | None = None
-
-
-class _Ordinals(_Json, frozen=True):
-    start: Int32 | None = None
-
-
-class _JobTemplate(_Json, frozen=True):
-    spec: _JobSpec | None = None
-
-
-class _Spec(_Json, frozen=True):
-    """The specs of the built-in kinds in one: no field of one means something else in another."""
-
-    replicas: Int32 | None = None
-    parallelism: Int32 | None = None
-    selector: LabelSelector | None = None
-    template: PodTemplate | None = None
-    strategy: _Strategy | None = None
-    update_strategy: _Strategy | None = None
-    job_template: _JobTemplate | None = None
-    suspend: bool | None = None
-    volume_claim_templates: tuple[_ClaimTemplate, ...] | None = None
-    ordinals: _Ordinals | None = None
-    completion_mode: str | None = None
-    manual_selector: bool | None = None
-
-
-class _Object(_Json, frozen=True):
-    metadata: ObjectMeta | None = None
-    spec: _Spec | None = None
-
-
-class _ControllerSpec(_Json, frozen=True):
-    replicas: Int32 | None = None
-    selector: Mapping[str, str] | None = None  # the one kind whose selector is a plain map
-    template: PodTemplate | None = None
-
-
-class _Controller(_Json, frozen=True):
-    metadata: ObjectMeta | None = None
-    spec: _ControllerSpec | None = None
+    whole: bool = True
 
 
 _NAMED = msgspec.json.Decoder(Named)
-_OBJECT = msgspec.json.Decoder(_Object)
+_OBJECT = msgspec.json.Decoder(written.Object)
 _POD = msgspec.json.Decoder(PodTemplate)
-_CONTROLLER = msgspec.json.Decoder(_Controller)
+_CONTROLLER = msgspec.json.Decoder(written.Controller)
+_CONSTRAINTS = msgspec.json.Decoder(tuple[OperatedConstraint, ...] | None)
+_GO_CONSTRAINT = "v1.TopologySpreadConstraint"
 
 _NO_META = ObjectMeta()
-_NO_SPEC = _Spec()
-_NO_JOB_SPEC = _JobSpec()
+_NO_SPEC = written.Spec()
+_NO_JOB_SPEC = written.JobSpec()
 
 
 def read_workload(
@@ -181,7 +139,7 @@ def read_workload(
     key = (api_version.rpartition("/")[0], kind)
     if own is None and key in BUILT_IN:
         return _READERS.get(kind, _read_object)(raw, api_version, kind)
-    layout = own or CUSTOM.get(key)
+    layout = own or CUSTOM.get(key) or OPERATED.get(key)
     return None if layout is None else _walk(_parsed(raw), api_version, kind, layout)
 
 
@@ -223,9 +181,19 @@ def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
 
 
 def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether objects of this kind are known to hold pod templates."""
+    """Whether objects of this kind are known to hold whole pod templates, so that their pods need no look of their own."""
+    layout = configured_layout(api_version, kind, embedded)
+    return (api_version.rpartition("/")[0], kind) in TEMPLATED if layout is None else layout.whole
+
+
+def constraint_paths(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> tuple[str, ...]:
+    """Where constraints are read in objects of this kind, with wildcards; nothing for a kind that is not read."""
     key = (api_version.rpartition("/")[0], kind)
-    return key in TEMPLATED or configured_layout(api_version, kind, embedded) is not None
+    layout = configured_layout(api_version, kind, embedded)
+    if layout is None and key in BUILT_IN:
+        return (f"{_TEMPLATE_PATHS.get(kind, 'spec.template.')}spec.{CONSTRAINTS}",)
+    layout = layout or CUSTOM.get(key) or OPERATED.get(key)
+    return () if layout is None else tuple(site.constraints for site in layout.sites)
 
 
 def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterator[tuple[str, type]]:
@@ -237,21 +205,25 @@ def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterat
     key = (api_version.rpartition("/")[0], kind)
     layout = configured_layout(api_version, kind, embedded)
     if layout is None and key in BUILT_IN:
-        yield "", {"Pod": PodTemplate, "ReplicationController": _Controller}.get(kind, _Object)
+        yield "", {"Pod": PodTemplate, "ReplicationController": written.Controller}.get(kind, written.Object)
         return
-    layout = layout or CUSTOM.get(key)
+    layout = layout or CUSTOM.get(key) or OPERATED.get(key)
     if layout is None:
         return
     yield "metadata", ObjectMeta
     for site in layout.sites:
-        yield site.template, PodTemplate
+        path = site.alone or site.template
+        entry = max(path.rfind("[*]") + len("[*]"), path.rfind(".*") + len(".*"))
+        prefix = f"{path[:entry]}." if "*" in path else ""
+        yield path, (tuple[OperatedConstraint, ...] if site.alone else PodTemplate)
         if site.replicas:
-            entry = max(site.template.rfind("[*]") + len("[*]"), site.template.rfind(".*") + len(".*"))
-            yield (f"{site.template[:entry]}.{site.replicas}" if "*" in site.template else site.replicas), int
+            yield f"{prefix}{site.replicas}", int
+        if layout.filled:
+            yield prefix.removesuffix("."), Beside
     if layout.selector:
         yield layout.selector, LabelSelector
     if layout.strategy:
-        yield layout.strategy, _Strategy
+        yield layout.strategy, written.Strategy
     if layout.suspend:
         yield layout.suspend, bool
     for path in layout.late_labels:
@@ -286,7 +258,7 @@ def _read_pod(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: s
 
 def _read_controller(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: str) -> Workload:
     found = _typed(raw, _CONTROLLER, kind)
-    spec = found.spec or _ControllerSpec()
+    spec = found.spec or written.ControllerSpec()
     template = spec.template
     return Workload(
         api_version=api_version,
@@ -304,7 +276,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
     found = _typed(raw, _OBJECT, kind)
     spec = found.spec or _NO_SPEC
     if kind == "CronJob":
-        job: _JobSpec | _Spec = (spec.job_template.spec if spec.job_template else None) or _NO_JOB_SPEC
+        job: written.JobSpec | written.Spec = (spec.job_template.spec if spec.job_template else None) or _NO_JOB_SPEC
         path, template, replicas, selector = _CRON_JOB_PATH, job.template, job.parallelism, job.selector
     else:
         job, path, template, selector = spec, "spec.template.", spec.template, spec.selector
@@ -326,51 +298,95 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
     )
 
 
-def _claims(spec: _Spec) -> ClaimTemplates:
+def _claims(spec: written.Spec) -> ClaimTemplates:
     names = tuple(each.metadata.name if each.metadata else "" for each in spec.volume_claim_templates or ())
     return ClaimTemplates(names, (spec.ordinals and spec.ordinals.start) or 0)
 
 
-def _strategy(written: _Strategy | None) -> Strategy | None:
-    if written is None:
+def _strategy(given: written.Strategy | None) -> Strategy | None:
+    if given is None:
         return None
-    rolling = written.rolling_update or _RollingUpdate()
-    return Strategy(type=written.type, max_surge=rolling.max_surge, max_unavailable=rolling.max_unavailable)
+    rolling = given.rolling_update or written.RollingUpdate()
+    return Strategy(type=given.type, max_surge=rolling.max_surge, max_unavailable=rolling.max_unavailable)
 
 
 _JOBS = frozenset({"Job", "CronJob"})
 _CRON_JOB_PATH = "spec.jobTemplate.spec.template."
+_TEMPLATE_PATHS = {"Pod": "", "CronJob": _CRON_JOB_PATH}
 _READERS = {"Pod": _read_pod, "ReplicationController": _read_controller}
 
 
 def _walk(value: object, api_version: str, kind: str, layout: Layout) -> Workload:
     """Read a custom resource by its layout; what is not where it should be is absent."""
-    templates = tuple(_templates(value, layout))
+    meta = _lenient(value_at(value, "metadata"), ObjectMeta) or _NO_META
+    templates = tuple(_templates(value, layout, meta))
     counts = {template.replicas for template in templates}
     return Workload(
         api_version=api_version,
         group=api_version.rpartition("/")[0],
         kind=kind,
-        meta=_lenient(value_at(value, "metadata"), ObjectMeta) or _NO_META,
+        meta=meta,
         templates=templates,
         replicas=counts.pop() if len(counts) == 1 else None,
-        selector=_selector(value_at(value, layout.selector)),
-        strategy=_strategy(_lenient(value_at(value, layout.strategy), _Strategy)),
+        selector=_selector(value_at(value, layout.selector)) if layout.whole else _given_labels(templates),
+        strategy=_strategy(_lenient(value_at(value, layout.strategy), written.Strategy)),
         suspended=value_at(value, layout.suspend) is True,
         late_labels=tuple(key for path in layout.late_labels for key in _keys(value_at(value, path))),
+        whole=layout.whole,
     )
 
 
-def _templates(value: object, layout: Layout) -> Iterator[Template]:
+def _given_labels(templates: tuple[Template, ...]) -> LabelSelector | None:
+    """The labels that an operator gives all of the pods, if it gives all the same."""
+    labels = templates[0].template.labels if templates else {}
+    same = labels and all(each.template.labels == labels for each in templates)
+    return LabelSelector(match_labels=labels) if same else None
+
+
+def _templates(value: object, layout: Layout, meta: ObjectMeta) -> Iterator[Template]:
     for site in layout.sites:
-        for path, found, entry in walk(value, site.template):
+        for path, found, entry in walk(value, site.alone or site.template):
             if found is not None:
+                at = "".join(part if part.startswith("[") else f".{part}" for part in path).removeprefix(".")
                 replicas = value_at(entry, site.replicas)
+                template = _decode_alone(found, path) if site.alone else _decode_template(found, path)
                 yield Template(
-                    path="".join(part if part.startswith("[") else f".{part}" for part in path).removeprefix(".") + ".",
-                    template=_decode_template(found, path),
+                    path=f"{at.removesuffix(CONSTRAINTS)}" if site.alone else f"{at}." if at else "",
+                    template=template if layout.whole else _operated(template, site, layout, meta, entry),
                     replicas=replicas if type(replicas) is int else None,
+                    alone=at if site.alone else "",
                 )
+
+
+def _decode_alone(found: object, path: tuple[str, ...]) -> PodTemplate:
+    """Constraints that stand by themselves, as the pods that get them. Errors: DecodeError."""
+    try:
+        constraints = msgspec.convert(found, tuple[OperatedConstraint, ...])
+    except msgspec.ValidationError:
+        read, _ = decode_strictly(msgspec.json.encode(found), _CONSTRAINTS, f"[]{_GO_CONSTRAINT}", path)
+        constraints = read or ()
+    return PodTemplate(spec=PodSpec(topology_spread_constraints=constraints))
+
+
+def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMeta, entry: object) -> PodTemplate:
+    """The pods as far as it is known what their operator makes of them: labels, and constraints with what it adds."""
+    given = {key: text.replace("{name}", meta.name) for key, text in site.labels}
+    labels = {**given, **((meta.labels or {}) if layout.inherits else {}), **template.labels}
+    constraints: tuple[SpreadConstraint, ...] = template.pod_spec.constraints
+    if fill := FILLS.get(layout.filled):
+        beside = _lenient(entry, Beside) or Beside()
+        constraints = tuple(fill(_operable(each), given, beside) for each in constraints)
+    return replace(
+        template,
+        metadata=replace(template.meta, labels=labels or None),
+        spec=PodSpec(topology_spread_constraints=constraints),
+    )
+
+
+def _operable(constraint: SpreadConstraint) -> OperatedConstraint:
+    if isinstance(constraint, OperatedConstraint):
+        return constraint
+    return OperatedConstraint(**structs.asdict(constraint))
 
 
 def _decode_template(found: object, path: tuple[str, ...]) -> PodTemplate:

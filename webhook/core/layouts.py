@@ -1,4 +1,4 @@
-"""Where custom resources keep their pod templates, and the way there over parsed JSON.
+"""Where custom resources keep their pod templates or the constraints alone, and the way there over parsed JSON.
 
 In a path ``[*]`` stands for every entry of a list, ``*`` for every value of a map.
 
@@ -13,24 +13,43 @@ from webhook.core.policy import EmbeddedKind
 
 
 class Site(Struct, frozen=True):
-    """One place of templates in an object.
+    """One place of templates in an object, or of constraints that stand in none.
 
     Shape: ``template`` is a path from the object. ``replicas`` is one from the entry that the last wildcard of
-    ``template`` stands for; from the object where there is no wildcard.
+    ``template`` stands for; from the object where there is no wildcard. Where ``alone`` is set, it is the path of the
+    constraints and ``template`` is empty. ``labels`` are those that the kind's operator gives the pods, as pairs;
+    ``{name}`` in a value is the name of the object.
     """
 
     template: str
     replicas: str | None = None
+    alone: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def constraints(self) -> str:
+        """Where the constraints stand, as a path from the object."""
+        return self.alone or f"{self.template}.spec.{CONSTRAINTS}".removeprefix(".")
 
 
 class Layout(Struct, frozen=True):
-    """Where one kind keeps what is read of it, as paths from the object."""
+    """Where one kind keeps what is read of it, as paths from the object.
+
+    Shape: what is not ``whole`` is a part of the pods: an operator adds the rest. ``filled`` names what the operator
+    writes into constraints, if anything. Where ``inherits`` is set, pods get the labels of the object too.
+    """
 
     sites: tuple[Site, ...]
     selector: str | None = "spec.selector"
     strategy: str | None = None
     suspend: str | None = None
     late_labels: tuple[str, ...] = ()
+    whole: bool = True
+    filled: str = ""
+    inherits: bool = False
+
+
+CONSTRAINTS = "topologySpreadConstraints"
 
 
 def _plain(strategy: str | None = None) -> Layout:
@@ -104,7 +123,9 @@ def configured_layout(api_version: str, kind: str, embedded: tuple[EmbeddedKind,
     """The layout of a kind that the configuration names."""
     for own in embedded:
         if own.kind == kind and own.api_version == api_version:
-            return Layout((Site(own.template_path, own.replicas_path),), selector=own.selector_path)
+            alone = own.constraints_path or ""
+            site = Site(own.template_path or "", own.replicas_path, alone, own.pod_labels)
+            return Layout((site,), selector=own.selector_path, whole=not alone)
     return None
 
 

@@ -307,9 +307,7 @@ def _api_warnings(workload: Workload, found: _Evaluation) -> tuple[str, ...]:
     return tuple(
         warning
         for template in workload.templates
-        for warning in constraint_warnings(
-            template.template.pod_spec.constraints, f"{template.path}spec.topologySpreadConstraints"
-        )
+        for warning in constraint_warnings(template.template.pod_spec.constraints, template.constraints_path)
     )
 
 

@@ -80,7 +80,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         if are_plainly_right(constraints):
             continue
         labels = template.template.labels if _is_to_be_merged(subject) else None
-        path = f"{template.path}spec.topologySpreadConstraints"
+        path = template.constraints_path
         placed = [each for each in subject.placed if each.template is template]
         for error in validate_constraints(constraints, labels, path, subject.version):
             finding = as_finding(error, path, placed)

@@ -99,7 +99,7 @@ class Placed(Struct, frozen=True):
     @property
     def path(self) -> str:
         """The API path: ``spec.template.spec.topologySpreadConstraints[0]``."""
-        return f"{self.template.path}spec.topologySpreadConstraints[{self.index}]"
+        return f"{self.template.constraints_path}[{self.index}]"
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ Source: kubernetes/kubernetes #98215, #105661; the closed form is compared with 
 
 from collections.abc import Iterator
 
-from webhook.core.kinds import IntOrText, Strategy, Workload
+from webhook.core.kinds import Strategy, Workload
 from webhook.core.model import ZONE
 from webhook.core.policy import Mode
 from webhook.core.rules.added import (
