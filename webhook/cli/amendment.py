@@ -131,7 +131,7 @@ def _wanted(
         except DecodeError:
             spared["unreadable"] += 1
             continue
-        if workload is None:
+        if workload is None or not workload.whole:
             continue
         given = adopted(workload, _namespace(manifest, frame), frame.policy, index, frame.version)
         if isinstance(given, str):

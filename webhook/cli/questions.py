@@ -58,7 +58,7 @@ def of_object(
     stated = stated_type(raw)
     value, _ = read_exactly(raw, stated)
     workload = read_workload(value, frame.policy.workloads)
-    if workload is None:
+    if workload is None or not workload.whole:
         return
     if workload.kind == "Pod" and (applied or workload.meta.uid):
         yield of_pod(_pod(value), frame.policy)

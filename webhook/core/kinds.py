@@ -6,7 +6,7 @@ Source: the API types of k8s.io/api.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, structs
@@ -27,7 +27,6 @@ from webhook.core.layouts import (
     walk,
 )
 from webhook.core.model import (
-    Int32,
     LabelSelector,
     Named,
     ObjectMeta,
@@ -40,6 +39,8 @@ from webhook.core.operators import FILLS, OPERATED, Beside, OperatedConstraint
 from webhook.core.policy import EmbeddedKind
 
 _T = TypeVar("_T")
+Json = Any  # raw JSON from outside: core.decoding gives it types
+
 
 class Template(Struct, frozen=True, kw_only=True):
     """One pod template of an object; for a Pod the object itself.
@@ -140,7 +141,7 @@ def read_workload(
     if own is None and key in BUILT_IN:
         return _READERS.get(kind, _read_object)(raw, api_version, kind)
     layout = own or CUSTOM.get(key) or OPERATED.get(key)
-    return None if layout is None else _walk(_parsed(raw), api_version, kind, layout)
+    return None if layout is None else _walk(parsed(raw), api_version, kind, layout)
 
 
 def read_exactly(
@@ -181,7 +182,7 @@ def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
 
 
 def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
-    """Whether objects of this kind are known to hold whole pod templates, so that their pods need no look of their own."""
+    """Whether objects of this kind are known to hold whole pod templates: their pods need no look of their own."""
     layout = configured_layout(api_version, kind, embedded)
     return (api_version.rpartition("/")[0], kind) in TEMPLATED if layout is None else layout.whole
 
@@ -230,7 +231,8 @@ def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterat
         yield path, Mapping[str, str]
 
 
-def _parsed(raw: bytes | Raw | Mapping[str, object]) -> object:
+def parsed(raw: bytes | Raw | Mapping[str, object]) -> Json:
+    """The JSON value of an object. Errors: DecodeError."""
     if not isinstance(raw, bytes | Raw):
         return raw
     try:

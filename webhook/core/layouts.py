@@ -141,6 +141,15 @@ def walk(value: object, path: str) -> Iterator[tuple[tuple[str, ...], object, ob
     return iter(frontier)
 
 
+def leads_to(path: str, steps: tuple[str, ...]) -> bool:
+    """Whether a path with wildcards stands for this place; an item is ``[0]`` in its steps."""
+    names = [*_steps(path)]
+    return len(names) == len(steps) and all(
+        step == name or (many and step.startswith("[") == (name == "[]"))
+        for (name, many), step in zip(names, steps, strict=True)
+    )
+
+
 def _steps(path: str) -> Iterator[tuple[str, bool]]:
     for segment in path.split(".") if path else ():
         if segment == "*":

@@ -290,4 +290,4 @@ FILLS: Mapping[str, Fill] = {
     "percona-xtradb": _percona("ScheduleAnyway"),
     "zalando": _zalando,
 }
-"""What an operator writes into constraints, by the name in `Layout.filled`; the labels are those that it gives the pods."""
+"""What an operator writes into constraints, by the name in `Layout.filled`; it is told the labels of the pods."""

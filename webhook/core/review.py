@@ -8,25 +8,25 @@ Nothing in here raises, whatever the request holds: what cannot be read is a val
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import inf
 
-import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from webhook.core.decoding import DecodeError
 from webhook.core.defaulting import Injection, Skip, inject
 from webhook.core.index import ClusterIndex
-from webhook.core.kinds import Workload, has_template, read_exactly, read_meta, read_workload, stated_type
+from webhook.core.kinds import Workload, has_template, parsed, read_exactly, read_meta, read_workload, stated_type
 from webhook.core.messages import denial, warnings_of
 from webhook.core.model import ObjectMeta, TypeMeta
 from webhook.core.objects import MIRROR_ANNOTATION
 from webhook.core.owners import Awaited
 from webhook.core.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
-from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, evaluate, in_order
+from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, OFFLINE, evaluate, in_order
 from webhook.core.rules.api import wrong_type
 from webhook.core.rules.edits import applied
 from webhook.core.rules.feasibility import Feasibility
-from webhook.core.rules.finding import NO_TIME, Finding, NotEvaluated, Severity, Subject, one_line, place
-from webhook.core.rules.unknown import UNKNOWN_FIELD, in_custom_templates, unknown_fields
+from webhook.core.rules.finding import NO_TIME, Answer, Finding, NotEvaluated, Severity, Subject, one_line, place
+from webhook.core.rules.unknown import in_custom_templates, unknown_fields
+from webhook.core.rules.unread import of_object
 from webhook.core.validation import constraint_warnings, reaches_template
 from webhook.core.version import KubernetesVersion
 
@@ -130,6 +130,13 @@ class _Evaluation(Struct, frozen=True):
     decode_error: DecodeError | None = None
     feasibility: Feasibility | None = None
 
+    def and_of(self, answers: Iterable[Answer]) -> "_Evaluation":
+        """The same with what another rule answers."""
+        every = (*answers,)
+        told = [each for each in every if isinstance(each, Finding)]
+        missing = [each for each in every if isinstance(each, NotEvaluated)]
+        return replace(self, findings=in_order((*self.findings, *told)), not_evaluated=(*self.not_evaluated, *missing))
+
 
 def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
     request: Request,
@@ -157,8 +164,9 @@ def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
     if not new.findings:
         return _clean(new)
     old = _old(request, setting)
-    target = _target(new.workload, request.kind, request.namespace, request.name, index)
-    judged = _judge(new, policy, target, today)
+    meta = new.workload.meta if new.workload else _NO_META
+    target = _target(meta, request.kind, request.namespace, request.name, index)
+    judged = _judge(new, policy, target, today, meta)
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
         judged = tuple(map(_never_denied_for_places, judged))
     if old is not None:
@@ -235,23 +243,17 @@ def examine(  # noqa: PLR0913 as review
     Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
     """
     stated = stated_type(raw)
-    group, _, minor = (stated.api_version or "").rpartition("/")
-    request = Request(
-        uid="", operation="CREATE", group=group, version=minor, kind=stated.kind or "", namespace=namespace
-    )
     setting = _Setting(policy, index, version, offline=True, now=now)
     try:
-        found, strict = _exactly(raw, request, stated, setting)
+        found, strict = _exactly(raw, stated, namespace, setting)
     except DecodeError as error:
         found, strict = _Evaluation(None, (wrong_type(error),), decode_error=error), ()
-    if isinstance(found, str):
-        return Examination()
     workload = found.workload
-    where = workload.meta.namespace if workload else namespace
-    target = _target(workload, request.kind, where, workload.meta.name if workload else "", index)
+    meta = workload.meta if workload else read_meta(raw)
+    target = _target(meta, stated.kind or "", meta.namespace or namespace, meta.name, index)
     return Examination(
         workload=workload,
-        findings=_judge(found, policy, target, today),
+        findings=_judge(found, policy, target, today, meta),
         not_evaluated=found.not_evaluated,
         decode_error=found.decode_error,
         warnings=strict + (_api_warnings(workload, found) if workload is not None and workload.built_in else ()),
@@ -259,39 +261,45 @@ def examine(  # noqa: PLR0913 as review
 
 
 def _exactly(
-    raw: bytes | Mapping[str, object], request: Request, stated: TypeMeta, setting: _Setting, *, proven: bool = True
-) -> tuple[_Evaluation | str, tuple[str, ...]]:
-    """What every rule answers of an object as kube-apiserver keeps it, and of the fields that it drops.
+    raw: bytes | Mapping[str, object], stated: TypeMeta, namespace: str, setting: _Setting, *, proven: bool = True
+) -> tuple[_Evaluation, tuple[str, ...]]:
+    """What every rule answers of an object as kube-apiserver keeps it, and of what nobody reads or keeps in it.
 
-    Shape: ``proven`` tries the edits that name a field as it was meant, and leaves those out that bring other findings.
+    Shape: ``proven`` tries the edits that put fields under their name or in their place, and leaves those out that
+    bring other findings.
     Errors: DecodeError.
     """
+    group, _, minor = (stated.api_version or "").rpartition("/")
+    request = Request(
+        uid="", operation="CREATE", group=group, version=minor, kind=stated.kind or "", namespace=namespace
+    )
     kept, strict = read_exactly(raw, stated)
-    found = _evaluate(kept, request, setting, spared=False)
-    if isinstance(found, str) or found.workload is None or (found.workload.built_in and not strict):
-        return found, strict
-    value = msgspec.json.decode(raw) if isinstance(raw, bytes) else raw
-    warnings = strict if found.workload.built_in else in_custom_templates(value, found.workload)
-    unknown = unknown_fields(warnings, value, found.workload, frozenset(each.path for each in found.findings))
-    if not unknown:
-        return found, strict
-    found = replace(found, findings=in_order((*found.findings, *unknown)))
-    if not proven:
+    evaluated = _evaluate(kept, request, setting, spared=False)
+    found = _Evaluation(None, ()) if isinstance(evaluated, str) else evaluated
+    found = found.and_of(of_object(raw, stated, setting.policy.workloads))
+    workload = found.workload
+    if workload is not None and not (workload.built_in and not strict):
+        value = parsed(raw)
+        warnings = strict if workload.built_in else in_custom_templates(value, workload)
+        wrong_places = frozenset(each.path for each in found.findings)
+        found = found.and_of(unknown_fields(warnings, value, workload, wrong_places))
+    tried = [each for each in found.findings if each.rule in OFFLINE and each.edits]
+    if not tried or not proven:
         return found, strict
 
     def helps(finding: Finding) -> bool:
         """Whether its edits take it away and bring nothing else."""
         try:
-            after, _ = _exactly(applied(value, finding.edits), request, stated, setting, proven=False)
+            changed = applied(parsed(raw), finding.edits)
+            after, _ = _exactly(changed, stated_type(changed), namespace, setting, proven=False)
         except (DecodeError, LookupError):
             return False
-        left = set() if isinstance(after, str) else _keys(after)
+        left = _keys(after)
         return left < _keys(found) and (finding.rule, finding.key) not in left
 
-    helpful = [each for each in unknown[:_MOST_PROVEN] if each.edits and helps(each)]
+    helpful = [each for each in tried[:_MOST_PROVEN] if helps(each)]
     findings = tuple(
-        replace(each, edits=()) if each.rule == UNKNOWN_FIELD.id and each not in helpful else each
-        for each in found.findings
+        replace(each, edits=()) if each.rule in OFFLINE and each not in helpful else each for each in found.findings
     )
     return replace(found, findings=findings), strict
 
@@ -368,21 +376,20 @@ def _silence(meta: ObjectMeta, policy: Policy) -> str:
     return ""
 
 
-def _target(workload: Workload | None, kind: str, namespace: str, name: str, index: ClusterIndex | None) -> Target:
-    labels = workload.meta.labels if workload else None
+def _target(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ClusterIndex | None) -> Target:
     return Target(
         namespace=namespace,
         namespace_labels=(index.namespace_labels(namespace) if index is not None else None) or {},
         kind=kind,
         name=name,
-        labels=labels or {},
+        labels=meta.labels or {},
     )
 
 
-def _judge(found: _Evaluation, policy: Policy, target: Target, today: str) -> tuple[Judged, ...]:
+def _judge(found: _Evaluation, policy: Policy, target: Target, today: str, meta: ObjectMeta) -> tuple[Judged, ...]:
     """The mode of each finding here; what is off is left out."""
     ceiling = ceiling_for(policy, target.namespace, target.namespace_labels)
-    annotated = _annotated(found.workload) if policy.annotation_exempt != "none" else frozenset()
+    annotated = _annotated(found.workload, meta) if policy.annotation_exempt != "none" else frozenset()
     judged = []
     for finding in found.findings:
         rule = BY_ID[finding.rule]
@@ -396,16 +403,21 @@ def _judge(found: _Evaluation, policy: Policy, target: Target, today: str) -> tu
             mode, waived = mode.capped(Mode.AUDIT), f"exempted by {EXEMPT_ANNOTATION}"
         if mode is not Mode.OFF:
             judged.append(
-                Judged(finding=finding, severity=rule.severity, mode=mode, configured=configured, waived=waived)
+                Judged(
+                    finding=finding,
+                    severity=finding.severity or rule.severity,
+                    mode=mode,
+                    configured=configured,
+                    waived=waived,
+                )
             )
     return tuple(judged)
 
 
-def _annotated(workload: Workload | None) -> frozenset[str]:
+def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
     """The rules that the object's own annotation, or that of one of its templates, asks to be spared."""
-    if workload is None:
-        return frozenset()
-    metas = (workload.meta, *(template.template.meta for template in workload.templates))
+    templates = workload.templates if workload else ()
+    metas = (meta, *(template.template.meta for template in templates))
     texts = [
         meta.annotations[EXEMPT_ANNOTATION]
         for meta in metas
@@ -490,5 +502,6 @@ def _sentence(judged: Judged) -> str:
     return "; ".join(part for part in parts if part)
 
 
+_NO_META = ObjectMeta()
 _REVIEWED = frozenset({"CREATE", "UPDATE"})
 _CLEAN = Decision()

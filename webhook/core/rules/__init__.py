@@ -24,13 +24,14 @@ from webhook.core.rules import (
     selector,
     topology,
     unknown,
+    unread,
     zone_loss,
 )
 from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import FAILED, NO_TIME, Answer, Finding, NotEvaluated, Rule, Subject, guarded
 
 RULES: tuple[Rule, ...] = (
-    *(*api.RULES, refused.REFUSED, unknown.UNKNOWN_FIELD),
+    *(*api.RULES, refused.REFUSED, unknown.UNKNOWN_FIELD, unread.UNREAD),
     *(selector.NULL, selector.EMPTY, selector.NOT_SELF, neighbours.TOO_WIDE),
     *(revision.MIXED, revision.ABSENT, revision.WRONG_KIND),
     *(nodes.KEY_UNKNOWN, nodes.KEY_PARTIAL, topology.TYPO, topology.DEPRECATED),
@@ -53,7 +54,16 @@ FEASIBILITY = frozenset(
 )
 
 # The webhook never asks them: what they look at is gone from an object before it is called.
-OFFLINE = frozenset({unknown.UNKNOWN_FIELD.id})
+OFFLINE = frozenset({unknown.UNKNOWN_FIELD.id, unread.UNREAD.id})
+# Of resources of operators not more than this is known: their constraints, and some labels of their pods.
+_OF_CONSTRAINTS = API_RULES.union(
+    rule.id
+    for rule in (
+        *(selector.NULL, selector.EMPTY, selector.NOT_SELF, revision.ABSENT, revision.WRONG_KIND),
+        *(nodes.KEY_UNKNOWN, topology.TYPO, topology.DEPRECATED),
+    )
+)
+_OPERATED = "an operator adds to the pods; look at what it makes"
 
 # What kube-apiserver says comes first, and in its own order.
 _ORDER: Mapping[str, int] = {rule.id: place for place, rule in enumerate(RULES)} | dict.fromkeys(API_RULES, -1)
@@ -100,6 +110,8 @@ class Evaluated(NamedTuple):
 
 def evaluate(subject: Subject, families: Iterable[Family] = FAMILIES) -> Evaluated:
     """Ask every rule. One that raises is not evaluated; see `NotEvaluated.fault`."""
+    if not subject.workload.whole:
+        return _of_a_part(subject, families)
     findings: list[Finding] = []
     missing: dict[str, NotEvaluated] = {}
     tried, last = _tried(subject)
@@ -115,6 +127,15 @@ def evaluate(subject: Subject, families: Iterable[Family] = FAMILIES) -> Evaluat
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """As they are reported: by rule, and as they came within one."""
     return tuple(sorted(findings, key=lambda finding: _ORDER[finding.rule]))
+
+
+def _of_a_part(subject: Subject, families: Iterable[Family]) -> Evaluated:
+    """What the rules say that need no more than the constraints; no other is asked."""
+    answers = [each for each in _answers(subject, families) if each.rule in _OF_CONSTRAINTS]
+    findings = in_order(each for each in answers if isinstance(each, Finding))
+    missing = {each.rule: each for each in answers if isinstance(each, NotEvaluated)}
+    others = NEED_CLUSTER - cluster.NEED_CLUSTER - _OF_CONSTRAINTS if subject.placed else frozenset[str]()
+    return Evaluated(findings, (*missing.values(), *(NotEvaluated(rule, _OPERATED) for rule in sorted(others))))
 
 
 def _tried(subject: Subject) -> tuple[Feasibility | None, Answer | None]:

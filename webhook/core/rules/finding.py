@@ -62,6 +62,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     fix is for people. ``key`` tells the same finding in another version of the object: it holds
     no index. ``warns`` is None for the rule's own default mode; True asks for a warning and False for silence where
     nobody configured the rule. ``at_most`` is the highest mode that this finding may have, whatever is configured.
+    ``severity`` is None for the rule's own.
     """
 
     rule: str
@@ -76,6 +77,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     key: str = ""
     warns: bool | None = None
     at_most: Mode = Mode.DENY
+    severity: Severity | None = None
 
 
 class NotEvaluated(Struct, frozen=True):

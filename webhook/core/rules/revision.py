@@ -23,6 +23,7 @@ from webhook.core.rules.added import (
     may_be_added,
 )
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, guarded, one_line
+from webhook.core.written import IntOrText
 
 ABSENT = Rule(
     id="match-label-key-absent",

@@ -66,7 +66,7 @@ def unknown_fields(
     Shape: ``value`` is the whole object; ``placed_wrong`` are paths of which another rule says where they belong.
     """
     paths = [found[1] for each in dict.fromkeys(warnings) if (found := _UNKNOWN.fullmatch(each))]
-    named = [(path, _meant(path.rpartition(".")[2])) for path in paths if path not in placed_wrong]
+    named = [(path, meant(path.rpartition(".")[2])) for path in paths if path not in placed_wrong]
     return tuple(
         _finding(path, meant, value, built_in=workload.built_in)
         for path, meant in named
@@ -103,7 +103,7 @@ def _renaming(above: str, name: str, meant: str, value: Mapping[str, object]) ->
     return f"rename it to {meant}", Fix(text, (Edit(path), Edit(f"{above}.{meant}".removeprefix("."), beside[name])))
 
 
-def _meant(name: str) -> str:
+def meant(name: str) -> str:
     """The field that an unknown one was probably meant to be; empty where none is near."""
     written = name.lower()
     if len(written) > _MOST_LETTERS:
