@@ -22,9 +22,9 @@ from webhook.core.owners import Awaited
 from webhook.core.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
 from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, OFFLINE, evaluate, in_order
 from webhook.core.rules.api import wrong_type
-from webhook.core.rules.edits import applied
 from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import NO_TIME, Answer, Finding, NotEvaluated, Severity, Subject, one_line, place
+from webhook.core.rules.proof import only_helpful
 from webhook.core.rules.unknown import in_custom_templates, unknown_fields
 from webhook.core.rules.unread import of_object
 from webhook.core.validation import constraint_warnings, reaches_template
@@ -33,8 +33,6 @@ from webhook.core.version import KubernetesVersion
 EXEMPT_ANNOTATION = "evenspread.io/exempt"
 
 _MOST_AUDITED = 8
-# Each is an evaluation of the whole object.
-_MOST_PROVEN = 8
 # What a review of an ordinary object takes is less than a hundredth of this, beside 5,000 nodes too.
 _MOST_SECONDS = 0.5
 _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
@@ -283,29 +281,17 @@ def _exactly(
         warnings = strict if workload.built_in else in_custom_templates(value, workload)
         wrong_places = frozenset(each.path for each in found.findings)
         found = found.and_of(unknown_fields(warnings, value, workload, wrong_places))
-    tried = [each for each in found.findings if each.rule in OFFLINE and each.edits]
-    if not tried or not proven:
+    if not proven:
         return found, strict
 
-    def helps(finding: Finding) -> bool:
-        """Whether its edits take it away and bring nothing else."""
-        try:
-            changed = applied(parsed(raw), finding.edits)
-            after, _ = _exactly(changed, stated_type(changed), namespace, setting, proven=False)
-        except (DecodeError, LookupError):
-            return False
-        left = _keys(after)
-        return left < _keys(found) and (finding.rule, finding.key) not in left
+    def again(changed: Mapping[str, object]) -> frozenset[tuple[str, str]]:
+        return _keys(_exactly(changed, stated_type(changed), namespace, setting, proven=False)[0])
 
-    helpful = [each for each in tried[:_MOST_PROVEN] if helps(each)]
-    findings = tuple(
-        replace(each, edits=()) if each.rule in OFFLINE and each not in helpful else each for each in found.findings
-    )
-    return replace(found, findings=findings), strict
+    return replace(found, findings=only_helpful(found.findings, OFFLINE, raw, again)), strict
 
 
-def _keys(found: _Evaluation) -> set[tuple[str, str]]:
-    return {(finding.rule, finding.key) for finding in found.findings}
+def _keys(found: _Evaluation) -> frozenset[tuple[str, str]]:
+    return frozenset((finding.rule, finding.key) for finding in found.findings)
 
 
 def _api_warnings(workload: Workload, found: _Evaluation) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from webhook.core.model import ObjectMeta, TypeMeta
 from webhook.core.operators import OPERATED
 from webhook.core.policy import EmbeddedKind, Mode
 from webhook.core.rules.edits import flow
-from webhook.core.rules.finding import Answer, Edit, Finding, Rule, Severity, guarded, one_line
+from webhook.core.rules.finding import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded, one_line
 from webhook.core.rules.unknown import meant
 
 Json = Any  # raw JSON from outside: core.decoding gives it types
@@ -45,9 +45,10 @@ _NAME = CONSTRAINTS.lower()
 # No text without any of these holds constraints, whatever they are called.
 _HINTS = re.compile(rb"spread|constrain|maxSkew|topologyKey|whenUnsatisfiable", re.IGNORECASE)
 _SLIPS = 3  # letters that a misspelt name may be off; cases, hyphens and underscores do not count
-# Deeper than any object that a program reads as one; in an object of 3 MiB there are fewer values.
+# Deeper and larger than any object that people write.
 _MOST_DEPTH = 128
-_MOST_VALUES = 1_000_000
+_MOST_VALUES = 300_000
+_TOO_LARGE = f"more than {_MOST_VALUES:,} lists and mappings in an object, or {_MOST_DEPTH} levels"
 _MOST_TOLD = 16
 _MOST_NAMED = 3
 _MOST_CHARS = 500
@@ -131,13 +132,16 @@ def _of_object(
 
 def evaluate(
     value: Mapping[str, Json], api_version: str, kind: str, meta: ObjectMeta, embedded: tuple[EmbeddedKind, ...] = ()
-) -> Iterator[Finding]:
+) -> Iterator[Answer]:
     """What the rule says of an object, whatever it is."""
     of = _Object(value, api_version, kind, embedded)
     if not _is_asked(of, meta):
         return
     read = constraint_paths(api_version, kind, embedded)
-    places = [each for each in _places(value) if of.native or _is_list_of_constraints(each.value)]
+    found = [*_places(value)]
+    if None in found:
+        yield NotEvaluated(UNREAD.id, _TOO_LARGE)
+    places = [each for each in found if each and (of.native or _is_list_of_constraints(each.value))]
     if of.native and api_version.rpartition("/")[2] != "v1":
         if places:
             yield _of_no_kind(of, kind)
@@ -163,13 +167,16 @@ def _is_asked(of: _Object, meta: ObjectMeta) -> bool:
     return of.group not in _NO_PODS and not f".{of.group}".endswith(_PATTERNS)
 
 
-def _places(value: Mapping[str, Json]) -> Iterator[Place]:
-    """Every key that names constraints, in the order of the object as far as its size allows."""
+def _places(value: Mapping[str, Json]) -> Iterator[Place | None]:
+    """Every key that names constraints, in the order of the object; None where it is too large to look at all of it."""
     pending: list[tuple[_Steps, Json]] = [((), value)]
-    for _ in range(_MOST_VALUES):
-        if not pending:
-            return
+    seen = 0
+    while pending:
         steps, here = pending.pop()
+        seen += 1
+        if seen > _MOST_VALUES or len(steps) > _MOST_DEPTH:
+            yield None
+            return
         inner: list[tuple[_Steps, Json]] = []
         if isinstance(here, list):
             inner = [((*steps, f"[{index}]"), each) for index, each in enumerate(here)]
@@ -180,8 +187,7 @@ def _places(value: Mapping[str, Json]) -> Iterator[Place]:
                         yield Place((*steps, key), each, here)
                     else:
                         inner.append(((*steps, key), each))
-        if len(steps) < _MOST_DEPTH:
-            pending += reversed([each for each in inner if isinstance(each[1], Mapping | list)])
+        pending += reversed([each for each in inner if isinstance(each[1], Mapping | list)])
 
 
 def _is_slip(place: Place, read: tuple[str, ...]) -> bool:
