@@ -82,7 +82,7 @@ POD = rf"(metadata\.({META}|{OWNERS}))|(spec\.({SPEC}))"
 WORKLOAD = (
     rf"metadata\.({META}|{OWNERS})|spec\.(jobTemplate\.spec\.)?selector(\.({SELECTOR})|\{{(key)?\}})"
     rf"|spec\.(update)?[sS]trategy\.(type|rollingUpdate\.max(Surge|Unavailable))|spec\.(jobTemplate\.spec\.)?template\.({POD})"
-    r"|spec\.volumeClaimTemplates\[\]\.metadata\.name"
+    r"|spec\.volumeClaimTemplates\[\]\.metadata\.name|spec\.(jobTemplate\.spec\.)?completionMode"
 )
 
 
