@@ -225,6 +225,7 @@ class TestCheck:
     def test_the_contexts_namespace_is_where_objects_would_go(self, api, tmp_path, run):
         target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}
         api.put("horizontalpodautoscalers", "web", "default", spec={"scaleTargetRef": target, "maxReplicas": 9})
+        api.put("namespaces", "other")
         file = api.kubeconfig(tmp_path)
         arguments = ("check", "-", "-o", "json", "--rule", "spread-without-effect", "--kubeconfig", file)
         assert json.loads(run(*arguments, stdin=MANIFEST)[1]) == []

@@ -75,10 +75,11 @@ def _with_cluster(frame: Frame, given: Given, progress: Progress) -> Frame:
     """The frame with what is known of the cluster that was named, if one was."""
     if given == Given():
         return frame
-    from webhook.cli.known import read_known  # noqa: PLC0415 offline work does without
+    from webhook.cli.known import known_namespace, read_known  # noqa: PLC0415 offline work does without
 
     known = read_known(given, frame.policy, progress, as_version=frame.asked_version)
     if known is None:
         return frame
+    known_namespace(known, frame.namespace)
     namespace = frame.namespace or known.namespace
     return structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)

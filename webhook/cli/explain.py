@@ -13,7 +13,7 @@ from webhook.cli.exits import Exit
 from webhook.cli.formats.explain_json import Json, one_or_all, render, shape
 from webhook.cli.formats.explain_page import Answer
 from webhook.cli.formats.explain_page import render as render_page
-from webhook.cli.known import Known, read_known
+from webhook.cli.known import Known, known_namespace, read_known
 from webhook.cli.looking import Frame, Seen
 from webhook.cli.options import Given, cluster_options, frame_options
 from webhook.cli.questions import Question, of_object, of_pod, problem_of, waiting, waiting_of, with_siblings
@@ -77,6 +77,7 @@ def explain(  # noqa: PLR0913 one parameter an option
     if known is None or (missing := known.index.lacks("nodes", "pods")):
         why = missing if known else "no cluster"
         raise Stopped(f"{known.source if known else 'explain'}: {why}: no verdict without", _unread(known))
+    known_namespace(known, frame.namespace)
     namespace = frame.namespace or known.namespace
     frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
     context = click.get_current_context()

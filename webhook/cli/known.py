@@ -5,14 +5,15 @@ from datetime import UTC, datetime
 
 from msgspec import Raw, Struct
 
+from webhook.cli.clusters import open_cluster_file
 from webhook.cli.console import say
 from webhook.cli.exits import Exit
 from webhook.cli.live import loss, open_cluster, read_kinds
 from webhook.cli.options import Given
-from webhook.cli.stopped import Stopped
+from webhook.cli.stopped import Stopped, no_namespace
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.resources import watched
-from webhook.cluster.snapshot import SnapshotError, load_snapshot
+from webhook.cluster.snapshot import SnapshotError, read_snapshot
 from webhook.core.index import ClusterIndex
 from webhook.core.model import TypeMeta
 from webhook.core.objects import ApiObject, decode_object
@@ -56,7 +57,10 @@ def read_known(
 
 def _from_file(file: str, policy: Policy, as_version: KubernetesVersion | None) -> Known:
     try:
-        snapshot = load_snapshot(file, policy.workloads, as_version=as_version)
+        with open_cluster_file(file) as stream:
+            snapshot = read_snapshot(stream, file, policy.workloads, as_version=as_version)
+    except OSError as error:
+        raise Stopped(f"{file}: {error.strerror or 'cannot be read'}", Exit.UNREADABLE) from error
     except SnapshotError as error:
         raise Stopped(str(error), Exit.UNREADABLE) from error
     return Known(index=snapshot.index, version=snapshot.version, source=f"snapshot {file}")
@@ -92,3 +96,13 @@ def _from_cluster(
         server=live.server,
         namespace=live.namespace,
     )
+
+
+def known_namespace(known: Known, namespace: str) -> None:
+    """Make sure that a namespace that was named is one of the cluster, as far as its namespaces are known.
+
+    Errors: Stopped with exit code 2.
+    """
+    names = known.index.namespaces()
+    if namespace and names and namespace not in names and not known.index.lacks("namespaces"):
+        raise no_namespace(known.source, namespace, names)

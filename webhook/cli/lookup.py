@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Raw, Struct
 
+from webhook.cli.clusters import open_cluster_file
 from webhook.cli.exits import Exit
 from webhook.cli.stopped import Stopped
 from webhook.cluster.connection import ApiServer, ClusterError
@@ -65,7 +65,7 @@ def in_file(wanted: Wanted, file: str) -> Raw | None:
     Errors: Stopped with exit code 3.
     """
     try:
-        with Path(file).open("rb") as stream:
+        with open_cluster_file(file) as stream:
             for item in read_items(stream, file):
                 group = (item.of.api_version or "").rpartition("/")[0]
                 if item.of.kind == wanted.kind and group in wanted.groups:

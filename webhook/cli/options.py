@@ -213,7 +213,7 @@ _CLUSTER = (
         "--snapshot",
         metavar="FILE",
         type=click.Path(),
-        help="The cluster is what this file says: a snapshot, or a List.",
+        help="The cluster is what this file says: a snapshot, or what kubectl printed (JSON, YAML).",
     ),
     click.option("--cluster", is_flag=True, help="Ask the kubeconfig's current cluster; only get and list."),
     click.option(

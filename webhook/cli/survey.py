@@ -14,6 +14,7 @@ from webhook.cli.looking import Frame, Seen
 from webhook.cli.manifests import Manifest
 from webhook.cli.outcome import Outcome
 from webhook.cli.sources import File
+from webhook.cli.stopped import no_namespace
 from webhook.cluster.snapshot import Header, absent, read_header
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import has_template
@@ -23,19 +24,27 @@ from webhook.core.version import KubernetesVersion, parse_version
 
 _NAMED = msgspec.json.Decoder(Named)
 
+_NAMESPACE = ("v1", "Namespace")
+
 _Key = tuple[str, str, str, str]  # namespace, group, kind, name
 
 
 def survey(
     files: Sequence[File | Fault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
 ) -> Outcome:
-    """Examine every object that no other object of the input has made."""
-    here, index, kinds = set[_Key](), ClusterIndex(frame.version), set[str]()
+    """Examine every object that no other object of the input has made.
+
+    Errors: Stopped for a namespace of which the input says nothing.
+    """
+    here, index, kinds, namespaces = set[_Key](), ClusterIndex(frame.version), set[str](), set[str]()
     for manifest in Seen().manifests(files, duplicates=False):
         kinds.add(manifest.kind)
+        namespaces.add(manifest.name if (manifest.api_version, manifest.kind) == _NAMESPACE else manifest.namespace)
         if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
             here.add((manifest.namespace, _group(manifest.api_version), manifest.kind, manifest.name))
         _index(manifest, frame, index)
+    if frame.namespace and namespaces and frame.namespace not in namespaces:
+        raise no_namespace("the input", frame.namespace, namespaces)
     header = stated_header(files)
     index.taken_at = (header and header.taken_at) or ""
     for resource, why in (absent(kinds) if header is None else header.missing).items():

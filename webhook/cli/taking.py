@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 from msgspec import Raw, Struct, structs
 
+from webhook.cli.clusters import open_cluster_file
 from webhook.cli.exits import Exit
 from webhook.cli.live import Live, loss, read_kinds, unreachable
 from webhook.cli.stopped import Stopped
@@ -86,7 +86,7 @@ def take_file(file: str, policy: Policy) -> Taken:
     """
     header, objects, kinds = None, list[bytes](), Counter[str]()
     try:
-        with Path(file).open("rb") as stream:
+        with open_cluster_file(file) as stream:
             for item in read_items(stream, file):
                 if item.of.kind == HEADER_KIND:
                     header = read_header(bytes(item.raw))

@@ -1,0 +1,57 @@
+"""A file that stands for a cluster, as a stream of JSON whatever it is written in.
+
+Source: what ``audit`` reads: a snapshot, what kubectl printed as JSON or YAML, or a directory of such files.
+"""
+
+import gzip
+import io
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from webhook.cli.documents import Fault
+from webhook.cli.manifests import read_manifests
+from webhook.cli.sources import STDIN, read_files
+from webhook.cluster.snapshot import SnapshotError
+
+_GZIP = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_PEEKED = 4096
+
+
+def open_cluster_file(path: str) -> io.BufferedReader:
+    """The file itself where it is JSON; else its objects, one a line.
+
+    Errors: OSError; SnapshotError for YAML that cannot be read.
+    """
+    if path != STDIN and not Path(path).is_dir():
+        stream = Path(path).open("rb")  # noqa: SIM115 the caller closes it
+        if _is_json(stream):
+            return stream
+        stream.close()
+    objects = list[bytes]()
+    for file in read_files([path], unpack=True):
+        found = [file] if isinstance(file, Fault) else read_manifests(file.name, file.data, duplicates=False)
+        for each in found:
+            if isinstance(each, Fault):
+                if each.fatal:
+                    raise SnapshotError(each.file, each.message, each.line or None)
+            else:
+                objects.append(each.value if isinstance(each.value, bytes) else msgspec.json.encode(each.value))
+    # One object a line: JSON may break lines between tokens only, where a space says the same.
+    return io.BufferedReader(io.BytesIO(b"\n".join(each.replace(b"\n", b" ") for each in objects)))
+
+
+def _is_json(stream: io.BufferedReader) -> bool:
+    """Whether the text begins as JSON does, or is nothing; it is read from its start afterwards."""
+    unpacked: BinaryIO | gzip.GzipFile = stream
+    if stream.peek(len(_GZIP))[: len(_GZIP)] == _GZIP:
+        unpacked = gzip.GzipFile(fileobj=stream)
+    try:
+        text = unpacked.read(_PEEKED).removeprefix(_BYTE_ORDER_MARK).lstrip()
+    except (OSError, EOFError):
+        return True  # whoever reads it will say why it cannot be unpacked
+    finally:
+        stream.seek(0)
+    return not text or text.startswith(b"{")
