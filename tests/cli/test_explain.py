@@ -403,7 +403,7 @@ class TestObjectsOfTheCluster:
         [
             (("pod/absent", "-n", "shop"), "no Pod shop/absent"),
             (("pod/absent",), "no Pod default/absent; -n names the namespace"),
-            (("sts/absent", "-n", "x"), "no StatefulSet x/absent"),
+            (("sts/absent", "-n", "shop"), "no StatefulSet shop/absent"),
         ],
     )
     def test_what_is_not_there(self, ask, arguments, told):

@@ -87,7 +87,8 @@ def test_one_namespace_or_all(ask):
     objects = [waiting("one", ZONE), waiting("two", ZONE, namespace="other")]
     assert ask(TAINTED, "-n", "shop", objects=objects)[1].startswith("1 Pending pod in namespace shop: 1 spread\n")
     assert ask(TAINTED, "-n", "shop", "-A", objects=objects)[1].startswith("2 Pending pods in all namespaces: ")
-    assert ask(TAINTED, "-n", "empty", objects=objects)[0] == 0
+    empty = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "empty"}}
+    assert ask(TAINTED, "-n", "empty", objects=[*objects, empty])[0] == 0
 
 
 def test_a_key_that_nodes_have_in_other_letters(ask):
