@@ -1,12 +1,18 @@
 """Pods that kube-apiserver will refuse, of workloads that it takes."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from manifest import DENY, constraint, decide, examined, findings, said, workload
+from manifest import DENY, RECENT, constraint, decide, examined, findings, said, workload
 
+from webhook.core.kinds import read_workload
 from webhook.core.policy import Policy
+from webhook.core.refusal import refusals
 from webhook.core.rules.edits import applied
+from webhook.core.rules.finding import Finding, Subject, place
+from webhook.core.rules.refused import evaluate
 from webhook.core.version import KubernetesVersion
 
 BOTH = "exists in both matchLabelKeys and labelSelector"
@@ -317,6 +323,15 @@ EXPRESSIONS = st.lists(
     max_size=2,
 )
 LABELS = st.dictionaries(st.sampled_from(["app", "v", HASH]), st.sampled_from(["web", "1"]), max_size=2)
+
+
+@settings(deadline=None)
+@given(KEYS, LABELS, EXPRESSIONS, st.sampled_from(["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job"]))
+def test_a_first_look_overlooks_nothing(keys, labels, expressions, kind):
+    found = read_workload(json.dumps(workload(kind, "app=web v=1", spread(keys, labels, expressions))).encode())
+    late = [each for each in refusals(found, found.templates[0], RECENT) if each.late]
+    subject = Subject(workload=found, placed=place(found), policy=DENY, version=RECENT)
+    assert len(late) == len([each for each in evaluate(subject) if isinstance(each, Finding)])
 
 
 @settings(deadline=None)

@@ -62,6 +62,9 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
 
 def _of_template(template: Template, subject: Subject) -> Iterator[Answer]:
     workload, version = subject.workload, subject.version
+    plain = workload.built_in and api.are_plainly_right(template.template.pod_spec.constraints)
+    if plain and not _is_long(workload):
+        return
     placed = [each for each in subject.placed if each.template is template]
     found = [each for each in refusals(workload, template, version) if each.late]
     for each in found:
