@@ -33,13 +33,14 @@ def deployed(name, *constraints, kind="Deployment", above=None):
     return owner(f"{kind}/{name}", LABELS[name], template, above=above)
 
 
-def shop(text, *owners):
+def shop(text, *owners, **labels):
+    """The cluster; every node has the labels."""
     values = list(owners)
     for part in text.split("|"):
         zone, _, written = part.rpartition(":")
         for entry in written.split():
             name, _, pods = entry.partition("=")
-            made = node(name.lstrip("~"), zone.strip() or None)
+            made = node(name.lstrip("~"), zone.strip() or None, **labels)
             spec = NodeSpec(unschedulable=True) if name.startswith("~") else None
             values.append(replace(made, spec=spec, status=NodeStatus(allocatable=ROOMY)))
             for number, whose in enumerate(filter(None, pods.split(","))):

@@ -1,7 +1,9 @@
 """Whom a constraint counts besides the workload's own pods."""
 
+import re
+
 import pytest
-from build import owner, running
+from build import declared, owner, running
 from core.rules.shop import LABELS, deployed, shop
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,9 @@ from manifest import DENY, decide, examined, said, workload
 from msgspec.structs import replace
 
 from webhook.core.messages import WARNING_CHARS, warnings_of
+from webhook.core.model import NodeSpec, Taint
 from webhook.core.policy import Messages
+from webhook.core.rules.edits import applied
 
 RULE = "selector-too-wide"
 HARD = "zone hard 1 part=shop"
@@ -104,7 +108,7 @@ def test_pods_of_other_workloads(cluster, constraint, owners, expected):
 
 
 def test_two_constraints_that_count_the_same_pods():
-    found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"))
+    found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"), rack="r")
     assert told(asked("cart", "hostname soft 1 part=shop", HARD), found) == [
         "warn hostname[0] and zone[1] also count 2 pods of pay; add app=cart"
     ]
@@ -177,7 +181,7 @@ def test_finished_pods_do_not_count():
             "n1=cart,pay,pay n2=cart",
             HARD,
             [deployed("pay")],
-            ["audit zone[0] also counts 2 pods of pay; add app=cart"],
+            [],
             id="no node has a zone",
         ),
     ],
@@ -203,10 +207,10 @@ def test_the_numbers_of_nodes_are_in_the_detail():
     found = shop("a: n1=cart,pay,pay n2 | b: n3=cart", deployed("pay"))
     [wide] = [each.finding for each in examined(asked("cart", HARD), index=found).findings if each.finding.rule == RULE]
     assert wide.detail == (
-        "2 pods that the workload's own selector does not match: the next pod may go to 1 nodes, and to 3"
+        "2 pods that the workload's own selector does not match: the next pod may go to 1 node, and to 3"
         " without those that no constraint over zone keeps even"
     )
-    assert wide.fix == "matchLabels: {part: shop, app: cart}"
+    assert wide.fix == "labelSelector: {matchLabels: {part: shop, app: cart}}"
     assert wide.path == "spec.template.spec.topologySpreadConstraints[0].labelSelector"
 
 
@@ -327,6 +331,148 @@ def test_the_warning_is_one_short_line():
     [warning] = warnings_of([wide])
     assert warning == f"evenspread/selector-too-wide: zone[0] also counts 1 pod of {'p' * 31}…; add app=cart"
     assert len(warning) <= WARNING_CHARS
+
+
+@pytest.mark.parametrize(
+    ("cluster", "constraints", "fields", "expected"),
+    [
+        pytest.param("n1=pay,pay | a: n2=pay", ["zone soft 1 part=shop"], {}, ["1 pod"], id="on a node without zone"),
+        pytest.param("n1=pay,pay | a: n2", ["zone hard 1 part=shop"], {}, [], id="all of them are"),
+        pytest.param("n1=pay,pay | a: n2", ["hostname soft 1 part=shop"], {}, ["2 pods"], id="nodes have hostnames"),
+        pytest.param(
+            "n1=pay,pay | a: n2=pay",
+            ["zone soft 1 app=cart", "hostname soft 1 part=shop"],
+            {},
+            ["1 pod"],
+            id="a node has to have the keys of all soft constraints",
+        ),
+        pytest.param(
+            "n1=pay,pay | a: n2=pay",
+            ["zone hard 1 app=cart", "hostname soft 1 part=shop"],
+            {},
+            ["3 pods"],
+            id="and of hard ones for those only",
+        ),
+        pytest.param(
+            "a: n1=pay | b: n2=pay,pay",
+            ["zone hard 1 part=shop"],
+            {"nodeSelector": {"topology.kubernetes.io/zone": "a"}},
+            ["1 pod"],
+            id="on nodes that the pods may not use",
+        ),
+        pytest.param(
+            "a: n1=pay | b: n2=pay,pay",
+            ["zone hard 1 part=shop nodeAffinityPolicy:Ignore nodeTaintsPolicy:Honor"],
+            {"nodeSelector": {"topology.kubernetes.io/zone": "a"}},
+            ["3 pods"],
+            id="which count nevertheless",
+        ),
+    ],
+)
+def test_pods_count_where_their_nodes_do(cluster, constraints, fields, expected):
+    found = told(asked("cart", *constraints, **fields), shop(cluster, deployed("pay")))
+    assert [re.search(r"\d pods?", line)[0] for line in found] == expected
+
+
+def test_constraints_that_count_on_other_nodes_are_told_apart():
+    honoured = "zone hard 1 part=shop nodeTaintsPolicy:Honor"
+    found = shop("a: n1=pay | b: n2=pay", deployed("pay"))
+    found.apply("ADDED", replace(found.node("n2"), spec=NodeSpec(taints=(Taint(key="gpu", effect="NoSchedule"),))))
+    assert told(asked("cart", honoured, "hostname hard 1 part=shop"), found) == [
+        "audit zone[0] also counts 1 pod of pay; add app=cart",
+        "audit hostname[1] also counts 2 pods of pay; add app=cart",
+    ]
+
+
+def effect(manifest, found, policy=DENY):
+    """What the next pod may do, of each finding."""
+    judged = examined(manifest, policy, index=found).findings
+    return [each.finding.detail.rpartition(": ")[2] for each in judged if each.finding.rule == RULE]
+
+
+WITHOUT = "without those that no constraint over zone keeps even"
+PER_HOST = "hostname hard 1 app=cart keys:pod-template-hash"
+CURRENT = owner("ReplicaSet/cart-1", "app=cart pod-template-hash=1", above="Deployment/cart", replicas=1)
+
+
+def carts(*where):
+    return [running(f"cart-{name}", name, "app=cart part=shop pod-template-hash=1") for name in where]
+
+
+@pytest.mark.parametrize(
+    ("owners", "constraints", "expected"),
+    [
+        pytest.param([], [HARD], f"the next pod may go to 1 node, and to 2 {WITHOUT}", id="alone"),
+        pytest.param(
+            [],
+            [HARD, PER_HOST],
+            f"the next pod may go to 1 node, and to 2 {WITHOUT}",
+            id="of a revision that has no pod yet",
+        ),
+        pytest.param(
+            [deployed("cart"), CURRENT],
+            [HARD, PER_HOST],
+            f"the next pod may go to other nodes than {WITHOUT}",
+            id="a new revision has one node, and the present one none",
+        ),
+        pytest.param(
+            [],
+            [HARD, "hostname hard 1 part=shop"],
+            f"the next pod may go to 1 node, and to 2 {WITHOUT}",
+            id="they are taken from the other constraint too",
+        ),
+        pytest.param(
+            [],
+            [HARD, "hostname hard 1 app=cart keys:controller-revision-hash,topology.kubernetes.io/zone"],
+            "a domain that they fill is closed to these",
+            id="another counts by a label that is not known yet",
+        ),
+    ],
+)
+def test_the_next_pod_is_tried_as_its_controller_makes_it(owners, constraints, expected):
+    found = shop("a: n1=pay,pay n2=pay | b: n3", deployed("pay"), *owners, *carts("n3"))
+    assert effect(asked("cart", *constraints), found)[:1] == [expected]
+
+
+def test_another_scheduler_may_decide_otherwise():
+    found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"))
+    assert effect(asked("cart", HARD, schedulerName="own"), found) == ["a domain that they fill is closed to these"]
+
+
+def test_pods_that_two_workloads_select_are_not_named_twice():
+    twins = [
+        owner(f"Deployment/{name}", f"{key}=x", declared("app=x tier=x part=shop"))
+        for name, key in (("one", "app"), ("two", "tier"))
+    ]
+    found = shop("a: n1=cart | b: n2=cart", *twins)
+    for number in range(2):
+        found.apply("ADDED", running(f"x-{number}", "n1", "app=x tier=x part=shop"))
+    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 2 pods of other workloads; add app=cart"]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "own", "edits"),
+    [
+        pytest.param(HARD, {}, [{"matchLabels": {"part": "shop", "app": "cart"}}], id="labels"),
+        pytest.param(
+            HARD,
+            {"selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["cart"]}]}},
+            [
+                {
+                    "matchLabels": {"part": "shop"},
+                    "matchExpressions": [{"key": "app", "operator": "In", "values": ["cart"]}],
+                }
+            ],
+            id="expressions",
+        ),
+    ],
+)
+def test_the_narrower_selector_counts_its_own_pods_alone(constraint, own, edits):
+    found = shop("a: n1=pay", deployed("pay"))
+    manifest = asked("cart", constraint, "hostname soft 1 part=shop", spec=own)
+    [wide] = [each.finding for each in examined(manifest, index=found).findings if each.finding.rule == RULE]
+    assert [each.value for each in wide.edits] == edits * 2
+    assert told(applied(manifest, wide.edits), found) == []
 
 
 PAIRS = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from(["1", "2"]), max_size=3)

@@ -1,30 +1,35 @@
 """The rule about the other workloads of the namespace: whom a constraint counts besides the workload's own pods."""
 
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, combinations
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.created import as_created
+from webhook.core import bits
+from webhook.core.fixes import changed
 from webhook.core.groups import Counts
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Workload
 from webhook.core.model import LabelSelector, Pod, SpreadConstraint
 from webhook.core.objects import Owner
 from webhook.core.owners import group_kind
-from webhook.core.policy import Mode
+from webhook.core.policy import DEFAULT_SCHEDULER, Mode, profile_for
 from webhook.core.rules.added import (
     CONTROLLER_REVISION_HASH,
     POD_TEMPLATE_HASH,
+    REVISION_LABELS,
     ROLLOUTS_POD_TEMPLATE_HASH,
     may_be_added,
 )
+from webhook.core.rules.edits import Fix, changes, changes_in
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
+from webhook.core.rules.nodes import grounds
 from webhook.core.rules.selector import LATE_LABELS, written
 from webhook.core.selectors import EQUALS, Selector, SelectorError, compile_selector, selector_from_labels
 from webhook.core.spread import counting_selector
-from webhook.core.verdict import decide, take
+from webhook.core.verdict import Problem, decide, take
+from webhook.core.workload import made_from, namespace_of, posted
 
 TOO_WIDE = Rule(
     id="selector-too-wide",
@@ -34,13 +39,15 @@ TOO_WIDE = Rule(
     why=(
         "Pods of another workload that the selector matches take places in the balance that these pods then lack: all "
         "pods of this workload may end in one zone while the sum is even. It warns if workloads without a constraint "
-        "over the same key, which nothing keeps even, change at this moment which nodes a hard constraint leaves."
+        "over the same key, which nothing keeps even, change at this moment which nodes the hard constraints leave to "
+        "the next pod."
     ),
     silent=(
         "about pods that the workload's own selector matches, those of other revisions among them; finished and "
-        "terminating pods; workloads of the same controller, as an operator's shards; if matchLabelKeys names the "
-        "label of the revision; and where the pods do not match the selector themselves (`selector-not-self`). It is "
-        "not evaluated for kinds without a selector, whose pods cannot be told from others."
+        "terminating pods; pods on nodes that do not count for the constraint; workloads of the same controller, as an "
+        "operator's shards; if matchLabelKeys names the label of the revision; and where the pods do not match the "
+        "selector themselves (`selector-not-self`). It is not evaluated for kinds without a selector, whose pods "
+        "cannot be told from others."
     ),
 )
 NO_SELECTOR = "which pods are its own: the kind has no selector"
@@ -62,8 +69,13 @@ class _Other(Struct, frozen=True):
     """Another workload, and its pods that a constraint counts."""
 
     owner: Owner
+    selector: Selector
     counts: Counts
-    pods: int
+
+    @property
+    def pods(self) -> int:
+        """How many they are."""
+        return sum(self.counts.values())
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
@@ -80,9 +92,31 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         if not (late or own is None):
             pods, others = _foreign(subject, selector, own, subject.index)
             if pods and not subject.late:  # else nobody knows whose they are
-                yield _finding(alike, subject, pods, others)
+                yield from _on_counting_nodes(alike, subject, pods, others)
         elif subject.index.count(namespace, selector):
             yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
+
+
+def _on_counting_nodes(alike: list[Placed], subject: Subject, pods: Counts, others: list[_Other]) -> Iterator[Finding]:
+    """One finding for the constraints that count on the same nodes; pods that stand elsewhere are no matter."""
+    parts: dict[int, list[Placed]] = {}
+    if subject.index is None or subject.lacks("nodes"):
+        parts[-1] = alike
+    else:
+        for placed, ground in grounds(replace(subject, placed=tuple(alike)), subject.index.view()):
+            parts.setdefault(ground.counting(placed), []).append(placed)
+    for nodes, part in parts.items():
+        within = _within(pods, nodes)
+        if within:
+            found = [replace(each, counts=_within(each.counts, nodes)) for each in others]
+            ranked = sorted((each for each in found if each.counts), key=lambda each: -each.pods)
+            yield _finding(part, subject, sum(within.values()), ranked)
+
+
+def _within(counts: Counts, nodes: int) -> Counts:
+    """The pods on these nodes; a negative number stands for all."""
+    members = bits.flags(nodes, nodes.bit_length()) if nodes >= 0 else b""
+    return {slot: pods for slot, pods in counts.items() if nodes < 0 or (slot < len(members) and members[slot])}
 
 
 def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, bool, Selector], list[Placed]]:
@@ -139,22 +173,22 @@ def _late_keys(placed: Placed, workload: Workload) -> list[str]:
     return [key for key in keys if may_be_added(workload, key, in_template=False)]
 
 
-def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ClusterIndex) -> int:
-    """How many pods the selector counts that the workload's own does not match."""
-    pods = sum(index.count(namespace, selector).values())
-    return pods - sum(index.count(namespace, selector.joined(own.requirements)).values()) if pods else 0
+def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ClusterIndex) -> Counts:
+    """The pods that the selector counts and the workload's own does not match."""
+    pods = index.count(namespace, selector)
+    return _without(pods, index.count(namespace, selector.joined(own.requirements))) if pods else pods
 
 
-def _foreign(subject: Subject, selector: Selector, own: Selector, index: ClusterIndex) -> tuple[int, list[_Other]]:
-    """How many pods of others the selector counts, and whose they are, most first."""
+def _foreign(subject: Subject, selector: Selector, own: Selector, index: ClusterIndex) -> tuple[Counts, list[_Other]]:
+    """The pods of others that the selector counts, and whose they are."""
     workload = subject.workload
     pods, found = foreign_pods(workload.meta.namespace, selector, own, index), []
     for other in subject.timely(_others(workload, selector, own, index)) if pods else ():
         if have_one_controller(workload, other.owner):
-            pods -= other.pods
+            pods = _without(pods, other.counts)
         else:
             found.append(other)
-    return max(pods, 0), sorted(found, key=lambda each: -each.pods)
+    return pods, found
 
 
 def _others(workload: Workload, selector: Selector, own: Selector, index: ClusterIndex) -> Iterator[_Other]:
@@ -170,7 +204,7 @@ def _others(workload: Workload, selector: Selector, own: Selector, index: Cluste
         if not _exclude(own, selected):
             counts = _without(counts, index.count(namespace, both.joined(own.requirements)))
         if counts:
-            yield _Other(owner, counts, sum(counts.values()))
+            yield _Other(owner, selected, counts)
 
 
 def _stored(written: LabelSelector | None) -> Selector | None:
@@ -218,7 +252,7 @@ def _finding(alike: list[Placed], subject: Subject, pods: int, others: list[_Oth
     effect = next(filter(None, (_effect(placed, subject, of) for placed, of in zip(alike, lacking, strict=True))), "")
     hard = any(placed.constraint.hard for placed in alike)
     weight = f"a domain that they fill is {'closed to these' if hard else 'the last choice for these'}"
-    remedy, fix = _narrower(first, subject.workload)
+    remedy, fix = _narrower(alike, subject.workload)
     agreed = bool(others) and not any(lacking) and sum(other.pods for other in others) >= pods
     names = _listed([placed.name for placed in alike])
     return Finding(
@@ -227,7 +261,8 @@ def _finding(alike: list[Placed], subject: Subject, pods: int, others: list[_Oth
         summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {_named(pods, others, subject)}",
         remedy=f"{remedy} unless they are one application" if agreed else remedy,
         detail=f"{_pods(pods)} that the workload's own selector does not match: {effect or weight}",
-        fix=fix,
+        fix=fix.text,
+        edits=fix.edits,
         key=first.key,
         warns=bool(effect) or None,
     )
@@ -248,40 +283,97 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
     index = subject.index
     if not (lacking and placed.constraint.hard) or index is None or subject.lacks("nodes"):
         return ""
-    template, namespace = placed.template.template, subject.workload.meta.namespace
-    meta = replace(template.meta, namespace=namespace)
-    pod = as_created(Pod(metadata=meta, spec=template.pod_spec), subject.version)
-    problem = take(index, pod)
-    number = sum(each.hard for each in template.pod_spec.constraints[: placed.index])
-    counts = list(problem.hard.counts)
-    if problem.hard.error:
+    found = [_numbers(pod, placed, subject, lacking, index) for pod in _next_pods(placed, subject, index)]
+    if not found or None in found:
         return ""
-    counts[number] = _without(counts[number], *(other.counts for other in lacking))
-    with_them = decide(problem).feasible
-    without = decide(replace(problem, hard=replace(problem.hard, counts=tuple(counts)))).feasible
-    if with_them == without:
-        return ""
-    return (
-        f"the next pod may go to {with_them.bit_count()} nodes, and to {without.bit_count()} without those that no"
-        f" constraint over {placed.name.partition('[')[0]} keeps even"
+    over = f"those that no constraint over {placed.name.partition('[')[0]} keeps even"
+    first, *rest = found
+    if first is None or any(each != first for each in rest):
+        return f"the next pod may go to other nodes than without {over}"
+    return f"the next pod may go to {_nodes(first[0])}, and to {first[1]} without {over}"
+
+
+def _next_pods(placed: Placed, subject: Subject, index: ClusterIndex) -> Iterator[Pod]:
+    """The next pod of a new revision, and of the present one where that is counted apart; none where it is not known.
+
+    Shape: as the scheduler gets it.
+    """
+    workload, template, policy = subject.workload, placed.template, subject.policy
+    namespace, spec = namespace_of(workload), template.template.pod_spec
+    keys = {key for each in spec.constraints if each.hard for key in each.match_label_keys or ()}
+    exists = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name) is not None
+    if (spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
+        return
+    for applied in (False, True) if exists and not REVISION_LABELS.isdisjoint(keys) else (False,):
+        made = made_from(workload, template, namespace, index, applied=applied).template
+        if any(key not in made.labels and may_be_added(workload, key, in_template=False) for key in keys):
+            return
+        yield posted(made, namespace, policy, index, subject.version).pod
+
+
+def _numbers(
+    pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other], index: ClusterIndex
+) -> tuple[int, int] | None:
+    """How many nodes the pod may go to, beside these pods of others and without them; None where they are the same.
+
+    Shape: None too where nothing is proven. They are taken from all constraints that count them.
+    """
+    own, profile = own_selector(subject.workload), profile_for(subject.policy, pod.pod_spec.scheduler_name)
+    problem = take(index, pod, profile=profile)
+    number = sum(each.hard for each in placed.template.template.pod_spec.constraints[: placed.index])
+    if own is None or problem.hard.error or number >= len(problem.hard.constraints) or _overlap(lacking, pod, index):
+        return None
+    selector = problem.hard.constraints[number].selector
+
+    def discounted(of: Problem) -> Problem:
+        counts = []
+        for constraint, found in zip(of.hard.constraints, of.hard.counts, strict=True):
+            both = constraint.selector.joined(selector.requirements)
+            gone = [_of_others(both, each.selector, own, pod, index) for each in lacking] if found else []
+            counts.append(_without(found, *gone))
+        return replace(of, hard=replace(of.hard, counts=tuple(counts)))
+
+    beside, without = decide(problem).feasible, decide(changed(problem, discounted)).feasible
+    return None if beside == without else (beside.bit_count(), without.bit_count())
+
+
+def _of_others(selector: Selector, theirs: Selector, own: Selector, pod: Pod, index: ClusterIndex) -> Counts:
+    """The pods of another workload that the selector counts, without those that are also the workload's own."""
+    namespace, both = pod.meta.namespace, selector.joined(theirs.requirements)
+    counts = index.count(namespace, both)
+    if not counts or _exclude(own, theirs):
+        return counts
+    return _without(counts, index.count(namespace, both.joined(own.requirements)))
+
+
+def _overlap(others: list[_Other], pod: Pod, index: ClusterIndex) -> bool:
+    """Whether a pod may be of two of them, by their selectors."""
+    return any(
+        not _exclude(one.selector, other.selector)
+        and bool(index.count(pod.meta.namespace, one.selector.joined(other.selector.requirements)))
+        for one, other in combinations(others, 2)
     )
 
 
-def _narrower(placed: Placed, workload: Workload) -> tuple[str, str]:
-    """What keeps others out: the labels of the workload's own selector that the constraint does not ask for."""
-    selector, own = placed.constraint.selector or LabelSelector(), workload.selector
-    asked = selector.match_labels or {}
+def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
+    """What keeps others out: what the workload's own selector asks for and the constraint does not."""
+    first = alike[0]
+    selector, own = first.constraint.selector or LabelSelector(), workload.selector
+    asked, more = selector.match_labels or {}, selector.match_expressions or ()
     if own is None:
-        own = LabelSelector(match_labels=placed.template.template.labels)
-    if own.match_expressions:
-        return "use the workload's own selector", "labelSelector: the same as spec.selector"
+        own = LabelSelector(match_labels=first.template.template.labels)
     missing = {key: value for key, value in (own.match_labels or {}).items() if asked.get(key) != value}
-    return f"add {written(missing)[0]}", written({**asked, **missing})[1]
+    added = tuple(each for each in own.match_expressions or () if each not in more)
+    right = LabelSelector(match_labels={**asked, **missing} or None, match_expressions=(*more, *added) or None)
+    fix = changes_in(alike, alike, labelSelector=right) if len(alike) > 1 else changes(first, labelSelector=right)
+    return ("use the workload's own selector" if added else f"add {written(missing)[0]}"), fix
 
 
 def _named(pods: int, others: list[_Other], subject: Subject) -> str:
     """So many pods of these workloads: "6 pods of canary and 2 of others"."""
-    if not others or subject.policy.messages.detail == "minimal":
+    told = sum(other.pods for other in others)
+    # More than there are, if some are of two workloads by their selectors.
+    if not others or told > pods or subject.policy.messages.detail == "minimal":
         return f"{_pods(pods)} of other workloads"
     named = others[:_NAMED]
     parts = [f"{other.pods} of {called(other.owner, subject.workload)}" for other in named]
@@ -292,6 +384,10 @@ def _named(pods: int, others: list[_Other], subject: Subject) -> str:
 
 def _pods(number: int) -> str:
     return "1 pod" if number == 1 else f"{number} pods"
+
+
+def _nodes(number: int) -> str:
+    return "1 node" if number == 1 else f"{number} nodes"
 
 
 def called(owner: Owner, workload: Workload) -> str:

@@ -10,7 +10,7 @@ from webhook.core.defaulting import Record
 from webhook.core.eligible import settled_nodes, tolerated_nodes, usable_nodes
 from webhook.core.keys import ON_EVERY_NODE, PLACES, SUCCESSORS, meant_by, near
 from webhook.core.kinds import Template
-from webhook.core.model import HONOR, IGNORE
+from webhook.core.model import HONOR, HOSTNAME, IGNORE
 from webhook.core.nodes import NodeView
 from webhook.core.objects import INJECTED_ANNOTATION
 from webhook.core.policy import Mode, Policy
@@ -105,6 +105,18 @@ class Ground:
             if constraint.hard:
                 nodes &= self.view.column(constraint.topology_key or "").present
         return nodes
+
+    def counting(self, placed: Placed) -> int:
+        """The nodes whose pods the scheduler counts for the constraint."""
+        constraint, nodes = placed.constraint, self.view.live
+        for each in self.template.template.pod_spec.constraints:
+            if each.hard is constraint.hard:
+                nodes &= self.view.column(each.topology_key or "").present
+        if constraint.topology_key == HOSTNAME and not constraint.hard:
+            return nodes  # scoring reads each host's own count
+        if constraint.node_affinity_policy != IGNORE:
+            nodes &= self.usable
+        return nodes & self.tolerated if constraint.node_taints_policy == HONOR else nodes
 
     def domains(self, placed: Placed) -> int:
         """How many domains are eligible.
