@@ -7,7 +7,8 @@ import pytest
 import yaml
 from manifest import examined, workload
 
-TAKE_OUT = re.compile(r"take (\S+) out of matchLabelKeys")
+TAKE_OUT = re.compile(r"remove (\S+) from matchLabelKeys.*")
+ADD = re.compile(r"add (matchLabelKeys: .*)")
 
 
 def written(manifest, finding):
@@ -22,6 +23,10 @@ def written(manifest, finding):
     elif unwanted := TAKE_OUT.fullmatch(finding.fix):
         keys = constraints[int(at[1])]["matchLabelKeys"]
         keys.remove(unwanted[1])
+    elif added := ADD.fullmatch(finding.fix):
+        constraints[int(at[1])].update(yaml.safe_load(added[1]))
+    elif finding.path.endswith("matchLabelKeys[0]"):
+        constraints[int(at[1])]["matchLabelKeys"][0] = finding.fix
     else:
         value = yaml.safe_load(finding.fix)
         constraints[int(at[1])].update({"labelSelector": value} if "matchLabels" in value else value)

@@ -5,9 +5,11 @@ from core.rules.pages import EXAMPLES, PAGES, example, pages
 
 from webhook.core.rules import BY_ID, NEED_CLUSTER, RULES
 
+BY_HAND = {"precision.md", "rollouts.md"}
+
 
 def test_the_pages_are_those_that_the_code_gives():
-    written = {path.name: path.read_text() for path in PAGES.glob("*.md") if path.name != "precision.md"}
+    written = {path.name: path.read_text() for path in PAGES.glob("*.md") if path.name not in BY_HAND}
     assert written == pages(), "run: make docs"
 
 

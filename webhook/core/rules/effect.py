@@ -8,12 +8,12 @@ from webhook.core.capacity import grows
 from webhook.core.eligible import settled_nodes
 from webhook.core.keys import ON_EVERY_NODE, intended
 from webhook.core.kinds import Template, Workload
-from webhook.core.model import HOSTNAME, IGNORE, SCHEDULE_ANYWAY, ZONE, LabelSelector, SpreadConstraint
+from webhook.core.model import HOSTNAME, IGNORE, SCHEDULE_ANYWAY, ZONE, SpreadConstraint
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode
 from webhook.core.rules.added import may_be_added
 from webhook.core.rules.edits import Fix, flow, plain, removal
 from webhook.core.rules.finding import Answer, Edit, Finding, Placed, Rule, Severity, Subject, guarded
-from webhook.core.rules.neighbours import own_selector, readable_selector
+from webhook.core.rules.neighbours import counts_own_pods_only, own_selector, readable_selector
 from webhook.core.rules.nodes import Ground, grounds
 from webhook.core.rules.revision import surge_of
 from webhook.core.spread import pod_services
@@ -325,7 +325,7 @@ def _too_few(placed: Placed, subject: Subject) -> tuple[str, str] | None:
     """A constraint that counts these pods only, and so few of them that it can refuse or prefer nothing."""
     workload = subject.workload
     replicas, max_skew = placed.template.replicas or 0, placed.constraint.max_skew or 0
-    if replicas < 1 or max_skew < 1 or not _counts_own_pods_only(placed.constraint.selector, workload.selector):
+    if replicas < 1 or max_skew < 1 or not counts_own_pods_only(placed.constraint.selector, workload.selector):
         return None
     most = replicas + _surge(workload, replicas)
     # A soft constraint prefers another domain as soon as there is one pod, and be it one that is being replaced.
@@ -371,11 +371,3 @@ def _is_scaled(subject: Subject) -> bool:
     workload, index = subject.workload, subject.index
     name, namespace = workload.meta.name, workload.meta.namespace
     return index is not None and index.autoscaler(workload.api_version, workload.kind, namespace, name) is not None
-
-
-def _counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:
-    """Whether everything that the constraint counts is also selected by the workload, by their plain labels."""
-    if selector is None or own is None or own.match_expressions:
-        return False
-    wanted: Mapping[str, str] = selector.match_labels or {}
-    return bool(own.match_labels) and (own.match_labels or {}).items() <= wanted.items()

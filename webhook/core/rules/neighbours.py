@@ -152,6 +152,14 @@ def compiled(written: LabelSelector | None) -> Selector | None:
     return selector if selector.requirements else None
 
 
+def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:
+    """Whether everything that the constraint counts is also selected by the workload, by their plain labels."""
+    if selector is None or own is None or own.match_expressions:
+        return False
+    wanted: Mapping[str, str] = selector.match_labels or {}
+    return bool(own.match_labels) and (own.match_labels or {}).items() <= wanted.items()
+
+
 def selects(constraint: SpreadConstraint) -> bool:
     """Whether the constraint has a selector of its own; for null and empty ones there are other rules."""
     selector = constraint.selector
