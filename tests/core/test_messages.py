@@ -35,7 +35,7 @@ FIT = Finding(
         ),
         pytest.param(
             workload("Deployment", "app=web", "zone hard 1 app=web", replicas=12),
-            "evenspread/revision-mixed: a rollout of 12 can end 4 apart (maxSkew 1);"
+            "evenspread/revision-mixed: after a rollout of 12, zones can differ by 4;"
             " add matchLabelKeys: [pod-template-hash]",
             id="revision-mixed",
         ),
