@@ -44,7 +44,7 @@ TOO_WIDE = Rule(
     ),
     silent=(
         "about pods that the workload's own selector matches, those of other revisions among them; finished and "
-        "terminating pods; pods on nodes that do not count for the constraint; workloads of the same controller, as an "
+        "terminating pods; where all others are on nodes that do not count; workloads of the same controller, as an "
         "operator's shards; if matchLabelKeys names the label of the revision; and where the pods do not match the "
         "selector themselves (`selector-not-self`). It is not evaluated for kinds without a selector, whose pods "
         "cannot be told from others."
@@ -92,25 +92,21 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         if not (late or own is None):
             pods, others = _foreign(subject, selector, own, subject.index)
             if pods and not subject.late:  # else nobody knows whose they are
-                yield from _on_counting_nodes(alike, subject, pods, others)
+                within = sum(_within(pods, _counting(alike, subject)).values())
+                if within:
+                    yield _finding(alike, subject, (sum(pods.values()), within), others)
         elif subject.index.count(namespace, selector):
             yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
 
 
-def _on_counting_nodes(alike: list[Placed], subject: Subject, pods: Counts, others: list[_Other]) -> Iterator[Finding]:
-    """One finding for the constraints that count on the same nodes; pods that stand elsewhere are no matter."""
-    parts: dict[int, list[Placed]] = {}
+def _counting(alike: list[Placed], subject: Subject) -> int:
+    """The nodes that count for one of the constraints; all, as a negative number, where no nodes are known."""
     if subject.index is None or subject.lacks("nodes"):
-        parts[-1] = alike
-    else:
-        for placed, ground in grounds(replace(subject, placed=tuple(alike)), subject.index.view()):
-            parts.setdefault(ground.counting(placed), []).append(placed)
-    for nodes, part in parts.items():
-        within = _within(pods, nodes)
-        if within:
-            found = [replace(each, counts=_within(each.counts, nodes)) for each in others]
-            ranked = sorted((each for each in found if each.counts), key=lambda each: -each.pods)
-            yield _finding(part, subject, sum(within.values()), ranked)
+        return -1
+    nodes = 0
+    for placed, ground in grounds(replace(subject, placed=tuple(alike)), subject.index.view()):
+        nodes |= ground.counting(placed)
+    return nodes
 
 
 def _within(counts: Counts, nodes: int) -> Counts:
@@ -188,7 +184,7 @@ def foreign_pods(namespace: str, selector: Selector, own: Selector, index: Clust
 
 
 def _foreign(subject: Subject, selector: Selector, own: Selector, index: ClusterIndex) -> tuple[Counts, list[_Other]]:
-    """The pods of others that the selector counts, and whose they are."""
+    """The pods of others that the selector counts, and whose they are, most first."""
     workload = subject.workload
     pods, found = foreign_pods(workload.meta.namespace, selector, own, index), []
     for other in subject.timely(_others(workload, selector, own, index)) if pods else ():
@@ -196,7 +192,7 @@ def _foreign(subject: Subject, selector: Selector, own: Selector, index: Cluster
             pods = _without(pods, other.counts)
         else:
             found.append(other)
-    return pods, found
+    return pods, sorted(found, key=lambda each: -each.pods)
 
 
 def _others(workload: Workload, selector: Selector, own: Selector, index: ClusterIndex) -> Iterator[_Other]:
@@ -254,8 +250,13 @@ def have_one_controller(workload: Workload, owner: Owner) -> bool:
     return mine is not None and theirs is not None and (mine.kind, mine.name) == (theirs.kind, theirs.name)
 
 
-def _finding(alike: list[Placed], subject: Subject, pods: int, others: list[_Other]) -> Finding:
-    first = alike[0]
+def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], others: list[_Other]) -> Finding:
+    """What is said of constraints that count the same pods.
+
+    Unit: ``numbers`` are the pods of others that they select, and those of them on nodes that count.
+    """
+    first, (pods, within) = alike[0], numbers
+    where = f", {within} of them on nodes that count" if within < pods else ""
     lacking = [[each for each in others if _lacks_key(each.owner, placed)] for placed in alike]
     effect = next(filter(None, (_effect(placed, subject, of) for placed, of in zip(alike, lacking, strict=True))), "")
     hard = any(placed.constraint.hard for placed in alike)
@@ -268,7 +269,7 @@ def _finding(alike: list[Placed], subject: Subject, pods: int, others: list[_Oth
         path=f"{first.path}.labelSelector",
         summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {_named(pods, others, subject)}",
         remedy=f"{remedy} unless they are one application" if agreed else remedy,
-        detail=f"{_pods(pods)} that the workload's own selector does not match: {effect or weight}",
+        detail=f"{_pods(pods)} that the workload's own selector does not match{where}: {effect or weight}",
         fix=fix.text,
         edits=fix.edits,
         key=first.key,
