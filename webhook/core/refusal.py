@@ -58,6 +58,8 @@ def refusals(workload: Workload, template: Template, version: KubernetesVersion)
 def _of_labels(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
+    if not workload.whole:
+        return  # an operator makes labels of names in its own way
     written = template.template.labels
     seen = {error.text for error in label_errors(written, _POD_LABELS, version)}
     for error in label_errors(labels, _POD_LABELS, version):
@@ -81,9 +83,9 @@ def _of_constraints(
         rest, late = error.field.removeprefix(_POD_FIELD), error not in before
         place = _PLACE.match(rest)
         index = int(place[1]) if place else 0
-        path = f"{template.path}{error.field}"
+        path = f"{template.constraints_path}{rest}"
         if late and (both := _IN_BOTH.fullmatch(rest)):
-            path = f"{template.path}{_POD_FIELD}[{index}].matchLabelKeys[{both[2]}]"
+            path = f"{template.constraints_path}[{index}].matchLabelKeys[{both[2]}]"
         if late and _is_merged(rest, constraints[index].selector):
             path, late = f"{template.path}{_POD_LABELS}", False
         yield Refusal(error=error, path=path, index=index, late=late)

@@ -40,6 +40,11 @@ def refused(manifest, **kwargs):
     return [each.finding for each in examined(manifest, **kwargs).findings if each.finding.rule == "pods-refused"]
 
 
+def operated(*constraints):
+    meta, spec = {"name": "web", "namespace": "shop"}, {"instances": 3, "topologySpreadConstraints": [*constraints]}
+    return {"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "metadata": meta, "spec": spec}
+
+
 TWICE = spread(["app"], {"app": "web"})
 
 
@@ -131,6 +136,46 @@ class TestTheKinds:
         worker["spec"]["topologySpreadConstraints"] = [TWICE]
         [found] = refused(manifest)
         assert found.summary.startswith("no pod of spec.workerGroupSpecs[0].template can be created: spec.topology")
+
+
+class TestAnOperatorsPods:
+    """Constraints outside of a pod template, and labels as far as the operator is known to give them."""
+
+    @pytest.mark.parametrize(
+        ("constraint", "expected"),
+        [
+            pytest.param(
+                spread(["cnpg.io/cluster"], {"cnpg.io/cluster": "web"}), ["remove matchLabelKeys"], id="its label"
+            ),
+            pytest.param(
+                spread(["cnpg.io/cluster"], None, [{"key": "cnpg.io/cluster", "operator": "Exists"}]),
+                ["name cnpg.io/cluster in matchLabelKeys or in labelSelector, not in both"],
+                id="more open",
+            ),
+            pytest.param(spread(["cnpg.io/podRole"], {"cnpg.io/cluster": "web"}), [], id="in one of them"),
+        ],
+    )
+    def test_the_constraint_is_given_to_every_pod(self, constraint, expected):
+        found = refused(operated(constraint))
+        assert [each.fix for each in found] == expected
+        for each in found:
+            root = "spec.topologySpreadConstraints[0]"
+            assert each.path == f"{root}.matchLabelKeys[0]"
+            assert each.summary == f'{NOBODY}: {root}[0]: Invalid value: "cnpg.io/cluster": {BOTH}'
+            assert not each.edits or refused(applied(operated(constraint), each.edits)) == []
+
+    def test_a_label_that_it_may_add(self):
+        assert said("pods-refused", operated(spread(["x"], {"x": "1"}))) == LATE
+
+    def test_names_that_are_no_labels_are_its_own_matter(self):
+        manifest = operated(spread(["x"], {"cnpg.io/cluster": "web"}))
+        assert refused({**manifest, "metadata": {"name": "w" * 64}}) == []
+
+    def test_a_template_that_nobody_uses(self):
+        template = workload("Deployment", "app=web", TWICE)["spec"]["template"]
+        assert (
+            refused({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "w"}, "template": template}) == []
+        )
 
 
 class TestTheFault:

@@ -59,7 +59,7 @@ OFFLINE = frozenset({unknown.UNKNOWN_FIELD.id, unread.UNREAD.id})
 _OF_CONSTRAINTS = API_RULES.union(
     rule.id
     for rule in (
-        *(selector.NULL, selector.EMPTY, selector.NOT_SELF, revision.ABSENT, revision.WRONG_KIND),
+        *(refused.REFUSED, selector.NULL, selector.EMPTY, selector.NOT_SELF, revision.ABSENT, revision.WRONG_KIND),
         *(nodes.KEY_UNKNOWN, topology.TYPO, topology.DEPRECATED),
     )
 )

@@ -3,7 +3,7 @@
 It speaks only of what no other rule says: `webhook.core.rules.api` has what is wrong with a template as it stands.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import LabelSelector, LabelSelectorRequirement
@@ -47,6 +47,7 @@ REFUSED = Rule(
     ),
 )
 
+_OF_NOBODY = frozenset({"Pod", "PodTemplate"})  # no controller makes pods of them
 _REVISION_OF_NAME = "hash of the template, with which the label controller-revision-hash may be longer than 63 bytes"
 _MOST_CHARS = 63  # of a label's value
 _HASH = 10  # digits of the largest
@@ -54,7 +55,7 @@ _HASH = 10  # digits of the largest
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
     """What kube-apiserver would say of the next pod of each template, and says nowhere before."""
-    if subject.workload.kind == "Pod":
+    if subject.workload.kind in _OF_NOBODY:
         return
     for template in subject.workload.templates:
         yield from guarded((REFUSED,), _of_template, template, subject)
@@ -124,7 +125,7 @@ def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Fi
     in_selector = key in {each.key for each in requirements(where.constraint.selector or LabelSelector())}
     short = one_line(key, 40)
     twice = f"{short} is in labelSelector and in matchLabelKeys" if in_selector else f"matchLabelKeys has {short} twice"
-    fix = _fix(where, refusal.path, labels_given(subject.workload, where.template.template))
+    fix = _fix(where, refusal.path, subject.workload)
     return Finding(
         rule=REFUSED.id,
         path=refusal.path,
@@ -160,13 +161,13 @@ def _of_label(refusal: Refusal, nobody: str, said: str, detail: str) -> Finding:
     )
 
 
-def _fix(placed: Placed, path: str, labels: Mapping[str, str]) -> Fix:
+def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
     """Every key once: in matchLabelKeys or in the selector, so that the same pods count as the author asked for.
 
     A key whose one value the selector names stays there. What the selector leaves more open, or what only the
-    controller knows, stays in matchLabelKeys.
+    controller knows, stays in matchLabelKeys. A selector to which an operator adds is not written anew.
     """
-    constraint = placed.constraint
+    constraint, labels = placed.constraint, labels_given(workload, placed.template.template)
     selector, written = constraint.selector or LabelSelector(), constraint.match_label_keys or ()
     keys = list(dict.fromkeys(written))
     for key in [each for each in keys if each in labels]:
@@ -177,8 +178,10 @@ def _fix(placed: Placed, path: str, labels: Mapping[str, str]) -> Fix:
         named = any(each.operator == "In" and {*(each.values or ())} == {value} for each in asked)
         if value != NOT_YET and named and all(holds(each, labels) for each in asked):
             keys.remove(key)
-        else:
+        elif workload.whole:
             selector = _without(selector, key)
+        else:
+            return Fix(f"name {one_line(key)} in matchLabelKeys or in labelSelector, not in both")
     changed: dict[str, Json] = {}
     if selector != constraint.selector:
         changed["labelSelector"] = _plain(selector)
