@@ -6,8 +6,9 @@ from manifest import labels, pods_term, template
 from msgspec import convert
 from msgspec.structs import replace
 
+from webhook.core.claims import Missing
 from webhook.core.created import as_created
-from webhook.core.fitting import fits, present
+from webhook.core.fitting import fits, starts
 from webhook.core.model import ObjectMeta, Pod
 from webhook.core.places import survey
 from webhook.core.selectors import selector_from_labels
@@ -27,9 +28,9 @@ def places(nodes, *constraints, own="app=web", resources=None, **spec):
 
 
 def most(found, **lost):
-    """The most pods, up to 20, that all fit."""
-    here = present(found)
-    fitting = [number for number in range(1, 21) if fits(found, here, found.hard, number, **lost)]
+    """The most pods, up to 20, that all fit if they are made anew."""
+    *_, start = starts(found)
+    fitting = [number for number in range(1, 21) if fits(start, found.hard, Missing({}, number), **lost)]
     assert fitting == list(range(1, len(fitting) + 1))
     return len(fitting)
 

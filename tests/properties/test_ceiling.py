@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
-from msgspec import to_builtins
+from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from webhook.core.ceiling import addable_pinned
@@ -37,6 +37,7 @@ from webhook.core.places import survey, tallies, terrain
 from webhook.core.policy import Mode, Policy
 from webhook.core.review import examine
 from webhook.core.rules import ceiling, claims
+from webhook.core.rules.edits import applied
 from webhook.core.selectors import compile_selector
 from webhook.core.verdict import decide, take
 from webhook.core.version import RECORDED
@@ -222,22 +223,10 @@ def test_what_two_constraints_admit_is_a_bound(world):
         event("exact" if best == max(least, len(world.ours)) else f"above by {least - best}")
 
 
-def apply_fix(world, finding):
-    """The pod spec with what the finding offers, as a reader would write it."""
-    at = int(finding.path.partition("topologySpreadConstraints[")[2].partition("]")[0])
-    written = list(world.spec.constraints)
-    everywhere = finding.remedy.endswith("in every constraint")
-    field, _, value = finding.fix.partition(": ")
-    if finding.fix == "remove the constraint":
-        del written[at]
-    elif field == "whenUnsatisfiable":
-        written[at] = replace(written[at], when_unsatisfiable="ScheduleAnyway", min_domains=None)
-    else:
-        name = {"nodeTaintsPolicy": "node_taints_policy", "nodeAffinityPolicy": "node_affinity_policy"}.get(field)
-        change = {name: value} if name else {"min_domains": int(value)}
-        for number in range(len(written)) if everywhere else (at,):
-            written[number] = replace(written[number], **change)
-    return replace(world.spec, topology_spread_constraints=tuple(written))
+def apply_fix(world, finding, replicas):
+    """The pod spec with what the finding offers."""
+    written = applied(world.manifest(replicas), finding.edits)["spec"]["template"]["spec"]
+    return convert(written, PodSpec)
 
 
 def number_in(summary):
@@ -258,9 +247,9 @@ def test_a_warning_means_that_a_pod_stays_pending_and_a_fix_that_none_does(world
         if judged.mode is Mode.WARN:
             assert best < replicas
         event(f"{finding.rule}: {judged.mode}")
-        if finding.fix:
+        if finding.edits:
             # The fix is a new template: its pods replace those that run.
-            ends = world.ends(apply_fix(world, finding), most=replicas)
+            ends = world.ends(apply_fix(world, finding, replicas), most=replicas)
             assert {len(end) for end in ends} == {replicas}
             event(f"{finding.rule}: {finding.fix.partition(':')[0]}")
 
@@ -293,7 +282,7 @@ def test_a_lost_zone_strands_so_many_pods_wherever_they_stood(world, replicas):
     event("found" if found else "silent")
     for finding in found:
         words = finding.summary.split()
-        zone, pending = words[2], int(words[5])
+        zone, pending = words[2], int(words[7])
         lost = {node.metadata.name for node in world.nodes if node.metadata.labels.get(ZONE) == zone}
         starts = [tuple(world.ours)] if world.ours else list(world.ends(most=replicas))
         left = [tuple(name for name in end if name not in lost) for end in starts if len(end) == replicas]
@@ -302,8 +291,8 @@ def test_a_lost_zone_strands_so_many_pods_wherever_they_stood(world, replicas):
         after = [len(end) for each in left for end in world.ends(most=replicas, start=each, lost=lost)]
         assert max(after) <= replicas - pending
         event(f"exact: {max(after) == replicas - pending}")
-        if finding.fix:
-            spec = apply_fix(world, finding)
+        if finding.edits:
+            spec = apply_fix(world, finding, replicas)
             assert {len(end) for each in left for end in world.ends(spec, most=replicas, start=each, lost=lost)} == {
                 replicas
             }

@@ -13,7 +13,7 @@ from webhook.core.nodes import Nodes, NodeView
 from webhook.core.objects import ApiObject, Autoscaler, Namespace, Owner
 from webhook.core.pods import FINISHED, Pods
 from webhook.core.selectors import Selector
-from webhook.core.storage import Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.storage import DEFAULT_CLASS, Claim, CsiNode, PersistentVolume, StorageClass
 from webhook.core.templates import Templates
 from webhook.core.version import RECORDED, KubernetesVersion
 
@@ -226,6 +226,11 @@ class ClusterIndex:
     def storage_class(self, name: str) -> StorageClass | None:
         """The class of that name."""
         return self._classes.get(name)
+
+    def default_class(self) -> StorageClass | None:
+        """The class that claims get which name none; None also where several would do."""
+        found = [each for each in self._classes.values() if (each.meta.annotations or {}).get(DEFAULT_CLASS) == "true"]
+        return found[0] if len(found) == 1 else None
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
         """How many volumes each CSI driver attaches to a node at most, for the nodes that drivers speak of."""

@@ -73,11 +73,13 @@ class Strategy(Struct, frozen=True, kw_only=True):
 class ClaimTemplates(Struct, frozen=True):
     """A StatefulSet's claims: the pod ``web-0`` has one named ``<name>-web-0`` for each of the names.
 
-    Shape: ``first`` is the ordinal of the first pod.
+    Shape: ``first`` is the ordinal of the first pod; ``classes`` has the storage class of each claim, "" where none is
+    named.
     """
 
     names: tuple[str, ...]
     first: int = 0
+    classes: tuple[str, ...] = ()
 
 
 class Workload(Struct, frozen=True, kw_only=True):
@@ -301,8 +303,10 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
 
 
 def _claims(spec: written.Spec) -> ClaimTemplates:
-    names = tuple(each.metadata.name if each.metadata else "" for each in spec.volume_claim_templates or ())
-    return ClaimTemplates(names, (spec.ordinals and spec.ordinals.start) or 0)
+    templates = spec.volume_claim_templates or ()
+    names = tuple(each.metadata.name if each.metadata else "" for each in templates)
+    classes = tuple((each.spec and each.spec.storage_class_name) or "" for each in templates)
+    return ClaimTemplates(names, (spec.ordinals and spec.ordinals.start) or 0, classes)
 
 
 def _strategy(given: written.Strategy | None) -> Strategy | None:

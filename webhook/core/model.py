@@ -163,6 +163,7 @@ class Toleration(_Value, frozen=True, gc=False):
     operator: str | None = None
     value: str | None = None
     effect: str | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class ResourceRequirements(_Value, frozen=True):

@@ -5,7 +5,8 @@
 
 Only what does not change while the pods are placed keeps a node out: its name, cordon and taints, the pod's affinity,
 volumes, and other pods. Nodes that are away for a while (young cordons, nodes not ready, nodes about to be replaced)
-are taken to be back, so that an upgrade is no finding.
+are taken to be back, so that an upgrade is no finding; of a constraint that counts them only when they are back
+(nodeTaintsPolicy Honor) nothing is known meanwhile.
 """
 
 from collections import Counter
@@ -21,8 +22,9 @@ from webhook.core.ceiling import Cell, Limit, addable, reachable_minimum
 from webhook.core.eligible import PASSING_TAINTS
 from webhook.core.groups import Counts
 from webhook.core.index import ClusterIndex
-from webhook.core.model import Pod, PodAffinityTerm, Taint
+from webhook.core.model import HONOR, Pod, PodAffinityTerm, Taint
 from webhook.core.nodes import FILTERING_EFFECTS, Column, NodeView
+from webhook.core.pods import Term
 from webhook.core.resources import PODS
 from webhook.core.selectors import Selector, first_untolerated
 from webhook.core.spread import COUNTS_EMPTY_SELECTOR, Constraint, Counted, Domains, Eligible, count_domains
@@ -63,7 +65,7 @@ class Places(Struct, frozen=True):
     Shape: ``running`` are the workload's own pods by slot. ``away`` are nodes that are taken to be back soon.
     ``free`` has what is free of each resource that a pod requests, by slot; ``freed`` what would be if the workload's
     own pods were not there, for nodes with one: they are taken to request what the template says, as far as the node
-    gives out so much.
+    gives out so much. ``apart`` are those of its own pods that match each of its anti-affinity terms.
     """
 
     problem: Problem
@@ -72,6 +74,7 @@ class Places(Struct, frozen=True):
     away: int
     free: Mapping[str, Sequence[int]]
     freed: Mapping[int, tuple[int, ...]]
+    apart: tuple[Counts, ...] = ()
 
     @property
     def amounts(self) -> tuple[tuple[str, int], ...]:
@@ -84,12 +87,13 @@ class Terrain(Struct, frozen=True):
 
     Shape: ``open`` are nodes that admit the pod as long as spreading does; ``barred`` those that only a taint or a
     cordon keeps from that. ``apart`` are topology keys in whose domains no two of the pods may be; ``together`` is one
-    in a single domain of which all have to be.
+    in a single domain of which all have to be. ``away`` are nodes that are taken to be back, and are not.
     """
 
     eligible: Eligible
     open: int
     barred: int
+    away: int = 0
     apart: tuple[str, ...] = ()
     together: str | None = None
 
@@ -97,13 +101,15 @@ class Terrain(Struct, frozen=True):
 class Tally(Struct, frozen=True, dict=True):
     """One hard constraint on a terrain.
 
-    Shape: ``open`` are nodes that have all keys too.
+    Shape: ``open`` are nodes that have all keys too. ``unsteady`` says that nodes which are taken to be back count
+    only then: with some of them back and some away, fewer pods may fit, or more.
     """
 
     hard: Hard
     domains: Domains
     open: int
     apart: tuple[Column, ...] = ()
+    unsteady: bool = False
 
     @property
     def limit(self) -> Limit:
@@ -174,8 +180,8 @@ class Tally(Struct, frozen=True, dict=True):
 
     @cached_property
     def addable(self) -> int | None:
-        """How many more pods the constraint alone admits; None for any number."""
-        return addable(self.cells, self.limit) if self.hard.certain else None
+        """How many more pods the constraint alone admits; None for any number, and where that is not known."""
+        return addable(self.cells, self.limit) if self.hard.certain and not self.unsteady else None
 
     @property
     def most(self) -> int | None:
@@ -233,7 +239,15 @@ def survey(index: ClusterIndex, pod: Pod, own: Selector | None, *, now: str, lat
             slot: tuple(min(has[slot], free[slot] + pods * amount) for free, has, amount in columns)
             for slot, pods in running.items()
         },
+        apart=tuple(_own_in(term, own, index, namespace) for term in problem.neighbours.own) if running else (),
     )
+
+
+def _own_in(term: Term, own: Selector | None, index: ClusterIndex, namespace: str) -> Counts:
+    """The workload's own pods that match an anti-affinity term."""
+    if own is None or term.selector.nothing or not term.in_namespace(namespace, {}):
+        return {}
+    return index.count(namespace, term.selector.joined(own.requirements))
 
 
 def _away(problem: Problem, index: ClusterIndex, now: str) -> int:
@@ -280,6 +294,7 @@ def terrain(places: Places, *, without: Collection[str] = (), present: bool = Fa
         eligible=Eligible(nodes, usable, tolerated),
         open=chosen & ~barred,
         barred=barred,
+        away=away,
         apart=() if APART in without else _apart(places.problem),
         together=None if NEAR in without else _together(places.problem, nodes),
     )
@@ -339,4 +354,13 @@ def tallies(hard: Sequence[Hard], of: Terrain, problem: Problem) -> tuple[Tally,
         within &= nodes.column(each.constraint.topology_key).present
     apart = tuple(nodes.column(key) for key in of.apart)
     found = count_domains(counted, problem.pod.labels, of.eligible)
-    return tuple(Tally(each, domains, within, apart) for each, domains in zip(hard, found, strict=True))
+    return tuple(
+        Tally(
+            each,
+            domains,
+            within,
+            apart,
+            unsteady=domains.constraint.node_taints_policy == HONOR and bool(domains.counting & of.away),
+        )
+        for each, domains in zip(hard, found, strict=True)
+    )

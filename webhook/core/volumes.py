@@ -192,19 +192,24 @@ def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
         return PASSES
 
     def decide(asked: int) -> list[Outcome]:
-        labelled = reachable = 0
-        for key in _TOPOLOGY_LABELS:
-            labelled |= nodes.column(key).present
-        reachable = labelled
-        for key, values in zones:
-            column, general = nodes.column(key), nodes.column(_GENERAL.get(key, key))
-            near = 0
-            for value in values:
-                near |= column.with_value(value) | (general.with_value(value) & ~column.present)
-            reachable &= near
-        return [(OTHER_ZONE, asked & labelled & ~reachable)]
+        return [(OTHER_ZONE, asked & _in_other_zones(zones, nodes))]
 
     return Ran(OK, decide)
+
+
+def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView) -> int:
+    """The nodes with a topology label, and none of the values that the volumes' labels have."""
+    labelled = 0
+    for key in _TOPOLOGY_LABELS:
+        labelled |= nodes.column(key).present
+    reachable = labelled
+    for key, values in zones:
+        column, general = nodes.column(key), nodes.column(_GENERAL.get(key, key))
+        near = 0
+        for value in values:
+            near |= column.with_value(value) | (general.with_value(value) & ~column.present)
+        reachable &= near
+    return labelled & ~reachable
 
 
 def _bound_volume(name: str, storage: Storage) -> tuple[Status | None, PersistentVolume | None]:
@@ -254,3 +259,9 @@ def reachable_from(volume: PersistentVolume, nodes: NodeView) -> int:
     if affinity is None or affinity.required is None:
         return nodes.live
     return nodes_of_terms(nodes, compile_node_selector(affinity.required), by_labels=True)
+
+
+def usable_from(volume: PersistentVolume, nodes: NodeView) -> int:
+    """The nodes where a pod may use the volume: by its node affinity, and by its topology labels."""
+    reached, zones = reachable_from(volume, nodes), _zone_labels(volume)
+    return reached & ~_in_other_zones(zones, nodes) if zones else reached

@@ -36,8 +36,13 @@ class ClaimMeta(Json, frozen=True):
     name: str = ""
 
 
+class ClaimSpec(Json, frozen=True):
+    storage_class_name: str | None = None
+
+
 class ClaimTemplate(Json, frozen=True):
     metadata: ClaimMeta | None = None
+    spec: ClaimSpec | None = None
 
 
 class Ordinals(Json, frozen=True):

@@ -8,12 +8,18 @@ from msgspec.structs import replace
 from webhook.core.messages import WARNING_CHARS, warnings_of
 from webhook.core.model import NodeSpec, Taint
 from webhook.core.policy import Messages, Mode, Policy, SchedulerProfile
-from webhook.core.rules.finding import NO_TIME, STALE
+from webhook.core.rules.finding import NO_TIME, STALE, Edit
 
 TAINTED, CEILING = "tainted-nodes-counted", "zone-host-ceiling"
 FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")
 ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
 HONOR = " nodeTaintsPolicy:Honor"
+
+
+def path(rest):
+    return f"spec.template.spec.topologySpreadConstraints{rest}"
+
+
 NOON = "2026-11-21T12:00:00Z"
 
 
@@ -76,14 +82,14 @@ def with_node(index, name, *, cordoned=False, **taints):
             "a: n1=2 | b: n2=1 | c: ~n3=1",
             [ZONE],
             5,
-            ["audit at most 5 pods fit: tainted zone c stays at 1; nodeTaintsPolicy: Honor"],
+            ["audit at most 5 pods fit (4 run already): tainted zone c stays at 1; nodeTaintsPolicy: Honor"],
             id="its own pods count",
         ),
         pytest.param(
             "a: n1=2 | b: n2=1 | c: ~n3=1",
             [ZONE],
             6,
-            ["warn at most 5 of 6 fit: tainted zone c stays at 1; nodeTaintsPolicy: Honor"],
+            ["warn at most 5 of 6 fit (4 run already): tainted zone c stays at 1; nodeTaintsPolicy: Honor"],
             id="and are among the replicas",
         ),
         pytest.param("a: ~n1 | b: ~n2", [ZONE], 2, [], id="no node at all for these pods"),
@@ -130,7 +136,8 @@ def test_what_it_says_at_length():
         "at most 2 of 7 fit: tainted zone c stays at 0 (2 nodes), and maxSkew 1 lets no other zone have more than 1; "
         "nodeTaintsPolicy Ignore counts nodes that the pods do not tolerate"
     )
-    assert finding.fix == "nodeTaintsPolicy: Honor"
+    assert finding.fix == "add nodeTaintsPolicy: Honor"
+    assert finding.edits == (Edit(finding.path, "Honor"),)
     (warning,) = warnings_of([finding])
     assert warning == (
         "evenspread/tainted-nodes-counted: at most 2 of 7 fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"
@@ -234,7 +241,9 @@ def test_its_own_pods_leave_their_room_to_the_new_ones():
         pod = running(f"web-{number}", f"n{number}")
         small.apply("ADDED", replace(pod, spec=replace(pod.spec, containers=None)))
     manifest = asked(ZONE, replicas=2, containers=requests)
-    assert told(TAINTED, manifest, small, FIXED) == ["audit at most 2 pods fit: tainted zone c stays at 0"]
+    assert told(TAINTED, manifest, small, FIXED) == [
+        "audit at most 2 pods fit (2 run already): tainted zone c stays at 0"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +310,7 @@ def test_replicas_that_the_manifest_leaves_out():
             "a: n1=1 | b: n2=1 n3 n4 n5",
             [ZONE, HOST],
             6,
-            ["warn zones of 1 and 4 nodes hold at most 3 of 6 pods; make hostname ScheduleAnyway"],
+            ["warn zones of 1 and 4 nodes hold at most 3 of 6 pods (2 run already); make hostname ScheduleAnyway"],
             id="with two of them running",
         ),
         pytest.param(
@@ -352,7 +361,10 @@ def test_another_constraint_is_made_soft_where_the_first_is_not_enough():
     )
     found = examined(manifest, FIXED, index=cluster("a: n1 | b: n2 n3 n4 n5")).findings
     (finding,) = (each.finding for each in found if each.finding.rule == CEILING)
-    assert (finding.remedy, finding.fix) == ("remove hostname[1]", "remove the constraint")
+    assert finding.remedy == "remove hostname[1]"
+    # Once all fit, the loss of a zone would cost pods: the fix sees to that as well.
+    assert finding.fix == "remove the constraint and add nodeTaintsPolicy: Honor in zone[0]"
+    assert finding.edits == (Edit(path("[1]")), Edit(path("[0].nodeTaintsPolicy"), "Honor"))
 
 
 @pytest.mark.parametrize(

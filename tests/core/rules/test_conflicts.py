@@ -21,6 +21,7 @@ from webhook.core.storage import (
     ClaimSpec,
     PersistentVolume,
     PersistentVolumeSpec,
+    StorageClass,
     VolumeNodeAffinity,
 )
 
@@ -31,6 +32,16 @@ IGNORE = " nodeAffinityPolicy:Ignore"
 IN_A = {"nodeSelector": {ZONE_KEY: "a"}}
 DATA = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
 IN_ZONE_A = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE_KEY, "operator": "In", "values": ["a"]}]}]}
+BOTH_POLICIES = "nodeAffinityPolicy and nodeTaintsPolicy: Honor"
+OUTSIDE_C = {
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE_KEY, "operator": "NotIn", "values": ["c"]}]}]
+            }
+        }
+    }
+}
 AFFINITY = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": IN_ZONE_A}}}
 
 
@@ -48,15 +59,29 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
             "a: n1 | b: n2 | c: n3",
             [ZONE + IGNORE],
             {"replicas": 3, **IN_A},
-            ["warn at most 1 of 3 fit: node selector leaves 1 of 3 zones; nodeAffinityPolicy: Honor"],
-            id="a node selector",
+            ["warn at most 1 of 3 fit: node selector leaves 1 of 3 zones; remove zone[0]"],
+            id="a node selector that leaves nothing to spread over",
+        ),
+        pytest.param(
+            "a: n1 | b: n2 | c: n3",
+            [ZONE + IGNORE],
+            {"replicas": 3, **OUTSIDE_C},
+            ["warn at most 2 of 3 fit: node affinity leaves 2 of 3 zones; nodeAffinityPolicy: Honor"],
+            id="a selector that leaves two zones",
+        ),
+        pytest.param(
+            "a: n1 | b: n2 | c: n3 | d: ~n4",
+            [ZONE + IGNORE],
+            {"replicas": 3, **OUTSIDE_C},
+            [f"warn at most 2 of 3 fit: node affinity leaves 2 of 4 zones; {BOTH_POLICIES}"],
+            id="a zone that is not selected and a tainted one: both changes are needed",
         ),
         pytest.param("a: n1 | b: n2 | c: n3", [ZONE], {"replicas": 3, **IN_A}, [], id="Honor"),
         pytest.param(
             "a: n1 | b: n2 | c: n3",
             [ZONE + IGNORE],
             {"replicas": 3, **AFFINITY},
-            ["warn at most 1 of 3 fit: node affinity leaves 1 of 3 zones; nodeAffinityPolicy: Honor"],
+            ["warn at most 1 of 3 fit: node affinity leaves 1 of 3 zones; remove zone[0]"],
             id="node affinity",
         ),
         pytest.param(
@@ -66,7 +91,7 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
             "a: n1 | b: n2 | c: n3",
             [f"{ZONE} minDomains:3"],
             {"replicas": 3, **IN_A},
-            ["warn at most 1 of 3 fit: node selector leaves 1 zone of minDomains 3; remove minDomains"],
+            ["warn at most 1 of 3 fit: node selector leaves 1 zone of minDomains 3; remove zone[0]"],
             id="minDomains",
         ),
         pytest.param(
@@ -80,7 +105,7 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
             "a: n1 n2 | b: n3 | c: n4",
             [f"{ZONE} minDomains:1000000"],
             {"replicas": 3, **IN_A},
-            ["warn at most 1 of 3 fit: node selector leaves 1 zone of minDomains 1000000; make zone ScheduleAnyway"],
+            ["warn at most 1 of 3 fit: node selector leaves 1 zone of minDomains 1000000; remove zone[0]"],
             id="minDomains as a cap is left alone",
         ),
         pytest.param(
@@ -117,14 +142,14 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
             "a: n1=1 | b: n2",
             [ZONE],
             {"replicas": 5, **NEAR},
-            ["warn at most 1 of 5 fit: pod affinity leaves 1 of 2 zones"],
+            ["warn at most 1 of 5 fit (1 runs already): pod affinity leaves 1 of 2 zones"],
             id="pod affinity to those that run",
         ),
         pytest.param(
             "a: ~n1 | b: n2 | c: n3",
             [ZONE + IGNORE],
             {"replicas": 3, "nodeSelector": {ZONE_KEY: "b"}},
-            ["warn at most 1 of 3 fit: node selector leaves 1 of 3 zones; nodeAffinityPolicy: Honor"],
+            ["warn at most 1 of 3 fit: node selector leaves 1 of 3 zones; remove zone[0]"],
             id="a tainted zone beside one that is not selected",
         ),
         pytest.param(
@@ -155,16 +180,18 @@ def test_conflicts(nodes, constraints, fields, expected):
 
 
 def test_what_it_says_at_length():
-    found = examined(asked(ZONE + IGNORE, replicas=3, **IN_A), FIXED, index=cluster("a: n1 | b: n2 | c: n3")).findings
+    found = examined(
+        asked(ZONE + IGNORE, replicas=3, **OUTSIDE_C), FIXED, index=cluster("a: n1 | b: n2 | c: n3")
+    ).findings
     (finding,) = (each.finding for each in found if each.finding.rule == CONFLICTS)
     assert finding.path == "spec.template.spec.topologySpreadConstraints[0].nodeAffinityPolicy"
     assert finding.detail == (
-        "at most 1 of 3 fit with zone[0] (maxSkew 1): node selector leaves 1 of 3 zones, and 2 zones stay at 0"
+        "at most 2 of 3 fit with zone[0] (maxSkew 1): node affinity leaves 2 of 3 zones, and zone c stays at 0"
     )
-    assert finding.fix == "nodeAffinityPolicy: Honor"
+    assert finding.fix == "set nodeAffinityPolicy: Honor and add nodeTaintsPolicy: Honor"
     (warning,) = warnings_of([finding])
     assert warning == (
-        "evenspread/spread-conflicts-affinity: at most 1 of 3 fit: node selector leaves 1 of 3 zones;"
+        "evenspread/spread-conflicts-affinity: at most 2 of 3 fit: node affinity leaves 2 of 3 zones;"
         " nodeAffinityPolicy: Honor"
     )
     assert len(warning) <= WARNING_CHARS
@@ -204,14 +231,12 @@ def test_a_claim_that_nobody_knows():
     assert said(CONFLICTS, manifest, policy=FIXED, index=index) == ["not evaluated: persistentvolumes: 403 Forbidden"]
 
 
-def test_a_claim_for_one_pod_only_has_no_fix():
+def test_a_claim_for_one_pod_only_is_in_the_way_itself():
     index = with_volume("a: n1 | b: n2 | c: n3")
     claim = next(volume("a"))
     exclusive = ClaimSpec(volume_name="pv-1", access_modes=("ReadWriteOncePod",))
     index.apply("MODIFIED", Claim(metadata=claim.metadata, spec=exclusive))
-    assert told(CONFLICTS, asked(ZONE, replicas=3, **DATA), index, FIXED) == [
-        "warn at most 1 of 3 fit: claim data leaves 1 of 3 zones"
-    ]
+    assert told(CONFLICTS, asked(ZONE, replicas=3, **DATA), index, FIXED) == []
 
 
 @pytest.mark.parametrize(
@@ -221,7 +246,7 @@ def test_a_claim_for_one_pod_only_has_no_fix():
         pytest.param(
             [f"{ZONE} minDomains:2"],
             "make zone ScheduleAnyway",
-            "whenUnsatisfiable: ScheduleAnyway, without minDomains",
+            "set whenUnsatisfiable: ScheduleAnyway and remove minDomains",
             id="with minDomains",
         ),
         pytest.param([ZONE, "zone soft 1 app=web"], "remove zone[0]", "remove the constraint", id="with a soft twin"),
@@ -252,12 +277,10 @@ def test_a_fix_needs_room_on_the_nodes(fields, room):
             assert answer.endswith(f"zones{remedy}")
 
 
-def test_a_disk_of_the_pod_itself_has_no_fix():
+def test_a_disk_of_the_pod_itself_may_be_in_the_way():
     disk = {"name": "disk", "gcePersistentDisk": {"pdName": "d"}}
     manifest = asked(ZONE + IGNORE, replicas=3, **IN_A, volumes=[disk])
-    assert told(CONFLICTS, manifest, cluster("a: n1 | b: n2"), FIXED) == [
-        "warn at most 1 of 3 fit: node selector leaves 1 of 2 zones"
-    ]
+    assert told(CONFLICTS, manifest, cluster("a: n1 | b: n2"), FIXED) == []
 
 
 def test_names_as_configured():
@@ -273,7 +296,7 @@ def test_where_capacity_grows_it_is_a_note():
     assert answer.startswith("audit at most 1 of 3 fit")
 
 
-def stateful(nodes, volumes, *constraints, running=0, lacks=None, **fields):
+def stateful(nodes, volumes, *constraints, running=0, lacks=None, made_by=None, **fields):
     """What is said of a StatefulSet whose first volumes are in these zones, ``a a b``; ``-`` is a claim without one."""
     index = cluster(nodes)
     for ordinal, zone in enumerate(volumes.split()):
@@ -286,7 +309,14 @@ def stateful(nodes, volumes, *constraints, running=0, lacks=None, **fields):
             index.apply("ADDED", running_pod(f"web-{ordinal}", f"{zone}1"))
     if lacks:
         index.lack(lacks, "403 Forbidden")
-    templates = {"volumeClaimTemplates": [{"metadata": {"name": "data"}}], **fields.pop("spec", {})}
+    index.apply(
+        "ADDED",
+        StorageClass(
+            metadata=ObjectMeta(name="late"), **{"volume_binding_mode": "WaitForFirstConsumer", **(made_by or {})}
+        ),
+    )
+    claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}]
+    templates = {"volumeClaimTemplates": claims, **fields.pop("spec", {})}
     manifest = workload("StatefulSet", "app=web", *constraints, spec=templates, **fields)
     return told(CONFLICTS, manifest, index, FIXED), said(CONFLICTS, manifest, policy=FIXED, index=index)
 
@@ -302,7 +332,7 @@ NODES = "a: a1 a2 | b: b1 b2 | c: c1 c2"
             "a a a a a",
             [ZONE],
             {"replicas": 6},
-            ["warn at most 2 of 6 fit: volumes hold 5 in zone a; make zone ScheduleAnyway"],
+            ["warn at most 2 of 6 fit: volumes hold 5 pods in zone a; make zone ScheduleAnyway"],
             id="volumes of one zone",
         ),
         pytest.param(NODES, "a b c a b c", [ZONE], {"replicas": 6}, [], id="volumes of all zones"),
@@ -317,7 +347,7 @@ NODES = "a: a1 a2 | b: b1 b2 | c: c1 c2"
             "a a a a",
             [ZONE],
             {"replicas": 4, "running": 2},
-            ["warn at most 2 of 4 fit: volumes hold 2 in zone a"],
+            ["warn at most 2 of 4 fit (2 run already): volumes hold 2 pods in zone a; make zone ScheduleAnyway"],
             id="two that run, and two that may not follow",
         ),
         pytest.param(NODES, "a a a a", [ZONE], {"replicas": 4, "running": 4}, [], id="all run"),
@@ -342,7 +372,7 @@ NODES = "a: a1 a2 | b: b1 b2 | c: c1 c2"
             "a a a",
             [HOST],
             {"replicas": 3},
-            ["warn at most 1 of 3 fit: volumes hold 3 in one host; make hostname ScheduleAnyway"],
+            ["warn at most 1 of 3 fit: volumes hold 3 pods in one host; make hostname ScheduleAnyway"],
             id="volumes of one host, not named",
         ),
         pytest.param(
@@ -350,7 +380,7 @@ NODES = "a: a1 a2 | b: b1 b2 | c: c1 c2"
             "a a a a a",
             [ZONE, "hostname hard 9 app=web"],
             {"replicas": 6},
-            ["warn at most 2 of 6 fit: volumes hold 5 in zone a"],
+            ["warn at most 2 of 6 fit: volumes hold 5 pods in zone a; make zone ScheduleAnyway"],
             id="two constraints",
         ),
         pytest.param(
@@ -358,7 +388,7 @@ NODES = "a: a1 a2 | b: b1 b2 | c: c1 c2"
             "- - - a a",
             [ZONE],
             {"replicas": 2, "spec": {"ordinals": {"start": 3}}},
-            ["warn at most 1 of 2 fit: volumes hold 2 in zone a; make zone ScheduleAnyway"],
+            ["warn at most 1 of 2 fit: volumes hold 2 pods in zone a; make zone ScheduleAnyway"],
             id="ordinals that begin later",
         ),
         pytest.param(

@@ -8,11 +8,13 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from webhook.core import bits
 from webhook.core.capacity import grows
-from webhook.core.claims import Missing, missing_pods
+from webhook.core.claims import Missing, Ordinals, ordinals
 from webhook.core.created import as_created
-from webhook.core.fitting import fits, present
+from webhook.core.fitting import Start, fits, starts
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import HOSTNAME, ObjectMeta, Pod, SpreadConstraint
@@ -29,8 +31,8 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
     """One template to ask about.
 
     Shape: ``placed`` are its hard constraints, in the order of ``places.hard``. ``most`` is the autoscaler's maximum,
-    ``wanted`` where there is none. ``grows`` is whether nodes may be added. ``missing`` are the pods of a StatefulSet
-    with volumes that do not run yet.
+    ``wanted`` where there is none. ``grows`` is whether nodes may be added. ``has_claims`` is whether each pod has
+    volumes of its own; ``ordinals`` are these pods, None also where they are too many.
     Unit: ``wanted`` and ``most`` are pods.
     """
 
@@ -42,15 +44,61 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
     wanted: int
     most: int
     grows: bool
-    missing: Missing | None = None
+    has_claims: bool = False
+    ordinals: Ordinals | None = None
 
     @cached_property
-    def _present(self) -> Terrain | None:
-        return present(self.places)
+    def _starts(self) -> tuple[Start, ...]:
+        return tuple(starts(self.places))
+
+    @cached_property
+    def running(self) -> int:
+        """The workload's own pods that have a node."""
+        return sum(self.places.running.values())
 
     def fits(self, hard: Sequence[Hard], replicas: int, *, lost: int = 0) -> bool:
-        """Whether so many pods are placed in every order under these constraints; see `core.fitting`."""
-        return fits(self.places, self._present, hard, replicas, lost=lost)
+        """Whether so many pods are placed in every order under these constraints, beside those that run and anew.
+
+        Shape: ``lost`` are nodes that are gone, with their pods. False also where that is not proven.
+        """
+        return all(self._fits(start, hard, replicas, lost) for start in self._starts)
+
+    def has_room(self, replicas: int, *, lost: int = 0) -> bool:
+        """Whether as many would be placed today in every order, beside those that run, without any hard constraint."""
+        return self._fits(self._starts[0], (), replicas, lost, likely=True)
+
+    def fits_today(self) -> bool:
+        """Whether all replicas are placed in every order as things are, beside those that run."""
+        return all(start.anew or self._fits(start, self.places.hard, self.wanted, 0) for start in self._starts)
+
+    def _fits(self, start: Start, hard: Sequence[Hard], replicas: int, lost: int, *, likely: bool = False) -> bool:
+        if self.has_claims:
+            return self._fits_in_turn(start, hard, replicas, likely=likely)
+        staying = 0 if start.anew else self.running
+        if lost and staying:
+            is_lost = bits.flags(lost, self.places.problem.nodes.size)
+            staying = sum(pods for slot, pods in self.places.running.items() if not is_lost[slot])
+        return fits(start, hard, Missing({}, max(0, replicas - staying)), lost=lost)
+
+    def _fits_in_turn(self, start: Start, hard: Sequence[Hard], replicas: int, *, likely: bool) -> bool:
+        """Whether each pod is placed once those before it are: it may have to wait for them."""
+        known = self.ordinals
+        if known is None or not (known.are_likely(replicas) if likely else known.are_certain(replicas)):
+            return False
+        return all(
+            fits(start, hard, known.to_place(number, anew=start.anew), room=known.room)
+            for number in range(1, replicas + 1)
+        )
+
+    def with_hard(self, kept: Sequence[Hard]) -> "Case":
+        """The case with other hard constraints: some of its own, as they are or changed."""
+        hard = tuple(replace(each, place=place) for place, each in enumerate(kept))
+        return replace(
+            self,
+            placed=tuple(self.placed[each.place] for each in kept),
+            places=replace(self.places, hard=hard),
+            tallies=tallies(hard, self.terrain, self.places.problem),
+        )
 
     @property
     def at_most(self) -> Mode:
@@ -59,13 +107,26 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
 
     def fit(self, admitted: int) -> str:
         """How many fit, as messages begin."""
-        if admitted < self.wanted:
-            return f"at most {admitted} of {self.wanted} fit"
-        return f"at most {admitted} pods fit"
+        said = f"at most {admitted} of {self.wanted} fit" if admitted < self.wanted else f"at most {admitted} pods fit"
+        return f"{said}{self.run}"
 
-    def target(self, admitted: int) -> int:
-        """How many pods a fix has to make room for."""
-        return self.wanted if admitted < self.wanted else max(self.most, admitted + 1)
+    @property
+    def run(self) -> str:
+        """How many of them run, as messages go on."""
+        many = self.running
+        return f" ({many} run{'s' if many == 1 else ''} already)" if many else ""
+
+    @property
+    def stay(self) -> str:
+        """What is taken for granted of the pods that run, as the end of a sentence."""
+        if not self.running:
+            return ""
+        return f"; the {pods(self.running)} that {'runs is' if self.running == 1 else 'run are'} taken to stay"
+
+    def targets(self, admitted: int) -> tuple[int, ...]:
+        """How many pods a fix has to make room for: the autoscaler's maximum, or at least the replicas."""
+        largest = max(self.most, admitted + 1)
+        return (largest, self.wanted) if admitted < self.wanted < largest else (largest,)
 
 
 def is_replicated(workload: Workload) -> bool:
@@ -91,9 +152,10 @@ def cases(subject: Subject, index: ClusterIndex) -> Iterator[Case]:
             terrain=here,
             tallies=tallies(places.hard, here, places.problem),
             wanted=wanted,
-            most=max(wanted, _scaled_to(subject.workload, index)),
+            most=(most := max(wanted, _scaled_to(subject.workload, index))),
             grows=grows(subject.policy, places.problem.nodes),
-            missing=_missing(subject.workload, wanted, index),
+            has_claims=subject.workload.claims is not None,
+            ordinals=_ordinals(subject.workload, most + 1, index),
         )
 
 
@@ -109,10 +171,10 @@ def _wanted(template: Template, workload: Workload, index: ClusterIndex) -> int 
     return known.replicas if known is not None and len(workload.templates) == 1 else None
 
 
-def _missing(workload: Workload, wanted: int, index: ClusterIndex) -> Missing | None:
+def _ordinals(workload: Workload, most: int, index: ClusterIndex) -> Ordinals | None:
     if workload.claims is None:
         return None
-    return missing_pods(index, namespace_of(workload), workload.meta.name, workload.claims, wanted)
+    return ordinals(index, namespace_of(workload), workload.meta.name, workload.claims, most)
 
 
 def _scaled_to(workload: Workload, index: ClusterIndex) -> int:
@@ -160,11 +222,11 @@ def staying(case: Case, tally: Tally, domains: Collection[int], kind: str = "") 
     return f"{many} {word} {'stays' if many == 1 else 'stay'} at {level}"
 
 
-def softened(case: Case, placed: Placed) -> tuple[str, str]:
-    """How to make a constraint soft: in a few words, and as what to write. A soft twin of it is there: out with it."""
-    constraint, short = placed.constraint, placed.name.partition("[")[0]
-    keys = [each.constraint.topology_key for each in case.subject.placed if each.template is placed.template]
-    if keys.count(constraint.topology_key) > 1:
-        return f"remove {placed.name}", "remove the constraint"
-    without = "" if constraint.min_domains is None else ", without minDomains"
-    return f"make {short} ScheduleAnyway", f"whenUnsatisfiable: ScheduleAnyway{without}"
+def pods(many: int) -> str:
+    """``1 pod``, ``2 pods``."""
+    return f"{many} pod{'' if many == 1 else 's'}"
+
+
+def nodes(many: int) -> str:
+    """``1 node``, ``2 nodes``."""
+    return f"{many} node{'' if many == 1 else 's'}"

@@ -7,17 +7,16 @@ pods find a place.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from msgspec.structs import replace
-
 from webhook.core import bits
 from webhook.core.ceiling import Zone, addable_on_hosts
 from webhook.core.kinds import Template
-from webhook.core.model import HONOR, HOSTNAME, IGNORE, ZONE
-from webhook.core.places import Hard, Tally
+from webhook.core.model import HOSTNAME, IGNORE, ZONE
+from webhook.core.places import Tally
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode
 from webhook.core.rules import conflicts, zone_loss
-from webhook.core.rules.cases import Case, cases, is_replicated, noun, softened, staying
+from webhook.core.rules.cases import Case, cases, is_replicated, nodes, noun, staying
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, guarded
+from webhook.core.rules.remedies import AFFINITY, TAINTS, WHEN, first_that_helps, honoring, softened
 
 TAINTED = Rule(
     id="tainted-nodes-counted",
@@ -27,12 +26,14 @@ TAINTED = Rule(
     why=(
         "With nodeTaintsPolicy Ignore, the default, a domain whose nodes the pod does not tolerate counts all the "
         "same, with the pods that it has, most often 0: no other domain may hold more than maxSkew pods more. It warns "
-        "where that caps the replicas."
+        "where that caps the replicas. The number is the most that any order of placing pods reaches, if pods that run "
+        "stay where they are; a fix is named only if with it all pods find a place in every order."
     ),
     silent=(
-        "where another domain would hold the minimum as low at these replicas; for cordons, nodes that are not ready "
-        "and nodes about to be replaced, unless their taint is known to be older than an hour; for Jobs, DaemonSets "
-        "and single pods. It never warns where capacity grows."
+        "where another domain would hold the minimum as low at these replicas; where no more pods have room without "
+        "any hard constraint (resources, ports, volumes, affinity); for cordons, nodes that are not ready and nodes "
+        "about to be replaced, unless their taint is known to be older than an hour; for Jobs, DaemonSets and single "
+        "pods. It never warns where capacity grows."
     ),
 )
 CEILING = Rule(
@@ -43,11 +44,14 @@ CEILING = Rule(
     why=(
         "The hosts of a small zone fill up to their maxSkew, and then hold the zone at its count: the other zones may "
         "have maxSkew pods more, and hosts in them stay empty, so that no host anywhere may have another pod. It warns "
-        "where that caps the replicas."
+        "where that caps the replicas. The number is the most that any order of placing pods reaches, if pods that run "
+        "stay where they are."
     ),
     silent=(
-        "where one of the two constraints alone admits as few; if the autoscaler's maximum fits; for Jobs, DaemonSets "
-        "and single pods. It never warns where capacity grows."
+        "where one of the two constraints alone admits as few; where no more pods have room without any hard "
+        "constraint; if the autoscaler's maximum fits; while nodes are away (cordoned, not ready, about to be replaced) "
+        "that nodeTaintsPolicy Honor counts only when they are back; for Jobs, DaemonSets and single pods. It never "
+        "warns where capacity grows."
     ),
 )
 RULES = (TAINTED, CEILING, conflicts.CONFLICTS, zone_loss.ZONE_LOSS)
@@ -120,7 +124,7 @@ def _tainted(case: Case) -> Iterator[Finding]:
             continue
         barred = tally.column.domains(case.terrain.barred & tally.domains.counting)
         held = [number for number in tally.closed & barred if tally.count(number) == minimum]
-        if held:
+        if held and case.has_room(admitted + 1):
             yield _holding(case, tally, placed, held, admitted)
 
 
@@ -137,37 +141,33 @@ def _rises(case: Case, tally: Tally, minimum: int) -> bool:
 
 
 def _holding(case: Case, tally: Tally, placed: Placed, held: Sequence[int], admitted: int) -> Finding:
-    nodes = case.terrain.barred & tally.domains.counting & tally.column.nodes_of(tuple(held))
-    kind = "tainted" if nodes & ~case.places.problem.nodes.unschedulable else "cordoned"
+    barred = case.terrain.barred & tally.domains.counting & tally.column.nodes_of(tuple(held))
+    kind = "tainted" if barred & ~case.places.problem.nodes.unschedulable else "cordoned"
     said = staying(case, tally, held, kind)
     top = tally.limit.max_skew + tally.count(held[0])
-    remedy = _honor(case, tally, case.target(admitted))
-    count = f"{nodes.bit_count()} node{'' if nodes.bit_count() == 1 else 's'}"
+    found = first_that_helps(
+        case,
+        admitted,
+        (*honoring(case, placed, TAINTS), *honoring(case, placed, TAINTS, AFFINITY)),
+        field=TAINTS,
+        brings=zone_loss.speaks,
+    )
     return Finding(
         rule=TAINTED.id,
         path=f"{placed.path}.nodeTaintsPolicy",
         summary=f"{case.fit(admitted)}: {said}",
-        remedy=remedy,
-        detail=f"{case.fit(admitted)}: {said} ({count}), and maxSkew {tally.limit.max_skew} lets no other"
-        f" {noun(tally)} have more than {top}; nodeTaintsPolicy Ignore counts nodes that the pods do not tolerate",
-        fix=remedy and "nodeTaintsPolicy: Honor",
+        remedy=found.words,
+        detail=(
+            f"{case.fit(admitted)}: {said} ({nodes(barred.bit_count())}), and maxSkew {tally.limit.max_skew} lets no"
+            f" other {noun(tally)} have more than {top}; nodeTaintsPolicy Ignore counts nodes that the pods do not"
+            f" tolerate{case.stay}"
+        ),
+        fix=found.fix.text,
+        edits=found.fix.edits,
         key=placed.key,
         warns=admitted < case.wanted,
         at_most=case.at_most,
     )
-
-
-def _honor(case: Case, tally: Tally, target: int) -> str:
-    """Counting only nodes that the pods tolerate, in this constraint or in all; "" where that is not shown to help."""
-    for changed in ((tally.hard.place,), tuple(range(len(case.placed)))):
-        hard = [_honoring(each) if each.place in changed else each for each in case.places.hard]
-        if case.fits(hard, target):
-            return "nodeTaintsPolicy: Honor" + ("" if len(changed) == 1 else " in every constraint")
-    return ""
-
-
-def _honoring(hard: Hard) -> Hard:
-    return replace(hard, constraint=replace(hard.constraint, node_taints_policy=HONOR))
 
 
 def _zone_and_host(case: Case) -> Iterator[Finding]:
@@ -179,6 +179,8 @@ def _zone_and_host(case: Case) -> Iterator[Finding]:
             added = _added(zones, hosts, case.most - placed)
             if added is None or not all(each.addable is None or each.addable > added for each in (zones, hosts)):
                 continue
+            if not case.has_room(placed + added + 1):
+                continue
             yield _capped(case, zones, (zone, host), placed + added)
 
 
@@ -186,7 +188,7 @@ def _added(zones: Tally, hosts: Tally, wanted: int) -> int | None:
     """How many more pods both constraints admit together; None for so many as are wanted, and where it is not known."""
     if not (zones.hard.certain and hosts.hard.certain and hosts.column.one_each) or zones.column.sets is None:
         return None
-    if wanted <= 0:
+    if wanted <= 0 or zones.unsteady or hosts.unsteady:
         return None
     of = hosts.column.of
     pods = hosts.domains.match_num
@@ -203,21 +205,20 @@ def _added(zones: Tally, hosts: Tally, wanted: int) -> int | None:
 
 def _capped(case: Case, zones: Tally, placed: tuple[Placed, Placed], admitted: int) -> Finding:
     zone, host = placed
-    said = f"{_sizes(zones)} hold at most {admitted}{f' of {case.wanted}' if admitted < case.wanted else ''} pods"
-    loose, remedy, fix = host, "", ""
-    for loose in (host, zone):
-        kept = [each for each, at in zip(case.places.hard, case.placed, strict=True) if at is not loose]
-        if case.fits(kept, case.target(admitted)):
-            remedy, fix = softened(case, loose)
-            break
+    of = f" of {case.wanted}" if admitted < case.wanted else ""
+    said = f"{_sizes(zones)} hold at most {admitted}{of} pods{case.run}"
+    tried = (*softened(case, host), *softened(case, zone), *softened(case, zone, host))
+    found = first_that_helps(case, admitted, tried, field=WHEN, brings=zone_loss.speaks)
+    loose = zone if found.fix.edits and found.fix.edits[0].path.startswith(f"{zone.path}.") else host
     return Finding(
         rule=CEILING.id,
-        path=f"{(loose if remedy else host).path}.whenUnsatisfiable",
+        path=f"{loose.path}.{WHEN}",
         summary=said,
-        remedy=remedy,
+        remedy=found.words,
         detail=f"{said}: {zone.name} (maxSkew {zone.constraint.max_skew}) lets no zone run ahead of the smallest,"
-        f" {host.name} (maxSkew {host.constraint.max_skew}) no host ahead of the empty ones",
-        fix=fix,
+        f" {host.name} (maxSkew {host.constraint.max_skew}) no host ahead of the emptiest{case.stay}",
+        fix=found.fix.text,
+        edits=found.fix.edits,
         key=f"{zone.key} {host.key}",
         warns=admitted < case.wanted,
         at_most=case.at_most,
@@ -227,6 +228,8 @@ def _capped(case: Case, zones: Tally, placed: tuple[Placed, Placed], admitted: i
 def _sizes(zones: Tally) -> str:
     """``zones of 1 and 4 nodes``."""
     sizes = sorted((zones.open & zones.column.nodes(number)).bit_count() for number in zones.open_domains)
+    if len(sizes) == 1:
+        return f"a zone of {nodes(sizes[0])}"
     if len(sizes) > _MOST_SIZES:
         return f"zones of {sizes[0]} to {sizes[-1]} nodes"
     return f"zones of {' and '.join(filter(None, (', '.join(map(str, sizes[:-1])), str(sizes[-1]))))} nodes"

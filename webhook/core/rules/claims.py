@@ -6,8 +6,9 @@ from webhook.core.ceiling import Home, addable_pinned
 from webhook.core.claims import Missing
 from webhook.core.model import HOSTNAME
 from webhook.core.places import Tally
-from webhook.core.rules.cases import Case, noun, softened
-from webhook.core.rules.finding import Finding, one_line
+from webhook.core.rules.cases import Case, noun, pods
+from webhook.core.rules.finding import Finding, Placed, one_line
+from webhook.core.rules.remedies import AFFINITY, TAINTS, WHEN, Remedy, first_that_helps, honoring, softened
 
 
 def pinned_replicas(case: Case) -> Iterator[Finding]:
@@ -15,7 +16,7 @@ def pinned_replicas(case: Case) -> Iterator[Finding]:
 
     Shape: without the rule, which is the caller's.
     """
-    missing = case.missing
+    missing = None if case.ordinals is None else case.ordinals.to_place(case.wanted)
     if missing is None or not missing.pinned:
         return
     running = case.wanted - sum(missing.pinned.values()) - missing.free
@@ -25,54 +26,57 @@ def pinned_replicas(case: Case) -> Iterator[Finding]:
             continue  # no volume holds a pod anywhere: what is in the way is something else
         placeable = running + free + sum(home.pinned for home in homes.values())
         admitted = running + addable_pinned(tuple(homes.values()), tally.limit, free)
-        if admitted < placeable and tally.hard.certain:
-            fix = softened(case, case.placed[tally.hard.place]) if _fits_without(case, tally, homes, free) else ("", "")
-            yield _finding(case, tally, homes, admitted, fix)
+        if admitted < placeable and tally.hard.certain and not tally.unsteady and case.has_room(case.wanted):
+            yield _finding(case, tally, homes, admitted)
 
 
 def _homes(tally: Tally, missing: Missing) -> tuple[dict[int, Home], int]:
     """The domains with the pods that can be in no other, and how many pods may choose; those without a node are out."""
     column, free = tally.column, missing.free
     pinned: dict[int, int] = {}
-    for nodes, pods in missing.pinned.items():
+    for nodes, many in missing.pinned.items():
         choices = column.domains(nodes & tally.open)
         if len(choices) > 1:
-            free += pods
+            free += many
         for number in choices if len(choices) == 1 else ():
-            pinned[number] = pinned.get(number, 0) + pods
+            pinned[number] = pinned.get(number, 0) + many
     opened = tally.open_domains
     counting = column.domains(tally.domains.counting)
     return {number: Home(tally.count(number), pinned.get(number, 0), number in opened) for number in counting}, free
 
 
-def _finding(case: Case, tally: Tally, homes: dict[int, Home], admitted: int, fix: tuple[str, str]) -> Finding:
+def _finding(case: Case, tally: Tally, homes: dict[int, Home], admitted: int) -> Finding:
     placed = case.placed[tally.hard.place]
+    found = first_that_helps(case, admitted, _remedies(case, placed), field=WHEN, brings=_nothing)
     number, home = max(homes.items(), key=lambda each: (each[1].pinned, -each[0]))
     value, detail = one_line(tally.column.values[number], 40), case.subject.policy.messages.detail
     named = detail == "full" or (detail != "minimal" and tally.column.key != HOSTNAME)
     where = f"{noun(tally)} {value}" if named else f"one {noun(tally)}"
-    said = f"{case.fit(admitted)}: volumes hold {home.pinned} in {where}"
+    said = f"{case.fit(admitted)}: volumes hold {pods(home.pinned)} in {where}"
     return Finding(
         rule="",
-        path=f"{placed.path}.whenUnsatisfiable",
+        path=f"{placed.path}.{found.field}",
         summary=said,
-        remedy=fix[0],
+        remedy=found.words,
         detail=f"{said}, and {placed.name} (maxSkew {tally.limit.max_skew}) lets it run no further ahead of the others;"
-        " counted are pods that do not run yet",
-        fix=fix[1],
+        f" the pods held there are those that do not run yet{case.stay}",
+        fix=found.fix.text,
+        edits=found.fix.edits,
         key=placed.key,
         warns=admitted < case.wanted,
         at_most=case.at_most,
     )
 
 
-def _fits_without(case: Case, tally: Tally, homes: dict[int, Home], free: int) -> bool:
-    """Whether all find a place without the constraint, even if those that may choose go where others have to."""
-    if case.places.running or len(case.placed) > 1 or not case.fits((), case.wanted):
-        return False
-    live = case.places.problem.nodes.live
-    return all(
-        case.fits((), home.pinned + free, lost=live & ~tally.column.nodes(number))
-        for number, home in homes.items()
-        if home.pinned
-    )
+def _nothing(_: Case) -> bool:
+    """Pods with volumes of their own are not made anew where their zone is lost."""
+    return False
+
+
+def _remedies(case: Case, placed: Placed) -> Iterator[Remedy]:
+    """The changes to try, the smallest first."""
+    for fields in ((TAINTS,), (AFFINITY,), (AFFINITY, TAINTS)):
+        yield from honoring(case, placed, *fields)
+    yield from softened(case, placed)
+    if len(case.placed) > 1:
+        yield from softened(case, *case.placed)

@@ -1,17 +1,20 @@
 """The rule about constraints and what else decides where a pod may go: node selectors, affinity, volumes."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from webhook.core.kinds import Template, Workload
-from webhook.core.model import HONOR, IGNORE
-from webhook.core.places import AFFINITY, APART, NEAR, RESTRICTIONS, VOLUMES, Hard, Tally, Terrain, tallies, terrain
+from webhook.core.places import AFFINITY, APART, NEAR, RESTRICTIONS, VOLUMES, Tally, Terrain, tallies, terrain
 from webhook.core.policy import Mode
-from webhook.core.rules.cases import Case, noun, softened, staying
+from webhook.core.rules import zone_loss
+from webhook.core.rules.cases import Case, noun, staying
 from webhook.core.rules.claims import pinned_replicas
+from webhook.core.rules.edits import changes
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, one_line
 from webhook.core.rules.nodes import A_CAP
+from webhook.core.rules.remedies import AFFINITY as AFFINITY_POLICY
+from webhook.core.rules.remedies import TAINTS, WHEN, Remedy, first_that_helps, honoring, removed, softened
 
 CONFLICTS = Rule(
     id="spread-conflicts-affinity",
@@ -20,12 +23,16 @@ CONFLICTS = Rule(
     mode=Mode.WARN,
     why=(
         "Domains count for a constraint although a volume, pod affinity or (with nodeAffinityPolicy Ignore) a node "
-        "selector keeps the pods out of them. Such a domain stays empty, and no other may have more than maxSkew pods."
+        "selector keeps the pods out of them. Such a domain stays empty, and no other may have more than maxSkew pods. "
+        "The number is the most that any order of placing pods reaches, if pods that run stay where they are; a fix is "
+        "named only if with it all pods find a place in every order, those included that volumes hold where they are."
     ),
     silent=(
-        "if as few would fit without the constraint, which is then not to blame; of a StatefulSet's volumes, about "
-        "pods that run already; about nodes that a taint keeps the pods from as well; for Jobs, DaemonSets and single "
-        "pods. It never warns where capacity grows."
+        "if no more pods have room without any hard constraint (resources, ports, volumes, affinity), or if that is "
+        "not certain, as with ReadWriteOncePod claims and pods near their own; of a StatefulSet's volumes, about pods "
+        "that run already; about nodes that a taint keeps the pods from as well; while nodes are away that "
+        "nodeTaintsPolicy Honor counts only when they are back; for Jobs, DaemonSets and single pods. It never warns "
+        "where capacity grows."
     ),
 )
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
@@ -96,8 +103,7 @@ def _worst(found: Sequence[Tally], of: Terrain) -> tuple[int, Tally] | None:
 
 def _blamed(case: Case, admitted: int, tally: Tally) -> Finding | None:
     """The finding, if the constraint and something else together are to blame."""
-    free = _without_spread(case)
-    if free is not None and free <= admitted:
+    if not case.has_room(admitted + 1):
         return None
     named = dict(_restrictions(case.placed[0].template))
     for part in (*((each,) for each in RESTRICTIONS if each in named), RESTRICTIONS):
@@ -117,27 +123,20 @@ def _held(tally: Tally) -> list[int]:
     return [number for number in tally.closed if tally.count(number) == minimum]
 
 
-def _without_spread(case: Case) -> int | None:
-    """How many pods have a place if no constraint is hard; None for any number."""
-    nodes, running = case.terrain.eligible.nodes, sum(case.places.running.values())
-    columns = [nodes.column(key) for key in case.terrain.apart]
-    limits = [column.domain_count(case.terrain.open) for column in columns if not case.terrain.open & ~column.present]
-    return running + min(limits) if limits else None
-
-
 def _finding(case: Case, tally: Tally, who: str, admitted: int, *, together: bool) -> Finding:
     placed = case.placed[tally.hard.place]
     said = _said(tally, who, together=together)
-    field, remedy, fix = _fix(case, tally, placed, case.target(admitted))
+    found = first_that_helps(case, admitted, _remedies(case, tally, placed), field=WHEN, brings=zone_loss.speaks)
     held = _held(tally)
     more = f", and {staying(case, tally, held)}" if held else ""
     return Finding(
         rule=CONFLICTS.id,
-        path=f"{placed.path}.{field}",
+        path=f"{placed.path}.{found.field}",
         summary=f"{case.fit(admitted)}: {said}",
-        remedy=remedy,
-        detail=f"{case.fit(admitted)} with {placed.name} (maxSkew {tally.limit.max_skew}): {said}{more}",
-        fix=fix,
+        remedy=found.words,
+        detail=f"{case.fit(admitted)} with {placed.name} (maxSkew {tally.limit.max_skew}): {said}{more}{case.stay}",
+        fix=found.fix.text,
+        edits=found.fix.edits,
         key=placed.key,
         warns=admitted < case.wanted,
         at_most=case.at_most,
@@ -156,25 +155,20 @@ def _said(tally: Tally, who: str, *, together: bool) -> str:
     return f"{who} leaves {opened}{of} {noun(tally, total)}{minimum}"
 
 
-def _fix(case: Case, tally: Tally, placed: Placed, target: int) -> tuple[str, str, str]:
-    """The field of the smallest change that makes all pods fit, in a few words, and as what to write."""
-    constraint, place = tally.domains.constraint, tally.hard.place
-    changes: list[tuple[str, str, str, Hard]] = []
-    if constraint.node_affinity_policy == IGNORE:
-        honoring = replace(tally.hard, constraint=replace(constraint, node_affinity_policy=HONOR))
-        changes.append(("nodeAffinityPolicy", "nodeAffinityPolicy: Honor", "nodeAffinityPolicy: Honor", honoring))
+def _remedies(case: Case, tally: Tally, placed: Placed) -> Iterator[Remedy]:
+    """The changes to try, the smallest first."""
+    constraint, place, hard = tally.domains.constraint, tally.hard.place, case.places.hard
+    yield from honoring(case, placed, AFFINITY_POLICY)
     if not tally.limit.enough and constraint.min_domains < A_CAP:
         domains = tally.column.domain_count(tally.domains.counting)
         fewer = replace(tally.hard, constraint=replace(constraint, min_domains=domains))
-        remedy = f"use minDomains: {domains}" if domains > 1 else "remove minDomains"
-        changes.append(("minDomains", remedy, f"minDomains: {domains}", fewer))
-    for field, remedy, fix, hard in changes:
-        if case.fits(_with(case.places.hard, place, (hard,)), target):
-            return field, remedy, fix
-    if case.fits(_with(case.places.hard, place, ()), target):
-        return ("whenUnsatisfiable", *softened(case, placed))
-    return "whenUnsatisfiable", "", ""
-
-
-def _with(hard: Sequence[Hard], place: int, instead: Collection[Hard]) -> tuple[Hard, ...]:
-    return (*hard[:place], *instead, *hard[place + 1 :])
+        changed = (*hard[:place], fewer, *hard[place + 1 :])
+        if domains > 1:
+            fix = changes(placed, minDomains=domains)
+            yield Remedy("minDomains", f"use minDomains: {domains}", fix, changed, is_last_word=False)
+        else:  # a single domain is nothing to spread over
+            yield from removed(case, placed)
+    yield from honoring(case, placed, AFFINITY_POLICY, TAINTS)
+    yield from softened(case, placed)
+    if len(case.placed) > 1:
+        yield from softened(case, *case.placed)
