@@ -1,7 +1,7 @@
 """Whether all pods of a workload find a place in every order."""
 
 import pytest
-from build import cluster
+from build import cluster, running
 from manifest import labels, pods_term, template
 from msgspec import convert
 from msgspec.structs import replace
@@ -89,6 +89,87 @@ def most(found, **lost):
 )
 def test_how_many_fit(nodes, constraints, fields, expected):
     assert most(places(nodes, *constraints, **fields)) == expected
+
+
+def test_pods_that_want_to_be_near_others_when_nodes_are_lost():
+    """The others may be lost too."""
+    found = places("a: n1=1 | b: n2=1", own="team=new", **pods_term("podAffinity", "zone"))
+    assert most(found) == 20
+    assert most(found, lost=1) == 0
+
+
+def test_terms_that_may_keep_the_pods_apart():
+    """Labels that the pods get later may take them out of such a term, or not."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchExpressions": [NOT_NEW]}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    assert most(places("a: n1 | b: n2", affinity=affinity)) == 0
+
+
+NOT_NEW = {"key": "team", "operator": "NotIn", "values": ["new"]}
+
+
+def test_a_node_where_a_pod_of_others_keeps_away_too():
+    """Anew, the pod of its own is gone, and the other one is still there."""
+    apart = pods_term("podAntiAffinity", "hostname")
+    assert most(places("a: n1=1 n2 | b: n3", own="app=web", **apart)) == 3
+    pod = convert(template("app=web team=new", **apart), Pod)
+    pod = replace(pod, metadata=ObjectMeta(name="web", namespace="shop", labels=labels("app=web team=new")))
+    index = cluster("a: n1=1 n2 | b: n3")
+    index.apply("ADDED", running("mine", "n1", "app=web team=new"))
+    found = survey(index, as_created(pod, RECORDED), selector_from_labels(labels("team=new")), now="", late={})
+    assert most(found) == 2
+
+
+def held(text, found):
+    """``a:2 n3:1 -:1``: pods whose volumes are in that zone or on that node, and pods without."""
+    view, pinned, free = found.problem.nodes, {}, 0
+    for part in text.split():
+        where, _, pods = part.partition(":")
+        if where == "-":
+            free = int(pods)
+        else:
+            key = "kubernetes.io/hostname" if where.startswith("n") else "topology.kubernetes.io/zone"
+            pinned[view.column(key).with_value(where)] = int(pods)
+    return Missing(pinned, free)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constraints", "pods", "fields", "expected"),
+    [
+        pytest.param("a: n1 | b: n2", [], "a:9 b:1 -:9", {}, True, id="room for all"),
+        pytest.param("a: n1 | b: n2", [], "a:2 b:1", {"resources": SMALL, **ONE_CPU}, True, id="room for each"),
+        pytest.param(
+            "a: n1 | b: n2", [], "a:2 -:1", {"resources": SMALL, **ONE_CPU}, False, id="a free pod may take the room"
+        ),
+        pytest.param("a: n1 | b: n2", [], "a:3", {"resources": SMALL, **ONE_CPU}, False, id="no room for one"),
+        pytest.param("a: ~n1 | b: n2", [], "a:1", {}, False, id="volumes on nodes that are closed"),
+        pytest.param("a: n1 | b: n2", [ZONE], "a:1 b:1", {}, True, id="one for each zone"),
+        pytest.param("a: n1 | b: n2", [ZONE], "a:2", {}, False, id="two for one zone, none for the other"),
+        pytest.param("a: n1 | b: n2", [ZONE], "a:2 b:1", {}, True, id="as many as maxSkew more"),
+        pytest.param("a: n1 | b: n2", [ZONE], "a:2 b:1 -:1", {}, False, id="a free pod may go where others have to"),
+        pytest.param("a: n1 | b: n2", ["zone hard 2 app=web"], "a:2 b:1 -:1", {}, True, id="which maxSkew 2 allows"),
+        pytest.param("a: n1 | b: n2 | c: ~n3", [ZONE], "a:1 b:1", {}, True, id="one beside a closed zone"),
+        pytest.param("a: n1 | b: n2 | c: ~n3", [ZONE], "a:2 b:1", {}, False, id="two beside a closed zone"),
+        pytest.param("a: n1 | b: n2 | c: ~n3", [ZONE], "-:3", {}, False, id="free pods beside a closed zone"),
+        pytest.param("a: n1 | b: n2", [f"{ZONE} minDomains:3"], "a:1 b:1", {}, True, id="maxSkew as a cap"),
+        pytest.param("a: n1 | b: n2", [f"{ZONE} minDomains:3"], "a:1 -:2", {}, False, id="and too many for it"),
+        pytest.param("a: n1 n2 | b: n3", [ZONE], "n1:1 n3:1", {}, True, id="volumes of single nodes"),
+        pytest.param("a: n1 n2 | b: n3", [ZONE], "n1:3 n3:3", {"resources": SMALL, **ONE_CPU}, False, id="full nodes"),
+        pytest.param("a: n1 n2 n3 n4", [ZONE], "n1:3 -:4", {}, True, id="a single zone is never ahead"),
+        pytest.param("a: n1 | b: n2", [], "a:1", pods_term("podAffinity", "zone"), False, id="pods that stay together"),
+    ],
+)
+def test_pods_that_volumes_hold(nodes, constraints, pods, fields, expected):
+    found = places(nodes, *constraints, **fields)
+    (start,) = starts(found)
+    assert fits(start, found.hard, held(pods, found)) is expected
+
+
+def test_room_for_volumes():
+    found = places("a: n1 | b: n2")
+    (start,) = starts(found)
+    for limit, expected in ((2, True), (1, False)):
+        assert fits(start, (), Missing({}, 4), room={0: 2, 1: limit}) is expected
 
 
 @pytest.mark.parametrize(

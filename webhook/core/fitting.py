@@ -221,10 +221,7 @@ def _is_safe(tally: Tally, top: int | None, crowd: _Crowd, homes: _Homes, inside
             if len(domains) == 1:
                 sure[next(iter(domains))] += pinned[each]
         others = tally.column.domains(tally.domains.counting) - {home}
-        lowest = min((tally.count(number) + sure[number] for number in others), default=None)
-        if lowest is None:
-            return True
-        top = lowest + tally.limit.max_skew
+        top = min(tally.count(number) + sure[number] for number in others) + tally.limit.max_skew
     return tally.count(home) + free + sum(pods for each, pods in pinned.items() if home in homes[each]) <= top
 
 

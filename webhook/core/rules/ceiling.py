@@ -49,8 +49,8 @@ CEILING = Rule(
     ),
     silent=(
         "where one of the two constraints alone admits as few; where no more pods have room without any hard "
-        "constraint; if the autoscaler's maximum fits; while nodes are away (cordoned, not ready, about to be replaced) "
-        "that nodeTaintsPolicy Honor counts only when they are back; for Jobs, DaemonSets and single pods. It never "
+        "constraint; if the autoscaler's maximum fits; while nodes are away (cordoned, not ready, being replaced) that "
+        "nodeTaintsPolicy Honor counts only when they are back; for Jobs, DaemonSets and single pods. It never "
         "warns where capacity grows."
     ),
 )
@@ -228,8 +228,6 @@ def _capped(case: Case, zones: Tally, placed: tuple[Placed, Placed], admitted: i
 def _sizes(zones: Tally) -> str:
     """``zones of 1 and 4 nodes``."""
     sizes = sorted((zones.open & zones.column.nodes(number)).bit_count() for number in zones.open_domains)
-    if len(sizes) == 1:
-        return f"a zone of {nodes(sizes[0])}"
     if len(sizes) > _MOST_SIZES:
         return f"zones of {sizes[0]} to {sizes[-1]} nodes"
     return f"zones of {' and '.join(filter(None, (', '.join(map(str, sizes[:-1])), str(sizes[-1]))))} nodes"

@@ -37,16 +37,16 @@ NOTHING = Remedy(WHEN, "", NO_FIX, ())
 def first_that_helps(
     case: Case, admitted: int, remedies: Iterable[Remedy], *, field: str, brings: Callable[[Case], bool]
 ) -> Remedy:
-    """The first after which all pods find a place in every order, else one that says nothing, at that field.
+    """The first after which all pods find a place in every order, else nothing, at that field.
 
-    Shape: ``brings`` is whether something else is to be said of a case, now that all pods fit. Then the fix leaves nodes
-    that pods do not tolerate out of the count as well; where that does not do either, it is for people alone.
+    Shape: ``brings`` is whether something else is to be said of a case, now that all pods fit. Then the fix leaves
+    nodes that pods do not tolerate out of the count as well; where that does not do either, it is for people alone.
     """
     tried = tuple(remedies)
     for target in case.targets(admitted):
         for each in tried:
             if (target == case.targets(admitted)[0] or each.is_last_word) and case.fits(each.hard, target):
-                if not brings(case.with_hard(each.hard)):
+                if not brings(case.with_hard(each.hard)) or brings(case):
                     return each
                 more = _and_honoring(case, each)
                 if more is None or not case.fits(more.hard, target) or brings(case.with_hard(more.hard)):
