@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
-from msgspec import convert, to_builtins
+from msgspec import convert, json, to_builtins
 from msgspec.structs import replace
 
 from webhook.core.ceiling import addable_pinned
@@ -225,8 +225,8 @@ def test_what_two_constraints_admit_is_a_bound(world):
 
 def apply_fix(world, finding, replicas):
     """The pod spec with what the finding offers."""
-    written = applied(world.manifest(replicas), finding.edits)["spec"]["template"]["spec"]
-    return convert(written, PodSpec)
+    manifest = json.decode(json.encode(world.manifest(replicas)))
+    return convert(applied(manifest, finding.edits)["spec"]["template"]["spec"], PodSpec)
 
 
 def number_in(summary):
