@@ -19,6 +19,7 @@ LABELS = {
     "cart": "app=cart part=shop",
     "pay": "app=pay part=shop",
     "db": "app=db part=shop",
+    "cache": "app=cache",
     "loose": "run=debug part=shop",
 }
 

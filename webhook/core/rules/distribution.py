@@ -1,13 +1,26 @@
 """The rule about where the pods of a workload stand, whatever it declares."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from webhook.core.eligible import settled_nodes
+from webhook.core.explain import without_spread
+from webhook.core.fixes import changed
 from webhook.core.groups import Counts
 from webhook.core.index import ClusterIndex
-from webhook.core.kinds import Template
-from webhook.core.model import HOSTNAME, ZONE
+from webhook.core.kinds import Template, Workload
+from webhook.core.model import (
+    HOSTNAME,
+    ZONE,
+    ClaimSource,
+    Pod,
+    SpreadConstraint,
+    Volume,
+)
 from webhook.core.nodes import Column
-from webhook.core.policy import Mode
+from webhook.core.policy import DEFAULT_SCHEDULER, Mode, profile_for
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Rule, Severity, Subject, one_line
 from webhook.core.rules.neighbours import (
     NO_SELECTOR,
@@ -19,6 +32,8 @@ from webhook.core.rules.neighbours import (
 )
 from webhook.core.rules.nodes import Ground
 from webhook.core.selectors import Selector
+from webhook.core.verdict import Problem, decide, take
+from webhook.core.workload import made_from, namespace_of, posted
 
 ALL_IN_ONE = Rule(
     id="all-in-one-domain",
@@ -31,9 +46,11 @@ ALL_IN_ONE = Rule(
     ),
     silent=(
         "for fewer than two pods on nodes, ready or not, that are neither finished nor terminating; for workloads of "
-        "one replica; where node selector, affinity, taints or cordons leave these pods one zone or node at present; "
-        "where pod affinity asks for one place; and for kinds that run to completion or on every node. It is not "
-        "evaluated for kinds without a selector."
+        "one replica; where no node of another zone, or no other node, would take one of the pods if it were made anew "
+        "now: for its node selector or affinity, taints, cordons, its volumes, room, or a hard constraint that no fix "
+        "named here opens; where pod affinity asks for one place, or one disk that a single node can have is mounted "
+        "by all; and for kinds that run to completion or on every node. It is not evaluated for kinds without a "
+        "selector."
     ),
 )
 
@@ -42,6 +59,20 @@ NOT_REPLICATED = frozenset({"Pod", "PodTemplate", "DaemonSet", "Job", "CronJob"}
 NO_REPLICAS = frozenset({0, 1})
 _FEWEST = 2
 _NOUNS = {HOSTNAME: "node", ZONE: "zone"}
+_CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
+# Of a StatefulSet with volumes each pod is tried by itself, the first ones.
+_MOST_ORDINALS = 16
+_ON_ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
+_RESTARTED = frozenset({"Deployment", "StatefulSet"})
+Help = tuple[str, str]  # as a warning says it, and as it is done
+
+
+class Away(NamedTuple):
+    """The nodes in other domains of the key than the one that holds all of so many pods."""
+
+    key: str
+    nodes: int
+    pods: int
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
@@ -59,14 +90,84 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         yield from _together(counts, own, subject, index)
 
 
-def _together(counts: Counts, own: Selector, subject: Subject, index: ClusterIndex) -> Iterator[Finding]:
+def _together(counts: Counts, own: Selector, subject: Subject, index: ClusterIndex) -> Iterator[Answer]:
     template, view = subject.workload.templates[0], index.view()
     affine, ground = _wanted_together(template), Ground(template, subject.policy, view)
+    pods = sum(counts.values())
     for key in (HOSTNAME, ZONE):
-        domain = _one_domain(view.column(key), counts)
-        if domain is not None and key not in affine and view.column(key).domain_count(ground.open) > 1:
-            yield _finding(key, domain, sum(counts.values()), _help(template, key, own, subject, index), subject)
+        column = view.column(key)
+        domain = _one_domain(column, counts)
+        if domain is None or key in affine or column.domain_count(ground.open) < _FEWEST:
+            continue
+        missing = subject.lacks(*_CLAIMS) if _mounts(subject.workload, template) else ""
+        if missing:
+            yield NotEvaluated(ALL_IN_ONE.id, missing)
             return
+        away = Away(key, column.present & ~column.with_value(domain) & settled_nodes(view), pods)
+        help_ = _help_of_one(away, own, subject, index)
+        if help_ is not None:
+            yield _finding(key, domain, pods, help_, subject)
+            return
+
+
+def _mounts(workload: Workload, template: Template) -> bool:
+    """Whether the pods have volumes that the cluster knows more of."""
+    return workload.claims is not None or any(map(_claimed, template.template.pod_spec.volumes or ()))
+
+
+def _claimed(volume: Volume) -> bool:
+    return volume.persistent_volume_claim is not None or volume.ephemeral is not None
+
+
+def _help_of_one(away: Away, own: Selector, subject: Subject, index: ClusterIndex) -> Help | None:
+    """What would take one of the pods to another domain; None where nothing is known to."""
+    template = subject.workload.templates[0]
+    if _share_a_disk(template, subject, index):
+        return None
+    for pod in subject.timely(_made_anew(template, away.pods, subject, index)):
+        problem = take(index, pod, profile=profile_for(subject.policy, pod.pod_spec.scheduler_name))
+        if not decide(without_spread(problem)).feasible & away.nodes:
+            continue
+        found = _help(template, away, own, subject, problem)
+        if found is not None:
+            return found
+    return None
+
+
+def _share_a_disk(template: Template, subject: Subject, index: ClusterIndex) -> bool:
+    """Whether all pods mount one claim that a single node can have at a time."""
+    namespace = namespace_of(subject.workload)
+    for volume in template.template.pod_spec.volumes or ():
+        source = volume.persistent_volume_claim
+        claim = index.claim(namespace, source.claim_name) if source is not None else None
+        if claim is not None and set(claim.spec.access_modes or ()) <= _ON_ONE_NODE:
+            return True
+    return False
+
+
+def _made_anew(template: Template, pods: int, subject: Subject, index: ClusterIndex) -> Iterator[Pod]:
+    """The next pod as the scheduler gets it; of a StatefulSet with volumes those that run, as they would come back."""
+    workload, policy = subject.workload, subject.policy
+    namespace = namespace_of(workload)
+    if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
+        return
+    made = made_from(workload, template, namespace, index).template
+    pod = posted(made, namespace, policy, index, subject.version).pod
+    claims = workload.claims
+    if claims is None or not claims.names:
+        yield pod
+        return
+    ordinals = range(claims.first, claims.first + max(workload.replicas or 0, pods))
+    names = (f"{workload.meta.name}-{ordinal}" for ordinal in ordinals[:_MOST_ORDINALS])
+    for name in names:
+        if index.pod_table.record(namespace, name) is not None:
+            mounted = tuple(
+                Volume(name=each, persistent_volume_claim=ClaimSource(claim_name=f"{each}-{name}"))
+                for each in claims.names
+            )
+            spec = pod.pod_spec
+            kept = tuple(each for each in spec.volumes or () if each.name not in claims.names)
+            yield replace(pod, metadata=replace(pod.meta, name=name), spec=replace(spec, volumes=(*kept, *mounted)))
 
 
 def _one_domain(column: Column, counts: Counts) -> str | None:
@@ -91,27 +192,61 @@ def _wanted_together(template: Template) -> frozenset[str]:
     return frozenset(keys | ({ZONE} if HOSTNAME in keys else set()))
 
 
-def _help(template: Template, key: str, own: Selector, subject: Subject, index: ClusterIndex) -> tuple[str, str]:
-    """What would take the pods apart, as a warning says it and as it is done.
+def _help(template: Template, away: Away, own: Selector, subject: Subject, problem: Problem) -> Help | None:
+    """What would take the pods apart, as a warning says it and as it is done; None where that is not shown.
 
-    A constraint that counts others as well is content with them in the other domains, and so would a restart be.
+    A constraint that counts others as well is content with them in the other domains, and so would a restart be. A
+    hard one that lets all of the pods stand in one domain may put them there again.
     """
-    labels, shared = template.template.labels, False
-    for constraint in template.template.pod_spec.constraints:
-        selector = readable_selector(constraint, labels) if selects(constraint) else None
-        if constraint.topology_key != key or selector is None or not selector.matches(labels):
-            continue
-        alone = not OWN_LABELS.isdisjoint(constraint.match_label_keys or ())
-        if alone or not foreign_pods(subject.workload.meta.namespace, selector, own, index):
-            return "restart it to place them anew", "kubectl rollout restart: a pod is placed once, when it is made"
-        shared = True
-    if shared:
-        return "count these pods alone", "labelSelector: the same as spec.selector"
-    fix = f"- {{maxSkew: 1, topologyKey: {key}, whenUnsatisfiable: ScheduleAnyway, labelSelector: …}}"
-    return f"spread them over {_NOUNS[key]}s", fix
+    over = [each for each in template.template.pod_spec.constraints if each.topology_key == away.key]
+    counting = [each for each in over if _counts(each, template)]
+    alone = [each for each in counting if not _is_shared(each, template, own, subject)]
+    lacking = not counting
+    if counting and not alone:
+        opened = changed(problem, lambda each: _discounted(each, own, subject))
+        is_open = decide(opened).feasible & away.nodes
+        return ("count these pods alone", "use the workload's own selector as labelSelector") if is_open else None
+    if not decide(problem).feasible & away.nodes:
+        return None
+    noun = _NOUNS[away.key]
+    if lacking:
+        fix = f"let the constraint over {away.key} count these pods" if over else _added(away.key)
+        return f"spread them over {noun}s", fix
+    if all(each.hard and (each.max_skew or 0) >= away.pods for each in alone):
+        most = alone[0].max_skew
+        return "use maxSkew: 1", f"set maxSkew: 1, since maxSkew {most} lets all {away.pods} stand in one {noun}"
+    restart = "kubectl rollout restart" if subject.workload.kind in _RESTARTED else "delete one after the other"
+    return "restart it to place them anew", f"restart the pods ({restart}): a pod is placed once, when it is made"
 
 
-def _finding(key: str, domain: str, pods: int, help_: tuple[str, str], subject: Subject) -> Finding:
+def _added(key: str) -> str:
+    what = "maxSkew 1, ScheduleAnyway, the workload's own selector"
+    return f"add a constraint over {key} ({what}): its rollout places the pods anew"
+
+
+def _counts(constraint: SpreadConstraint, template: Template) -> bool:
+    labels = template.template.labels
+    selector = readable_selector(constraint, labels) if selects(constraint) else None
+    return selector is not None and selector.matches(labels)
+
+
+def _is_shared(constraint: SpreadConstraint, template: Template, own: Selector, subject: Subject) -> bool:
+    """Whether it counts pods of others as well."""
+    selector = readable_selector(constraint, template.template.labels)
+    if selector is None or subject.index is None or not OWN_LABELS.isdisjoint(constraint.match_label_keys or ()):
+        return False
+    return bool(foreign_pods(subject.workload.meta.namespace, selector, own, subject.index))
+
+
+def _discounted(problem: Problem, own: Selector, subject: Subject) -> Problem:
+    """The problem as if the constraints counted the workload's own pods alone."""
+    index, namespace = subject.index, problem.pod.meta.namespace
+    selectors = [each.selector.joined(own.requirements) for each in problem.hard.constraints]
+    counts = tuple({} if index is None else index.count(namespace, each) for each in selectors)
+    return replace(problem, hard=replace(problem.hard, counts=counts))
+
+
+def _finding(key: str, domain: str, pods: int, help_: Help, subject: Subject) -> Finding:
     detail, noun = subject.policy.messages.detail, _NOUNS[key]
     shown = detail == "full" if key == HOSTNAME else detail != "minimal"
     place = f"{noun} {one_line(domain, 40)}" if shown else f"one {noun}"
@@ -121,7 +256,8 @@ def _finding(key: str, domain: str, pods: int, help_: tuple[str, str], subject: 
         path=f"{path}spec.topologySpreadConstraints",
         summary=f"all {pods} running pods are {'in' if key == ZONE else 'on'} {place}",
         remedy=help_[0],
-        detail=f"the loss of that {noun} takes all {pods} running pods down; other {noun}s are open to them",
+        detail=f"the loss of that {noun} takes all {pods} running pods down; another {noun} is open to"
+        f" {'them' if subject.workload.claims is None else 'one of them at least'}",
         fix=help_[1],
         key=f"{path} {noun}",
     )
