@@ -40,6 +40,9 @@ FOR ?= 60
 fuzz-rules: $(READY)  ## random objects beside random clusters, for FOR=n seconds: whatever they hold, no rule raises; SEED=n
 	@PYTHONPATH=tests $(BIN)/python -m properties.anything $(SEED) $(FOR)
 
+claims: $(READY)  ## every claim about a random cluster, every fix and silence, against Kubernetes' own filters; SEED=n COUNT=n (needs Go)
+	@conformance/claims.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/python
+
 e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@$(MAKE) --no-print-directory --jobs 3 --keep-going e2e-cluster e2e-apart e2e-attacks

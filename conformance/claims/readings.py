@@ -1,0 +1,257 @@
+"""What each rule claims, read from the words of its findings: one entry a rule, one function a kind of claim.
+
+A reading takes the inspection of one world and the finding, and yields what is wrong with it. Where the words of a
+rule change, its pattern here changes, and nothing else.
+"""
+
+import json
+import re
+
+from conformance.claims.controller import constraints_of, hard_of, is_served, most_of, own_names, template_of
+from conformance.claims.worlds import HOSTNAME, NAMESPACE, ZONE
+
+FIT = re.compile(r"at most (\d+) (?:of (\d+) fit|pods? fit)")
+HOLD = re.compile(r"hold at most (\d+)(?: of (\d+))? pods?")
+LOSS = re.compile(r"if zone (\S+) goes NotReady, (?:at least )?(\d+) of (\d+) stay Pending")
+CAPPED = re.compile(r"minDomains (\d+) with (?:1 domain|(\d+) domains) caps each at (?:1 pod|(\d+) pods)")
+SHUT_OUT = re.compile(r"shuts out (\d+) of (\d+) usable nodes?")
+TOGETHER = re.compile(r"all (\d+) running pods are (?:in|on) (?:zone|node|one) ?(\S*)")
+COUNTED = re.compile(r"also counts? (\d+) pods?(?: of .*? and (.*))?")
+NEXT = re.compile(r"the next pod may go to (?:1 node|(\d+) nodes), and to (?:1 node|(\d+) nodes)? ?without")
+OTHERS = re.compile(r"(\d+) of ")
+
+
+def ceiling(world, finding, patterns=(FIT, HOLD)):
+    """No order places more than it says, beside what runs."""
+    found = next((match for each in patterns if (match := each.search(finding.summary))), None)
+    if found is None:
+        yield f"not understood: {finding.summary}"
+        return
+    admitted, wanted = int(found[1]), int(found[2]) if found[2] else most_of(world.world)
+    if found[2] and wanted != world.wanted:
+        yield f"says of {wanted} replicas, there are {world.wanted}"
+    placed = world.place(replicas=wanted)
+    most = placed["staying"] + placed["most"]
+    if most > admitted:
+        yield f"{most} of {wanted} find a place in some order, it says at most {admitted}"
+
+
+def blamed(world, finding):
+    """A ceiling for which the constraints are to blame: without any hard one, more pods find a place."""
+    yield from ceiling(world, finding)
+    found = next((match for each in (FIT, HOLD) if (match := each.search(finding.summary))), None)
+    if found is None:
+        return
+    wanted = int(found[2]) if found[2] else most_of(world.world)
+    placed = world.place(replicas=wanted)
+    free = world.place(replicas=wanted, manifest=softened(world.manifest))
+    if placed["exact"] and free["most"] <= placed["fewest"] and placed["staying"] + placed["fewest"] < wanted:
+        yield f"without any hard constraint {free['most']} find a place, with them as many"
+
+
+def zone_loss(world, finding):
+    """Some pods fit today, and in every order so many replacements wait."""
+    found = LOSS.search(finding.summary)
+    if found is None:
+        yield f"not understood: {finding.summary}"
+        return
+    zone, pending, wanted = found[1], int(found[2]), int(found[3])
+    if wanted != world.wanted:
+        yield f"says of {wanted} replicas, there are {world.wanted}"
+    today = world.place()
+    if today["staying"] + today["fewest"] < world.wanted:
+        yield f"only {today['staying'] + today['fewest']} of {wanted} fit today in some order"
+    lose = {"key": ZONE, "value": zone, "truth": "unreachable"}
+    placed = world.place(lose={**lose, "after": True} if today["queued"] else lose)
+    if placed["pending"] < pending:
+        yield f"in some order {placed['pending']} stay Pending, it says at least {pending}"
+    free = world.place(manifest=softened(world.manifest), lose={**lose, "after": True} if today["queued"] else lose)
+    if free["exact"] and placed["exact"] and free["pending"] >= placed["mostPending"] > 0:
+        yield f"without any hard constraint {free['pending']} stay Pending too"
+
+
+def min_domains(world, finding):
+    """A cap on each domain, which no order passes and some workload's replicas could."""
+    found = CAPPED.search(finding.summary)
+    if found is None:
+        yield from ceiling(world, finding)
+        return
+    if (total := re.search(r"and (\d+) what all", finding.detail)) is not None:
+        placed = world.place(replicas=most_of(world.world), anew=True)
+        if placed["most"] > int(total[1]):
+            yield f"{placed['most']} find a place in some order, it says {total[1]}"
+    if world.manifest["kind"] != "Pod":
+        placed = world.place(replicas=most_of(world.world))
+        if placed["exact"] and placed["fewest"] == placed["queued"]:
+            yield "all replicas find a place in every order"
+
+
+def key_unknown(world, finding):
+    if finding.summary.startswith("pods stay Pending") and world.place(anew=True)["most"]:
+        yield "a pod finds a place"
+
+
+def key_partial(world, finding):
+    """How many nodes it shuts out: those that take a pod without the constraint and not with it."""
+    if "pods stay Pending" in finding.summary:
+        if world.place(anew=True)["most"]:
+            yield "a pod finds a place"
+        return
+    found = SHUT_OUT.search(finding.summary)
+    if found is None:
+        return
+    index = int(re.search(r"\[(\d+)\]", finding.path)[1])
+    key = constraints_of(world.manifest)[index]["topologyKey"]
+    usable = [each for each in world.nodes() if is_usable(world.manifest, each)]
+    lacking = [each for each in usable if key not in each["metadata"]["labels"]]
+    if (len(lacking), len(usable)) != (int(found[1]), int(found[2])):
+        yield f"{len(lacking)} of {len(usable)} usable nodes lack the key"
+
+
+PASSING = ("not-ready", "unreachable", "unschedulable")
+
+
+def is_usable(manifest, node):
+    """Node selector, affinity and taints let the pods in, and nothing happens to the node."""
+    taints = [each["key"] for each in node["spec"].get("taints", ())]
+    if any(f"node.kubernetes.io/{name}" in taints for name in PASSING) or node["spec"].get("unschedulable"):
+        return False
+    return is_served(manifest, node)
+
+
+def too_wide(world, finding):
+    """How many pods of others it counts, and what they change for the next one."""
+    found = COUNTED.search(finding.summary)
+    if found is None:
+        yield f"not understood: {finding.summary}"
+        return
+    index = int(re.search(r"\[(\d+)\]", finding.path)[1])
+    selector = constraints_of(world.manifest)[index]["labelSelector"]
+    own = (world.manifest["spec"].get("selector") or {}).get("matchLabels") or {}
+    pods = [each for each in world.pods() if counts(selector, each) and not own.items() <= each["metadata"]["labels"].items()]
+    said = int(found[1]) + sum(int(each) for each in OTHERS.findall(found[2] or ""))
+    if said != len(pods):
+        yield f"the selector counts {len(pods)} pods of others, it says {said}"
+    if (change := NEXT.search(finding.detail)) is None:
+        return
+    before, after = (int(each or 1) for each in change.groups())
+    now = len(world.place(replicas=len(own_names(world.world)) + 1)["first"])
+    if now != before:
+        yield f"the next pod may go to {now} nodes, it says {before}"
+    if before == after:
+        yield "the two numbers are equal"
+
+
+def counts(selector, pod):
+    """Whether a selector matches a pod that counts."""
+    if pod["metadata"].get("deletionTimestamp") or not pod["spec"].get("nodeName") or pod["status"]["phase"] in {"Succeeded", "Failed"}:
+        return False
+    labels = pod["metadata"]["labels"]
+    plain = (selector.get("matchLabels") or {}).items() <= labels.items()
+    return plain and all(labels.get(each["key"]) in each["values"] for each in selector.get("matchExpressions", ()))
+
+
+def all_in_one(world, finding):
+    """Where the pods stand, and that a pod made anew may go elsewhere."""
+    found = TOGETHER.search(finding.summary)
+    if found is None:
+        yield f"not understood: {finding.summary}"
+        return
+    own = [each for each in world.pods() if f"{NAMESPACE}/{each['metadata']['name']}" in own_names(world.world)]
+    own = [each for each in own if not each["metadata"].get("deletionTimestamp")]
+    key = ZONE if " in zone " in finding.summary or "in one zone" in finding.summary else HOSTNAME
+    by_name = {each["metadata"]["name"]: each["metadata"]["labels"] for each in world.nodes()}
+    domains = {by_name[each["spec"]["nodeName"]].get(key) for each in own}
+    if len(own) != int(found[1]) or len(domains) != 1:
+        yield f"{len(own)} own pods in {len(domains)} domains"
+    elsewhere = set()
+    question = world.question(anew=True)
+    for ordinal in question.get("ordinals", [None]):
+        one = {**question, "ordinals": [ordinal], "ordered": False} if ordinal else {**question, "replicas": 1}
+        elsewhere |= {by_name[name].get(key) for name in world.referee.place(one)["first"]}
+    if not elsewhere - domains:
+        yield "made anew, no pod may go to another domain"
+
+
+def without_effect(world, finding):
+    """Nothing changes without the constraint: not one step of any order."""
+    index = int(re.search(r"\[(\d+)\]", finding.path)[1])
+    if constraints_of(world.manifest)[index].get("whenUnsatisfiable") == "ScheduleAnyway":
+        return
+    without = edited(world.manifest, [(finding.path, None)])
+    for anew in (False, True):
+        one, other = world.place(anew=anew), world.place(manifest=without, anew=anew)
+        if one["exact"] and other["exact"] and (one["first"], rounded(one)) != (other["first"], rounded(other)):
+            if "nodes without the key are shut out" in finding.detail:
+                continue
+            yield f"without it the orders end {other['ends']} instead of {one['ends']}, the first pod on {len(other['first'])} nodes, not {len(one['first'])}"
+            return
+
+
+def rounded(placed):
+    return {number: round(chance, 6) for number, chance in placed["ends"].items()}
+
+
+def no_place(world, finding):
+    """A pod has no place; one without hard constraints has, where they are the cause; each fix opens as many nodes."""
+    if world.place()["most"]:
+        yield "it has a place"
+    spread = "cause: spread" in finding.detail
+    free = world.place(manifest=softened(world.manifest))["first"]
+    if spread != bool(free):
+        yield f"without hard constraints {len(free)} nodes take it, it says {finding.detail.partition(';')[0]}"
+
+
+def softened(manifest):
+    """The manifest without its hard constraints."""
+    copy = json.loads(json.dumps(manifest))
+    spec = template_of(copy)["spec"]
+    spec["topologySpreadConstraints"] = [each for each in constraints_of(copy) if each not in hard_of(copy)]
+    return copy
+
+
+STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
+
+
+def edited(manifest, edits):
+    """The manifest as somebody has it who makes these changes: ``(path, value)``, None takes out."""
+    copy, gone = json.loads(json.dumps(manifest)), object()
+    taken = []
+    for path, value in edits:
+        steps = [int(number) if number else name for name, number in STEP.findall(path)]
+        target = copy
+        for step, after in zip(steps, steps[1:]):
+            if isinstance(target, dict):
+                target = target.setdefault(step, [] if isinstance(after, int) else {})
+            else:
+                target = target[step]
+        last = steps[-1]
+        if value is None:
+            if isinstance(target, list):
+                target[last] = gone
+                taken.append(target)
+            else:
+                target.pop(last, None)
+        elif isinstance(target, list) and last == len(target):
+            target.append(value)
+        else:
+            target[last] = value
+    for each in taken:
+        each[:] = [one for one in each if one is not gone]
+    return copy
+
+
+# Rule -> what it claims, and whether a fix promises that all replicas find a place.
+READINGS = {
+    "tainted-nodes-counted": (blamed, True),
+    "zone-host-ceiling": (blamed, True),
+    "spread-conflicts-affinity": (blamed, True),
+    "zone-loss-strands-pods": (zone_loss, True),
+    "min-domains-unreachable": (min_domains, True),
+    "topology-key-unknown": (key_unknown, False),
+    "topology-key-partial": (key_partial, False),
+    "selector-too-wide": (too_wide, False),
+    "all-in-one-domain": (all_in_one, False),
+    "spread-without-effect": (without_effect, False),
+    "replicas-do-not-fit": (no_place, True),
+}

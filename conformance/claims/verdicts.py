@@ -1,0 +1,144 @@
+"""What the referee says of the findings of a world, and of their fixes."""
+
+from functools import cached_property
+
+import msgspec
+
+from conformance.claims.controller import most_of, question, replicas_of
+from conformance.claims.readings import FIT, HOLD, LOSS, READINGS, edited
+from conformance.claims.silences import SPOKEN, silence, wrongly_silent
+from conformance.claims.worlds import NOW, ZONE
+from webhook.core.index import ClusterIndex
+from webhook.core.model import Pod, TypeMeta
+from webhook.core.objects import decode_object
+from webhook.core.policy import Messages, Mode, Policy
+from webhook.core.review import examine
+from webhook.core.rules import RULES
+from webhook.core.version import RECORDED
+
+_POD = msgspec.json.Decoder(Pod)
+# Rules that ask for constraints instead of looking at them; one is off unless configured, and stays so.
+LEFT_OUT = frozenset({"system-defaults-lost", "spread-required"})
+# Every other rule on, and names as an administrator sees them.
+POLICY = Policy(
+    ceiling=Mode.DENY,
+    rules={rule.id: Mode.WARN for rule in RULES if rule.id not in LEFT_OUT},
+    messages=Messages(detail="full"),
+    capacity="fixed",
+)
+
+
+class Inspection:
+    """One world, what our rules say of it, and the referee to ask about it."""
+
+    def __init__(self, world, referee):
+        self.world, self.referee = world, referee
+        self.manifest = world["workload"]
+
+    @property
+    def wanted(self):
+        return replicas_of(self.manifest) if self.manifest["kind"] != "DaemonSet" else len(self.nodes())
+
+    def nodes(self):
+        return [each for each in self.world["objects"] if each["kind"] == "Node"]
+
+    def pods(self):
+        return [each for each in self.world["objects"] if each["kind"] == "Pod"]
+
+    def question(self, **more):
+        return question(self.world, **more)
+
+    def place(self, **more):
+        return self.referee.place(self.question(**more))
+
+    @cached_property
+    def index(self):
+        index = ClusterIndex(RECORDED)
+        for each in self.world["objects"]:
+            raw = msgspec.json.encode(each)
+            if each["kind"] == "Pod":
+                index.apply_pod("ADDED", _POD.decode(raw), each["metadata"]["name"])
+            else:
+                value = decode_object(msgspec.Raw(raw), TypeMeta(api_version=each["apiVersion"], kind=each["kind"]))
+                if value is not None:
+                    index.apply("ADDED", value)
+        index.taken_at = NOW
+        return index
+
+    def examine(self, manifest=None):
+        raw = msgspec.json.encode(manifest or self.manifest)
+        return examine(raw, POLICY, self.index, version=RECORDED, today=NOW[:10], now=NOW)
+
+    @cached_property
+    def examined(self):
+        return self.examine()
+
+    @cached_property
+    def silence(self):
+        return silence(self)
+
+    @cached_property
+    def findings(self):
+        return [each.finding for each in self.examined.findings]
+
+
+def contradictions(inspected):
+    """Every claim that does not hold: rule, what is claimed, what is wrong with it."""
+    for finding in inspected.findings:
+        reading, promises = READINGS.get(finding.rule, (None, False))
+        if reading is not None:
+            for fault in reading(inspected, finding):
+                yield finding.rule, finding.summary, fault
+        if finding.rule not in LEFT_OUT:
+            for fault in of_the_fix(inspected, finding, promises):
+                yield finding.rule, f"{finding.summary}; fix: {finding.fix}", fault
+    if (rule := wrongly_silent(inspected)) and inspected.silence not in {None, SPOKEN}:
+        yield rule, "nothing", f"pods have no place because of spread: {inspected.silence}"
+    for each in inspected.examined.not_evaluated:
+        if each.fault is not None:
+            yield each.rule, "the rule failed", repr(each.fault)
+
+
+def identity(finding):
+    """What stays the same in another version of the object, in which a constraint may be soft."""
+    key = (finding.key or finding.path).replace(" DoNotSchedule", "").replace(" ScheduleAnyway", "")
+    return finding.rule, key
+
+
+def of_the_fix(inspected, finding, promises):
+    """A fix takes its finding away, brings no other, and lets all replicas have a place, where it promises that."""
+    if not finding.edits:
+        return
+    fixed = edited(inspected.manifest, [(each.path, each.value) for each in finding.edits])
+    examined = inspected.examine(fixed)
+    after = {identity(each.finding) for each in examined.findings}
+    if examined.decode_error is not None:
+        yield f"after it the object cannot be read: {examined.decode_error.text}"
+    if identity(finding) in after:
+        kept = next(each.finding for each in examined.findings if identity(each.finding) == identity(finding))
+        yield f"after it the rule still says: {kept.summary}"
+    for rule, key in sorted(after - {identity(each) for each in inspected.findings}):
+        brought = next(each.finding for each in examined.findings if identity(each.finding) == (rule, key))
+        yield f"after it {rule} says: {brought.summary}"
+    if promises:
+        yield from of_places(inspected, finding, fixed)
+
+
+def of_places(inspected, finding, fixed):
+    if finding.rule == "replicas-do-not-fit":
+        if not inspected.place(manifest=fixed)["most"]:
+            yield "after it the pod has no place"
+        return
+    said = next((found for each in (FIT, HOLD) if (found := each.search(finding.summary))), None)
+    wanted = most_of(inspected.world) if said and not said[2] else inspected.wanted
+    for anew in (False, True):
+        placed = inspected.place(replicas=wanted, manifest=fixed, anew=anew)
+        if placed["fewest"] < placed["queued"]:
+            start = "placed anew" if anew else "beside those that run"
+            yield f"after it, {start}, some order places {placed['fewest']} of {placed['queued']}"
+    if (lost := LOSS.search(finding.summary)) is not None:
+        lose = {"key": ZONE, "value": lost[1], "truth": "unreachable"}
+        today = inspected.place(manifest=fixed)
+        placed = inspected.place(manifest=fixed, lose={**lose, "after": True} if today["queued"] else lose)
+        if placed["mostPending"]:
+            yield f"after it, in some order {placed['mostPending']} of {placed['queued']} replacements stay Pending"

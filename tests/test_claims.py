@@ -1,0 +1,68 @@
+"""What rules claim of recorded worlds, against what Kubernetes' own filters came to; `make claims` asks about fresh ones.
+
+Recorded by ``python -m conformance.claims ORACLE --record SEED COUNT FILE...``: worlds in which a rule speaks, and the smallest
+worlds in which one was wrong once.
+"""
+
+from pathlib import Path
+
+import pytest
+from conformance.claims.readings import READINGS, edited
+from conformance.claims.referee import Recorded, Unasked, read_cases
+from conformance.claims.verdicts import Inspection, contradictions
+from conformance.claims.worlds import world
+
+CASES = Path(__file__).parents[1] / "conformance" / "claims" / "recorded.jsonl.gz"
+
+
+@pytest.mark.slow
+def test_no_claim_is_contradicted():
+    spoken, unasked, total = set(), 0, 0
+    for of, answers in read_cases(CASES):
+        inspected, total = Inspection(of, Recorded(answers)), total + 1
+        try:
+            assert not list(contradictions(inspected)), of["id"]
+        except Unasked:  # a fix that was another when the answers were written down
+            unasked += 1
+        spoken |= {each.rule for each in inspected.findings}
+    assert READINGS.keys() <= spoken
+    assert unasked * 3 <= total, "record the cases again: see above"
+
+
+@pytest.mark.parametrize("field", ["most", "fewest", "first"])
+def test_a_wrong_answer_is_noticed(field):
+    """If fewer or more pods had a place than the referee says, some claim would be contradicted."""
+    wrong = 0
+    for of, answers in read_cases(CASES):
+        changed = {
+            digest: {**answer, field: answer[field][:-1] if field == "first" else changed_number(answer, field)}
+            for digest, answer in answers.items()
+        }
+        try:
+            wrong += bool(list(contradictions(Inspection(of, Recorded(changed)))))
+        except Unasked:
+            continue
+    assert wrong
+
+
+def changed_number(answer, field):
+    return answer["queued"] if field == "most" else min(answer[field], answer["queued"] - 1)
+
+
+def test_worlds_depend_on_nothing_but_their_number():
+    assert world("7", 3) == world("7", 3) != world("7", 4)
+
+
+@pytest.mark.parametrize(
+    ("edits", "expected"),
+    [
+        pytest.param([("a.b", 1)], {"a": {"b": 1, "c": [1, 2, 3]}}, id="a field"),
+        pytest.param(
+            [("a.c[0]", None), ("a.c[1]", None)], {"a": {"b": 0, "c": [3]}}, id="two items, by their old places"
+        ),
+        pytest.param([("a.d.e", 1)], {"a": {"b": 0, "c": [1, 2, 3], "d": {"e": 1}}}, id="made on the way"),
+        pytest.param([("a.c[3]", 4)], {"a": {"b": 0, "c": [1, 2, 3, 4]}}, id="behind the last"),
+    ],
+)
+def test_edits_are_applied(edits, expected):
+    assert edited({"a": {"b": 0, "c": [1, 2, 3]}}, edits) == expected
