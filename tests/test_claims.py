@@ -1,12 +1,13 @@
-"""What rules claim of recorded worlds, against what Kubernetes' own filters came to; `make claims` asks about fresh ones.
+"""What rules claim of recorded worlds, against what Kubernetes' own filters came to; `make claims` asks of fresh ones.
 
-Recorded by ``python -m conformance.claims ORACLE --record SEED COUNT FILE...``: worlds in which a rule speaks, and the smallest
-worlds in which one was wrong once.
+Recorded by ``python -m conformance.claims ORACLE --record SEED COUNT FILE...``: worlds in which a rule speaks, and the
+smallest worlds in which one was wrong once.
 """
 
 from pathlib import Path
 
 import pytest
+
 from conformance.claims.readings import READINGS, edited
 from conformance.claims.referee import Recorded, Unasked, read_cases
 from conformance.claims.verdicts import Inspection, contradictions

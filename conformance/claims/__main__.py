@@ -148,18 +148,18 @@ RECORDED = Path(__file__).parent / "recorded.jsonl.gz"
 
 def record(oracle, seed, count, names):
     """Write down what the referee says of worlds in which a rule of ours speaks, and of smallest worlds of before."""
-    cases = []
+    cases, left = [], 0
     worlds = [json.loads(Path(name).read_text()) for name in sorted(names)]
     with Referee(oracle) as referee:
         for of in [*worlds, *(world(seed, number) for number in range(count))]:
             recording = Recording(referee)
             found, _, wrong, _ = look_at(of, recording)
-            assert not wrong, f"{of['id']}: {wrong}"
-            if found.keys() & READINGS.keys():
+            left += bool(wrong)
+            if not wrong and found.keys() & READINGS.keys():
                 cases.append((of, recording.answers))
     write_cases(RECORDED, cases)
-    print(f"{len(cases)} worlds in {RECORDED}")
-    return 0
+    print(f"{len(cases)} worlds in {RECORDED}; {left} left out, in which a claim does not hold")
+    return 1 if left else 0
 
 
 def main():

@@ -30,11 +30,14 @@ KINDS = {
 def world(seed, number):
     """The world of a number: it depends on nothing drawn for another."""
     rng = random.Random(f"{seed}/{number}")
-    objects, nodes = cluster(rng)
+    plain = rng.random() < 0.1
+    objects, nodes = cluster(rng, plain)
     labels = {"app": "web"} | ({"tier": "front"} if rng.random() < 0.6 else {})
     kind = weighted(rng, [(name, weight) for name, (_, _, weight) in KINDS.items()])
     replicas = 1 if kind == "Pod" else min(rng.randint(1, 10), 12)
     spec = pod_spec(rng, labels, nodes)
+    if plain:
+        spec["topologySpreadConstraints"] = [plain_constraint(key, labels, rng.choice([1, 1, 1, 2])) for key in (ZONE, HOSTNAME)]
     manifest = workload(rng, kind, labels, spec, replicas)
     objects += others(rng, nodes, labels)
     objects += own_pods(rng, manifest, nodes)
@@ -49,14 +52,19 @@ def weighted(rng, choices):
     return rng.choices([each for each, _ in choices], [weight for _, weight in choices])[0]
 
 
-def cluster(rng):
+def plain_constraint(key, labels, max_skew):
+    return {"maxSkew": max_skew, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": dict(labels)}}
+
+
+def cluster(rng, plain):
+    """Zones and nodes; a plain one has room, and lets everything in."""
     zones = weighted(rng, [(1, 1), (2, 4), (3, 8), (4, 2), (5, 1)])
     large = rng.random() < 0.02
-    scarce = rng.random() < 0.35
-    tainted = {zone for zone in range(zones) if rng.random() < 0.16}
-    cordoned = {zone for zone in range(zones) if rng.random() < 0.06}
+    scarce = rng.random() < 0.35 and not plain
+    tainted = {zone for zone in range(zones) if rng.random() < 0.16 and not plain}
+    cordoned = {zone for zone in range(zones) if rng.random() < 0.06 and not plain}
     racked, regional, pooled = rng.random() < 0.2, rng.random() < 0.3, rng.random() < 0.04
-    bare = rng.random() < 0.12
+    bare = rng.random() < 0.12 and not plain
     nodes = []
     for zone in range(zones):
         most = 8 if large else weighted(rng, [(1, 3), (2, 4), (3, 2), (4, 1)])
@@ -74,6 +82,9 @@ def cluster(rng):
             if bare and rng.random() < 0.3:
                 labels.pop(rng.choice([ZONE, ZONE, HOSTNAME, RACK]), None)
             nodes.append(node(rng, name, labels, scarce, zone in tainted, zone in cordoned))
+            if plain:
+                nodes[-1]["spec"] = {}
+                nodes[-1]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}]
     return [*namespaces, *nodes], nodes
 
