@@ -391,3 +391,16 @@ def test_every_fix_makes_the_pods_be_accepted(keys, labels, expressions, kind):
         if "match-label-keys" not in before:
             high = {rule for rule, mode, *_ in findings(mended) if mode == "deny"}
             assert high <= before, mended
+
+
+SPREADS = st.sampled_from(["zone hard 1", "hostname hard 1", "zone soft 1", "topology.kubernetes.io/hostname hard 1"])
+
+
+@settings(deadline=None)
+@given(KEYS, LABELS, EXPRESSIONS, st.sampled_from(["Deployment", "StatefulSet", "Rollout"]), SPREADS)
+def test_no_fix_of_another_rule_makes_pods_be_refused(keys, labels, expressions, kind, text):
+    written = {**spread([*keys, "controller-revision-hash"], labels, expressions), **constraint(text)}
+    manifest = workload(kind, "app=web v=1", written, replicas=6)
+    for each in examined(manifest).findings if not refused(manifest) else ():
+        if each.finding.edits:
+            assert refused(applied(manifest, each.finding.edits)) == [], each.finding

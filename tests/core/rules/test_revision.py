@@ -118,6 +118,15 @@ def test_the_fix_of_a_key_that_is_on_no_pod(kind, keys, remedy, fix, left):
     assert not [rule for rule, *_ in findings(mended) if rule.startswith("match-label-key-")]
 
 
+def test_the_right_key_is_not_offered_where_the_selector_names_it():
+    """Since 1.34 pods with a key in both are refused."""
+    manifest = workload(
+        "Deployment", "app=web", "zone hard 1 app=web pod-template-hash=5d4 keys:controller-revision-hash"
+    )
+    [wrong] = [each.finding for each in examined(manifest).findings if each.finding.rule.startswith("match-label-key-")]
+    assert wrong.fix == "remove controller-revision-hash from matchLabelKeys"
+
+
 def zoned(zones):
     return index(*(node(f"n{number}", f"z{number}") for number in range(zones)))
 
@@ -218,6 +227,7 @@ def test_what_was_seen_is_what_the_page_says():
         pytest.param("zone hard 1 app=web", {"strategy": {"type": "Recreate"}}, id="Recreate"),
         pytest.param("zone soft 1 app=web", {}, id="a soft constraint"),
         pytest.param("zone hard 1 app=web keys:pod-template-hash", {}, id="each revision for itself"),
+        pytest.param("zone hard 1 app=web pod-template-hash=5d4", {}, id="only one revision is counted"),
         pytest.param("zone hard 1 app=web keys:tier", {}, id="a label that may be another in each revision"),
         pytest.param("zone hard 12 app=web", {}, id="as many replicas as maxSkew"),
         pytest.param("zone hard 1 app=web minDomains:4", {}, id="maxSkew is a cap while domains are missing"),

@@ -16,7 +16,7 @@ Source: kubernetes/kubernetes #98215, #105661; the closed form is compared with 
 from collections.abc import Iterator, Mapping
 
 from webhook.core.kinds import Strategy, Workload
-from webhook.core.model import HOSTNAME, ZONE
+from webhook.core.model import HOSTNAME, ZONE, LabelSelector
 from webhook.core.policy import Mode
 from webhook.core.rules.added import (
     CONTROLLER_REVISION_HASH,
@@ -40,6 +40,7 @@ from webhook.core.rules.finding import (
 )
 from webhook.core.rules.neighbours import counts_own_pods_only
 from webhook.core.rules.nodes import Ground
+from webhook.core.rules.selector import requirements
 from webhook.core.written import IntOrText
 
 ABSENT = Rule(
@@ -79,9 +80,9 @@ MIXED = Rule(
     ),
     silent=(
         "for soft constraints, strategy Recreate and maxSurge 0, before Kubernetes 1.27, if matchLabelKeys names any "
-        "label that the pods have, if a domain that counts has no node for the pods, and whenever no order of the "
-        "update can end further apart than maxSkew at these replicas. Without a cluster it speaks only of zones, and "
-        "only if it would with two of them as well as with three."
+        "label that the pods have, or the selector pod-template-hash, if a domain that counts has no node for the "
+        "pods, and whenever no order of the update can end further apart than maxSkew at these replicas. Without a "
+        "cluster it speaks only of zones, and only if it would with two of them as well as with three."
     ),
 )
 
@@ -158,12 +159,19 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
 def _tells_revisions(placed: Placed) -> bool:
     """Whether old and new pods may be counted apart; a label of the template may be another one in each revision."""
     labels = placed.template.template.labels
+    if POD_TEMPLATE_HASH in _selected(placed):
+        return True
     return any(key == POD_TEMPLATE_HASH or key in labels for key in placed.constraint.match_label_keys or ())
+
+
+def _selected(placed: Placed) -> set[str]:
+    """The labels that the selector asks for: in matchLabelKeys too, each would be one for which pods are refused."""
+    return {each.key for each in requirements(placed.constraint.selector or LabelSelector())}
 
 
 def _wrong_kind(placed: Placed, path: str, key: str, kind: str, right: str | None) -> Finding:
     # A StatefulSet replaces its pods in place: counted alone, a new revision may crowd into an occupied domain.
-    there = placed.constraint.match_label_keys or ()
+    there = {*(placed.constraint.match_label_keys or ()), *_selected(placed)}
     offered = right if right in {POD_TEMPLATE_HASH, ROLLOUTS_POD_TEMPLATE_HASH} and right not in there else None
     return Finding(
         rule=WRONG_KIND.id,
