@@ -525,9 +525,9 @@ class TestUsage:
             ((), "give one of them: FILE, KIND/NAME or --pending"),
             (("pod/x", "--pending"), "give only one of them: FILE, KIND/NAME or --pending"),
             (("pod/x", "-A"), "-A goes with --pending"),
-            (("absent.yaml",), "'absent.yaml' is no file, and no KIND/NAME of a kind that has pods"),
-            (("configmap/x",), "'configmap/x' is no file"),
-            (("pod/x/y",), "'pod/x/y' is no file"),
+            (("absent.yaml",), "'absent.yaml' is neither a file nor KIND/NAME of a kind that has pods"),
+            (("configmap/x",), "'configmap/x' is neither a file nor"),
+            (("pod/x/y",), "'pod/x/y' is neither a file nor"),
             (("pod", "x", "y"), "one object at a time"),
         ],
     )

@@ -23,8 +23,7 @@ FIT = Finding(
     [
         pytest.param(
             workload("Pod", "app=web-v2", "zone hard 1 app=web"),
-            "evenspread/selector-not-self: zone[0] counts app=web but this pod has app=web-v2: it never balances;"
-            " use app=web-v2",
+            "evenspread/selector-not-self: zone[0] counts app=web but this pod has app=web-v2; use app=web-v2",
             id="selector-not-self",
         ),
         pytest.param(
@@ -104,7 +103,7 @@ def test_a_denial_has_a_first_line_that_stands_alone():
     assert decision.message.splitlines() == [
         "Rollout shop/web: zone[0] counts app=web but the pods have app=web-v2; set matchLabels app=web-v2",
         "  1 selector-not-self  spec.template.spec.topologySpreadConstraints[0].labelSelector",
-        "    counts app=web, the pods have app=web-v2: it holds pods back and never balances them",
+        "    counts app=web, the pods have app=web-v2: it holds pods back and does not spread these pods",
         "    fix: matchLabels: {app: web-v2}",
         "  check before pushing: kubectl evenspread check -f FILE",
     ]

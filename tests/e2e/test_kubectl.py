@@ -67,15 +67,14 @@ def test_a_denial_is_read_as(kubectl, hooked, made, err):
         pytest.param(
             workload("Deployment", "web", OTHERS),
             "deployment.apps/web created\n",
-            "Warning: evenspread/selector-not-self: zone[0] counts app=web-v2 but the pods have app=web:"
-            " it never balances; use app=web\n",
+            "Warning: evenspread/selector-not-self: zone[0] counts app=web-v2 but the pods have app=web; use app=web\n",
             id="one warning",
         ),
         pytest.param(
             pod("web", OTHERS),
             "pod/web created\n",
-            "Warning: evenspread/selector-not-self: zone[0] counts app=web-v2 but this pod has app=web:"
-            " it never balances; use app=web\n",
+            "Warning: evenspread/selector-not-self: zone[0] counts app=web-v2 but this pod has app=web,"
+            " so it does not spread it; use app=web\n",
             id="a pod",
         ),
         pytest.param(
@@ -102,10 +101,10 @@ def test_a_denial_is_read_as(kubectl, hooked, made, err):
             "deployment.apps/web created\n",
             "Warning: evenspread/selector-empty: hostname[2] has labelSelector {}:"
             " in Kubernetes 1.37 it counts no existing pod; use app=web\n"
-            "Warning: evenspread/selector-not-self: zone[0] counts app=web-v2 but the pods have app=web:"
-            " it never balances; use app=web\n"
+            "Warning: evenspread/selector-not-self: zone[0] counts app=web-v2 but the pods have app=web;"
+            " use app=web\n"
             "Warning: evenspread/match-label-key-wrong-kind: hostname[2] matches on controller-revision-hash,"
-            " which po…; use pod-template-hash\n"
+            " which …; use pod-template-hash\n"
             "Warning: evenspread: 1 more finding; all of them: kubectl evenspread check --cluster -f FILE\n",
             id="more than three",
         ),

@@ -109,7 +109,9 @@ def _asked(what: str, given: Given, known: Known, frame: Frame) -> _Asked:
         return _in_files(what, known, frame)
     wanted = lookup.parse(what, frame.namespace or "default", frame.policy.workloads)
     if wanted is None:
-        raise click.UsageError(f"{what[:64]!r} is no file, and no KIND/NAME of a kind that has pods: deployment/web")
+        raise click.UsageError(
+            f"{what[:64]!r} is neither a file nor KIND/NAME of a kind that has pods, as deployment/web"
+        )
     return _Asked([*_of_cluster(wanted, given, known, frame)])
 
 

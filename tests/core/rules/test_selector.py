@@ -13,43 +13,43 @@ from webhook.core.version import KubernetesVersion
         pytest.param(
             "app=web-v2",
             "zone hard 1 app=web",
-            "zone[0] counts app=web but the pods have app=web-v2: it never balances",
+            "zone[0] counts app=web but the pods have app=web-v2, so this constraint does not spread these pods",
             id="another value",
         ),
         pytest.param(
             "tier=front",
             "zone hard 1 app=web",
-            "zone[0] counts app=web but the pods have no app: it never balances",
+            "zone[0] counts app=web but the pods have no app, so this constraint does not spread these pods",
             id="a label that the pods lack",
         ),
         pytest.param(
             "app=web tier=front",
             "hostname soft 1 app=web tier=back",
-            "hostname[0] counts tier=back but the pods have tier=front: it never balances",
+            "hostname[0] counts tier=back but the pods have tier=front, so this constraint does not spread these pods",
             id="only the requirement that fails is named",
         ),
         pytest.param(
             "app=web",
             {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]}},
-            "zone[0] counts app in (a,b) but the pods have app=web: it never balances",
+            "zone[0] counts app in (a,b) but the pods have app=web, so this constraint does not spread these pods",
             id="In",
         ),
         pytest.param(
             "app=web",
             {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}},
-            "zone[0] counts app notin (web) but the pods have app=web: it never balances",
+            "zone[0] counts app notin (web) but the pods have app=web, so this constraint does not spread these pods",
             id="NotIn",
         ),
         pytest.param(
             "app=web",
             {"labelSelector": {"matchExpressions": [{"key": "track", "operator": "Exists"}]}},
-            "zone[0] counts track but the pods have no track: it never balances",
+            "zone[0] counts track but the pods have no track, so this constraint does not spread these pods",
             id="Exists",
         ),
         pytest.param(
             "app=web",
             {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}},
-            "zone[0] counts !app but the pods have app=web: it never balances",
+            "zone[0] counts !app but the pods have app=web, so this constraint does not spread these pods",
             id="DoesNotExist",
         ),
     ],
@@ -116,14 +116,15 @@ OPEN = ["not evaluated: labels that are added after the template"]
         pytest.param(
             "Deployment",
             "controller-revision-hash",
-            [("zone[0] counts controller-revision-hash=1 but the pods have no controller-revision-hash:"
-             " it never balances")],
+            [("zone[0] counts controller-revision-hash=1 but the pods have no controller-revision-hash,"
+             " so this constraint does not spread these pods")],
             id="another kind's label stays wrong",
         ),
         pytest.param(
             "Pod",
             "pod-template-hash",
-            ["zone[0] counts pod-template-hash=1 but this pod has no pod-template-hash: it never balances"],
+            [("zone[0] counts pod-template-hash=1 but this pod has no pod-template-hash,"
+             " so this constraint does not spread this pod")],
             id="a Pod has its labels",
         ),
     ],
@@ -145,8 +146,16 @@ def test_labels_that_come_after_the_template_are_not_called_wrong(kind, key, exp
             ["not evaluated: labels of the pods, which a patch or an excerpt leaves out"],
             id="a Deployment that kube-apiserver would refuse as it stands",
         ),
-        pytest.param("Pod", ["zone[0] counts app=web but this pod has no app: it never balances"], id="a Pod"),
-        pytest.param("CronJob", ["zone[0] counts app=web but the pods have no app: it never balances"], id="a CronJob"),
+        pytest.param(
+            "Pod",
+            ["zone[0] counts app=web but this pod has no app, so this constraint does not spread this pod"],
+            id="a Pod",
+        ),
+        pytest.param(
+            "CronJob",
+            ["zone[0] counts app=web but the pods have no app, so this constraint does not spread these pods"],
+            id="a CronJob",
+        ),
     ],
 )
 def test_a_template_without_labels_may_be_a_part_of_an_object(kind, expected):
@@ -163,7 +172,7 @@ def test_the_fix_of_one_label_keeps_the_others():
 def test_a_wrong_label_is_wrong_whatever_comes_later():
     manifest = workload("Deployment", "app=web-v2", "zone hard 1 app=web pod-template-hash=1")
     assert said("selector-not-self", manifest) == [
-        "zone[0] counts app=web but the pods have app=web-v2: it never balances"
+        "zone[0] counts app=web but the pods have app=web-v2, so this constraint does not spread these pods"
     ]
 
 

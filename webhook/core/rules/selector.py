@@ -11,6 +11,7 @@ from webhook.core.model import LabelSelector, LabelSelectorRequirement
 from webhook.core.policy import Mode
 from webhook.core.rules.added import may_be_added
 from webhook.core.rules.finding import (
+    WARNING_CHARS,
     Answer,
     Finding,
     NotEvaluated,
@@ -54,7 +55,7 @@ NOT_SELF = Rule(
     mode=Mode.WARN,
     why=(
         "The scheduler counts the pods that the selector matches. If a workload's own pods are not among them, placing "
-        "one changes no count: the constraint follows other pods, or none, and never balances these."
+        "one changes no count: the constraint follows other pods, or none, and does not spread these."
     ),
     silent=(
         "if the selector asks for a label that a controller, binding or a service mesh adds after the template was "
@@ -161,13 +162,18 @@ def _mismatch(placed: Placed, failing: list[LabelSelectorRequirement], subject: 
         remedy = setting = f"label {'this pod' if subject.workload.kind == 'Pod' else 'the pods'} {counts}"
         fix = _labelled(placed, failing)
     holds = "holds pods back" if placed.constraint.hard else "follows other pods"
+    said = f"{placed.name} counts {counts} but {subject.pods} {have}"
+    them, these = ("it", "this pod") if subject.workload.kind == "Pod" else ("them", "these pods")
+    room = WARNING_CHARS - len(f"evenspread/{NOT_SELF.id}: ")
+    lines = (f"{said}, so it does not spread {them}; {remedy}", f"{said}; {remedy}")
     return Finding(
         rule=NOT_SELF.id,
         path=f"{placed.path}.labelSelector",
-        summary=f"{placed.name} counts {counts} but {subject.pods} {have}: it never balances",
+        summary=f"{said}, so this constraint does not spread {these}",
         remedy=remedy,
-        headline=f"{placed.name} counts {counts} but {subject.pods} {have}; {setting}",
-        detail=f"counts {counts}, {subject.pods} {have}: it {holds} and never balances them",
+        warning=next((line for line in lines if len(line) <= room), ""),
+        headline=f"{said}; {setting}",
+        detail=f"counts {counts}, {subject.pods} {have}: it {holds} and does not spread {these}",
         fix=fix,
         key=f"{placed.key} {counts} {have}",
     )
