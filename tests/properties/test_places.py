@@ -64,9 +64,13 @@ def is_mended(world, finding):
     """The pod spec after the fix."""
     fixed = applied(world.manifest(), finding.edits)
     spec = fixed["spec"]["template"]["spec"]
-    after = [each.finding for each in found(world, fixed)]
-    assert (finding.rule, finding.key) not in {(each.rule, each.key) for each in after}
-    assert {each.rule for each in after} <= {each.finding.rule for each in found(world, world.manifest())}
+    before, after = (
+        {(each.finding.rule, each.finding.key) for each in found(world, manifest)}
+        for manifest in (world.manifest(), fixed)
+    )
+    assert (finding.rule, finding.key) not in after
+    assert {rule for rule, _ in after} <= {rule for rule, _ in before}
+    assert finding.rule != LOSS or LOSS not in {rule for rule, _ in after}
     for start in (None, ()):
         assert fewest(world.ends(spec=spec, start=start)) >= world.replicas
     return spec

@@ -110,6 +110,8 @@ def fits(
     nothing is proven.
     """
     here, places = start.here, start.places
+    if not to_place.pods:
+        return True
     if here is None or not all(each.certain for each in hard):
         return False
     if lost and places.problem.neighbours.wanted:

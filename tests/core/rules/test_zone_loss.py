@@ -109,6 +109,13 @@ def asked(*constraints, kind="Deployment", **fields):
             id="two constraints that are both in the way",
         ),
         pytest.param(
+            "a: n1 | b: n2 n3",
+            [ZONE, HOST],
+            2,
+            [f"audit if zone a goes NotReady, at least 1 of 2 stay Pending; {HONOR_EVERYWHERE}"],
+            id="two constraints, of which the second is in the way where another zone is lost",
+        ),
+        pytest.param(
             "a: n1=1 | n2",
             [ZONE],
             1,

@@ -151,8 +151,9 @@ def _finding(case: Case, placed: Placed, zone: str, lost: int, pending: int) -> 
 
 
 def _remedy(case: Case, placed: Placed, lost: int) -> Remedy:
-    """What lets all replicas run, before and after the loss."""
+    """What lets all replicas run, before and after the loss, and leaves nothing to be said of another zone."""
     for each in honoring(case, placed, TAINTS):
-        if case.fits(each.hard, case.wanted) and case.fits(each.hard, case.wanted, lost=lost):
+        fits = case.fits(each.hard, case.wanted) and case.fits(each.hard, case.wanted, lost=lost)
+        if fits and not speaks(case.with_hard(each.hard)):
             return each
     return NOTHING
