@@ -27,32 +27,35 @@ PAGE = """\
 Pod shop/new: no node admits it
 0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 node(s) didn't match pod topology spread constraints.
 cause: spread (without its hard constraints 2 nodes would admit it)
-zone[0]: zone z2 (1 node, tainted) stays at 0
+zone[0]: zone z2 (1 node, tainted dedicated:NoSchedule) stays at 0
 
 zone[0]  DoNotSchedule, maxSkew 1  spec.topologySpreadConstraints[0]
   counts app=web
   only an empty domain admits it: minimum 0 + maxSkew 1 - 1 for this pod
   DOMAIN  PODS           ITS NODES
-  z2         0  minimum   1 tainted
+  z2         0  minimum   1 tainted dedicated:NoSchedule
   z1         1  too many  2 over the limit
 
 zone[1]  ScheduleAnyway, maxSkew 1  spec.topologySpreadConstraints[1]
   counts app=web
   it scores and keeps no node away; minimum 0
   DOMAIN  PODS           ITS NODES
-  z2         0  minimum   1 tainted
-  z1         1            2 over another limit
+  z2         0  minimum   1 tainted dedicated:NoSchedule
+  z1         1            2 over the limit of zone[0]
 
 NODES  FIRST FILTER THAT FAILS
     2  PodTopologySpread: node(s) didn't match pod topology spread constraints
-       a, c
+       a, c: over the limit of zone[0]
     1  TaintToleration: node(s) had untolerated taint(s)
-       b
+       b: tainted dedicated:NoSchedule
 
 fix, smallest first; with each of them a node admits this pod:
-  nodeTaintsPolicy: Honor                               2 nodes
-  maxSkew: 2                                            2 nodes
-  without zone[0]                                       2 nodes
+  add nodeTaintsPolicy: Honor                           2 nodes
+  set maxSkew: 2                                        2 nodes
+  remove zone[0]                                        2 nodes
+  add toleration {key: dedicated, operator: Exists, effect: NoSchedule}  1 node
+to be written into Pod shop/new: the constraints of a Pod cannot be changed:
+  delete it, and create it anew with the change
 
 not evaluated: SchedulerConfiguration: disabled plugins, added node affinity,
   ignored resources, extenders
@@ -95,58 +98,72 @@ class TestThePage:
                 [
                     "cause: capacity (no node that it may use has so much, even empty)",
                     "no change of its spread constraints helps",
-                    "  a larger node than b helps",
+                    "  a larger node than b (needs 9 cpu, and none has more than 4 cpu)",
                 ],
                 id="no node is large enough",
             ),
             pytest.param(
                 "z1: a=1 | z2: ~b=0",
                 waiting("new", ZONE, cpu="9"),
-                ["cause: other (without its hard constraints and with room 1 node would admit it)"],
+                [
+                    "       a: short of cpu and over the limit of zone[0]",
+                    "       b: tainted dedicated:NoSchedule and short of cpu",
+                ],
                 id="spread and room",
             ),
             pytest.param(
                 "z1: ~a | z2: ~b",
                 waiting("new", ZONE),
-                ["cause: other (without its hard constraints and with room no node would admit it)"],
+                [
+                    "cause: other (without taints 2 nodes would admit it)",
+                    "       a, b: tainted dedicated:NoSchedule",
+                    "  add toleration {key: dedicated, operator: Exists, effect: NoSchedule}  2 nodes",
+                ],
                 id="taints",
             ),
             pytest.param(
                 "z1: a=1 | z2: -b",
                 waiting("new", ZONE),
-                ["zone[0]: zone z2 (1 node, cordoned) stays at 0", "  or an uncordon of b"],
+                ["zone[0]: zone z2 (1 node, cordoned) stays at 0", "  kubectl uncordon b"],
                 id="a cordon",
             ),
             pytest.param(
                 "z1: a=1 | z2: b=1",
                 waiting("new", ZONE + " minDomains:3"),
                 [
-                    "zone[0]: 2 zones, minDomains 3: the minimum is 0",
+                    "zone[0]: 2 zones, fewer than minDomains 3: the minimum is 0",
                     f"{EMPTY} minimum 0 (2 domains, minDomains 3) + maxSkew 1 - 1 for this pod",
                     "  z1         1  too many  1 over the limit",
-                    "  minDomains: 2                                         2 nodes",
+                    "  set minDomains: 2                                            2 nodes",
                 ],
                 id="too few domains",
             ),
             pytest.param(
                 "a b",
                 waiting("new", ZONE),
-                ["zone[0]: no node that counts has zone", "  no node has the key topology.kubernetes.io/zone"],
+                ["zone[0]: no node has the label zone", "  no node has the key topology.kubernetes.io/zone"],
                 id="no zones",
             ),
             pytest.param(
                 "z1: a | z2: b",
                 waiting("new", "topology.kubernetes.io/zoen hard 1 app=web"),
                 [
-                    "zoen[0]: no node that counts has zoen; nodes have topology.kubernetes.io/zone",
+                    "zoen[0]: no node has the label zoen; nodes have topology.kubernetes.io/zone",
                     "  no node has the key topology.kubernetes.io/zoen; nodes have topology.kubernetes.io/zone",
+                    "fix, smallest first; with each of them a node admits this pod:",
+                    "  set topologyKey: topology.kubernetes.io/zone          2 nodes",
                 ],
                 id="a key that nodes have in other letters",
             ),
             pytest.param(
                 "z1: a | b",
                 waiting("new", "zone hard 1 app=web", "rack soft 1", nodeSelector={"kubernetes.io/hostname": "b"}),
-                ["  no node counts for it", "  no node has the key rack", "  counts nothing: no selector"],
+                [
+                    "zone[0]: no node that counts has the label zone",
+                    "  no node counts for it",
+                    "  no node has the key rack",
+                    "  counts nothing: no selector",
+                ],
                 id="no node counts",
             ),
             pytest.param(
@@ -158,7 +175,7 @@ class TestThePage:
             pytest.param(
                 "z1: a=3 | z2: ~b=1",
                 waiting("new", EXPRESSIONS),
-                ["  counts app=web, !x"],
+                ["  counts app=web, no label x"],
                 id="expressions",
             ),
             pytest.param(
@@ -193,13 +210,14 @@ class TestThePage:
         objects = [*others, waiting("new", ZONE, cpu="2")]
         _, out, _ = ask("z1: a=1 | z2: b=0", "pod/new", "-n", "shop", objects=objects)
         assert "cause: capacity (with room 1 node would admit it)\n" in out
-        assert "  room on b helps\n" in out
+        assert "a change of the cluster that helps:\n  room on b (needs 2 cpu: 1 cpu free on b)\n" in out
 
     def test_many_domains_share_lines(self, ask):
         names = " ".join(f"n{number:02}=1" for number in range(30))
         _, out, _ = ask(f"z1: {names} | z2: ~x=0 ~y=0", "pod/new", "-n", "shop", objects=[waiting("new", HOST)])
         assert (
-            "  x and 1 more        0  minimum   1 tainted\n  n00 and 29 more     1  too many  1 over the limit\n" in out
+            "  x and 1 more        0  minimum   1 tainted dedicated:NoSchedule\n"
+            "  n00 and 29 more     1  too many  1 over the limit\n" in out
         )
         assert (
             "   30  PodTopologySpread: node(s) didn't match pod topology spread constraints\n       n00, n01, n02, "
@@ -219,7 +237,9 @@ class TestThePage:
             each["spec"]["taints"] = [{"key": f"k{number:02}", "effect": "NoSchedule"}]
         code, out, _ = ask("", "pod/new", "-n", "shop", objects=[*nodes, waiting("new")], version="v1.34.0")
         assert code == 1
-        assert "    1  TaintToleration: node(s) had untolerated taint {k00: }\n       n0\n" in out
+        assert (
+            "    1  TaintToleration: node(s) had untolerated taint {k00: }\n       n0: tainted k00:NoSchedule\n" in out
+        )
         assert "       and 5 more reasons\n" in out
 
     def test_names_from_outside_are_bounded_and_printable(self, ask):
@@ -227,7 +247,7 @@ class TestThePage:
         _, out, _ = ask(state, "pod/new", "-n", "shop", objects=[waiting("new", ZONE)])
         assert "\x1b" not in out
         assert f"{'z' * 39}…" in out
-        assert f"       {'n' * 39}…\n" in out
+        assert f"       {'n' * 39}…: tainted dedicated:NoSchedule\n" in out
 
     @pytest.mark.parametrize(
         ("more", "note"),
@@ -298,12 +318,54 @@ class TestJson:
                     "minDomains": None,
                     "domains": {"z1": 1, "z2": 0},
                     "globalMinimum": 0,
+                    "name": f"zone[{place}]",
+                    "meant": None,
+                    "counted": 1,
+                    "foreign": None,
                 }
-                for when in ("DoNotSchedule", "ScheduleAnyway")
+                for place, when in enumerate(("DoNotSchedule", "ScheduleAnyway"))
             ],
             "notEvaluated": [
                 "SchedulerConfiguration: disabled plugins, added node affinity, ignored resources, extenders"
             ],
+            "title": "Pod shop/new",
+            "pod": {"namespace": "shop", "name": "new", "exists": True},
+            "notes": [],
+            "details": [
+                {"plugin": "TaintToleration", "text": "tainted dedicated:NoSchedule", "nodes": ["b"]},
+                {"plugin": "PodTopologySpread", "text": "over the limit of zone[0]", "nodes": ["a"]},
+            ],
+            "ways": [],
+            "fixes": [
+                {
+                    "text": text,
+                    "nodes": ["a"],
+                    "changes": [{"path": f"spec.topologySpreadConstraints[0]{field}", "value": value}],
+                    "patch": None,
+                    "command": None,
+                }
+                for text, field, value in (
+                    ("add nodeTaintsPolicy: Honor", ".nodeTaintsPolicy", "Honor"),
+                    ("set maxSkew: 2", ".maxSkew", 2),
+                    ("remove zone[0]", "", None),
+                )
+            ],
+            "reliefs": [
+                {
+                    "what": "toleration",
+                    "text": "add toleration {key: dedicated, operator: Exists, effect: NoSchedule}",
+                    "nodes": ["b"],
+                    "tolerations": [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}],
+                }
+            ],
+            "edit": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": "shop",
+                "name": "new",
+                "path": None,
+                "note": "the constraints of a Pod cannot be changed: delete it, and create it anew with the change",
+            },
         }
 
     def test_a_node_that_admits_the_pod(self, ask):
@@ -325,7 +387,7 @@ class TestJson:
         code, out, _ = ask(TAINTED, "--pending", "-o", "json", objects=pods)
         [group] = json.loads(out)
         assert (code, group["pods"], group["cause"]) == (1, ["shop/x", "shop/y"], "spread")
-        assert set(group) == {"pods", "message", "cause", "nodes", "constraints", "notEvaluated"}
+        assert group["fixes"][0]["text"] == "add nodeTaintsPolicy: Honor"
 
 
 class TestManifests:
@@ -420,7 +482,10 @@ class TestObjectsOfTheCluster:
     def test_the_bundled_example(self, run):
         code, out, err = run("explain", "--snapshot", EXAMPLE, "deploy/ledger", "-n", "payments")
         assert (code, err) == (1, "")
-        assert "zone[0]: zone eu-central-1c (1 short of cpu, 1 cordoned, 1 tainted) stays at 1\n" in out
+        told = (
+            "zone[0]: zone eu-central-1c (1 cordoned, 1 short of cpu, 1 tainted dedicated=gpu:NoSchedule) stays at 1\n"
+        )
+        assert told in out
 
 
 class TestALiveCluster:
@@ -514,7 +579,8 @@ def test_a_constraint_of_the_cluster_is_named_as_such(ask, tmp_path):
     code, out, _ = ask(TAINTED, "pod/new", *more, objects=[service, waiting("new")])
     assert code == 1
     assert "zone  DoNotSchedule, maxSkew 1  one of the cluster's defaults\n" in out
-    assert "fix, smallest" not in out
+    assert "  add nodeTaintsPolicy: Honor" not in out
+    assert "  add toleration {key: dedicated, operator: Exists, effect: NoSchedule}  1 node\n" in out
     assert "not evaluated: SchedulerExtenders: " in out
 
 

@@ -47,8 +47,8 @@ SCREEN = f"""\
 spread  2 pods: Deployment shop/web
   oldest: shop/web-a, since 2026-01-01T00:00:00Z
   {SENTENCE}
-  zone[0]: zone z2 (1 node, tainted) stays at 0
-  fix: nodeTaintsPolicy: Honor  (1 node then)
+  zone[0]: zone z2 (1 node, tainted dedicated:NoSchedule) stays at 0
+  fix: add nodeTaintsPolicy: Honor  (1 node then)
 
 capacity  1 pod: Pod shop/big
   oldest: shop/big
@@ -58,7 +58,7 @@ capacity  1 pod: Pod shop/big
 other  1 pod: Pod other/bare
   oldest: other/bare
   0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s).
-  cause: other (without its hard constraints and with room no node would admit it)
+  cause: other (without its node selector and affinity 1 node would admit it)
 
 fits  1 pod: Pod shop/soon
   oldest: shop/soon
@@ -93,7 +93,7 @@ def test_one_namespace_or_all(ask):
 
 def test_a_key_that_nodes_have_in_other_letters(ask):
     _, out, _ = ask("z1: a", objects=[waiting("new", "topology.kubernetes.io/zoen hard 1 app=web")])
-    assert "  zoen[0]: no node that counts has zoen; nodes have topology.kubernetes.io/zone\n" in out
+    assert "  zoen[0]: no node has the label zoen; nodes have topology.kubernetes.io/zone\n" in out
 
 
 def test_pods_that_only_wait_for_their_turn_are_no_finding(ask):

@@ -8,9 +8,10 @@ from manifest import workload
 from msgspec.structs import replace
 
 from webhook.cli.looking import Frame
-from webhook.cli.questions import controllers, of_object, waiting_of
+from webhook.cli.questions import of_object, waiting_of
 from webhook.core.model import Pod, TypeMeta
 from webhook.core.objects import decode_object
+from webhook.core.owners import controllers
 from webhook.core.policy import Policy
 
 ZONE = "zone hard 1 app=web"
@@ -48,8 +49,8 @@ OBSERVES = "judged without default constraints of this webhook (defaults.mode is
         ),
         pytest.param(
             workload("DaemonSet", "app=web", ZONE),
-            ["a DaemonSet binds each pod to a node of its own; here any node is asked"],
-            id="a DaemonSet",
+            ["no node should run it: its controller makes no pod; here any node is asked"],
+            id="a DaemonSet and no node",
         ),
         pytest.param(
             workload("StatefulSet", "app=web", ZONE, spec={"volumeClaimTemplates": [{}]}),
@@ -144,7 +145,7 @@ class TestControllers:
 
     def test_a_circle_has_an_end(self):
         known = index(owner("ReplicaSet/a", above="ReplicaSet/b"), owner("ReplicaSet/b", above="ReplicaSet/a"))
-        assert len(controllers(self.pod("x", "ReplicaSet/a"), known)) == 3
+        assert len(controllers(self.pod("x", "ReplicaSet/a"), known)) == 4
 
     def test_the_pods_that_wait_are_the_oldest_first(self):
         known = index(

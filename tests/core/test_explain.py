@@ -5,7 +5,7 @@ from build import ROOMY, cluster, constraint, pod, running, service
 from msgspec.structs import replace
 
 from webhook.core import bits
-from webhook.core.explain import Cause, cause, explain, fix_text, in_short, rejections, standstill
+from webhook.core.explain import Cause, cause, explain, in_short, rejections, standstill
 from webhook.core.model import (
     HOSTNAME,
     Container,
@@ -16,6 +16,7 @@ from webhook.core.model import (
     PodStatus,
     ResourceRequirements,
 )
+from webhook.core.rules.pod_fixes import fix_text
 from webhook.core.spread import MISSING_LABEL, TOO_SKEWED, SpreadDefaults
 from webhook.core.status import Status
 from webhook.core.verdict import decide, take
@@ -159,18 +160,18 @@ class TestBalances:
             "z1: a=1 | z2: b=1",
             (constraint(select=WEB, min_domains=3),),
             True,
-            "2 zones, minDomains 3: the minimum is 0",
+            "2 zones, fewer than minDomains 3: the minimum is 0",
             id="too few domains",
         ),
         pytest.param(
             "z1: a=1",
             (constraint(select=WEB, min_domains=2),),
             True,
-            "1 zone, minDomains 2: the minimum is 0",
+            "1 zone, fewer than minDomains 2: the minimum is 0",
             id="one domain of two",
         ),
         pytest.param(
-            "z1: a=0", (constraint("example.com/rack", select=WEB),), True, "no node that counts has rack", id="no key"
+            "z1: a=0", (constraint("example.com/rack", select=WEB),), True, "no node has the label rack", id="no key"
         ),
     ],
 )
@@ -195,10 +196,12 @@ def test_a_full_node_and_one_that_is_too_small():
 @pytest.mark.parametrize(
     ("state", "constraint", "cpu", "told", "reliefs"),
     [
-        pytest.param("z1: a=1 | z2: ~b=0", ZONES, "1", (Cause.SPREAD, "a"), {}, id="without the constraint"),
+        pytest.param(
+            "z1: a=1 | z2: ~b=0", ZONES, "1", (Cause.SPREAD, "a"), {"toleration": "b"}, id="without the constraint"
+        ),
         pytest.param("z1: a=0 | z2: b=0", ZONES, "9", (Cause.CAPACITY, "a b"), {"size": "a b"}, id="on larger nodes"),
         pytest.param("z1: a=1 | z2: ~b=0", ZONES, "9", (Cause.OTHER, "a"), {}, id="without it and with room"),
-        pytest.param("z1: ~a=1 | z2: ~b=0", ZONES, "1", (Cause.OTHER, ""), {}, id="neither helps"),
+        pytest.param("z1: ~a=1 | z2: ~b=0", ZONES, "1", (Cause.OTHER, ""), {"toleration": "b"}, id="neither helps"),
         pytest.param("z1: -a=1", ZONES, "1", (Cause.OTHER, ""), {"uncordon": "a"}, id="a cordon"),
         pytest.param("z1: a=1 | z2: -b=0", ZONES, "1", (Cause.SPREAD, "a"), {"uncordon": "b"}, id="a cordoned zone"),
         pytest.param(
@@ -218,7 +221,12 @@ def test_a_full_node_and_one_that_is_too_small():
             id="cordons that decide what counts are not lifted together",
         ),
         pytest.param(
-            "z1: a=1 -b=0 | z2: ~c=0", ZONES, "1", (Cause.SPREAD, "a"), {}, id="a cordoned node of a zone at its limit"
+            "z1: a=1 -b=0 | z2: ~c=0",
+            ZONES,
+            "1",
+            (Cause.SPREAD, "a"),
+            {"toleration": "c"},
+            id="a cordoned node of a zone at its limit",
         ),
         pytest.param("z1: a=0 | z2: b=1", ZONES, "1", None, {}, id="nothing is in the way"),
     ],
@@ -284,17 +292,17 @@ def test_a_fix_names_its_constraint_where_two_are_hard():
     index = cluster("z1: a=1 | z2: ~b=0")
     both = explained(index, ZONES, HOSTS)
     assert [fix_text(fix, both.balances) for fix in both.fixes] == [
-        "zone[0] nodeTaintsPolicy: Honor, hostname[1] nodeTaintsPolicy: Honor",
-        "zone[0] maxSkew: 2, hostname[1] maxSkew: 2",
-        "zone[0] whenUnsatisfiable: ScheduleAnyway, hostname[1] whenUnsatisfiable: ScheduleAnyway",
+        "add nodeTaintsPolicy: Honor in zone[0] and hostname[1]",
+        "set maxSkew: 2 in zone[0] and hostname[1]",
+        "set whenUnsatisfiable: ScheduleAnyway in zone[0] and hostname[1]",
     ]
     one = explained(index, constraint(select=WEB, min_domains=3), constraint(select=WEB, when="ScheduleAnyway"))
-    assert [fix_text(fix, one.balances) for fix in one.fixes] == ["minDomains: 2", "maxSkew: 2", "without zone[0]"][1:]
+    assert [fix_text(fix, one.balances) for fix in one.fixes] == ["set maxSkew: 2", "remove zone[0]"]
     alone = explained(cluster("z1: a=1"), constraint(select=WEB, min_domains=3))
     assert [fix_text(fix, alone.balances) for fix in alone.fixes] == [
-        "minDomains: 1",
-        "maxSkew: 2",
-        "whenUnsatisfiable: ScheduleAnyway, no minDomains",
+        "set minDomains: 1",
+        "set maxSkew: 2",
+        "set whenUnsatisfiable: ScheduleAnyway and remove minDomains",
     ]
     default = SpreadDefaults((constraint(),))
     index.apply("ADDED", service("web", WEB))

@@ -17,7 +17,8 @@ from msgspec.structs import fields, replace
 
 from webhook.cli.deciding import members
 from webhook.cli.formats.explain_json import shape
-from webhook.cli.formats.explain_page import Answer, render
+from webhook.cli.formats.explain_page import render
+from webhook.cli.formats.explain_words import Answer
 from webhook.cli.questions import of_pod
 from webhook.cli.scenarios import Scenario, read_scenario
 from webhook.core import bits
@@ -157,6 +158,11 @@ def test_what_is_said_of_any_pod_holds(index, incoming):
     for fix in found.fixes:
         assert feasible(scenario, changed(incoming, fix.changes)) == fix.nodes > 0
     for relief in found.reliefs:
+        if relief.what == "toleration":
+            tolerations = (*(incoming.pod_spec.tolerations or ()), *relief.tolerations)
+            tolerant = replace(incoming, spec=replace(incoming.pod_spec, tolerations=tolerations))
+            assert decide(take(index, tolerant)).feasible == relief.nodes != 0
+            continue
         assert relief.what == "uncordon"  # there is room everywhere
         for name in (found.verdict.nodes.names[slot] for slot in bits.to_slots(relief.nodes)):
             node = index.node(name)
@@ -165,3 +171,6 @@ def test_what_is_said_of_any_pod_holds(index, incoming):
             index.apply("MODIFIED", node)
     if found.blocking is not None:
         assert standstill(found.blocking, found.verdict)
+    kept_out = {slot for each in found.obstacles for slot in bits.to_slots(each.nodes)}
+    assert kept_out == {*bits.to_slots(found.verdict.nodes.live & ~found.verdict.feasible)}
+    assert bool(found.ways) == (found.cause is Cause.OTHER and found.verdict.nodes.live != 0)

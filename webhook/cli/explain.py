@@ -11,8 +11,8 @@ from webhook.cli import lookup, pending
 from webhook.cli.console import Progress, collect_rarely, colored, print_faults, print_results
 from webhook.cli.exits import Exit
 from webhook.cli.formats.explain_json import Json, one_or_all, render, shape
-from webhook.cli.formats.explain_page import Answer
 from webhook.cli.formats.explain_page import render as render_page
+from webhook.cli.formats.explain_words import Answer
 from webhook.cli.known import Known, known_namespace, read_known
 from webhook.cli.looking import Frame, Seen
 from webhook.cli.options import Given, cluster_options, frame_options
@@ -85,7 +85,12 @@ def explain(  # noqa: PLR0913 one parameter an option
         context.exit(_pending(known, named, frame, output, everywhere=all_namespaces))
     asked = _asked(what, named, known, frame)
     answers = [
-        Answer(each, explain_pod(problem_of(each.pod, known.index, frame.policy)), known.missing)
+        Answer(
+            question=each,
+            explanation=explain_pod(problem_of(each.pod, known.index, frame.policy), known.index),
+            missing=known.missing,
+            options=given.words if known.server is not None else "",
+        )
         for each in asked.questions
     ]
     if output == "text":
@@ -139,13 +144,14 @@ def _of_cluster(wanted: lookup.Wanted, given: Given, known: Known, frame: Frame)
     else:
         mine = [*waiting_of(wanted.kind, wanted.name, wanted.namespace, index)]
     if mine and wanted.kind == "Pod":
-        yield of_pod(mine[0], frame.policy)
+        yield of_pod(mine[0], frame.policy, index)
         return
-    if mine:
-        question = with_siblings(of_pod(mine[0], frame.policy), len(mine), wanted.title)
+    # A DaemonSet is asked for its nodes, where it can be read.
+    found = _looked_up(wanted, given, known) if wanted.kind == "DaemonSet" or not mine else None
+    if found is None and mine:
+        question = with_siblings(of_pod(mine[0], frame.policy, index), len(mine), wanted.title)
         yield structs.replace(question, refused=_refused_beside(wanted, given, known, frame))
         return
-    found = _looked_up(wanted, given, known)
     if found is None:
         hint = "; -n names the namespace" if frame.namespace == known.namespace else ""  # nobody named one
         raise Stopped(f"{known.source}: no {wanted.title}{hint}", Exit.UNREADABLE)
@@ -175,7 +181,9 @@ def _pending(known: Known, given: Given, frame: Frame, output: str, *, everywher
     index = known.index
     namespaces = (frame.namespace,) if frame.namespace and not everywhere else index.namespaces()
     where = "" if everywhere or not frame.namespace else f"namespace {frame.namespace}"
-    groups = pending.group(waiting(index, namespaces), index, frame.policy, known.missing)
+    groups = pending.group(
+        waiting(index, namespaces), index, frame.policy, known.missing, given.words if known.server else ""
+    )
     if output == "text":
         print_results(pending.render(groups, index, where, color=colored(sys.stdout), options=given.words))
     else:

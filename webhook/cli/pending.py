@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from webhook.cli.formats.as_text import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.cli.formats.explain_page import Answer, in_the_way, summary
-from webhook.cli.questions import controllers, is_foreign, of_pod, problem_of
-from webhook.core.explain import Explanation, explain, fix_text
+from webhook.cli.formats.explain_words import Answer, in_the_way, summary
+from webhook.cli.questions import is_foreign, of_pod, problem_of
+from webhook.core.explain import Explanation, explain
 from webhook.core.index import ClusterIndex
 from webhook.core.model import Pod
+from webhook.core.owners import controllers
 from webhook.core.policy import Policy
 from webhook.core.rules.finding import one_line, plural
+from webhook.core.rules.pod_fixes import fix_text
 
 # Worst first: what somebody has to change, then what waits by itself.
 FITS, GATED, FOREIGN = "fits", "gated", "other scheduler"
@@ -29,8 +31,13 @@ class Group(Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...]
 
 
-def group(pods: Iterable[Pod], index: ClusterIndex, policy: Policy, missing: tuple[str, ...] = ()) -> list[Group]:
-    """The pods by kind and by the scheduler's sentence, the worst kind and the largest group first."""
+def group(
+    pods: Iterable[Pod], index: ClusterIndex, policy: Policy, missing: tuple[str, ...] = (), options: str = ""
+) -> list[Group]:
+    """The pods by kind and by the scheduler's sentence, the worst kind and the largest group first.
+
+    Shape: ``options`` name a live cluster for kubectl.
+    """
     found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         seen = explain(problem_of(pod, index, policy), brief=True)
@@ -38,7 +45,12 @@ def group(pods: Iterable[Pod], index: ClusterIndex, policy: Policy, missing: tup
     groups = [
         Group(
             kind=kind,
-            answer=Answer(of_pod(alike[0], policy), explain(problem_of(alike[0], index, policy)), missing),
+            answer=Answer(
+                question=of_pod(alike[0], policy, index),
+                explanation=explain(problem_of(alike[0], index, policy), index),
+                missing=missing,
+                options=options,
+            ),
             pods=tuple(alike),
         )
         for (kind, _), alike in found.items()

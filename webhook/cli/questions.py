@@ -12,18 +12,23 @@ from msgspec import Raw, Struct, structs
 
 from webhook.cli.looking import Frame
 from webhook.cli.refused import Refused, refused
+from webhook.core import bits
+from webhook.core.daemons import for_node, node_of, tolerant, wanted_nodes
 from webhook.core.decoding import decode
 from webhook.core.defaulting import Injection, Skip
+from webhook.core.editing import Target, target
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Workload, read_exactly, read_workload, stated_type
-from webhook.core.model import OwnerReference, Pod
+from webhook.core.model import Pod
+from webhook.core.owners import DAEMON_SET, controller_kind, controllers
 from webhook.core.policy import Policy, profile_for
 from webhook.core.rules.finding import one_line
-from webhook.core.verdict import Problem, take
+from webhook.core.selectors import NOTHING, Selector, SelectorError, compile_selector
+from webhook.core.strangers import listed
+from webhook.core.verdict import Problem, decide, take
 from webhook.core.workload import Posted, made_from, namespace_of, posted, unknown_labels
 
 _POD = msgspec.json.Decoder(Pod)
-_CHAIN = 3  # Pod, Job, CronJob: no chain of controllers is longer
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -32,6 +37,8 @@ class Question(Struct, frozen=True, kw_only=True):
     Shape: ``title`` is what people call it. ``path`` stands before ``spec`` in the object that was written. ``notes``
     are sentences about how the pod came to be what it is. ``exists`` is false for one that is yet to be created.
     ``refused`` is why kube-apiserver refuses it, or the pods that are to come beside it.
+    ``target`` is what to edit in the cluster, None for a manifest, which is itself what to edit. ``settled`` says in
+    words that there is nothing to explain, empty where there is.
     """
 
     title: str
@@ -40,11 +47,13 @@ class Question(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     exists: bool = True
     refused: tuple[Refused, ...] = ()
+    target: Target | None = None
+    settled: str = ""
 
     @property
     def bound(self) -> bool:
         """Whether the scheduler has nothing to decide any more."""
-        return self.exists and bool(self.pod.pod_spec.node_name)
+        return bool(self.settled) or (self.exists and bool(self.pod.pod_spec.node_name))
 
 
 def of_object(
@@ -61,7 +70,7 @@ def of_object(
     if workload is None or not workload.whole:
         return
     if workload.kind == "Pod" and (applied or workload.meta.uid):
-        yield of_pod(_pod(value), frame.policy)
+        yield of_pod(_pod(value), frame.policy, index if applied else None)
         return
     namespace = namespace_of(workload, frame.namespace)
     title = one_line(f"{workload.kind} {namespace}/{workload.meta.name or workload.meta.generate_name or '(unnamed)'}")
@@ -72,19 +81,74 @@ def of_object(
                 index.apply("ADDED", owner)
         ready = posted(made.template, namespace, frame.policy, index, frame.version)
         site = f" ({template.path.rstrip('.')})" if len(workload.templates) > 1 else ""
-        yield Question(
+        question = Question(
             title=title if workload.kind == "Pod" else f"the next pod of {title}{site}",
             pod=ready.pod,
             path=template.path,
             notes=(*_made_notes(value, workload, ready, frame.policy), *_notes(ready.pod, frame.policy)),
             exists=False,
             refused=refused(workload, template, frame),
+            target=target(ready.pod, index) if applied else None,
         )
+        if (workload.group, workload.kind) == DAEMON_SET:
+            yield from _of_nodes(question, title, workload, index, frame.policy)
+        else:
+            yield question
 
 
-def of_pod(pod: Pod, policy: Policy) -> Question:
-    """The question about a pod that exists."""
-    return Question(title=one_line(f"Pod {pod.meta.namespace}/{pod.meta.name}"), pod=pod, notes=_notes(pod, policy))
+def _of_nodes(
+    question: Question, title: str, workload: Workload, index: ClusterIndex, policy: Policy
+) -> Iterator[Question]:
+    """One question for all nodes alike that should run the DaemonSet's pod and have none."""
+    pod, view = tolerant(question.pod), index.view()
+    wanted = wanted_nodes(pod, view)
+    if not wanted:
+        note = "no node should run it: its controller makes no pod; here any node is asked"
+        yield structs.replace(question, pod=pod, notes=(note, *question.notes))
+        return
+    namespace = pod.meta.namespace
+    made = {node_of(each): each for each in waiting_of(workload.kind, workload.meta.name, namespace, index)}
+    running = index.count(namespace, _selector_of(workload), leaving=True)
+    lacking = [view.names[slot] for slot in bits.to_slots(wanted) if slot not in running or view.names[slot] in made]
+    nodes, total = wanted.bit_count(), len(lacking)
+    if not lacking:
+        has = (
+            "the node that should run it has its pod"
+            if nodes == 1
+            else f"all {nodes} nodes that should run it have its pod"
+        )
+        yield structs.replace(question, title=title, pod=pod, settled=has)
+        return
+    alike: dict[object, list[str]] = {}
+    for name in lacking:
+        verdict = decide(problem_of(made.get(name) or for_node(pod, name), index, policy))
+        alike.setdefault((name in made, verdict.status(name)), []).append(name)
+    count = f"{total} of {nodes} nodes that should run it {'has' if total == 1 else 'have'} no pod that runs"
+    for names in alike.values():
+        first, others = names[0], len(names) - 1
+        note = f"{count}; it is the same with {others} more: {listed(names[1:], 5)}" if others else count
+        found = (
+            of_pod(made[first], policy, index) if first in made else structs.replace(question, pod=for_node(pod, first))
+        )
+        named = found.title if first in made else one_line(f"the pod of {title} for node {first}")
+        yield structs.replace(found, title=named, notes=(note, *found.notes))
+
+
+def _selector_of(workload: Workload) -> Selector:
+    """What selects its pods; nothing where the selector cannot be read."""
+    try:
+        return compile_selector(workload.selector)
+    except SelectorError:
+        return NOTHING
+
+
+def of_pod(pod: Pod, policy: Policy, index: ClusterIndex | None = None) -> Question:
+    """The question about a pod that exists; with an index, in the cluster that this is of."""
+    title = one_line(f"Pod {pod.meta.namespace}/{pod.meta.name}")
+    if controller_kind(pod) == DAEMON_SET and (node := node_of(pod)):
+        title = f"{title} for node {one_line(node, 64)}"
+    where = None if index is None else target(pod, index)
+    return Question(title=title, pod=pod, notes=_notes(pod, policy), target=where)
 
 
 def waiting_of(kind: str, name: str, namespace: str, index: ClusterIndex) -> tuple[Pod, ...]:
@@ -94,17 +158,6 @@ def waiting_of(kind: str, name: str, namespace: str, index: ClusterIndex) -> tup
         for pod in sorted(index.waiting_pods(namespace), key=_age)
         if (kind, name) in {(each.kind, each.name) for each in controllers(pod, index)}
     )
-
-
-def controllers(pod: Pod, index: ClusterIndex) -> list[OwnerReference]:
-    """Who controls the pod, who controls that, and so on, as far as it is known."""
-    found: list[OwnerReference] = []
-    reference = pod.meta.controller
-    while reference is not None and len(found) < _CHAIN:
-        found.append(reference)
-        owner = index.owner(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
-        reference = owner.meta.controller if owner is not None else None
-    return found
 
 
 def waiting(index: ClusterIndex, namespaces: Iterable[str]) -> list[Pod]:
@@ -159,8 +212,6 @@ def _made_notes(
         yield f"{label} is not known yet: the pod is taken for the first of a new revision"
     if workload.suspended:
         yield "suspended: its controller makes no pod now"
-    if workload.kind == "DaemonSet":
-        yield "a DaemonSet binds each pod to a node of its own; here any node is asked"
     if workload.kind == "StatefulSet" and _claims_of(value):
         yield "the claims of volumeClaimTemplates are not looked at"
 

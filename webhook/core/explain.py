@@ -1,28 +1,28 @@
 """Why no node admits a pod, found by asking the same filters again with one thing changed.
 
-Problem -> Explanation    every constraint's domains, who holds the minimum, the cause, and what helps
+    Problem -> Explanation    every constraint's domains, who holds the minimum, the cause, and what helps
+
+What is asked at admission is brief; the names of things that are in the way are for people who ask.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core import fit, spread
 from webhook.core.affinity import NAME as INTER_POD_AFFINITY
-from webhook.core.fixes import Change, Fix, changed, fixes
-from webhook.core.model import DO_NOT_SCHEDULE, HONOR, SCHEDULE_ANYWAY, SpreadConstraint, Toleration
+from webhook.core.fixes import Fix, Narrowing, changed, fixes, meant_on
+from webhook.core.index import ClusterIndex
+from webhook.core.model import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
+from webhook.core.obstacles import Obstacle, constraint_name, grouped, obstacles, segment_of
+from webhook.core.reliefs import CAPACITY_FILTERS, Relief, Way, reliefs, ways, without_limits
 from webhook.core.spread import Counted, Domains, count_domains
-from webhook.core.status import UNRESOLVABLE, Status
-from webhook.core.verdict import Cycle, Problem, Verdict, decide, not_evaluated
-from webhook.core.volume_limits import NODE_VOLUME_LIMITS
-
-# What a node runs out of: a larger, emptier or further node of the same kind would have it.
-CAPACITY_FILTERS = frozenset({fit.NODE_PORTS, fit.NODE_RESOURCES_FIT, NODE_VOLUME_LIMITS})
-_ANY_CORDON = Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")
+from webhook.core.status import Status
+from webhook.core.strangers import Company, company
+from webhook.core.verdict import Cycle, Problem, Verdict, decide, not_evaluated, take
 
 
 class Cause(StrEnum):
@@ -60,28 +60,24 @@ def without_spread(problem: Problem) -> Problem:
     return changed(problem, lambda each: replace(each, hard=Counted()))
 
 
-def without_limits(problem: Problem) -> Problem:
-    """The same problem on nodes that run out of nothing."""
-    kept = tuple(plugin for plugin in problem.filters if plugin not in CAPACITY_FILTERS)
-    return changed(problem, lambda each: replace(each, filters=kept))
-
-
 class Balance(Struct, frozen=True):
     """One constraint as it stands for a pod.
 
     Shape: ``index`` is its place in the pod, None for one of the cluster's defaults. Of a soft constraint, ``domains``
-    are what it would be if it were hard.
+    are what it would be if it were hard. ``meant`` is the key of nodes that was probably meant, where no node has its
+    own. ``company`` is whose pods it counts, None where nobody looked or knows.
     """
 
     index: int | None
     written: SpreadConstraint
     domains: Domains
+    meant: str | None = None
+    company: Company | None = None
 
     @property
     def name(self) -> str:
         """How messages call it: ``zone[0]``."""
-        segment = self.domains.constraint.topology_key.rpartition("/")[2] or "constraint"
-        return segment if self.index is None else f"{segment}[{self.index}]"
+        return constraint_name(self.domains.constraint.topology_key, self.index)
 
     @property
     def hard(self) -> bool:
@@ -102,21 +98,12 @@ class Balance(Struct, frozen=True):
         return tuple(sorted(value for value, pods in counts.items() if pods == fewest))
 
 
-class Relief(Struct, frozen=True):
-    """A change of the cluster that helps: what is needed, and the nodes where it would be enough.
-
-    Shape: ``size`` are nodes that have less than the pod asks for even when they are empty.
-    """
-
-    what: Literal["room", "size", "uncordon"]
-    nodes: int
-
-
 class Explanation(Struct, frozen=True):
     """Everything there is to say of one pod.
 
     Shape: ``cause`` is None where a node admits the pod; ``otherwise`` are the nodes that would admit it without what
-    the cause names, and with the cause other without both spread and limits. ``fixes`` are for the cause spread.
+    the cause names, and with the cause other without both spread and limits. ``fixes`` are for the cause spread,
+    ``ways`` for the cause other. ``obstacles`` are all things that keep the pod off nodes, by their names.
     ``not_evaluated`` are keys of ``verdict.NOT_EVALUATED``.
     """
 
@@ -128,6 +115,8 @@ class Explanation(Struct, frozen=True):
     fixes: tuple[Fix, ...]
     reliefs: tuple[Relief, ...]
     not_evaluated: tuple[str, ...]
+    ways: tuple[Way, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
 
     @property
     def blocking(self) -> Balance | None:
@@ -139,54 +128,58 @@ class Explanation(Struct, frozen=True):
         return next((balance for balance in hard if index in (None, balance.index)), None)
 
 
-def explain(problem: Problem, *, brief: bool = False) -> Explanation:
-    """The verdict on one pod, and why; in ``brief`` with the smallest fix alone, and without reliefs.
+def explain(problem: Problem, index: ClusterIndex | None = None, *, brief: bool = False) -> Explanation:
+    """The verdict on one pod, and why; in ``brief`` with the smallest fix alone, without reliefs and names.
 
+    Shape: with the ``index`` that the problem was taken from, it looks at whose pods are counted, and names others.
     Errors: none; constraints whose selectors cannot be read are left out of ``balances``.
     """
     cycle = Cycle(problem)
     verdict = cycle.verdict()
     why, otherwise = _why(problem, verdict)
-    if why is Cause.OTHER and not brief:
+    balances = tuple(_balances(cycle))
+    if brief:
+        found = islice(fixes(problem), 1) if why is Cause.SPREAD else ()
+        left_out = not_evaluated(problem.pod, problem.profile)
+        return Explanation(problem, verdict, why, otherwise, balances, tuple(found), (), left_out)
+    if why is Cause.OTHER:
         otherwise = decide(without_limits(without_spread(problem))).feasible
+    balances = tuple(_looked_at(each, problem, index) for each in balances)
     return Explanation(
         problem=problem,
         verdict=verdict,
         cause=why,
         otherwise=otherwise,
-        balances=tuple(_balances(cycle)),
-        fixes=tuple(islice(fixes(problem), 1 if brief else None)) if why is Cause.SPREAD else (),
-        reliefs=() if why is None or brief else tuple(_reliefs(problem, verdict)),
+        balances=balances,
+        fixes=tuple(fixes(problem, _narrowing(problem, balances, index))) if why is Cause.SPREAD else (),
+        reliefs=() if why is None else tuple(reliefs(problem, verdict)),
         not_evaluated=not_evaluated(problem.pod, problem.profile),
+        ways=tuple(ways(cycle)) if why is Cause.OTHER else (),
+        obstacles=obstacles(cycle, index),
     )
 
 
-def too_small(verdict: Verdict) -> int:
-    """The nodes that have less than the pod asks for even when they are empty.
-
-    Source: noderesources/fit.go, InsufficientResource.Unresolvable.
-    """
-    found = 0
-    for status, members in verdict.failed:
-        found |= members if status.plugin == fit.NODE_RESOURCES_FIT and status.code == UNRESOLVABLE else 0
-    return found
+def _looked_at(balance: Balance, problem: Problem, index: ClusterIndex | None) -> Balance:
+    """The constraint with the key that was meant, and with whose pods it counts."""
+    meant = meant_on(balance.domains.constraint.topology_key, problem.nodes)
+    who = None if index is None or meant else company(problem.pod, balance.written, balance.domains, index)
+    return replace(balance, meant=meant, company=who)
 
 
-def _reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
-    roomy, small = decide(without_limits(problem)).feasible, too_small(verdict)
-    if roomy & ~small:
-        yield Relief("room", roomy & ~small)
-    if roomy & small:
-        yield Relief("size", roomy & small)
-    # A node that may be used is to this pod what a cordon that it tolerates is.
-    spec = problem.pod.pod_spec
-    tolerant = replace(problem.pod, spec=replace(spec, tolerations=(*(spec.tolerations or ()), _ANY_CORDON)))
-    cordoned = problem.nodes.unschedulable
-    honored = any(each.node_taints_policy == HONOR for each in problem.hard.constraints)
-    if cordoned and (not honored or cordoned.bit_count() == 1):
-        open_ = decide(changed(problem, lambda each: replace(each, pod=tolerant))).feasible & cordoned
-        if open_:
-            yield Relief("uncordon", open_)
+def _narrowing(problem: Problem, balances: Sequence[Balance], index: ClusterIndex | None) -> Narrowing | None:
+    """The selectors to write for hard constraints that count pods of other workloads."""
+    found = {
+        each.index: each.company
+        for each in balances
+        if each.hard and each.index is not None and each.company is not None and each.company.narrower is not None
+    }
+    if index is None or not found:
+        return None
+    return Narrowing(
+        selectors={place: who.narrower for place, who in found.items() if who.narrower is not None},
+        agreed=frozenset(place for place, who in found.items() if who.agreed),
+        take=lambda pod: take(index, pod, profile=problem.profile),
+    )
 
 
 def _balances(cycle: Cycle) -> Iterator[Balance]:
@@ -224,30 +217,45 @@ def rejections(verdict: Verdict, nodes: int) -> Mapping[Status, int]:
     return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0].plugin, entry[0].reasons)))
 
 
-def standstill(balance: Balance, verdict: Verdict, *, names: bool = True, reasons: bool = True) -> str:
+def standstill(
+    balance: Balance, verdict: Verdict, *, names: bool = True, reasons: bool = True, every: Sequence[Obstacle] = ()
+) -> str:
     """What a hard constraint waits for: ``zone c (1 node, cordoned) stays at 0``.
 
-    Shape: values of labels are as long as they are; without ``names`` there are none.
+    Shape: values of labels are as long as they are; without ``names`` there are none. With obstacles (``every``) nodes
+    are out by the names of these.
     """
-    column, segment = balance.domains.column, balance.domains.constraint.topology_key.rpartition("/")[2]
+    column, segment = balance.domains.column, segment_of(balance.domains.constraint.topology_key)
     domains = column.domain_count(balance.domains.counting)
     if not domains:
-        return f"no node that counts has {segment}"
+        return f"no node {'that counts ' if column.present else ''}has the label {segment}"
     if balance.too_few:
         there = f"{domains} {segment}{'' if domains == 1 else 's'}"
-        return f"{there}, minDomains {balance.domains.constraint.min_domains}: the minimum is 0"
+        return f"{there}, fewer than minDomains {balance.domains.constraint.min_domains}: the minimum is 0"
     lowest = balance.lowest
     nodes = column.nodes_of([column.numbers[value] for value in lowest])
     why = f"{nodes.bit_count()} node{'' if nodes.bit_count() == 1 else 's'}"
-    found = rejections(verdict, nodes)
-    if reasons and len(found) == 1:
-        why = f"{why}, {in_short(next(iter(found)), within=True)}"
-    elif reasons:
-        why = ", ".join(f"{count} {in_short(status, within=True)}" for status, count in found.items())
+    found = _told(verdict, nodes, every) if reasons else []
+    if len(found) == 1 and found[0][0]:
+        why = f"{why}, {found[0][0]}"
+    elif len(found) > 1:
+        why = ", ".join(f"{count} {text}" for text, count in found)
     who, stays = f"{len(lowest)} {segment}s", "stay"
     if len(lowest) == 1:
         who, stays = f"{segment} {lowest[0]}" if names else f"1 {segment}", "stays"
     return f"{who} ({why}) {stays} at {balance.domains.global_minimum}"
+
+
+def _told(verdict: Verdict, nodes: int, every: Sequence[Obstacle]) -> list[tuple[str, int]]:
+    """Why nodes of a domain that the constraint admits are out, each with how many of them."""
+    if every:
+        return [(out_text(texts), part.bit_count()) for texts, part in grouped(every, nodes & ~verdict.feasible)]
+    return [(in_short(status, within=True), count) for status, count in rejections(verdict, nodes).items()]
+
+
+def out_text(texts: Sequence[str]) -> str:
+    """What keeps one node out: ``tainted a:NoSchedule and short of cpu``."""
+    return " and ".join(texts) or "kept for a pod that preemption made room for"
 
 
 _WORDS: Mapping[str, str] = {
@@ -274,16 +282,3 @@ def in_short(status: Status, *, within: bool) -> str:
         words = ", ".join(status.reasons).replace("Too many pods", "full of pods")
         return words.replace("Insufficient ", "short of ", 1).replace("Insufficient ", "")
     return _WORDS.get(status.plugin, "by its volumes")
-
-
-def fix_text(fix: Fix, balances: Sequence[Balance]) -> str:
-    """A fix as people say it: ``zone[0] maxSkew: 2``; without the name where no other constraint is hard."""
-    names = {balance.index: balance.name for balance in balances if balance.hard}
-    return ", ".join(_change_text(each, names.get(each.index, f"[{each.index}]"), len(names)) for each in fix.changes)
-
-
-def _change_text(change: Change, name: str, hard: int) -> str:
-    if not change.field:
-        return f"without {name}"
-    prefix = f"{name} " if hard > 1 else ""
-    return f"{prefix}no {change.field}" if change.value is None else f"{prefix}{change.field}: {change.value}"

@@ -152,12 +152,12 @@ def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[Host
         return PASSES
     conflicting = 0
     for slot, ports in taken.items():
-        if any(_conflict(one, other) for one in wanted for other in ports):
+        if any(ports_conflict(one, other) for one in wanted for other in ports):
             conflicting |= 1 << slot
     return Ran(OK, lambda asked: [(PORTS_TAKEN, asked & conflicting)])
 
 
-def _conflict(one: HostPort, other: HostPort) -> bool:
+def ports_conflict(one: HostPort, other: HostPort) -> bool:
     return one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))
 
 

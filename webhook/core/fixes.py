@@ -10,7 +10,9 @@ from itertools import product
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.model import DO_NOT_SCHEDULE, HONOR, SCHEDULE_ANYWAY, Pod
+from webhook.core.keys import meant_by, near
+from webhook.core.model import DO_NOT_SCHEDULE, HONOR, SCHEDULE_ANYWAY, LabelSelector, Pod
+from webhook.core.nodes import NodeView
 from webhook.core.spread import Constraint, Counted, Domains
 from webhook.core.verdict import Cycle, Problem, decide
 
@@ -26,14 +28,32 @@ class Change(Struct, frozen=True):
 
     index: int
     field: str = ""
-    value: int | str | None = None
+    value: int | str | LabelSelector | None = None
 
 
 class Fix(Struct, frozen=True):
-    """Changes that together make the pod feasible. Unit: ``nodes`` is how many nodes then admit it."""
+    """Changes that together make the pod feasible; ``open`` are the nodes that then admit it."""
 
     changes: tuple[Change, ...]
-    nodes: int
+    open: int
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes then admit it."""
+        return self.open.bit_count()
+
+
+class Narrowing(Struct, frozen=True, kw_only=True):
+    """Constraints that count pods of other workloads, and what to write for them to count the pod's own only.
+
+    Shape: ``selectors`` by the constraint's place in the pod; of ``agreed`` ones the other workloads are spread over
+    the same key too, so that counting them may be meant. ``take`` takes the problem anew for a pod with other
+    selectors.
+    """
+
+    selectors: Mapping[int, LabelSelector]
+    agreed: frozenset[int]
+    take: Callable[[Pod], Problem]
 
 
 def changed(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
@@ -42,15 +62,25 @@ def changed(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
     return replace(change(problem), nominated=nominated)
 
 
-def fixes(problem: Problem) -> Iterator[Fix]:
+def fixes(problem: Problem, narrowing: Narrowing | None = None) -> Iterator[Fix]:
     """What helps a pod that no node admits, smallest first; nothing where only a change of the cluster does.
 
-    Shape: changes of one constraint; if none of these is enough, the same change of all of them. Each is evaluated
-    when it is asked for.
+    Shape: a misspelt key is put right first, if need be with one of the other changes. Else they are changes of one
+    constraint; if none of these is enough, the same change of all of them. Each is evaluated when it is asked for.
     """
     declared = hard_places(problem.pod)
     if len(declared) != len(problem.hard.constraints):
         return  # the constraints are the cluster's, or cannot be read
+    yield from _respelt(problem, declared)
+    meant = narrowing and {*narrowing.selectors} - narrowing.agreed
+    if narrowing and meant:
+        yield from _narrowed(problem.pod, narrowing, sorted(meant))
+    yield from _loosened(problem, declared)
+    if narrowing and narrowing.agreed:
+        yield from _narrowed(problem.pod, narrowing, sorted(narrowing.selectors))
+
+
+def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[Fix]:
     domains = Cycle(problem).domains
     alone = [[each] for each in enumerate(declared)]
     together = [[*enumerate(declared)]]
@@ -64,6 +94,59 @@ def fixes(problem: Problem) -> Iterator[Fix]:
                 yield fix
         if helped:
             return
+
+
+def meant_on(key: str, nodes: NodeView) -> str | None:
+    """The key that was probably meant by one that no node has, if nodes have that one."""
+    if key in nodes.keys:
+        return None
+    meant = meant_by(key)
+    return meant if meant in nodes.keys else near(key, nodes)
+
+
+def _respelt(problem: Problem, declared: Sequence[int]) -> Iterator[Fix]:
+    """The keys that were meant, of all constraints whose key no node has; alone, or with what is needed besides."""
+    constraints = problem.pod.pod_spec.constraints
+    found = {index: meant_on(constraints[index].topology_key or "", problem.nodes) for index in declared}
+    meant = {index: key for index, key in found.items() if key is not None}
+    there = {(each.topology_key, each.hard) for each in constraints}
+    if not meant or len({*meant.values()}) < len(meant) or any((key, True) in there for key in meant.values()):
+        return  # kube-apiserver takes no two constraints with one key and one action
+    changes = tuple(Change(index, "topologyKey", key) for index, key in meant.items())
+    fix = _proven(problem, declared, changes)
+    if fix is not None:
+        yield fix
+        return
+    places = {index: place for place, index in enumerate(declared)}
+    wanted = {places[each.index]: [each] for each in changes}
+
+    def with_keys(each: Problem) -> Problem:
+        written = tuple(
+            replace(one, topology_key=meant.get(index, one.topology_key)) for index, one in enumerate(constraints)
+        )
+        pod = replace(each.pod, spec=replace(each.pod.pod_spec, topology_spread_constraints=written))
+        return replace(each, pod=pod, hard=_applied(each.hard, wanted))
+
+    for more in _loosened(changed(problem, with_keys), declared):
+        yield Fix((*changes, *more.changes), more.open)
+
+
+def _narrowed(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Iterator[Fix]:
+    """Selectors of the workload's own pods: of one constraint, or of all that count others."""
+    found = [fix for index in places if (fix := _with_selectors(pod, narrowing, [index]))]
+    if not found and len(places) > 1:
+        found = [fix for fix in [_with_selectors(pod, narrowing, places)] if fix]
+    yield from found
+
+
+def _with_selectors(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Fix | None:
+    constraints = [*pod.pod_spec.constraints]
+    for index in places:
+        constraints[index] = replace(constraints[index], label_selector=narrowing.selectors[index])
+    spec = replace(pod.pod_spec, topology_spread_constraints=tuple(constraints))
+    feasible = decide(narrowing.take(replace(pod, spec=spec))).feasible
+    changes = tuple(Change(index, "labelSelector", narrowing.selectors[index]) for index in places)
+    return Fix(changes, feasible) if feasible else None
 
 
 def hard_places(pod: Pod) -> tuple[int, ...]:
@@ -180,7 +263,7 @@ def _proven(problem: Problem, declared: Sequence[int], changes: Sequence[Change]
     for change in changes:
         wanted.setdefault(places[change.index], []).append(change)
     feasible = decide(changed(problem, lambda each: replace(each, hard=_applied(each.hard, wanted)))).feasible
-    return Fix(tuple(changes), feasible.bit_count()) if feasible else None
+    return Fix(tuple(changes), feasible) if feasible else None
 
 
 def _applied(counted: Counted, wanted: Mapping[int, Sequence[Change]]) -> Counted:
@@ -198,7 +281,7 @@ def _constraint(constraint: Constraint, changes: Sequence[Change]) -> Constraint
         match change.field, change.value:
             case "maxSkew" | "minDomains" as field, int(value):
                 constraint = replace(constraint, **{_NAMES[field]: value})
-            case "nodeTaintsPolicy" | "nodeAffinityPolicy" as field, str(value):
+            case "nodeTaintsPolicy" | "nodeAffinityPolicy" | "topologyKey" as field, str(value):
                 constraint = replace(constraint, **{_NAMES[field]: value})
             case _:
                 return None
@@ -210,4 +293,5 @@ _NAMES = {
     "minDomains": "min_domains",
     "nodeTaintsPolicy": "node_taints_policy",
     "nodeAffinityPolicy": "node_affinity_policy",
+    "topologyKey": "topology_key",
 }

@@ -22,6 +22,7 @@ REVISIONED: Mapping[GroupKind, str] = {
     ("apps", "Deployment"): "pod-template-hash",
     ("argoproj.io", "Rollout"): "rollouts-pod-template-hash",
 }
+_CHAIN = 4  # Pod, StatefulSet, an operator's resource, and what made that: longer chains say nothing more
 # Labels that select exactly one Job's pods: the value is the Job's uid. The second is the older spelling.
 _JOB_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
@@ -48,6 +49,17 @@ class Awaited(Struct, frozen=True, kw_only=True, gc=False):
 def group_kind(api_version: str, kind: str) -> GroupKind:
     """A kind without its version: owners are the same objects in every version."""
     return api_version.rpartition("/")[0], kind
+
+
+def controllers(pod: PodTemplate, index: ClusterIndex) -> list[OwnerReference]:
+    """Who controls the pod, who controls that, and so on, as far as it is known."""
+    found: list[OwnerReference] = []
+    reference = pod.meta.controller
+    while reference is not None and len(found) < _CHAIN:
+        found.append(reference)
+        owner = index.owner(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
+        reference = owner.meta.controller if owner is not None else None
+    return found
 
 
 def controller_kind(pod: PodTemplate) -> GroupKind | None:

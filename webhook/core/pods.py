@@ -4,7 +4,7 @@ Finished pods and pods without a node are unknown to the scheduler. A terminatin
 volumes and affinity; only spreading looks past it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from msgspec import Struct
@@ -233,6 +233,25 @@ class Pods:
             for use in candidates
             if use.term.in_namespace(namespace, namespace_labels) and use.term.selector.matches(labels)
         ]
+
+    def matching(self, namespace: str, selector: Selector) -> Iterator[tuple[str, int]]:
+        """The keys and slots of the namespace's pods that a selector matches, terminating ones among them."""
+        space = self._namespaces.get(namespace)
+        for key, record in () if space is None else space.records.items():
+            if selector.matches({**record.group.labels, **record.aside}):
+                yield key, record.slot
+
+    def objecting(
+        self, namespace: str, namespace_labels: Mapping[str, str] | None, labels: Mapping[str, str]
+    ) -> Iterator[tuple[str, str, int]]:
+        """The pods with an anti-affinity term that an incoming pod meets: namespace, key and slot."""
+        for its_namespace, space in self._namespaces.items():
+            for key, record in space.records.items():
+                terms = record.extras.terms if isinstance(record.extras, _Extras) else ()
+                if any(
+                    each.in_namespace(namespace, namespace_labels) and each.selector.matches(labels) for each in terms
+                ):
+                    yield its_namespace, key, record.slot
 
     def _take_extras(self, namespace: str, key: str, slot: int, extras: _Extras) -> None:
         for port in extras.ports:

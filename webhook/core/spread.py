@@ -301,7 +301,7 @@ def run_filter(counted: Counted, labels: Mapping[str, str], eligible: Eligible) 
         for each in domains:
             without_key = nodes & ~each.column.present
             missing |= without_key
-            too_many = nodes & ~without_key & _above_limit(each)
+            too_many = nodes & ~without_key & above_limit(each)
             skewed |= too_many
             nodes &= ~(without_key | too_many)
         return [(MISSING_LABEL, missing), (TOO_SKEWED, skewed)]
@@ -309,7 +309,7 @@ def run_filter(counted: Counted, labels: Mapping[str, str], eligible: Eligible) 
     return Ran(OK, decide), domains
 
 
-def _above_limit(domains: Domains) -> int:
+def above_limit(domains: Domains) -> int:
     """The nodes in a domain with more matching pods than the limit."""
     limit = domains.limit
     if limit < 0:  # even a domain without a matching pod has too many

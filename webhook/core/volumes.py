@@ -187,7 +187,7 @@ def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
         if status is not None:
             return Ran(status)
         if volume is not None:
-            zones += _zone_labels(volume)
+            zones += zone_labels(volume)
     if not zones:
         return PASSES
 
@@ -241,7 +241,7 @@ def _unbound_fault(class_name: str, storage: Storage) -> str:
     return "" if found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else "PersistentVolume had no name"
 
 
-def _zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
+def zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
     """The topology labels of a volume with their values, which ``__`` separates; an empty value voids the label."""
     found = []
     for key in _TOPOLOGY_LABELS:
@@ -263,5 +263,5 @@ def reachable_from(volume: PersistentVolume, nodes: NodeView) -> int:
 
 def usable_from(volume: PersistentVolume, nodes: NodeView) -> int:
     """The nodes where a pod may use the volume: by its node affinity, and by its topology labels."""
-    reached, zones = reachable_from(volume, nodes), _zone_labels(volume)
+    reached, zones = reachable_from(volume, nodes), zone_labels(volume)
     return reached & ~_in_other_zones(zones, nodes) if zones else reached

@@ -6,9 +6,17 @@ from typing import Literal
 import msgspec
 import yaml
 
-from webhook.cli.formats.explain_page import Answer, not_evaluated
+from webhook.cli.formats.explain_words import (
+    Answer,
+    node_names,
+    not_evaluated,
+    relief_text,
+)
 from webhook.core import bits
+from webhook.core.editing import Target
 from webhook.core.explain import Balance
+from webhook.core.fixes import Fix
+from webhook.core.rules.pod_fixes import fix_text
 from webhook.core.status import OK
 from webhook.core.verdict import Verdict
 
@@ -17,15 +25,64 @@ Json = dict[str, object]
 
 def shape(answer: Answer) -> Json:
     """One answer."""
-    found = answer.explanation
-    refused = answer.question.refused
+    found, question = answer.explanation, answer.question
+    meta = question.pod.meta
+    refused = question.refused
     return {
         **({"refused": msgspec.to_builtins(refused)} if refused else {}),
-        "message": found.verdict.sentence,
-        "cause": None if found.cause is None else str(found.cause),
+        "message": question.settled or found.verdict.sentence,
+        "cause": None if found.cause is None or question.settled else str(found.cause),
         "nodes": _nodes(found.verdict),
         "constraints": [_constraint(each) for each in found.balances],
         "notEvaluated": not_evaluated(answer),
+        "title": question.title,
+        "pod": {"namespace": meta.namespace, "name": meta.name, "exists": question.exists},
+        "notes": list(question.notes),
+        "details": [
+            {"plugin": each.plugin, "text": each.text, "nodes": [*node_names(found, each.nodes)]}
+            for each in found.obstacles
+        ],
+        "ways": [{"without": list(way.parts), "nodes": [*node_names(found, way.nodes)]} for way in found.ways],
+        "fixes": [_fix(each, answer) for each in found.fixes],
+        "reliefs": [
+            {
+                "what": each.what,
+                "text": relief_text(each, found),
+                "nodes": [*node_names(found, each.nodes)],
+                "tolerations": msgspec.to_builtins(each.tolerations),
+            }
+            for each in found.reliefs
+        ],
+        "edit": None if question.target is None else _edit(question.target),
+    }
+
+
+def _fix(fix: Fix, answer: Answer) -> Json:
+    found, path = answer.explanation, answer.question.path
+    changes = [
+        {
+            "path": f"{path}spec.topologySpreadConstraints[{each.index}]{f'.{each.field}' if each.field else ''}",
+            "value": msgspec.to_builtins(each.value),
+        }
+        for each in fix.changes
+    ]
+    return {
+        "text": fix_text(fix, found.balances),
+        "nodes": [*node_names(found, fix.open)],
+        "changes": changes,
+        "patch": answer.patch(fix),
+        "command": answer.command(fix),
+    }
+
+
+def _edit(target: Target) -> Json:
+    return {
+        "apiVersion": target.api_version,
+        "kind": target.kind,
+        "namespace": target.namespace,
+        "name": target.name,
+        "path": None if target.path is None else f"{target.path}spec.topologySpreadConstraints",
+        "note": target.note,
     }
 
 
@@ -53,7 +110,7 @@ def _nodes(verdict: Verdict) -> dict[str, Json]:
 
 
 def _constraint(balance: Balance) -> Json:
-    written, domains = balance.written, balance.domains
+    written, domains, who = balance.written, balance.domains, balance.company
     return {
         "topologyKey": domains.constraint.topology_key,
         "whenUnsatisfiable": written.when_unsatisfiable,
@@ -61,4 +118,8 @@ def _constraint(balance: Balance) -> Json:
         "minDomains": written.min_domains,
         "domains": dict(sorted(domains.counts.items())),
         "globalMinimum": domains.global_minimum,
+        "name": balance.name,
+        "meant": balance.meant,
+        "counted": sum(domains.match_num.values()),
+        "foreign": None if who is None else who.foreign,
     }

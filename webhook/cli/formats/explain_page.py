@@ -5,48 +5,47 @@ Names from outside are bounded; tables fit 80 columns while names are of the usu
 
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-
-from msgspec import Struct
+from collections.abc import Iterator, Sequence
 
 from webhook.cli.formats.as_text import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.formats.explain_words import (
+    Answer,
+    company_text,
+    in_the_way,
+    instead,
+    node_names,
+    not_evaluated,
+    relief_text,
+    shortage_text,
+    summary,
+)
 from webhook.cli.questions import Question
 from webhook.cli.refused import render as render_refused
-from webhook.core import bits
-from webhook.core.explain import Balance, Cause, Explanation, fix_text, in_short, rejections, standstill, too_small
-from webhook.core.keys import near
+from webhook.core.explain import Balance, Explanation, out_text, rejections
+from webhook.core.fit import NODE_RESOURCES_FIT
+from webhook.core.obstacles import grouped, said
+from webhook.core.reliefs import shortages
 from webhook.core.rules.finding import one_line, plural
-from webhook.core.selectors import IN, Requirement
+from webhook.core.rules.pod_fixes import fix_text
 from webhook.core.status import UNSCHEDULABLE, Status
-from webhook.core.verdict import NOT_EVALUATED
 
 WIDTH = 80
 PREEMPTION = "preemption is not tried: the pod has a priority, and pods of a lower one may make room for it"
 _MOST_DOMAINS = 6  # a line each; beyond, domains that are alike share a line
 _MOST_LINES = 20
+_MOST_PARTS = 8  # of nodes that one filter rejects, by what else keeps them out
+_WIDEST = 68  # column of fixes: with the number of nodes it fits the page
 _NAME = 40  # characters of a name in a table
-_CAUSES: Mapping[Cause | None, str] = {
-    Cause.SPREAD: "without its hard constraints {} would admit it",
-    Cause.CAPACITY: "with room {} would admit it",
-    Cause.OTHER: "without its hard constraints and with room {} would admit it",
-}
-
-
-_RELIEFS = {"room": "room on", "size": "a larger node than", "uncordon": "an uncordon of"}
-
-
-class Answer(Struct, frozen=True):
-    """A question and what there is to say; ``missing`` has a line for what of the cluster could not be read."""
-
-    question: Question
-    explanation: Explanation
-    missing: tuple[str, ...] = ()
+_TEXT = 200  # characters of what keeps nodes out
 
 
 def render(answer: Answer, *, color: bool) -> Iterator[str]:
     """The page, piece by piece."""
     paint, question, found = Paint(color=color), answer.question, answer.explanation
     yield from render_refused(question.refused, paint, exists=question.exists)
+    if question.settled:
+        yield f"{paint(question.title, BOLD)}: {question.settled}\n"
+        return
     if question.bound:
         yield f"{paint(question.title, BOLD)}: bound to {one_line(question.pod.pod_spec.node_name or '', _NAME)}\n"
         return
@@ -58,7 +57,7 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
         yield from _constraint(balance, found, question, paint)
     yield "\n"
     yield from _nodes(found, paint)
-    helping = [*_help(found, paint)] if found.cause is not None else []
+    helping = [*_help(answer, paint)] if found.cause is not None else []
     yield "".join(["\n"] * bool(helping) + helping) + "\n"
     yield from _wrapped(f"not evaluated: {'; '.join(not_evaluated(answer))}", paint, DIM)
 
@@ -67,33 +66,6 @@ def _may_preempt(found: Explanation) -> bool:
     """Source: preemption.go looks at nodes that are Unschedulable, and not at those where no pod that leaves helps."""
     codes = {status.code for status, members in found.verdict.failed if members}
     return found.cause is not None and (found.problem.pod.pod_spec.priority or 0) > 0 and UNSCHEDULABLE in codes
-
-
-def not_evaluated(answer: Answer) -> list[str]:
-    """What could change the answer and is not looked at, a line each."""
-    named = [f"{name}: {NOT_EVALUATED[name]}" for name in answer.explanation.not_evaluated]
-    made = [] if answer.question.exists else [f"AdmissionPlugins: {NOT_EVALUATED['AdmissionPlugins']}"]
-    return [*named, *made, *(one_line(line) for line in answer.missing)]
-
-
-def summary(found: Explanation) -> str:
-    """What is in the way, in one line: ``cause: spread (…)``; for a pod that no node admits."""
-    nodes = found.otherwise.bit_count()
-    if found.cause is Cause.CAPACITY and not found.otherwise & ~too_small(found.verdict):
-        return f"cause: {found.cause} (no node that it may use has so much, even empty)"
-    return f"cause: {found.cause} ({_CAUSES[found.cause].format(plural(nodes, 'node') if nodes else 'no node')})"
-
-
-def in_the_way(balance: Balance, found: Explanation) -> str:
-    """What a hard constraint waits for, in one line: ``zone[0]: zone c (1 node, cordoned) stays at 0``."""
-    return one_line(f"{balance.name}: {standstill(balance, found.verdict)}{_instead(balance, found)}", 200)
-
-
-def _instead(balance: Balance, found: Explanation) -> str:
-    """The key that was probably meant, where no node has the constraint's own."""
-    missing = not balance.domains.column.present
-    meant = near(balance.domains.constraint.topology_key, found.verdict.nodes) if missing else None
-    return f"; nodes have {one_line(meant, 64)}" if meant else ""
 
 
 def _headline(answer: Answer, paint: Paint) -> Iterator[str]:
@@ -119,23 +91,18 @@ def _constraint(balance: Balance, found: Explanation, question: Question, paint:
     name = paint(one_line(balance.name, 60), BOLD)
     yield f"{name}  {kind}, maxSkew {parsed.max_skew}  {paint(one_line(where), DIM)}\n"
     # The API server has merged matchLabelKeys into the selector, and the scheduler adds them once more.
-    counted = ", ".join(dict.fromkeys(_requirement(each) for each in parsed.selector.requirements))
+    counted = ", ".join(dict.fromkeys(map(said, parsed.selector.requirements)))
     yield f"  counts {one_line(counted, 70) or ('nothing: no selector' if parsed.selector.nothing else 'every pod')}\n"
+    if others := company_text(balance):
+        yield from _wrapped(f"  {others}", paint, YELLOW)
     counts = balance.domains.counts
     if not counts:
         missing = not balance.domains.column.present
-        told = (
-            f"has the key {one_line(parsed.topology_key, 64)}{_instead(balance, found)}" if missing else "counts for it"
-        )
+        told = f"has the key {one_line(parsed.topology_key, 64)}{instead(balance)}" if missing else "counts for it"
         yield f"  no node {told}\n"
         return
     yield from _rule(balance, len(counts))
     yield from _domains(balance, found, paint)
-
-
-def _requirement(requirement: Requirement) -> str:
-    only = requirement.operator == IN and len(requirement.values) == 1
-    return f"{requirement.key}={requirement.values[0]}" if only else requirement.text
 
 
 def _rule(balance: Balance, domains: int) -> Iterator[str]:
@@ -194,15 +161,18 @@ def _admit(nodes: int) -> str:
 
 def _why(balance: Balance, value: str, found: Explanation) -> str:
     """What its nodes say, in short."""
-    nodes, within = balance.domains.column.with_value(value), not _beyond(balance, balance.domains.counts[value])
-    rejected = rejections(found.verdict, nodes).items()
-    parts = [f"{n:,} {one_line(in_short(status, within=within), 64)}" for status, n in rejected]
+    nodes = balance.domains.column.with_value(value)
     admitting = (nodes & found.verdict.feasible).bit_count()
+    own = f"over the limit of {balance.name}"
+    parts = [
+        f"{part.bit_count():,} {one_line(out_text([text if text != own else 'over the limit' for text in texts]), 96)}"
+        for texts, part in grouped(found.obstacles, nodes & ~found.verdict.feasible)
+    ]
     return ", ".join([f"{admitting:,} {_admit(admitting)} it"] * bool(admitting) + parts)
 
 
 def _nodes(found: Explanation, paint: Paint) -> Iterator[str]:
-    """Nodes by the first filter that fails, each with some of their names."""
+    """Nodes by the first filter that fails, with their names and all that keeps them out."""
     verdict = found.verdict
     groups: list[tuple[Status | None, int]] = [(None, verdict.feasible)] if verdict.feasible else []
     for status in rejections(verdict, verdict.nodes.live):
@@ -218,16 +188,36 @@ def _nodes(found: Explanation, paint: Paint) -> Iterator[str]:
         lines = textwrap.wrap(text, WIDTH - 7)
         yield f"{members.bit_count():5,}  {lines[0]}\n"
         yield from (f"       {line}\n" for line in lines[1:])
-        yield paint(f"       {_some(found, members)}", DIM) + "\n"
+        for line in _alike(first, members, found):
+            yield paint(f"       {line}", DIM) + "\n"
     if len(groups) > _MOST_LINES:
         yield f"       and {len(groups) - _MOST_LINES:,} more reasons\n"
+
+
+def _alike(first: Status | None, members: int, found: Explanation) -> Iterator[str]:
+    """The nodes that the same things keep out, with these things; and how much room is missing."""
+    if first is None:
+        yield _some(found, members)
+        return
+    parts = grouped(found.obstacles, members)
+    for texts, part in parts[:_MOST_PARTS]:
+        text = one_line(out_text(texts), _TEXT)
+        if text in first.reasons:  # there is no better name
+            yield _some(found, part)
+        else:
+            yield from textwrap.wrap(f"{_some(found, part)}: {text}", WIDTH - 7, subsequent_indent="  ")
+    if len(parts) > _MOST_PARTS:
+        yield f"and {plural(sum(part.bit_count() for _, part in parts[_MOST_PARTS:]), 'more node')}"
+    if first.plugin == NODE_RESOURCES_FIT:
+        for shortage in shortages(found.problem, members):
+            yield from textwrap.wrap(shortage_text(shortage), WIDTH - 7, subsequent_indent="  ")
 
 
 def _some(found: Explanation, members: int, indent: int = 7) -> str:
     """As many names as a line holds."""
     total, shown, room = members.bit_count(), list[str](), WIDTH - indent - len(" and 99,999 more")
-    for slot in bits.to_slots(members):
-        name = one_line(found.verdict.nodes.names[slot], _NAME)
+    for each in node_names(found, members):
+        name = one_line(each, _NAME)
         room -= len(name) + 2
         if room < 0 and shown:
             break
@@ -235,20 +225,40 @@ def _some(found: Explanation, members: int, indent: int = 7) -> str:
     return ", ".join(shown) + (f" and {total - len(shown):,} more" if total > len(shown) else "")
 
 
-def _help(found: Explanation, paint: Paint) -> Iterator[str]:
-    """What helps: changes of the pod, then of the cluster."""
-    if found.fixes:
-        yield f"{paint('fix', GREEN)}, smallest first; with each of them a node admits this pod:\n"
-        lines = [(one_line(fix_text(fix, found.balances), 200), plural(fix.nodes, "node")) for fix in found.fixes]
-        width = max(52, *(len(text) for text, _ in lines))
-        yield from (f"  {text:{width}}  {nodes}\n" for text, nodes in lines)
-    elif any(balance.hard for balance in found.balances):
+def _help(answer: Answer, paint: Paint) -> Iterator[str]:
+    """What helps: changes of the pod and where to write them, then of the cluster."""
+    found = answer.explanation
+    lines = [(one_line(fix_text(fix, found.balances), 200), fix.nodes) for fix in found.fixes]
+    tolerations = [relief for relief in found.reliefs if relief.what == "toleration"]
+    lines += [(one_line(relief_text(each, found), 400), each.nodes.bit_count()) for each in tolerations]
+    if not found.fixes and any(balance.hard for balance in found.balances):
         yield "no change of its spread constraints helps\n"
-    for relief in found.reliefs:
-        what = f"{_RELIEFS[relief.what]} {_some(found, relief.nodes, 30)}"
-        yield f"  or {what}\n" if found.fixes else f"  {what} helps\n"
+    if lines:
+        yield f"{paint('fix', GREEN)}, smallest first; with each of them a node admits this pod:\n"
+        width = max(52, *(len(text) for text, _ in lines if len(text) <= _WIDEST), 0)
+        yield from (f"  {text:{width}}  {plural(nodes, 'node')}\n" for text, nodes in lines)
+    yield from _edit(answer, paint)
+    others = [relief_text(relief, found) for relief in found.reliefs if relief.what != "toleration"]
+    if others:
+        yield f"{'or a' if lines else 'a'} change of the cluster that helps:\n"
+        for text in others:
+            yield from _wrapped(f"  {text}", paint, indent="    ")
 
 
-def _wrapped(text: str, paint: Paint, *codes: str) -> Iterator[str]:
-    for line in textwrap.wrap(one_line(text, 4096), WIDTH, subsequent_indent="  "):
+def _edit(answer: Answer, paint: Paint) -> Iterator[str]:
+    """Where the first fix is to be written."""
+    target, fixes = answer.question.target, answer.explanation.fixes
+    if target is None or not fixes:
+        return
+    command = answer.command(fixes[0])
+    which = "the first" if len(fixes) > 1 else "it"
+    if command is not None:
+        yield f"{which}, written into {paint(one_line(target.title), BOLD)}:\n  {one_line(command, 4096)}\n"
+        yield from _wrapped(f"  {target.note}", paint, indent="    ") if target.note else ()
+    else:
+        yield from _wrapped(f"to be written into {target.title}: {target.note}", paint)
+
+
+def _wrapped(text: str, paint: Paint, *codes: str, indent: str = "  ") -> Iterator[str]:
+    for line in textwrap.wrap(one_line(text, 4096), WIDTH, subsequent_indent=indent):
         yield paint(line, *codes) + "\n"

@@ -9,10 +9,11 @@ from typing import Literal
 from msgspec import Struct
 
 from webhook.core.capacity import grows
-from webhook.core.explain import Balance, Explanation, explain, fix_text, standstill, without_limits
+from webhook.core.explain import Balance, Explanation, explain, standstill
 from webhook.core.index import ClusterIndex
 from webhook.core.model import HOSTNAME, PodTemplate
 from webhook.core.policy import Mode, profile_for
+from webhook.core.reliefs import without_limits
 from webhook.core.rules.finding import (
     NOT_YET,
     WARNING_CHARS,
@@ -22,8 +23,10 @@ from webhook.core.rules.finding import (
     Severity,
     Subject,
     one_line,
+    plural,
     shortened,
 )
+from webhook.core.rules.pod_fixes import fix_text
 from webhook.core.verdict import decide, take
 from webhook.core.volumes import claim_name
 from webhook.core.workload import namespace_of, posted
@@ -116,7 +119,7 @@ def _finding(found: Explanation, subject: Subject, index: ClusterIndex) -> Findi
     # Of a pod that would get its constraints by injection there is no place to show.
     placed = next((each for each in subject.placed if each.index == blocking.index), None)
     texts = [one_line(fix_text(fix, found.balances), 120) for fix in found.fixes]
-    remedy = f"{texts[0]} fits" if texts else ""
+    remedy = texts[0] if texts else ""
     return Finding(
         rule=DO_NOT_FIT.id,
         path=placed.path if placed else "spec",
@@ -124,7 +127,7 @@ def _finding(found: Explanation, subject: Subject, index: ClusterIndex) -> Findi
         remedy=remedy,
         warning=_warning(blocking, found, subject, remedy),
         detail=f"cause: spread; {found.verdict.sentence}",
-        fix=" | ".join(f"{text} ({fix.nodes} nodes)" for text, fix in zip(texts, found.fixes, strict=True)),
+        fix=" | ".join(f"{text} ({plural(fix.nodes, 'node')})" for text, fix in zip(texts, found.fixes, strict=True)),
         key=placed.key if placed else "spec",
         at_most=Mode.WARN if _told(found, subject, index) else Mode.AUDIT,
     )
