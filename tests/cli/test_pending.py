@@ -54,11 +54,13 @@ capacity  1 pod: Pod shop/big
   oldest: shop/big
   0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s).
   cause: capacity (no node that it may use has so much, even empty)
+  in the way: needs 99 cpu, and none has more than 4 cpu
 
 other  1 pod: Pod other/bare
   oldest: other/bare
   0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s).
   cause: other (without its node selector and affinity 1 node would admit it)
+  in the way: not selected (wants disk=ssd, which no node has)
 
 fits  1 pod: Pod shop/soon
   oldest: shop/soon

@@ -61,7 +61,11 @@ def test_a_workload_and_all_that_waits(plane, namespace):
 def test_every_fix_that_is_offered_places_the_pod(plane, namespace):
     _, out = explain(plane, "deployment/web", "-n", namespace)
     fixes = [line.split("  ")[1].strip() for line in out.partition("\nfix, ")[2].splitlines()[1:] if " nodes" in line]
-    assert fixes == ["minDomains: 6", "maxSkew: 2", "whenUnsatisfiable: ScheduleAnyway, no minDomains"]
+    assert fixes == [
+        "set minDomains: 6",
+        "set maxSkew: 2",
+        "set whenUnsatisfiable: ScheduleAnyway and remove minDomains",
+    ]
     changes = ({"minDomains": 6}, {"maxSkew": 2}, {"whenUnsatisfiable": "ScheduleAnyway", "minDomains": None})
     for number, change in enumerate(changes):
         fixed = {name: value for name, value in {**ALONE, **change}.items() if value is not None}
@@ -77,5 +81,5 @@ def test_who_creates_such_a_pod_is_warned(plane, namespace, tmp_path):
     with serving(tmp_path, {"ceiling": "warn"}, *flags) as webhook, registered(plane, namespace, webhook.server):
         answer = plane.api.send("POST", path("Pod", namespace), pod("ninth", ALONE))
     assert answer.status == 201
-    told = "no place: 6 hostnames, minDomains 20: the minimum is 0; minDomains: 6 fits"
+    told = "no place: 6 hostnames, fewer than minDomains 20: the minimum is 0; set minDomains: 6"
     assert any(f"evenspread/replicas-do-not-fit: {told}" in each for each in answer.warnings), answer.warnings

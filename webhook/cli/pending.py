@@ -110,8 +110,8 @@ def _block(each: Group, index: ClusterIndex, paint: Paint) -> Iterator[str]:
     yield f"  {one_line(found.verdict.sentence, 4096)}\n"
     if found.blocking is None:
         yield f"  {summary(found)}\n"
-        return
-    yield f"  {in_the_way(found.blocking, found)}\n"
+    if line := in_the_way(found):
+        yield f"  {line}\n"
     for fix in found.fixes[:1]:
         text = one_line(fix_text(fix, found.balances), 200)
         yield f"  {paint('fix', GREEN)}: {text}  ({plural(fix.nodes, 'node')} then)\n"

@@ -26,7 +26,7 @@ from webhook.core.volumes import VOLUME_RESTRICTIONS, VOLUME_ZONE
 # What a node runs out of: a larger, emptier or further node of the same kind would have it.
 CAPACITY_FILTERS = frozenset({fit.NODE_PORTS, fit.NODE_RESOURCES_FIT, NODE_VOLUME_LIMITS})
 # What people change as one thing, by how `Way` calls it.
-_PARTS = {
+PARTS = {
     "spread": frozenset({spread.NAME}),
     "room": CAPACITY_FILTERS,
     "cordons": frozenset({fit.NODE_UNSCHEDULABLE}),
@@ -54,7 +54,7 @@ class Relief(Struct, frozen=True):
 class Way(Struct, frozen=True):
     """Parts of the scheduler's filters without which nodes would admit the pod, and those nodes.
 
-    Shape: ``parts`` are keys of ``_PARTS``: spread, room, cordons, taints, selection, volumes, pods.
+    Shape: ``parts`` are keys of ``PARTS``: spread, room, cordons, taints, selection, volumes, pods.
     """
 
     parts: tuple[str, ...]
@@ -136,13 +136,13 @@ def ways(cycle: Cycle) -> Iterator[Way]:
     problem = cycle.problem
     asked = [
         part
-        for part, plugins in _PARTS.items()
+        for part, plugins in PARTS.items()
         if any(cycle.alone(plugin).feasible != problem.nodes.live for plugin in plugins & {*problem.filters})
     ]
     for size in range(1, len(asked) + 1):
         helped = False
         for parts in combinations(asked, size):
-            nodes = decide(without(problem, frozenset().union(*(_PARTS[part] for part in parts)))).feasible
+            nodes = decide(without(problem, frozenset().union(*(PARTS[part] for part in parts)))).feasible
             if nodes:
                 helped = True
                 yield Way(parts, nodes)

@@ -78,8 +78,8 @@ def _headline(answer: Answer, paint: Paint) -> Iterator[str]:
     if found.verdict.sentence:
         yield one_line(found.verdict.sentence, 4096) + "\n"
     yield paint(summary(found), RED) + "\n"
-    if found.blocking is not None:
-        yield in_the_way(found.blocking, found) + "\n"
+    if line := in_the_way(found):
+        yield line + "\n"
 
 
 def _constraint(balance: Balance, found: Explanation, question: Question, paint: Paint) -> Iterator[str]:

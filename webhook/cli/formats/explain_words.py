@@ -9,10 +9,10 @@ from webhook.cli.questions import Question
 from webhook.core import bits
 from webhook.core.editing import Json, command, patch
 from webhook.core.explain import Balance, Cause, Explanation, standstill
-from webhook.core.fit import TAINT_TOLERATION
+from webhook.core.fit import NODE_RESOURCES_FIT, TAINT_TOLERATION
 from webhook.core.fixes import Fix
 from webhook.core.obstacles import STATES
-from webhook.core.reliefs import Relief, Shortage, Way, amount_text, shortages, too_small
+from webhook.core.reliefs import CAPACITY_FILTERS, PARTS, Relief, Shortage, Way, amount_text, shortages, too_small
 from webhook.core.rules.edits import flow
 from webhook.core.rules.finding import one_line, plural
 from webhook.core.strangers import listed, together
@@ -92,8 +92,23 @@ def _states(nodes: int, found: Explanation) -> str:
     return " or ".join(told) if told and all(part in names for text in told for part in text.split(", ")) else ""
 
 
-def in_the_way(balance: Balance, found: Explanation) -> str:
-    """What a hard constraint waits for, in one line: ``zone[0]: zone c (1 node, cordoned) stays at 0``."""
+def in_the_way(found: Explanation) -> str:
+    """What has to change, in one line: the constraint that waits, the room or the label that is missing."""
+    if found.blocking is not None:
+        return _waits(found.blocking, found)
+    texts: list[str] = []
+    if found.cause is Cause.CAPACITY:
+        texts = [shortage_text(each) for each in shortages(found.problem, found.otherwise)]
+        plugins = CAPACITY_FILTERS - {NODE_RESOURCES_FIT}
+    else:
+        plugins = frozenset().union(*(PARTS[part] for way in found.ways[:1] for part in way.parts))
+    nodes = found.ways[0].nodes if found.ways else found.otherwise
+    texts += [each.text for each in found.obstacles if each.plugin in plugins and each.nodes & nodes]
+    return one_line(f"in the way: {listed(texts, _MOST_NAMES)}", 300) if texts else ""
+
+
+def _waits(balance: Balance, found: Explanation) -> str:
+    """What a hard constraint waits for: ``zone[0]: zone c (1 node, cordoned) stays at 0``."""
     waits = standstill(balance, found.verdict, every=found.obstacles)
     others = f"; {foreign}" if (foreign := company_text(balance, names=False)) else ""
     return one_line(f"{balance.name}: {waits}{instead(balance)}{others}", 300)
