@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # fuzz.sh SEED COUNT EVENSPREAD PYTHON: COUNT fresh scheduling scenarios of each profile, and as many made odd, decided
-# by Kubernetes' own code and by EVENSPREAD. A scenario has eight nodes on average.
+# by Kubernetes' own code and by EVENSPREAD; and whether what `explain` offers in COUNT of them helps. A scenario has
+# eight nodes on average.
 set -euo pipefail
 seed=$1 count=$2 evenspread=$3 python=$4
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,6 +16,9 @@ for profile in spread filters defaults; do
     "$python" "$here/odd.py" mutate "$seed" >"$out/asked"
   "$oracle" verdict <"$out/asked" >"$out/answered"
   "$python" "$here/odd.py" join "$out/asked" "$out/answered" >"$out/odd-$profile.jsonl"
+done
+for profile in spread filters; do
+  "$python" "$here/fixed.py" "$oracle" "$profile" "$seed" "$count"
 done
 cd "$out"
 cat ./*.jsonl | "$python" -c 'import json, sys; print(sum(len(json.loads(line)["expected"]["nodes"]) for line in sys.stdin), "verdicts on nodes")'

@@ -225,6 +225,18 @@ class TestThePage:
         )
         assert max(map(len, out.splitlines()[2:])) <= 80
 
+    def test_many_reasons_of_one_filter_are_cut(self, ask):
+        nodes = [node(f"n{number}") for number in range(10)]
+        for number, each in enumerate(nodes):
+            each["spec"]["taints"] = [{"key": f"k{number}", "effect": "NoSchedule"}]
+        _, out, _ = ask("", "pod/new", "-n", "shop", objects=[*nodes, waiting("new")])
+        assert "       n7: tainted k7:NoSchedule\n       and 2 more nodes\n" in out
+
+    def test_what_has_no_better_name_is_not_said_twice(self, ask):
+        missing = waiting("new", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])
+        _, out, _ = ask("a", "pod/new", "-n", "shop", objects=[missing])
+        assert '    1  VolumeRestrictions: persistentvolumeclaim "data" not found\n       a\n' in out
+
     def test_a_long_table_is_cut(self, ask):
         zones = " | ".join(f"z{number:02}: n{number}={number}" for number in range(1, 26))
         _, out, _ = ask(f"{zones} | z99: ~x=0", "pod/new", "-n", "shop", objects=[waiting("new", ZONE)])
@@ -630,3 +642,200 @@ def test_the_page_shows_what_it_prints(run, monkeypatch):
     monkeypatch.chdir(ROOT)
     for command, printed in shown:
         assert run(*command.split())[1] == printed
+
+
+class TestWhatToEdit:
+    """A Deployment whose selector counts the pods of another: the page has the narrower one, and the command."""
+
+    WIDE, OTHER = "app=web tier=front", "app=web tier=api"
+    PATCH = (
+        '[{"op":"test","path":"/spec/template/spec/topologySpreadConstraints/0/topologyKey",'
+        '"value":"topology.kubernetes.io/zone"},{"op":"add","path":"/spec/template/spec/topologySpreadConstraints/0/'
+        'labelSelector","value":{"matchLabels":{"app":"web","tier":"front"}}}]'
+    )
+
+    def objects(self):
+        pod = waiting("new", ZONE, owner="ReplicaSet/web-1")
+        pod["metadata"]["labels"] = {"app": "web", "tier": "front"}
+        return [
+            workload("Deployment", self.WIDE, ZONE, selector=self.WIDE),
+            workload("Deployment", self.OTHER, selector=self.OTHER, meta={"name": "api"}),
+            owned("ReplicaSet", "web-1", "Deployment/web", selector={"matchLabels": {"app": "web", "tier": "front"}}),
+            pod,
+        ]
+
+    def test_the_page(self, ask):
+        code, out, _ = ask("z1: a=3 | z2: ~b", "pod/new", "-n", "shop", objects=self.objects())
+        assert code == 1
+        assert (
+            "zone[0]: zone z2 (1 node, tainted dedicated:NoSchedule) stays at 0; "
+            "3 of 3 counted pods are not this workload's\n"
+        ) in out
+        assert "  counts app=web\n  3 of 3 counted pods are not this workload's: Deployment api\n" in out
+        assert (
+            "fix, smallest first; with each of them a node admits this pod:\n"
+            "  set labelSelector: {matchLabels: {app: web, tier: front}}  1 node\n"
+        ) in out
+        assert (
+            f"the first, written into Deployment shop/web:\n  kubectl patch deployment web -n shop --type=json -p "
+            f"'{self.PATCH}'\n"
+        ) in out
+
+    def test_for_programs(self, ask):
+        _, out, _ = ask("z1: a=3 | z2: ~b", "pod/new", "-n", "shop", "-o", "json", objects=self.objects())
+        found = json.loads(out)
+        assert (found["constraints"][0]["counted"], found["constraints"][0]["foreign"]) == (3, 3)
+        assert found["edit"] == {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "namespace": "shop",
+            "name": "web",
+            "path": "spec.template.spec.topologySpreadConstraints",
+            "note": "",
+        }
+        first = found["fixes"][0]
+        assert first["patch"] == json.loads(self.PATCH)
+        assert first["command"] == f"kubectl patch deployment web -n shop --type=json -p '{self.PATCH}'"
+
+    def test_a_manifest_is_itself_what_to_edit(self, ask):
+        _, out, _ = ask("z1: a=3 | z2: ~b", "-", manifest=self.objects()[0])
+        assert "  set labelSelector: {matchLabels: {app: web, tier: front}}  1 node\n" in out
+        assert "kubectl patch" not in out
+
+    def test_a_stateful_set_may_keep_its_pod(self, ask):
+        objects = [waiting("web-0", ZONE, owner="StatefulSet/web")]
+        _, out, _ = ask(TAINTED, "pod/web-0", "-n", "shop", objects=objects)
+        assert (
+            "  if the pod stays as it is, delete it, for another to be made: kubectl delete\n    pod web-0 -n shop\n"
+        ) in out
+
+    def test_one_pod_of_another(self, ask):
+        _, out, _ = ask("z1: a=1 | z2: ~b", "pod/new", "-n", "shop", objects=self.objects())
+        assert "  the 1 counted pod is not this workload's: Deployment api\n" in out
+
+
+class TestDaemonSets:
+    def agent(self):
+        asking = [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]
+        return workload("DaemonSet", "app=agent", selector="app=agent", meta={"name": "agent"}, containers=asking)
+
+    def running(self, on):
+        pod = waiting(f"agent-{on}", nodeName=on)
+        pod["metadata"]["labels"] = {"app": "agent"}
+        return pod
+
+    def pending(self, on):
+        field = {"key": "metadata.name", "operator": "In", "values": [on]}
+        required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+        pod = waiting("agent-x", owner="DaemonSet/agent", cpu="3", affinity=affinity)
+        pod["metadata"]["labels"] = {"app": "agent"}
+        return pod
+
+    def filling(self, on):
+        pod = waiting(f"big-{on}", cpu="2", nodeName=on)
+        pod["metadata"]["labels"] = {"app": "big"}
+        return pod
+
+    def test_each_node_that_should_run_it_and_does_not(self, ask):
+        objects = [self.agent(), self.running("a"), self.pending("b"), *map(self.filling, "bcd")]
+        code, out, err = ask("a b c d e ~f -g", "daemonset/agent", "-n", "shop", objects=objects)
+        assert (code, err) == (1, "")
+        pages = re.split(r"\n\n(?=the pod of|Pod )", out)
+        count = "note: 5 of 6 nodes that should run it have no pod that runs"
+        assert [page.splitlines()[0] for page in pages] == [
+            "Pod shop/agent-x for node b: no node admits it",
+            "the pod of DaemonSet shop/agent for node c: no node admits it",
+            "the pod of DaemonSet shop/agent for node e: 1 of 7 nodes admits it",
+        ]
+        assert (
+            f"cause: capacity (with room 1 node would admit it)\nin the way: needs 3 cpu: 2 cpu free on b\n{count}\n"
+            in pages[0]
+        )
+        assert "it is the same with 1 more: d " in " ".join(pages[1].split())
+        assert "it is the same with 1 more: g " in " ".join(pages[2].split())
+        assert "    6  NodeAffinity: node(s) didn't satisfy plugin(s) [NodeAffinity]\n" in pages[0]
+
+    def test_of_very_many_nodes_the_first_are_asked(self, ask):
+        names = " ".join(f"n{number:03}" for number in range(201))
+        _, out, _ = ask(names, "ds/agent", "-n", "shop", objects=[self.agent()])
+        told = "201 of 201 nodes that should run it have no pod that runs, of which the first 200 were asked; "
+        assert f"{told}it is the same with 199 more: n001, n002" in " ".join(out.split())
+
+    def test_every_node_has_its_pod(self, ask):
+        objects = [self.agent(), self.running("a"), self.running("b")]
+        for state, told in (
+            ("a b", "all 2 nodes that should run it have its pod"),
+            ("a ~c", "the node that should run it has its pod"),
+        ):
+            found = ask(state, "ds/agent", "-n", "shop", objects=objects)
+            assert found == (0, f"DaemonSet shop/agent: {told}\n", "")
+        _, out, _ = ask("a b", "ds/agent", "-n", "shop", "-o", "json", objects=objects)
+        found = json.loads(out)
+        assert (found["message"], found["cause"]) == ("all 2 nodes that should run it have its pod", None)
+
+    def test_no_node_should_run_it(self, ask):
+        _, out, _ = ask("~a", "ds/agent", "-n", "shop", objects=[self.agent()])
+        assert "note: no node should run it: its controller makes no pod; here any node is asked\n" in out
+
+    def test_where_it_cannot_be_read_its_pending_pods_are_asked(self, ask):
+        _, out, _ = ask("a b", "ds/agent", "-n", "shop", objects=[self.pending("b"), self.filling("b")])
+        assert out.startswith(
+            "Pod shop/agent-x for node b (1 of 1 Pending of DaemonSet shop/agent): no node admits it\n"
+        )
+
+    def test_a_selector_that_cannot_be_read_selects_nothing(self, ask):
+        odd = self.agent()
+        odd["spec"]["selector"] = {"matchLabels": {"app": "a b"}}
+        code, out, _ = ask("a", "ds/agent", "-n", "shop", objects=[odd, self.running("a")])
+        assert (code, out.splitlines()[0]) == (0, "the pod of DaemonSet shop/agent for node a: 1 of 1 node admits it")
+
+
+@pytest.mark.parametrize(
+    ("state", "pod", "lines"),
+    [
+        pytest.param(
+            "z1: ~a c | ~b",
+            waiting("new", nodeSelector={"disk": "ssd"}),
+            [
+                "cause: other (without its node selector and affinity 1 node would admit it)",
+                "in the way: not selected (wants disk=ssd, which no node has)",
+                "       a, b: tainted dedicated:NoSchedule and not selected (wants disk=ssd,",
+                "         which no node has)",
+                "       c: not selected (wants disk=ssd, which no node has)",
+            ],
+            id="a node that two things keep out has both",
+        ),
+        pytest.param(
+            "z1: a | z2: b",
+            waiting("new", cpu="9"),
+            [
+                "cause: capacity (no node that it may use has so much, even empty)",
+                "in the way: needs 9 cpu, and none has more than 4 cpu",
+                "  a larger node than a, b (needs 9 cpu, and none has more than 4 cpu)",
+            ],
+            id="room in numbers",
+        ),
+        pytest.param(
+            "-a -b",
+            waiting("new"),
+            ["cause: other (without cordons 2 nodes would admit it)", "  uncordon one of a, b"],
+            id="cordons",
+        ),
+    ],
+)
+def test_other_causes_have_names(ask, state, pod, lines):
+    _, out, _ = ask(state, "pod/new", "-n", "shop", objects=[pod])
+    for line in lines:
+        assert f"{line}\n" in out
+
+
+def test_nodes_that_are_gone_for_now_are_called_that(ask):
+    nodes = [node("a"), node("b")]
+    for each, state in zip(nodes, ("unreachable", "not-ready"), strict=True):
+        taints = [{"key": f"node.kubernetes.io/{state}", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+        each["spec"]["taints"] = taints
+    _, out, _ = ask("", "pod/new", "-n", "shop", objects=[*nodes, waiting("new")])
+    assert "cause: other (with unreachable or not ready nodes back 2 nodes would admit it)\n" in out
+    assert "       b: not ready\n       a: unreachable\n" in out
+    assert "toleration" not in out

@@ -230,7 +230,7 @@ ALONE = "pod_anti_affinity"
         ),
         pytest.param(
             near({}, which=ALONE),
-            {"with a pod of any kind in its zone (pod anti-affinity): shop/a-0, shop/a-1 and 1 more": "a"},
+            {"with a pod of any kind in its zone (pod anti-affinity): shop/a-0, shop/a-1 and 2 more": "a b"},
             id="any pod",
         ),
         pytest.param(
@@ -239,11 +239,18 @@ ALONE = "pod_anti_affinity"
             id="a pod in the way",
         ),
         pytest.param(near({"app": "web"}, which=ALONE, namespaces=("other",)), {}, id="in another namespace"),
+        pytest.param(
+            near({"app": "one"}, which=ALONE),
+            {"with a pod app=one in its zone (pod anti-affinity): shop/x": "b"},
+            id="a pod that is in one zone, and one on a node without",
+        ),
     ],
 )
 def test_other_pods(affinity, expected):
-    found = told(cluster("c | z1: a=3 | z2: b"), pod("app=x", affinity=affinity))
-    assert found == expected
+    index = cluster("c | z1: a=3 | z2: b")
+    index.apply("ADDED", running("x", "b", "app=one"))
+    index.apply("ADDED", running("y", "c", "app=one"))
+    assert told(index, pod("app=x", affinity=affinity)) == expected
 
 
 def test_the_anti_affinity_of_others_names_them():
@@ -321,6 +328,14 @@ def test_a_volume_that_is_gone():
     index.apply("ADDED", claim(bound="pv-9"))
     found = told(index, pod("app=web", volumes=MOUNTS))
     assert found["waiting for volume pv-9 of claim data, which does not exist"] == "a"
+
+
+def test_a_claim_that_is_being_deleted_has_the_schedulers_words():
+    index = cluster("z1: a")
+    leaving = claim(bound="pv-1")
+    index.apply("ADDED", replace(leaving, metadata=replace(leaving.meta, deletion_timestamp="2026-01-01T00:00:00Z")))
+    index.apply("ADDED", volume(zone="z2"))
+    assert told(index, pod("app=web", volumes=MOUNTS)) == {'persistentvolumeclaim "data" is being deleted': "a"}
 
 
 def test_volumes_that_others_use():

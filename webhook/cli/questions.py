@@ -28,6 +28,7 @@ from webhook.core.strangers import listed
 from webhook.core.verdict import Problem, decide, take
 from webhook.core.workload import Posted, made_from, namespace_of, posted, unknown_labels
 
+_MOST_NODES = 200  # that a DaemonSet is asked for: each is a verdict of its own
 _POD = msgspec.json.Decoder(Pod)
 
 
@@ -120,10 +121,11 @@ def _of_nodes(
         yield structs.replace(question, title=title, pod=pod, settled=has)
         return
     alike: dict[object, list[str]] = {}
-    for name in lacking:
+    for name in lacking[:_MOST_NODES]:
         verdict = decide(problem_of(made.get(name) or for_node(pod, name), index, policy))
         alike.setdefault((name in made, verdict.status(name)), []).append(name)
     count = f"{total} of {nodes} nodes that should run it {'has' if total == 1 else 'have'} no pod that runs"
+    count += f", of which the first {_MOST_NODES} were asked" * (total > _MOST_NODES)
     for names in alike.values():
         first, others = names[0], len(names) - 1
         note = f"{count}; it is the same with {others} more: {listed(names[1:], 5)}" if others else count

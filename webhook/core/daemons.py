@@ -61,6 +61,6 @@ def node_of(pod: Pod) -> str | None:
     required = node_affinity.required if node_affinity else None
     for term in (required.node_selector_terms if required else None) or ():
         for field in term.match_fields or ():
-            if field.key == _NAME and field.values:
+            if (field.key, field.operator) == (_NAME, "In") and field.values:
                 return field.values[0]
     return None
