@@ -1,6 +1,7 @@
 """`evenspread explain` at a real cluster: the scheduler's own sentence, fixes that place the pod, and the warning."""
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -83,3 +84,15 @@ def test_who_creates_such_a_pod_is_warned(plane, namespace, tmp_path):
     assert answer.status == 201
     told = "no place: 6 hostnames, fewer than minDomains 20: the minimum is 0; set minDomains: 6"
     assert any(f"evenspread/replicas-do-not-fit: {told}" in each for each in answer.warnings), answer.warnings
+
+
+@pytest.mark.usefixtures("stuck")
+def test_the_command_that_is_printed_places_the_pods(plane, namespace, binaries):
+    _, out = explain(plane, "deployment/web", "-n", namespace, "-o", "json")
+    command = json.loads(out)["fixes"][0]["command"]
+    path_with_kubectl = {"PATH": f"{binaries}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", command], env=path_with_kubectl, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "deployment.apps/web patched\n"), done.stderr
+    deployment = path("Deployment", namespace, "web")
+    eventually(lambda: plane.api.request("GET", deployment)["status"].get("readyReplicas") == 8, 60)
+    assert not refused(plane, namespace)
