@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from webhook.core.explain import explain
 from webhook.core.fixes import Change
 from webhook.core.model import HOSTNAME, ZONE, LabelSelector
-from webhook.core.rules.remedies import fix_text
+from webhook.core.rules.pod_fixes import fix_text
 from webhook.core.strangers import listed, together
 from webhook.core.verdict import take
 

@@ -91,7 +91,8 @@ def test_the_command_that_is_printed_places_the_pods(plane, namespace, binaries)
     _, out = explain(plane, "deployment/web", "-n", namespace, "-o", "json")
     command = json.loads(out)["fixes"][0]["command"]
     path_with_kubectl = {"PATH": f"{binaries}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", command], env=path_with_kubectl, capture_output=True, text=True, check=False)
+    shell = ["/bin/sh", "-c", command]
+    done = subprocess.run(shell, env=path_with_kubectl, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "deployment.apps/web patched\n"), done.stderr
     deployment = path("Deployment", namespace, "web")
     eventually(lambda: plane.api.request("GET", deployment)["status"].get("readyReplicas") == 8, 60)
