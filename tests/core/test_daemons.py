@@ -66,8 +66,14 @@ def test_the_pod_of_a_node_goes_there_only():
     assert [found.nodes.names[slot] for slot in bits.to_slots(found.feasible)] == ["c"]
 
 
+def field(key, operator, value):
+    condition = NodeSelectorRequirement(key=key, operator=operator, values=(value,))
+    terms = (NodeSelectorTerm(match_fields=(condition,)),)
+    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
+
+
 @pytest.mark.parametrize(
-    "made", [pod("app=web"), pod("app=web", affinity=zones("z1")), pod("app=web", affinity=Affinity())]
+    "affinity", [None, Affinity(), zones("z1"), field("metadata.uid", "In", "a"), field("metadata.name", "NotIn", "a")]
 )
-def test_a_pod_for_any_node_names_none(made):
-    assert node_of(made) is None
+def test_a_pod_for_any_node_names_none(affinity):
+    assert node_of(pod("app=web", affinity=affinity)) is None
