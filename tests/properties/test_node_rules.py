@@ -1,7 +1,9 @@
 """What the rules say of nodes is what kube-scheduler does, by the verdict engine, on any small cluster."""
 
+import json
 import re
 
+import msgspec
 from build import ROOMY, constraint, node, running
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
@@ -12,6 +14,8 @@ from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import HOSTNAME, ZONE, NodeSpec, NodeStatus, ObjectMeta, Pod, PodSpec, Taint, Toleration
 from webhook.core.policy import Policy
+from webhook.core.review import examine
+from webhook.core.rules.edits import applied
 from webhook.core.rules.effect import evaluate as effects
 from webhook.core.rules.finding import Subject, place
 from webhook.core.rules.nodes import evaluate
@@ -23,6 +27,7 @@ RACK = "example.com/rack"
 KEYS = (ZONE, HOSTNAME, RACK)
 PASSING = "node.kubernetes.io/not-ready"
 FIXED = Policy(capacity="fixed")
+NOW = "2026-11-22T12:00:00Z"
 quick = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
@@ -139,29 +144,43 @@ def test_nodes_that_are_shut_out_are_those_that_the_scheduler_shuts_out_for_the_
             assert verdict.feasible == 0
 
 
-@quick
-@given(nodes(), specs(most=1, least_domains=3), st.randoms(use_true_random=False))
-def test_the_cap_of_min_domains_is_the_most_pods_that_a_domain_gets(found, spec, random):
-    index = clustered(found)
-    capped = said("min-domains-unreachable", spec, index)
-    assume(capped)
-    each, summary = capped[0]
-    cap = int(re.search(r"caps each at (\d+) pod", summary)[1])
-    key, where = each.topology_key, {n.name: n.labels.get(each.topology_key) for n in found}
-    reached, held = set(), dict.fromkeys(where.values(), 0)
-    for number in range(cap * len(found) + 1):
+def placed_one_by_one(index, spec, replicas, random):
+    """How many of the replicas find a node, each put on any that admits it."""
+    for number in range(replicas):
         verdict = decide(take(index, incoming(spec)))
         feasible = [verdict.nodes.names[slot] for slot in bits.to_slots(verdict.feasible)]
         if not feasible:
-            break
-        reached.update(where[name] for name in feasible)
-        name = random.choice(feasible)
-        held[where[name]] += 1
-        index.apply("ADDED", running(f"p{number}", name))
-    event(f"{key} {len(reached)}")
-    assert feasible == []
-    assert {held[domain] for domain in reached} <= {cap}
-    assert max(held.values()) <= cap
+            return number
+        index.apply("ADDED", running(f"p{number}", random.choice(feasible)))
+    return replicas
+
+
+@quick
+@given(nodes(), specs(least_domains=3), st.integers(2, 9), st.randoms(use_true_random=False))
+def test_min_domains_cap_as_many_as_is_said_and_the_fix_lets_all_in(found, spec, replicas, random):
+    manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": json.loads(msgspec.json.encode(spec))},
+        },
+    }
+    judged = examine(manifest, FIXED, clustered(found), version=RECORDED, today="2026-11-22", now=NOW).findings
+    capped = [each.finding for each in judged if each.finding.rule == "min-domains-unreachable"]
+    assume(capped)
+    for each in capped:
+        most = int(re.search(r"at most (\d+) of", each.summary)[1])
+        assert placed_one_by_one(clustered(found), spec, replicas, random) <= most < replicas
+        event(each.remedy.partition(" ")[0] or "no remedy")
+        if each.edits:
+            mended = applied(manifest, each.edits)["spec"]["template"]["spec"]
+            then = replace(spec, topology_spread_constraints=None)
+            if mended.get("topologySpreadConstraints"):
+                then = msgspec.convert(mended, PodSpec)
+            assert placed_one_by_one(clustered(found), then, replicas, random) == replicas
 
 
 @quick

@@ -116,7 +116,12 @@ def test_what_helps(constraint, remedy):
         pytest.param(["zone hard 1 app=web"], "count these pods alone", id="it balances them with others"),
         pytest.param(["zone hard 1 app=web keys:pod-template-hash"], "restart it to place them anew", id="by revision"),
         pytest.param(
-            ["zone hard 1 app=web", "zone soft 1 track=stable"], "restart it to place them anew", id="one is for them"
+            ["zone soft 1 app=web", "zone hard 1 track=stable"], "restart it to place them anew", id="one is for them"
+        ),
+        pytest.param(
+            ["zone hard 1 app=web", "zone soft 1 track=stable"],
+            "count these pods alone",
+            id="one is for them, and the other holds them",
         ),
     ],
 )

@@ -1,7 +1,5 @@
 """Which nodes exist: those with the topology key, and the domains that they make."""
 
-import json
-
 import pytest
 from build import cluster, index, node
 from manifest import DENY, decide, examined, said, workload
@@ -12,7 +10,7 @@ from webhook.core.messages import WARNING_CHARS
 from webhook.core.model import NodeSpec, Taint
 from webhook.core.policy import Mode, Policy
 
-UNKNOWN, PARTIAL, MIN_DOMAINS = "topology-key-unknown", "topology-key-partial", "min-domains-unreachable"
+UNKNOWN, PARTIAL = "topology-key-unknown", "topology-key-partial"
 ZONE = "topology.kubernetes.io/zone"
 EVERYWHERE = [{"operator": "Exists"}]
 IN_A = {ZONE: "a"}
@@ -274,121 +272,12 @@ def test_each_constraint_and_each_template_is_asked_by_itself():
     ]
 
 
-@pytest.mark.parametrize(
-    ("nodes", "constraint", "more", "expected"),
-    [
-        pytest.param("a: n1 | b: n2", "zone hard 1 app=web minDomains:2", {}, [], id="as many as there are"),
-        pytest.param("a: n1 | b: n2", "zone hard 1 app=web", {}, [], id="none is asked for"),
-        pytest.param("a: n1 | b: n2", "zone soft 1 app=web minDomains:3", {}, [], id="a soft one is refused anyway"),
-        pytest.param(
-            "a: n1 | b: n2",
-            "zone hard 1 app=web minDomains:3",
-            {},
-            ["audit zone[0]: minDomains 3 with 2 domains caps each at 1 pod; use minDomains: 2"],
-            id="one too many",
-        ),
-        pytest.param(
-            "a: n1",
-            "zone hard 2 app=web minDomains:3",
-            {},
-            ["audit zone[0]: minDomains 3 with 1 domain caps each at 2 pods; remove minDomains"],
-            id="one domain",
-        ),
-        pytest.param("a: n1 | b: n2", "zone hard 3 app=web minDomains:3", {}, [], id="no domain gets so many"),
-        pytest.param("a: n1 | b: n2", "zone hard 0 app=web minDomains:3", {}, [], id="a maxSkew that is refused"),
-        pytest.param("a: n1 | b: n2", "zone hard 1 app=web minDomains:100000", {}, [], id="a cap, and meant as one"),
-        pytest.param("a: n1 | b: n2", "zone hard 1 app=else minDomains:3", {}, [], id="other pods fill it"),
-        pytest.param("a: n1 | b: n2", "zone hard 1 {} minDomains:3", {}, [], id="an empty selector counts none"),
-        pytest.param(
-            "a: n1 | b: n2 | c: n3",
-            "zone hard 1 app=web minDomains:3",
-            {"affinity": "a or b"},
-            ["audit zone[0]: minDomains 3 with 2 domains caps each at 1 pod; use minDomains: 2"],
-            id="the third is not eligible",
-        ),
-        pytest.param(
-            "a: n1 | b: n2 | c: n3",
-            "zone hard 1 app=web minDomains:3 nodeAffinityPolicy:Ignore",
-            {"affinity": "a or b"},
-            [],
-            id="affinity is ignored",
-        ),
-        pytest.param("a: n1 | b: n2 | c: ~n3", "zone hard 1 app=web minDomains:3", {}, [], id="taints are ignored"),
-        pytest.param(
-            "a: n1 | b: n2 | c: ~n3",
-            "zone hard 1 app=web minDomains:3 nodeTaintsPolicy:Honor",
-            {},
-            ["audit zone[0]: minDomains 3 with 2 domains caps each at 1 pod; use minDomains: 2"],
-            id="taints are honoured",
-        ),
-    ],
-)
-def test_more_domains_than_there_are(nodes, constraint, more, expected):
-    if "affinity" in more:
-        zones = {"key": ZONE, "operator": "In", "values": ["a", "b"]}
-        terms = {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}
-        more = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
-    assert told(MIN_DOMAINS, asked(constraint, **more), cluster(nodes)) == expected
-
-
-def test_only_nodes_with_the_keys_of_all_hard_constraints_make_domains():
-    found = index(node("n1", "a", rack="r"), node("n2", "b", rack="r"), node("n3", "c"))
-    hard, soft = (asked("zone hard 1 app=web minDomains:3", f"rack {how} 1 app=web") for how in ("hard", "soft"))
-    assert [told(MIN_DOMAINS, each, found) for each in (hard, soft)] == [CAPPED, []]
-
-
-THREE = asked("zone hard 1 app=web minDomains:3")
-CAPPED = ["audit zone[0]: minDomains 3 with 2 domains caps each at 1 pod; use minDomains: 2"]
-
-
-@pytest.mark.parametrize(
-    ("policy", "labels", "expected"),
-    [
-        pytest.param(DENY, "", CAPPED, id="nobody adds nodes"),
-        pytest.param(DENY, "karpenter.sh/nodepool=x", [], id="Karpenter does"),
-        pytest.param(FIXED, "karpenter.sh/nodepool=x", CAPPED, id="but not here"),
-        pytest.param(Policy(ceiling=Mode.DENY, domains={ZONE: ("b", "c")}), "", [], id="a third is configured"),
-        pytest.param(Policy(ceiling=Mode.DENY, domains={ZONE: ("a", "b")}), "", CAPPED, id="these two are configured"),
-    ],
-)
-def test_domains_that_are_not_there_yet(policy, labels, expected):
-    assert told(MIN_DOMAINS, THREE, cluster("a: n1 | b: n2", labelled=labels), policy) == expected
-
-
-def test_a_domain_stays_while_its_node_is_upgraded():
-    honours = asked("zone hard 1 app=web minDomains:3 nodeTaintsPolicy:Honor")
-    upgraded = tainted("n3", "node.kubernetes.io/unschedulable", "c", cordoned=True)
-    assert told(MIN_DOMAINS, honours, index(node("n1", "a"), node("n2", "b"), upgraded)) == []
-
-
-@pytest.mark.parametrize(
-    ("record", "expected"),
-    [
-        pytest.param(None, CAPPED, id="nothing was injected"),
-        pytest.param({"revision": "7f", "constraints": [{"topologyKey": ZONE}]}, [], id="we gave it"),
-        pytest.param({"revision": "7f", "filled": [0]}, CAPPED, id="we gave it a selector only"),
-        pytest.param("{", CAPPED, id="somebody else wrote there"),
-    ],
-)
-def test_of_what_was_injected_nothing_is_said(record, expected):
-    text = record if isinstance(record, str) else json.dumps(record)
-    noted = {} if record is None else {"annotations": {"evenspread.io/injected": text}}
-    pod = workload("Pod", "app=web", "zone hard 1 app=web minDomains:3", meta=noted)
-    assert told(MIN_DOMAINS, pod, cluster("a: n1 | b: n2")) == expected
-
-
 @pytest.mark.parametrize(("where", "expected"), [({}, [1, 1]), ({"nodeName": "n1"}, [0, 0])], ids=["waits", "runs"])
 def test_a_pod_that_has_its_node_waits_for_nothing(where, expected):
-    pod = workload("Pod", "app=web", "rack hard 1 app=web", "zone hard 1 app=web", **where)
     found = cluster("n1 | a: n2")
-    assert [len(told(UNKNOWN, pod, found)), len(told(PARTIAL, pod, found))] == expected
-
-
-def test_a_selector_that_is_refused_fills_no_cap():
-    manifest = asked("zone hard 1 app=web minDomains:3")
-    selector = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
-    manifest["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["labelSelector"] = selector
-    assert told(MIN_DOMAINS, manifest, cluster("a: n1 | b: n2")) == []
+    for kind in ("Pod", "Deployment"):
+        pod = workload(kind, "app=web", "rack hard 1 app=web", "zone hard 1 app=web", **where)
+        assert [len(told(UNKNOWN, pod, found)), len(told(PARTIAL, pod, found))] == expected
 
 
 def test_a_constraint_without_a_key_is_for_kube_apiserver_to_refuse():
@@ -396,7 +285,7 @@ def test_a_constraint_without_a_key_is_for_kube_apiserver_to_refuse():
     del manifest["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["topologyKey"]
     found = {each.finding.rule for each in examined(manifest, index=cluster("a: n1")).findings}
     assert "topology-key" in found
-    assert not found & {UNKNOWN, PARTIAL, MIN_DOMAINS}
+    assert not found & {UNKNOWN, PARTIAL}
 
 
 @pytest.mark.parametrize(
@@ -404,9 +293,6 @@ def test_a_constraint_without_a_key_is_for_kube_apiserver_to_refuse():
     [
         (UNKNOWN, "rack soft 1 app=web", True),
         (PARTIAL, "rack soft 1 app=web", True),
-        (MIN_DOMAINS, "zone hard 1 app=web minDomains:3", True),
-        (MIN_DOMAINS, "zone hard 1 app=web minDomains:1", False),
-        (MIN_DOMAINS, "zone hard 1 app=web", False),
     ],
 )
 def test_without_nodes_they_say_what_is_missing(rule, constraint, asks):
@@ -424,11 +310,10 @@ def test_without_nodes_they_say_what_is_missing(rule, constraint, asks):
     [
         "hardware-inventory.datacentre.example.com/rack-row-position hard 1 app=web",
         f"{'x' * 60}.example.com/{'y' * 60} soft 1 app=web",
-        "zone hard 10 app=web minDomains:99999",
     ],
 )
 def test_warnings_are_one_short_line(constraint):
-    policy = Policy(rules={MIN_DOMAINS: Mode.WARN, PARTIAL: Mode.WARN})
+    policy = Policy(rules={PARTIAL: Mode.WARN})
     key = constraint.split()[0]
     labelled = f"{key.replace('datacentre', 'datacenter')}=x" if "/" in key and len(key) < 100 else ""
     manifest = asked(constraint, replicas=40)

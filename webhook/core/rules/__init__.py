@@ -17,6 +17,7 @@ from webhook.core.rules import (
     distribution,
     effect,
     feasibility,
+    min_domains,
     neighbours,
     nodes,
     refused,
@@ -35,7 +36,7 @@ RULES: tuple[Rule, ...] = (
     *(selector.NULL, selector.EMPTY, selector.NOT_SELF, neighbours.TOO_WIDE),
     *(revision.MIXED, revision.ABSENT, revision.WRONG_KIND),
     *(nodes.KEY_UNKNOWN, nodes.KEY_PARTIAL, topology.TYPO, topology.DEPRECATED),
-    *(ceiling.TAINTED, nodes.MIN_DOMAINS, ceiling.CEILING, conflicts.CONFLICTS, zone_loss.ZONE_LOSS),
+    *(ceiling.TAINTED, min_domains.MIN_DOMAINS, ceiling.CEILING, conflicts.CONFLICTS, zone_loss.ZONE_LOSS),
     *(distribution.ALL_IN_ONE, effect.DEFAULTS_LOST, effect.NO_EFFECT, agreement.DIFFER, autoscalers.AUTOSCALER),
     effect.REQUIRED,
     *(feasibility.DO_NOT_FIT, cluster.STUCK, cluster.ROLLOUT_STUCK, cluster.GROUP_CAP),
@@ -47,7 +48,8 @@ _DRY_RUNS = (feasibility.DO_NOT_FIT,)
 _OF_OTHERS = (neighbours.TOO_WIDE, distribution.ALL_IN_ONE, agreement.DIFFER)
 # They have nothing to say where no cluster is known.
 NEED_CLUSTER = cluster.NEED_CLUSTER.union(
-    rule.id for rule in (*nodes.RULES, *ceiling.RULES, autoscalers.AUTOSCALER, *_OF_OTHERS, *_DRY_RUNS)
+    rule.id
+    for rule in (*nodes.RULES, min_domains.MIN_DOMAINS, *ceiling.RULES, autoscalers.AUTOSCALER, *_OF_OTHERS, *_DRY_RUNS)
 )
 FEASIBILITY = frozenset(
     rule.id for rule in (conflicts.CONFLICTS, zone_loss.ZONE_LOSS, *cluster.FEASIBILITY, *_DRY_RUNS)
@@ -88,6 +90,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(revision.evaluate, (revision.MIXED, revision.ABSENT, revision.WRONG_KIND)),
     Family(topology.evaluate, (topology.TYPO, topology.DEPRECATED)),
     Family(nodes.evaluate, nodes.RULES, nodes.RULES),
+    Family(min_domains.evaluate, (min_domains.MIN_DOMAINS,), (min_domains.MIN_DOMAINS,)),
     Family(ceiling.evaluate, ceiling.RULES, ceiling.RULES),
     Family(distribution.evaluate, (distribution.ALL_IN_ONE,), (distribution.ALL_IN_ONE,)),
     Family(effect.evaluate, (effect.DEFAULTS_LOST, effect.NO_EFFECT, effect.REQUIRED), (effect.NO_EFFECT,)),

@@ -62,7 +62,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     could = _could_speak(subject) if subject.placed and is_replicated(subject.workload) else ()
     if not could:
         return
-    missing = subject.lacks("nodes", "pods") or _unlike_the_scheduler(subject)
+    missing = subject.lacks("nodes", "pods") or unlike_the_scheduler(subject)
     if missing or subject.index is None:
         yield from (NotEvaluated(rule.id, missing) for rule in could)
         return
@@ -99,7 +99,7 @@ def _could_speak(subject: Subject) -> tuple[Rule, ...]:
 _IGNORES = frozenset({None, IGNORE})
 
 
-def _unlike_the_scheduler(subject: Subject) -> str:
+def unlike_the_scheduler(subject: Subject) -> str:
     """Why the scheduler's answer for these pods is another than that of its default filters; "" where it is not."""
     names = {_scheduler(template) for template in subject.workload.templates}
     if not names <= set(subject.policy.scheduler_names):

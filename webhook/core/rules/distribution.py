@@ -128,7 +128,8 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ClusterInde
         problem = take(index, pod, profile=profile_for(subject.policy, pod.pod_spec.scheduler_name))
         if not decide(without_spread(problem)).feasible & away.nodes:
             continue
-        found = _help(template, away, own, subject, problem)
+        anew = changed(problem, lambda each: _without_own(each, own, index))
+        found = _help(template, away, own, subject, anew)
         if found is not None:
             return found
     return None
@@ -192,7 +193,7 @@ def _wanted_together(template: Template) -> frozenset[str]:
     return frozenset(keys | ({ZONE} if HOSTNAME in keys else set()))
 
 
-def _help(template: Template, away: Away, own: Selector, subject: Subject, problem: Problem) -> Help | None:
+def _help(template: Template, away: Away, own: Selector, subject: Subject, anew: Problem) -> Help | None:
     """What would take the pods apart, as a warning says it and as it is done; None where that is not shown.
 
     A constraint that counts others as well is content with them in the other domains, and so would a restart be. A
@@ -201,15 +202,14 @@ def _help(template: Template, away: Away, own: Selector, subject: Subject, probl
     over = [each for each in template.template.pod_spec.constraints if each.topology_key == away.key]
     counting = [each for each in over if _counts(each, template)]
     alone = [each for each in counting if not _is_shared(each, template, own, subject)]
-    lacking = not counting
-    if counting and not alone:
-        opened = changed(problem, lambda each: _discounted(each, own, subject))
-        is_open = decide(opened).feasible & away.nodes
-        return ("count these pods alone", "use the workload's own selector as labelSelector") if is_open else None
-    if not decide(problem).feasible & away.nodes:
+    is_open = bool(decide(anew).feasible & away.nodes)
+    if len(alone) < len(counting) and not (alone and is_open):
+        opened = decide(changed(anew, _without_any)).feasible & away.nodes
+        return ("count these pods alone", "use the workload's own selector as labelSelector") if opened else None
+    if not is_open:
         return None
     noun = _NOUNS[away.key]
-    if lacking:
+    if not counting:
         fix = f"let the constraint over {away.key} count these pods" if over else _added(away.key)
         return f"spread them over {noun}s", fix
     if all(each.hard and (each.max_skew or 0) >= away.pods for each in alone):
@@ -238,11 +238,16 @@ def _is_shared(constraint: SpreadConstraint, template: Template, own: Selector, 
     return bool(foreign_pods(subject.workload.meta.namespace, selector, own, subject.index))
 
 
-def _discounted(problem: Problem, own: Selector, subject: Subject) -> Problem:
-    """The problem as if the constraints counted the workload's own pods alone."""
-    index, namespace = subject.index, problem.pod.meta.namespace
-    selectors = [each.selector.joined(own.requirements) for each in problem.hard.constraints]
-    counts = tuple({} if index is None else index.count(namespace, each) for each in selectors)
+def _without_own(problem: Problem, own: Selector, index: ClusterIndex) -> Problem:
+    """The problem of the first pod that is made anew: no constraint counts the workload's own."""
+    namespace = problem.pod.meta.namespace
+    counts = tuple(foreign_pods(namespace, each.selector, own, index) for each in problem.hard.constraints)
+    return replace(problem, hard=replace(problem.hard, counts=counts))
+
+
+def _without_any(problem: Problem) -> Problem:
+    """The same where the constraints count no pod of others either."""
+    counts: tuple[Counts, ...] = tuple({} for _ in problem.hard.counts)
     return replace(problem, hard=replace(problem.hard, counts=counts))
 
 

@@ -12,7 +12,7 @@ from webhook.core.model import HOSTNAME, IGNORE, SCHEDULE_ANYWAY, ZONE, SpreadCo
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode
 from webhook.core.rules.added import may_be_added
 from webhook.core.rules.edits import Fix, flow, plain, removal
-from webhook.core.rules.finding import Answer, Edit, Finding, Placed, Rule, Severity, Subject, guarded
+from webhook.core.rules.finding import Answer, Edit, Finding, Placed, Rule, Severity, Subject, guarded, place
 from webhook.core.rules.neighbours import counts_own_pods_only, own_selector, readable_selector
 from webhook.core.rules.nodes import Ground, grounds
 from webhook.core.rules.revision import surge_of
@@ -226,42 +226,55 @@ def _counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> b
 
 
 def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding]:
-    is_daemon = subject.workload.kind == "DaemonSet"
-    serves = kind in _SERVES and not _is_scaled(subject)
-    single = {} if is_daemon else _single_domains(subject)
-    for number, placed in enumerate(subject.placed):
-        if is_daemon:
-            why = _on_its_node(placed, subject)
-        else:
-            why = single.get(number) or (_too_few(placed, subject) if serves else None)
-        if why is None:
-            continue
-        fix = removal(placed) if _is_free_to_go(placed, kind, subject) else Fix("remove it or lower its maxSkew")
+    idle = _idle(subject, kind)
+    for placed, (summary, detail) in idle:
+        free = _is_free_to_go(placed, kind, subject, len(idle))
+        fix = removal(placed) if free else Fix("remove it or lower its maxSkew")
         yield Finding(
             rule=NO_EFFECT.id,
             path=placed.path,
-            summary=f"{placed.name} {why[0]}",
-            remedy="remove it" if fix.edits else fix.text,
-            detail=why[1],
+            summary=f"{placed.name} {summary}",
+            remedy="remove it" if free else fix.text,
+            detail=detail,
             fix=fix.text,
             edits=fix.edits,
             key=placed.key,
         )
 
 
-def _is_free_to_go(placed: Placed, kind: tuple[str, str], subject: Subject) -> bool:
-    """Whether no rule of this family would miss the constraint, and it does not keep pods off nodes without the key."""
+def _idle(subject: Subject, kind: tuple[str, str]) -> list[tuple[Placed, tuple[str, str]]]:
+    """The constraints without an effect, each with why."""
+    if subject.workload.kind == "DaemonSet":
+        found = [(placed, _on_its_node(placed, subject)) for placed in subject.placed]
+    else:
+        serves, single = kind in _SERVES and not _is_scaled(subject), _single_domains(subject)
+        found = [
+            (placed, single.get(number) or (_too_few(placed, subject) if serves else None))
+            for number, placed in enumerate(subject.placed)
+        ]
+    return [(placed, why) for placed, why in found if why is not None]
+
+
+def _is_free_to_go(placed: Placed, kind: tuple[str, str], subject: Subject, idle: int) -> bool:
+    """Whether no rule of this family would miss the constraint, and it does not keep pods off nodes without the key.
+
+    Shape: ``idle`` is how many constraints have no effect; without this one there have to be fewer.
+    """
     if placed.constraint.hard and not _is_everywhere(placed.constraint.topology_key or "", subject):
         return False
     template = placed.template
     spec = template.template.pod_spec
-    rest = tuple(each for place, each in enumerate(spec.constraints) if place != placed.index)
+    rest = tuple(each for number, each in enumerate(spec.constraints) if number != placed.index)
     without = replace(
         template, template=replace(template.template, spec=replace(spec, topology_spread_constraints=rest or None))
     )
     if not rest:
         return not (_is_required(kind, subject) and any(_required(without, subject)))
-    return not (_is_spread_by_default(without, kind, subject) and _lost(without, subject))
+    if _is_spread_by_default(without, kind, subject) and _lost(without, subject):
+        return False
+    templates = tuple(without if each is template else each for each in subject.workload.templates)
+    workload = replace(subject.workload, templates=templates)
+    return len(_idle(replace(subject, workload=workload, placed=place(workload)), kind)) < idle
 
 
 def _is_everywhere(key: str, subject: Subject) -> bool:

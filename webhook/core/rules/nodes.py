@@ -3,20 +3,15 @@
 from collections.abc import Iterator
 from functools import cached_property
 
-import msgspec
-
 from webhook.core.capacity import grows
-from webhook.core.defaulting import Record
 from webhook.core.eligible import settled_nodes, tolerated_nodes, usable_nodes
 from webhook.core.keys import ON_EVERY_NODE, PLACES, SUCCESSORS, meant_by, near
 from webhook.core.kinds import Template
 from webhook.core.model import HONOR, HOSTNAME, IGNORE
 from webhook.core.nodes import NodeView
-from webhook.core.objects import INJECTED_ANNOTATION
 from webhook.core.policy import Mode, Policy
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, guarded, one_line
-from webhook.core.selectors import SelectorError, compile_required_nodes, compile_selector
-from webhook.core.spread import COUNTS_EMPTY_SELECTOR
+from webhook.core.selectors import compile_required_nodes
 
 KEY_UNKNOWN = Rule(
     id="topology-key-unknown",
@@ -50,25 +45,12 @@ KEY_PARTIAL = Rule(
         "other than zone, region or hostname, the key may well choose the nodes, and it is audit."
     ),
 )
-MIN_DOMAINS = Rule(
-    id="min-domains-unreachable",
-    title="minDomains is above the number of eligible domains",
-    severity=Severity.MEDIUM,
-    mode=Mode.AUDIT,
-    why="With fewer domains than minDomains the minimum is 0, so that maxSkew is a cap on the pods of each domain.",
-    silent=(
-        "where nodes can be added (`capacity`); for constraints that evenspread gave to the pod; for minDomains of "
-        "100000 and more, which nobody takes for a number of domains: it makes maxSkew a cap on purpose; and if no "
-        "domain could reach the cap. Domains that `domains` of the configuration names count, with or without nodes."
-    ),
-)
-RULES = (KEY_UNKNOWN, KEY_PARTIAL, MIN_DOMAINS)
+RULES = (KEY_UNKNOWN, KEY_PARTIAL)
 
 # One node in so many is missed by the pods that it could take; fewer are for those who look after nodes.
 _NOTICED = 20
 # More domains than any cluster has nodes.
 A_CAP = 100_000
-_record_decoder = msgspec.json.Decoder(Record)
 
 
 class Ground:
@@ -145,7 +127,7 @@ def grounds(subject: Subject, view: NodeView) -> Iterator[tuple[Placed, Ground]]
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
-    """What the three rules say of each constraint; of a pod that has its node, nothing is to be decided any more."""
+    """What the two rules say of each constraint; of a pod that has its node, nothing is to be decided any more."""
     if not subject.placed or (
         subject.workload.kind == "Pod" and subject.placed[0].template.template.pod_spec.node_name
     ):
@@ -154,8 +136,6 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     if subject.index is None or missing:
         yield NotEvaluated(KEY_UNKNOWN.id, missing)
         yield NotEvaluated(KEY_PARTIAL.id, missing)
-        if any(map(_wants_domains, subject.placed)):
-            yield NotEvaluated(MIN_DOMAINS.id, missing)
         return
     view = subject.index.view()
     growing = grows(subject.policy, view)
@@ -166,8 +146,6 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         if key in view.keys and key is not None:
             if view.column(key).present != view.live:
                 yield from guarded((KEY_PARTIAL,), _partial, placed, key, ground, growing=growing)
-            if not growing and _wants_domains(placed):
-                yield from guarded((MIN_DOMAINS,), _min_domains, placed, ground, subject)
         elif key and key not in subject.policy.domains and meant_by(key) is None:
             yield from guarded((KEY_UNKNOWN,), _unknown, placed, key, ground, growing=growing)
 
@@ -226,55 +204,3 @@ def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iter
         key=placed.key,
         warns=warns,
     )
-
-
-def _wants_domains(placed: Placed) -> bool:
-    return placed.constraint.hard and 1 < (placed.constraint.min_domains or 1) < A_CAP
-
-
-def _min_domains(placed: Placed, ground: Ground, subject: Subject) -> Iterator[Finding]:
-    """A minimum of 0 for ever: no domain gets more matching pods than maxSkew."""
-    constraint = placed.constraint
-    wanted, cap, found = constraint.min_domains or 1, constraint.max_skew or 0, ground.domains(placed)
-    if not 0 < found < wanted or cap < 1:
-        return
-    # A bare pod has siblings that nobody has told of.
-    replicas = None if subject.workload.kind == "Pod" else placed.template.replicas
-    if replicas is not None and replicas <= cap:
-        return
-    if not _counts_itself(placed, subject) or _derived(placed.template):
-        return
-    pods = "1 pod" if cap == 1 else f"{cap} pods"
-    domains = "1 domain" if found == 1 else f"{found} domains"
-    yield Finding(
-        rule=MIN_DOMAINS.id,
-        path=f"{placed.path}.minDomains",
-        summary=f"{placed.name}: minDomains {wanted} with {domains} caps each at {pods}",
-        remedy=f"use minDomains: {found}" if found > 1 else "remove minDomains",
-        detail=f"with {domains}, fewer than minDomains {wanted}, the minimum is 0: maxSkew {cap} is the most matching"
-        f" pods that one may hold, and {cap * found} what all of them may hold",
-        fix=f"minDomains: {found}",
-        key=placed.key,
-    )
-
-
-def _counts_itself(placed: Placed, subject: Subject) -> bool:
-    """Whether the pods are certainly among those that the constraint counts; else they fill no cap."""
-    try:
-        selector = compile_selector(placed.constraint.selector)
-    except SelectorError:
-        return False
-    # An empty one counts no pod that exists before that release.
-    counts = not selector.empty or subject.version >= COUNTS_EMPTY_SELECTOR
-    return counts and selector.matches(placed.template.template.labels)
-
-
-def _derived(template: Template) -> bool:
-    """Whether the constraints are ours; those that a pod brought, and we gave a selector, are not."""
-    text = (template.template.meta.annotations or {}).get(INJECTED_ANNOTATION)
-    if text is None:
-        return False
-    try:
-        return bool(_record_decoder.decode(text).constraints)
-    except msgspec.MsgspecError:
-        return False
