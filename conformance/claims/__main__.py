@@ -27,16 +27,16 @@ CHUNK = 50
 
 
 def look_at(of, referee):
-    """Findings by rule, fixes with edits by rule, contradictions, and the reason for silence."""
+    """Findings by rule, fixes by rule, contradictions, the reason for silence, fixes by rule after which there is a note."""
     inspected = Inspection(of, referee)
     wrong = list(contradictions(inspected))
     found = Counter(each.rule for each in inspected.findings if each.rule not in LEFT_OUT)
     fixes = Counter(each.rule for each in inspected.findings if each.edits and each.rule not in LEFT_OUT)
-    return found, fixes, wrong, inspected.silence
+    return found, fixes, wrong, inspected.silence, Counter(inspected.notes)
 
 
 def look_at_some(oracle, seed, numbers):
-    found, fixes, wrong, silent = Counter(), Counter(), [], Counter()
+    found, fixes, wrong, silent, notes = Counter(), Counter(), [], Counter(), Counter()
     with Referee(oracle) as referee:
         for number in numbers:
             try:
@@ -47,7 +47,8 @@ def look_at_some(oracle, seed, numbers):
             fixes += one[1]
             wrong += [(number, *each) for each in one[2]]
             silent[one[3]] += 1
-    return len(numbers), found, fixes, wrong, silent
+            notes += one[4]
+    return len(numbers), found, fixes, wrong, silent, notes
 
 
 def kind_of(fault):
@@ -94,11 +95,11 @@ def report(oracle, of, rule, claim, fault):
     print(f"\n{rule}: {claim}\n  but {fault}\n  smallest world: {name}\n{at_a_glance(small)}")
 
 
-def table(worlds, found, fixes, wrong, silent):
-    print("\n| rule | findings checked | fixes applied | contradictions |\n|---|---|---|---|")
+def table(worlds, found, fixes, wrong, silent, notes):
+    print("\n| rule | findings checked | fixes applied | of these, another rule then has a note | contradictions |\n|---|---|---|---|---|")
     faults = Counter(each[1] for each in wrong)
     for rule in sorted(found):
-        print(f"| `{rule}` | {found[rule]:,} | {fixes[rule]:,} | {faults[rule] or 'none'} |")
+        print(f"| `{rule}` | {found[rule]:,} | {fixes[rule]:,} | {notes[rule]:,} | {faults[rule] or 'none'} |")
     unlucky = sum(number for reason, number in silent.items() if reason is not None)
     print(f"\n| pods without a place because of spread | worlds of {worlds:,} | share |\n|---|---|---|")
     for reason, number in silent.most_common():
@@ -107,11 +108,12 @@ def table(worlds, found, fixes, wrong, silent):
 
 
 def run(oracle, seed, count):
-    started, found, fixes, wrong, silent, worlds = time.monotonic(), Counter(), Counter(), [], Counter(), 0
+    started, found, fixes, wrong, silent, notes, worlds = time.monotonic(), Counter(), Counter(), [], Counter(), Counter(), 0
     chunks = [range(first, min(first + CHUNK, count)) for first in range(0, count, CHUNK)]
     with ProcessPoolExecutor(min(os.cpu_count() or 1, 2), initializer=os.nice, initargs=(10,)) as pool:
         for one in pool.map(look_at_some, [oracle] * len(chunks), [seed] * len(chunks), chunks):
-            worlds, found, fixes, wrong, silent = worlds + one[0], found + one[1], fixes + one[2], wrong + one[3], silent + one[4]
+            worlds, found, fixes, wrong = worlds + one[0], found + one[1], fixes + one[2], wrong + one[3]
+            silent, notes = silent + one[4], notes + one[5]
             if sys.stderr.isatty():
                 rate = worlds / (time.monotonic() - started)
                 print(f"\r{worlds:,} of {count:,} worlds, {rate:.0f}/s, {len(wrong)} contradictions", end="", file=sys.stderr)
@@ -121,7 +123,7 @@ def run(oracle, seed, count):
         shown[kind] += 1
         if shown[kind] <= MOST_SHRUNK:
             report(oracle, world(seed, number), rule, claim, fault)
-    table(worlds, found, fixes, wrong, silent)
+    table(worlds, found, fixes, wrong, silent, notes)
     print(f"\n{worlds:,} worlds of seed {seed}, {sum(found.values()):,} findings, {len(wrong)} contradictions, {time.monotonic() - started:.0f} s")
     for (rule, kind), number in shown.most_common() if wrong else ():
         print(f"{number:6} {rule}: {kind.strip()}")
@@ -153,7 +155,7 @@ def record(oracle, seed, count, names):
     with Referee(oracle) as referee:
         for of in [*worlds, *(world(seed, number) for number in range(count))]:
             recording = Recording(referee)
-            found, _, wrong, _ = look_at(of, recording)
+            found, _, wrong, *_ = look_at(of, recording)
             left += bool(wrong)
             if not wrong and found.keys() & READINGS.keys():
                 cases.append((of, recording.answers))

@@ -13,7 +13,7 @@ from webhook.core.model import Pod, TypeMeta
 from webhook.core.objects import decode_object
 from webhook.core.policy import Messages, Mode, Policy
 from webhook.core.review import examine
-from webhook.core.rules import RULES
+from webhook.core.rules import BY_ID, RULES
 from webhook.core.version import RECORDED
 
 _POD = msgspec.json.Decoder(Pod)
@@ -33,7 +33,7 @@ class Inspection:
 
     def __init__(self, world, referee):
         self.world, self.referee = world, referee
-        self.manifest = world["workload"]
+        self.manifest, self.after = world["workload"], {}
 
     @property
     def wanted(self):
@@ -73,6 +73,19 @@ class Inspection:
     def examined(self):
         return self.examine()
 
+    def fixed(self, finding):
+        """The manifest after the finding's fix, and what is said of it."""
+        changed = edited(self.manifest, [(each.path, each.value) for each in finding.edits])
+        if id(finding) not in self.after:
+            self.after[id(finding)] = self.examine(changed)
+        return changed, self.after[id(finding)]
+
+    @cached_property
+    def notes(self):
+        """The rules whose fixes let another rule make a note that had nothing to say before."""
+        fixes = [each for each in self.findings if each.edits and each.rule not in LEFT_OUT]
+        return [each.rule for each in fixes if brought_by(self, self.fixed(each)[1])]
+
     @cached_property
     def silence(self):
         return silence(self)
@@ -106,22 +119,32 @@ def identity(finding):
 
 
 def of_the_fix(inspected, finding, promises):
-    """A fix takes its finding away, brings no other, and lets all replicas have a place, where it promises that."""
+    """A fix takes its finding away, brings none that warns, and lets all replicas have a place if it promises that."""
     if not finding.edits:
         return
-    fixed = edited(inspected.manifest, [(each.path, each.value) for each in finding.edits])
-    examined = inspected.examine(fixed)
+    fixed, examined = inspected.fixed(finding)
     after = {identity(each.finding) for each in examined.findings}
     if examined.decode_error is not None:
         yield f"after it the object cannot be read: {examined.decode_error.text}"
     if identity(finding) in after:
         kept = next(each.finding for each in examined.findings if identity(each.finding) == identity(finding))
         yield f"after it the rule still says: {kept.summary}"
-    for rule, key in sorted(after - {identity(each) for each in inspected.findings}):
-        brought = next(each.finding for each in examined.findings if identity(each.finding) == (rule, key))
-        yield f"after it {rule} says: {brought.summary}"
+    for brought in brought_by(inspected, examined):
+        if warns(brought) or brought.rule == finding.rule:
+            yield f"after it {brought.rule} says: {brought.summary}"
     if promises:
         yield from of_places(inspected, finding, fixed)
+
+
+def warns(finding):
+    """Whether people are warned where nobody configured the rule; else it is a note for whoever asks."""
+    return BY_ID[finding.rule].mode.rank > Mode.AUDIT.rank if finding.warns is None else finding.warns
+
+
+def brought_by(inspected, examined):
+    """The findings that were not there before, in the order of rules."""
+    before = {identity(each) for each in inspected.findings}
+    return [each.finding for each in examined.findings if identity(each.finding) not in before]
 
 
 def of_places(inspected, finding, fixed):
