@@ -29,6 +29,14 @@ from webhook.core.policy import Mode
             0,
             id="the loss of a zone goes on costing pods: for people alone",
         ),
+        pytest.param(
+            "a: n1 n2 n3 | c: ~n4 | n9",
+            ["zone hard 9 app=web", HOST],
+            "nodeTaintsPolicy: Honor",
+            "add nodeTaintsPolicy: Honor",
+            0,
+            id="as it does where the other constraint would have a single zone",
+        ),
     ],
 )
 def test_a_fix_brings_nothing_else_to_be_said(nodes, constraints, remedy, fix, edits):

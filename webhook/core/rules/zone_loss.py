@@ -153,7 +153,13 @@ def _finding(case: Case, placed: Placed, zone: str, lost: int, pending: int) -> 
 def _remedy(case: Case, placed: Placed, lost: int) -> Remedy:
     """What lets all replicas run, before and after the loss, and leaves nothing to be said of another zone."""
     for each in honoring(case, placed, TAINTS):
-        fits = case.fits(each.hard, case.wanted) and case.fits(each.hard, case.wanted, lost=lost)
-        if fits and not speaks(case.with_hard(each.hard)):
+        after = case.fits(each.hard, case.wanted, lost=lost)
+        if after and case.fits(each.hard, case.wanted) and not _goes_on(case, each):
             return each
     return NOTHING
+
+
+def _goes_on(case: Case, remedy: Remedy) -> bool:
+    """Whether the loss of another zone costs pods all the same."""
+    ignoring = any(each.constraint.node_taints_policy == IGNORE for each in remedy.hard)
+    return ignoring and speaks(case.with_hard(remedy.hard))
