@@ -219,7 +219,7 @@ FINDINGS
 
 Deployment shop/web  <stdin>:31
   high    selector-not-self: hostname[0] counts app=old but the pods have app=web, so this constraint does not spread these pods
-          fix: matchLabels: {app: web}
+          fix: labelSelector: {matchLabels: {app: web}}
 
 Rollout shop/broken  <stdin>:175
   high    max-skew: spec.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero

@@ -104,7 +104,7 @@ def test_a_denial_has_a_first_line_that_stands_alone():
         "Rollout shop/web: zone[0] counts app=web but the pods have app=web-v2; set matchLabels app=web-v2",
         "  1 selector-not-self  spec.template.spec.topologySpreadConstraints[0].labelSelector",
         "    counts app=web, the pods have app=web-v2: it holds pods back and does not spread these pods",
-        "    fix: matchLabels: {app: web-v2}",
+        "    fix: labelSelector: {matchLabels: {app: web-v2}}",
         "  check before pushing: kubectl evenspread check -f FILE",
     ]
 

@@ -234,10 +234,12 @@ def examine(  # noqa: PLR0913 as review
     today: str,
     namespace: str = "",
     now: str = "",
+    as_written: Callable[[str], str] = lambda _path: "",
 ) -> Examination:
     """Everything the rules say of one object, whoever owns it and whatever it was before.
 
-    Shape: ``namespace`` is where the object would be created if it names none.
+    Shape: ``namespace`` is where the object would be created if it names none. ``as_written`` gives the text of a
+    scalar in the file by its path, "" where that is not known.
     Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
     """
     stated = stated_type(raw)
@@ -245,7 +247,10 @@ def examine(  # noqa: PLR0913 as review
     try:
         found, strict = _exactly(raw, stated, namespace, setting)
     except DecodeError as error:
-        found, strict = _Evaluation(None, (wrong_type(error),), decode_error=error), ()
+        found, strict = _Evaluation(None, (), decode_error=error), ()
+    if found.decode_error is not None:
+        wrong = wrong_type(found.decode_error, lambda: parsed(raw), as_written)
+        found = replace(found, findings=(wrong, *(each for each in found.findings if each.rule != wrong.rule)))
     workload = found.workload
     meta = workload.meta if workload else read_meta(raw)
     target = _target(meta, stated.kind or "", meta.namespace or namespace, meta.name, index)
@@ -317,7 +322,7 @@ def _evaluate(
         workload = read_workload(raw, policy.workloads, api_version=request.api_version, kind=request.kind)
     except DecodeError as error:
         silence = _silence(read_meta(raw), policy) if spared else ""
-        return silence or _Evaluation(None, (wrong_type(error),), decode_error=error)
+        return silence or _Evaluation(None, (wrong_type(error, lambda: parsed(raw)),), decode_error=error)
     if workload is None:
         return "no pod template"
     if request.namespace and not workload.meta.namespace:

@@ -1,12 +1,18 @@
 """kube-apiserver's own words, each under the id of a rule."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from manifest import constraint, examined, findings, workload
+from manifest import DENY, RECENT, TODAY, constraint, examined, findings, workload
 
 from webhook.core.model import LabelSelector, LabelSelectorRequirement, SpreadConstraint
+from webhook.core.review import examine
+from webhook.core.rules import API_RULES
 from webhook.core.rules.api import are_plainly_right
+from webhook.core.rules.edits import value_at
+from webhook.core.rules.finding import Edit
 from webhook.core.validation import validate_constraints
 from webhook.core.version import NEWEST, OLDEST, KubernetesVersion
 
@@ -59,20 +65,260 @@ def test_errors_of_the_field(fields, rule, text):
     assert [(name, mode, said) for name, mode, said, _ in found if mode == "deny"] == [(rule, "deny", ROOT + text)]
 
 
+EXPRESSION = ".labelSelector.matchExpressions[0]"
+
+
+def expression(**fields):
+    return {"labelSelector": {"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "tier", **fields}]}}
+
+
 @pytest.mark.parametrize(
-    ("field", "written", "fix"),
+    ("fields", "where", "fix", "edits"),
     [
-        ("whenUnsatisfiable", "schedule-anyway", "whenUnsatisfiable: ScheduleAnyway"),
-        ("whenUnsatisfiable", "DoNotScedule", "whenUnsatisfiable: DoNotSchedule"),
-        ("whenUnsatisfiable", "Never", "whenUnsatisfiable: DoNotSchedule or ScheduleAnyway"),
-        ("nodeAffinityPolicy", "honour", "nodeAffinityPolicy: Honor"),
-        ("nodeTaintsPolicy", "Ignored", "nodeTaintsPolicy: Ignore"),
-        ("nodeTaintsPolicy", "", "nodeTaintsPolicy: Honor or Ignore"),
+        ({"maxSkew": 0}, ".maxSkew", "maxSkew: 1", {".maxSkew": 1}),
+        ({"maxSkew": None}, ".maxSkew", "add maxSkew: 1", {".maxSkew": 1}),
+        (
+            {"topologyKey": ""},
+            ".topologyKey",
+            "name a label of the nodes, such as topology.kubernetes.io/zone or kubernetes.io/hostname",
+            {},
+        ),
+        (
+            {"whenUnsatisfiable": "schedule-anyway"},
+            ".whenUnsatisfiable",
+            "whenUnsatisfiable: ScheduleAnyway",
+            {".whenUnsatisfiable": "ScheduleAnyway"},
+        ),
+        (
+            {"whenUnsatisfiable": "DoNotScedule"},
+            ".whenUnsatisfiable",
+            "whenUnsatisfiable: DoNotSchedule",
+            {".whenUnsatisfiable": "DoNotSchedule"},
+        ),
+        (
+            {"whenUnsatisfiable": "Never"},
+            ".whenUnsatisfiable",
+            "choose DoNotSchedule (else the pod stays Pending) or ScheduleAnyway (a preference)",
+            {},
+        ),
+        (
+            {"whenUnsatisfiable": "Never", "minDomains": 2},
+            ".whenUnsatisfiable",
+            "whenUnsatisfiable: DoNotSchedule",
+            {".whenUnsatisfiable": "DoNotSchedule"},
+        ),
+        (
+            {"whenUnsatisfiable": "Never", "minDomains": 2},
+            ".minDomains",
+            "set whenUnsatisfiable: DoNotSchedule",
+            {".whenUnsatisfiable": "DoNotSchedule"},
+        ),
+        (
+            {"whenUnsatisfiable": "scheduleAnyway", "minDomains": 2},
+            ".whenUnsatisfiable",
+            "set whenUnsatisfiable: ScheduleAnyway and remove minDomains",
+            {".whenUnsatisfiable": "ScheduleAnyway", ".minDomains": None},
+        ),
+        ({"minDomains": 0}, ".minDomains", "remove minDomains", {".minDomains": None}),
+        (
+            {"minDomains": 2, "whenUnsatisfiable": "ScheduleAnyway"},
+            ".minDomains",
+            "remove minDomains",
+            {".minDomains": None},
+        ),
+        (
+            {"nodeAffinityPolicy": "honour"},
+            ".nodeAffinityPolicy",
+            "nodeAffinityPolicy: Honor",
+            {".nodeAffinityPolicy": "Honor"},
+        ),
+        (
+            {"nodeTaintsPolicy": "Ignored"},
+            ".nodeTaintsPolicy",
+            "nodeTaintsPolicy: Ignore",
+            {".nodeTaintsPolicy": "Ignore"},
+        ),
+        ({"nodeTaintsPolicy": ""}, ".nodeTaintsPolicy", "remove nodeTaintsPolicy", {".nodeTaintsPolicy": None}),
+        ({"nodeTaintsPolicy": "Maybe"}, ".nodeTaintsPolicy", "choose Honor or Ignore", {}),
+        (
+            {"labelSelector": None, "matchLabelKeys": ["pod-template-hash"]},
+            ".matchLabelKeys",
+            "set labelSelector: {matchLabels: {app: web}}",
+            {".labelSelector": {"matchLabels": {"app": "web"}}},
+        ),
+        (
+            {"labelSelector": None, "matchLabelKeys": ["app"]},
+            ".matchLabelKeys",
+            "set labelSelector: {}",
+            {".labelSelector": {}},
+        ),
+        (
+            {"matchLabelKeys": ["a b", "pod-template-hash"]},
+            ".matchLabelKeys[0]",
+            'remove "a b" from matchLabelKeys',
+            {".matchLabelKeys[0]": None},
+        ),
+        (
+            {
+                "labelSelector": {
+                    "matchLabels": {"app": "web"},
+                    "matchExpressions": [{"key": "app", "operator": "Exists"}],
+                },
+                "matchLabelKeys": ["app", "pod-template-hash", "app"],
+            },
+            "[2]",
+            "remove app from matchLabelKeys",
+            {".matchLabelKeys[0]": None, ".matchLabelKeys[2]": None},
+        ),
+        (
+            {"labelSelector": {"matchLabels": {"a b": "web"}}},
+            ".labelSelector.matchLabels",
+            "set labelSelector: {matchLabels: {app: web}}",
+            {".labelSelector": {"matchLabels": {"app": "web"}}},
+        ),
+        (
+            expression(operator="exists"),
+            f"{EXPRESSION}.operator",
+            "operator: Exists",
+            {f"{EXPRESSION}.operator": "Exists"},
+        ),
+        (
+            expression(operator="Gt", values=["1"]),
+            f"{EXPRESSION}.operator",
+            "set labelSelector: {matchLabels: {app: web}}",
+            {".labelSelector": {"matchLabels": {"app": "web"}}},
+        ),
+        (
+            expression(operator="Exists", values=["a"]),
+            f"{EXPRESSION}.values",
+            "remove values",
+            {f"{EXPRESSION}.values": None},
+        ),
+        (
+            expression(operator="In"),
+            f"{EXPRESSION}.values",
+            "add values: [front]",
+            {f"{EXPRESSION}.values": ["front"]},
+        ),
+        (
+            expression(operator="In", values=[]),
+            f"{EXPRESSION}.values",
+            "values: [front]",
+            {f"{EXPRESSION}.values": ["front"]},
+        ),
+        (
+            expression(operator="NotIn"),
+            f"{EXPRESSION}.values",
+            "set labelSelector: {matchLabels: {app: web}}",
+            {".labelSelector": {"matchLabels": {"app": "web"}}},
+        ),
+    ],
+    ids=str,
+)
+def test_the_fix_follows_from_what_is_written(fields, where, fix, edits):
+    found = examined(workload("Deployment", "app=web tier=front", broken(**fields), strategy={"type": "Recreate"}))
+    refused = [each.finding for each in found.findings if each.finding.rule in API_RULES]
+    told = [(each.fix, each.edits) for each in refused if each.path == f"{ROOT}{where}"]
+    expected = fix, tuple(Edit(f"{ROOT}{path}", value) for path, value in edits.items())
+    assert told
+    assert all(each == expected for each in told)
+
+
+@pytest.mark.parametrize(
+    ("fields", "where", "fix"),
+    [
+        (
+            {"labelSelector": None, "matchLabelKeys": ["v"]},
+            ".matchLabelKeys",
+            "write a labelSelector beside it that the pods match, or take matchLabelKeys out",
+        ),
+        (
+            {"labelSelector": {"matchLabels": {"a b": ""}}},
+            ".labelSelector.matchLabels",
+            "use label keys and values that Kubernetes accepts",
+        ),
+        (expression(operator="Gt"), f"{EXPRESSION}.operator", "use label keys and values that Kubernetes accepts"),
+    ],
+    ids=str,
+)
+def test_of_pods_whose_labels_are_unknown_it_is_in_words(fields, where, fix):
+    found = examined(workload("CloneSet", "", broken(**fields), selector="")).findings
+    assert [(each.finding.fix, each.finding.edits) for each in found if each.finding.path == f"{ROOT}{where}"] == [
+        (fix, ())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("actions", "fixes"),
+    [
+        pytest.param(["hard", "Never"], ["whenUnsatisfiable: ScheduleAnyway"], id="the one that is left"),
+        pytest.param(["hard", "soft", "doNotSchedule"], ["remove the constraint"], id="meant what stands there"),
     ],
 )
-def test_the_fix_is_what_was_meant(field, written, fix):
-    found = examined(workload("Rollout", "app=web", broken(**{field: written}))).findings
-    assert [each.finding.fix for each in found if each.finding.path.endswith(field)] == [fix]
+def test_an_action_beside_others_of_its_key(actions, fixes):
+    constraints = [
+        {
+            **constraint("zone hard 1 app=web"),
+            "whenUnsatisfiable": {"hard": "DoNotSchedule", "soft": "ScheduleAnyway"}.get(each, each),
+        }
+        for each in actions
+    ]
+    found = examined(workload("Rollout", "app=web", *constraints)).findings
+    assert [each.finding.fix for each in found if each.finding.rule == "when-unsatisfiable"] == fixes
+
+
+def test_of_constraints_with_one_key_and_action_the_first_stays():
+    found = examined(workload("Rollout", "app=web", *[f"zone soft {skew} app=web" for skew in (1, 2, 3)])).findings
+    told = {(each.finding.fix, each.finding.edits) for each in found if each.finding.rule == "duplicate-constraint"}
+    path = ROOT.removesuffix("[0]")
+    assert told == {("remove zone[1] and zone[2]", (Edit(f"{path}[1]"), Edit(f"{path}[2]")))}
+
+
+MISFITS = [
+    ({"maxSkew": "1"}, ".maxSkew", "maxSkew: 1", 1),
+    ({"maxSkew": " +2 "}, ".maxSkew", "maxSkew: 2", 2),
+    ({"maxSkew": "0"}, ".maxSkew", "write a whole number here, without quotes, from 1 on", None),
+    ({"maxSkew": "9999999999"}, ".maxSkew", "write a whole number here, without quotes, from 1 on", None),
+    ({"maxSkew": "one"}, ".maxSkew", "write a whole number here, without quotes", None),
+    ({"maxSkew": 1.5}, ".maxSkew", "write a whole number here", None),
+    ({"matchLabelKeys": "app"}, ".matchLabelKeys", "matchLabelKeys: [app]", ["app"]),
+    ({"matchLabelKeys": [1]}, ".matchLabelKeys[0]", '"1"', "1"),
+    ({"labelSelector": {"matchLabels": {"v": 1.5}}}, ".labelSelector.matchLabels.v", 'v: "1.5"', "1.5"),
+    ({"labelSelector": {"matchLabels": {"a.b/c": True}}}, ".labelSelector.matchLabels.a.b/c", 'a.b/c: "true"', "true"),
+    (
+        {"labelSelector": {"matchLabels": {"v": -1}}},
+        ".labelSelector.matchLabels.v",
+        "write it in quotes: a text belongs here",
+        None,
+    ),
+    ({"labelSelector": {"matchLabels": {"v": []}}}, ".labelSelector.matchLabels.v", "write a text here", None),
+    ({"topologyKey": 1}, ".topologyKey", "write it in quotes: a text belongs here", None),
+    ({"labelSelector": "app"}, ".labelSelector", "write matchLabels or matchExpressions here", None),
+    (
+        {"labelSelector": {"matchLabels": ["app"]}},
+        ".labelSelector.matchLabels",
+        "write a label and its value here",
+        None,
+    ),
+    ({"matchLabelKeys": {}}, ".matchLabelKeys", "write a value of type []string here", None),
+    ({"matchLabelKeys": True}, ".matchLabelKeys", "write a value of type []string here", None),
+]
+
+
+@pytest.mark.parametrize(("fields", "where", "fix", "value"), MISFITS, ids=str)
+def test_a_value_of_the_wrong_type_as_the_right_one(fields, where, fix, value):
+    manifest = workload("Deployment", "app=web", broken(**fields))
+    found = examine(
+        manifest, DENY, None, version=RECENT, today=TODAY, as_written=lambda path: json.dumps(value_at(manifest, path))
+    )
+    [wrong] = [each.finding for each in found.findings]
+    assert (wrong.path, wrong.fix) == (f"{ROOT}{where}", fix)
+    assert wrong.edits == (() if value is None else (Edit(f"{ROOT}{where}", value),))
+
+
+def test_where_the_text_of_a_number_is_not_known_it_is_not_guessed():
+    [wrong] = examined(workload("Deployment", "app=web", broken(labelSelector={"matchLabels": {"v": 1}}))).findings
+    assert (wrong.finding.fix, wrong.finding.edits) == ("write it in quotes: a text belongs here", ())
 
 
 def test_two_constraints_of_one_key_and_action():

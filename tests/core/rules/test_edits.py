@@ -14,6 +14,7 @@ from webhook.core.rules.edits import (
     flow,
     removal,
     softening,
+    value_at,
 )
 from webhook.core.rules.finding import Edit, Placed
 
@@ -181,3 +182,11 @@ def test_an_object_with_the_edits(value, edits, after):
 def test_a_path_that_leads_nowhere(path):
     with pytest.raises(LookupError):
         applied({"a": 1, "b": [{}]}, [Edit(path, 1)])
+
+
+@pytest.mark.parametrize(
+    ("path", "found"), [("a", 1), ("b[0].c.d/e", 2), ("b[1]", None), ("x", None), ("a.b", None), ("", ...)], ids=str
+)
+def test_what_stands_at_a_path(path, found):
+    value = {"a": 1, "b": [{"c.d/e": 2}]}
+    assert value_at(value, path) == (value if found is ... else found)

@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from manifest import examined, findings, said, workload
+from manifest import constraint, examined, findings, said, workload
 
 from webhook.core.version import KubernetesVersion
 
@@ -165,7 +165,7 @@ def test_a_template_without_labels_may_be_a_part_of_an_object(kind, expected):
 def test_the_fix_of_one_label_keeps_the_others():
     found = examined(workload("Deployment", "app=web tier=front", "zone hard 1 app=web tier=back")).findings
     assert [(each.finding.remedy, each.finding.fix) for each in found if each.finding.rule == "selector-not-self"] == [
-        ("use tier=front", "matchLabels: {app: web, tier: front}")
+        ("use tier=front", "labelSelector: {matchLabels: {app: web, tier: front}}")
     ]
 
 
@@ -201,26 +201,28 @@ def test_the_fix_of_a_missing_selector(kind, pods, expected):
 @pytest.mark.parametrize(
     ("kind", "constraint", "remedy", "fix"),
     [
-        pytest.param("Pod", "zone hard 1 app=web", "label this pod app=web", "metadata.labels: {app: web}", id="a pod"),
+        pytest.param(
+            "Pod", "zone hard 1 app=web", "label this pod app=web", "add {app: web} to metadata.labels", id="a pod"
+        ),
         pytest.param(
             "CronJob",
             "zone hard 1 app=web tier=1",
             "label the pods app=web,tier=1",
-            'spec.jobTemplate.spec.template.metadata.labels: {app: web, tier: "1"}',
+            'add {app: web, tier: "1"} to spec.jobTemplate.spec.template.metadata.labels',
             id="a template, two labels",
         ),
         pytest.param(
             "Pod",
             {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]}},
             "label this pod app in (a,b)",
-            "metadata.labels: {app: a}",
+            "add {app: a} to metadata.labels",
             id="one of several values",
         ),
         pytest.param(
             "Pod",
             {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}},
             "label this pod app",
-            'metadata.labels: {app: ""}',
+            'add {app: ""} to metadata.labels',
             id="any value",
         ),
     ],
@@ -266,5 +268,35 @@ def test_match_label_keys_make_a_selector_of_an_empty_one(keys, expected):
 def test_what_is_to_be_written_is_a_text_in_yaml_too(value, written):
     found = examined(workload("Deployment", f"app={value} tier=front", "zone hard 1 app=x")).findings
     [wrong] = [each.finding for each in found if each.finding.rule == "selector-not-self"]
-    assert wrong.fix == f"matchLabels: {{app: {written}}}"
-    assert yaml.safe_load(wrong.fix) == {"matchLabels": {"app": value}}
+    assert wrong.fix == f"labelSelector: {{matchLabels: {{app: {written}}}}}"
+    assert yaml.safe_load(wrong.fix) == {"labelSelector": {"matchLabels": {"app": value}}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "given", "fix"),
+    [
+        pytest.param(
+            "app=x_ tier=a",
+            "zone soft 1 app=web",
+            "give the pods label values that Kubernetes accepts",
+            id="the pods' own value is wrong",
+        ),
+        pytest.param(
+            "app=x_",
+            "zone soft 1 name=web",
+            "select the labels that all of these pods have by matchLabels",
+            id="so is what names them",
+        ),
+        pytest.param("", "zone soft 1 app=_", 'add {app: "_"} to metadata.labels', id="the selector asks for one"),
+        pytest.param(
+            "app=web tier=a",
+            {**constraint("zone soft 1"), "matchLabelKeys": ["app"], "labelSelector": {"matchLabels": {"x": "y"}}},
+            "select the labels that all of these pods have by matchLabels",
+            id="a key of matchLabelKeys must not be selected",
+        ),
+    ],
+)
+def test_no_label_is_written_that_kubernetes_refuses(pods, given, fix):
+    found = examined(workload("Pod", pods, given)).findings
+    [wrong] = [each.finding for each in found if each.finding.rule == "selector-not-self"]
+    assert (wrong.fix, wrong.edits) == (fix, ())

@@ -2,7 +2,7 @@
 
 import pytest
 from build import index, node
-from manifest import decide, findings, said, workload
+from manifest import decide, examined, findings, said, workload
 
 from webhook.core.keys import edits, meant_by
 
@@ -96,3 +96,34 @@ def test_of_built_in_kinds_kube_apiserver_itself_warns_in_admission():
     }
     assert "topology-key-deprecated" not in told["Deployment"]
     assert "topology-key-deprecated" in told["Rollout"]
+
+
+@pytest.mark.parametrize(
+    ("constraints", "zoned", "fixes"),
+    [
+        pytest.param(
+            ["kubernetes.io/zone soft 1 app=web"], None, ["topologyKey: topology.kubernetes.io/zone"], id="it"
+        ),
+        pytest.param(
+            ["zone soft 1 app=web", "kubernetes.io/zone soft 1 app=web"], None, ["remove the constraint"], id="twice"
+        ),
+        pytest.param(
+            ["zone hard 1 app=web", "failure-domain.beta.kubernetes.io/zone soft 1 app=web"],
+            None,
+            ["topologyKey: topology.kubernetes.io/zone"],
+            id="once with each action",
+        ),
+        pytest.param(
+            ["kubernetes.io/zone soft 1 app=web"],
+            False,
+            ["use topology.kubernetes.io/zone, and label the nodes with it"],
+            id="no node has the right one either",
+        ),
+    ],
+)
+def test_the_right_key_stands_once(constraints, zoned, fixes):
+    nodes = None if zoned is None else index(node("n1", labels={"kubernetes.io/hostname": "n1"}))
+    found = examined(workload("Deployment", "app=web", *constraints), index=nodes).findings
+    told = [each.finding for each in found if each.finding.rule in {"topology-key-typo", "topology-key-deprecated"}]
+    assert [each.fix for each in told] == fixes
+    assert all(bool(each.edits) is (zoned is None) for each in told)

@@ -30,6 +30,7 @@ from webhook.core.rules import (
 )
 from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import FAILED, NO_TIME, Answer, Finding, NotEvaluated, Rule, Subject, guarded
+from webhook.core.rules.sequel import proven
 
 RULES: tuple[Rule, ...] = (
     *(*api.RULES, refused.REFUSED, unknown.UNKNOWN_FIELD, unread.UNREAD),
@@ -98,6 +99,8 @@ FAMILIES: tuple[Family, ...] = (
     Family(autoscalers.evaluate, (autoscalers.AUTOSCALER,), (autoscalers.AUTOSCALER,)),
 )
 
+_STATIC = (api.evaluate, refused.evaluate, selector.evaluate, revision.evaluate, topology.evaluate)
+
 
 class Evaluated(NamedTuple):
     """What all rules say of one object.
@@ -123,6 +126,7 @@ def evaluate(subject: Subject, families: Iterable[Family] = FAMILIES) -> Evaluat
             findings.append(answer)
         else:
             missing.setdefault(answer.rule, answer)
+    findings = proven(findings, subject, _of_the_object)
     unseen = cluster.evaluate(subject)
     return Evaluated(in_order(findings), (*missing.values(), *unseen) if missing else unseen, tried)
 
@@ -135,10 +139,21 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def _of_a_part(subject: Subject, families: Iterable[Family]) -> Evaluated:
     """What the rules say that need no more than the constraints; no other is asked."""
     answers = [each for each in _answers(subject, families) if each.rule in _OF_CONSTRAINTS]
-    findings = in_order(each for each in answers if isinstance(each, Finding))
+    findings = proven([each for each in answers if isinstance(each, Finding)], subject, _of_the_object)
     missing = {each.rule: each for each in answers if isinstance(each, NotEvaluated)}
     others = NEED_CLUSTER - cluster.NEED_CLUSTER - _OF_CONSTRAINTS if subject.placed else frozenset[str]()
-    return Evaluated(findings, (*missing.values(), *(NotEvaluated(rule, _OPERATED) for rule in sorted(others))))
+    return Evaluated(
+        in_order(findings), (*missing.values(), *(NotEvaluated(rule, _OPERATED) for rule in sorted(others)))
+    )
+
+
+def _of_the_object(subject: Subject) -> Iterator[Answer]:
+    """What the rules say that look at the object alone, cluster or not."""
+    for family in FAMILIES:
+        if family.ask in _STATIC:
+            for each in guarded(family.rules, family.ask, subject):
+                if subject.workload.whole or each.rule in _OF_CONSTRAINTS:
+                    yield each
 
 
 def _tried(subject: Subject) -> tuple[Feasibility | None, Answer | None]:

@@ -4,13 +4,13 @@ Source: `webhook.core.validation` words the errors, `webhook.core.decoding` the 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from webhook.core.decoding import DecodeError
-from webhook.core.keys import edits
 from webhook.core.labels import key_faults, value_faults
 from webhook.core.model import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelector, SpreadConstraint
 from webhook.core.policy import Mode
+from webhook.core.rules.api_fixes import Broken, fitting, fix_of
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject
 from webhook.core.validation import FieldError, reaches_template, takes_any_template, validate_constraints
 
@@ -47,24 +47,20 @@ RULES = (
     *(MATCH_LABEL_KEYS, LABEL_SELECTOR, DUPLICATE, WRONG_TYPE),
 )
 
-_BY_FIELD: Mapping[str, tuple[Rule, str]] = {
-    "maxSkew": (MAX_SKEW, "maxSkew: 1"),
-    "topologyKey": (TOPOLOGY_KEY, "topologyKey: topology.kubernetes.io/zone"),
-    "whenUnsatisfiable": (WHEN_UNSATISFIABLE, "whenUnsatisfiable: DoNotSchedule or ScheduleAnyway"),
-    "minDomains": (MIN_DOMAINS, "minDomains: 1 or more, with whenUnsatisfiable: DoNotSchedule only"),
-    "nodeAffinityPolicy": (AFFINITY_POLICY, "nodeAffinityPolicy: Honor or Ignore"),
-    "nodeTaintsPolicy": (TAINTS_POLICY, "nodeTaintsPolicy: Honor or Ignore"),
-    "matchLabelKeys": (MATCH_LABEL_KEYS, "matchLabelKeys: label keys of the pods, none of them in labelSelector"),
-    "labelSelector": (LABEL_SELECTOR, "labelSelector: {matchLabels: …} with valid label keys and values"),
-    "{topologyKey, whenUnsatisfiable}": (DUPLICATE, "keep one constraint for this key and action"),
+_BY_FIELD: Mapping[str, Rule] = {
+    "maxSkew": MAX_SKEW,
+    "topologyKey": TOPOLOGY_KEY,
+    "whenUnsatisfiable": WHEN_UNSATISFIABLE,
+    "minDomains": MIN_DOMAINS,
+    "nodeAffinityPolicy": AFFINITY_POLICY,
+    "nodeTaintsPolicy": TAINTS_POLICY,
+    "matchLabelKeys": MATCH_LABEL_KEYS,
+    "{topologyKey, whenUnsatisfiable}": DUPLICATE,
     # Upstream gives a key that stands in both at [i][j], without naming the field.
-    "": (MATCH_LABEL_KEYS, "name the key in matchLabelKeys or in labelSelector, not in both"),
+    "": MATCH_LABEL_KEYS,
 }
 _ACTIONS = frozenset({DO_NOT_SCHEDULE, SCHEDULE_ANYWAY})
 _POLICIES = frozenset({None, HONOR, IGNORE})
-# A value that differs from one of the API's by so many letters, hyphens and cases aside, was meant to be that one.
-_SLIPS = 2
-_MOST_LETTERS = 32
 _FIELD = re.compile(r"\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
 
 
@@ -83,7 +79,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         path = template.constraints_path
         placed = [each for each in subject.placed if each.template is template]
         for error in validate_constraints(constraints, labels, path, subject.version):
-            finding = as_finding(error, path, placed)
+            finding = as_finding(error, path, placed, subject)
             # What follows once the selector is right is no approval now, and nothing that Kubernetes says.
             yield finding if reaches_template(subject.workload) else NotEvaluated(finding.rule, UNREAD_TEMPLATE)
 
@@ -127,49 +123,44 @@ def _is_to_be_merged(subject: Subject) -> bool:
     return subject.offline and subject.workload.kind == "Pod" and not (meta.uid or meta.creation_timestamp)
 
 
-def as_finding(error: FieldError, path: str, constraints: Sequence[Placed]) -> Finding:
+def as_finding(error: FieldError, path: str, constraints: Sequence[Placed], subject: Subject) -> Finding:
     """An error under its rule.
 
     Shape: ``path`` is that of the list of constraints, as the error has it.
     """
     match = _FIELD.match(error.field, len(path))
     index, field, rest = (int(match[1]), match[2] or "", match[3]) if match else (0, "", "")
-    rule, fix = _BY_FIELD.get(field, (LABEL_SELECTOR, ""))
     placed = constraints[index]
-    if (meant := _meant(placed.constraint, field)) is not None:
-        fix = f"{field}: {meant}"
     said = error.text.removeprefix(f"{error.field}: ")
     short = f"{placed.name}.{field}" if field.isalnum() else placed.name
+    fix = fix_of(Broken(error, field, rest, placed, constraints, subject))
     return Finding(
-        rule=rule.id,
+        rule=_BY_FIELD.get(field, LABEL_SELECTOR).id,
         path=error.field,
         summary=error.text,
         warning=f"{short}: {said}",
         detail=said,
-        fix=fix,
+        fix=fix.text,
+        edits=fix.edits,
         key=f"{placed.key} {field}{rest} {said}",
     )
 
 
-def _meant(constraint: SpreadConstraint, field: str) -> str | None:
-    """The value that was probably meant: written in lower case, with hyphens, or a letter or two off."""
-    written, allowed = {
-        "whenUnsatisfiable": (constraint.when_unsatisfiable, (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)),
-        "nodeAffinityPolicy": (constraint.node_affinity_policy, (HONOR, IGNORE)),
-        "nodeTaintsPolicy": (constraint.node_taints_policy, (HONOR, IGNORE)),
-    }.get(field, (None, ()))
-    letters = "".join(filter(str.isalpha, written or ""))[:_MOST_LETTERS].lower()
-    near = (each for each in allowed if edits(letters, each.lower()) <= _SLIPS)
-    return next(near, None)
+def wrong_type(
+    error: DecodeError, value: Callable[[], object], as_written: Callable[[str], str] = lambda _path: ""
+) -> Finding:
+    """An object that does not fit the API's types, in kube-apiserver's words.
 
-
-def wrong_type(error: DecodeError) -> Finding:
-    """An object that does not fit the API's types, in kube-apiserver's words."""
+    Shape: ``value`` and ``as_written`` are those of `api_fixes.fitting`.
+    """
+    fix = fitting(error.path, error.text, value, as_written)
     return Finding(
         rule=WRONG_TYPE.id,
         path=error.path,
         summary=error.message,
         warning=error.text,
         detail=error.text,
+        fix=fix.text,
+        edits=fix.edits,
         key=error.text,
     )

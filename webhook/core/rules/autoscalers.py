@@ -12,8 +12,10 @@ from webhook.core.capacity import has_karpenter
 from webhook.core.index import ClusterIndex
 from webhook.core.model import HOSTNAME, IGNORE
 from webhook.core.policy import Mode
+from webhook.core.rules.edits import Fix, changes, softening
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
 from webhook.core.rules.nodes import Ground
+from webhook.core.rules.selector import own_labels
 from webhook.core.spread import COUNTS_EMPTY_SELECTOR
 
 AUTOSCALER = Rule(
@@ -50,7 +52,7 @@ class _Difference(Struct, frozen=True):
     summary: str
     remedy: str
     detail: str
-    fix: str
+    fix: Fix
     field: str = ""
     warns: bool | None = None
 
@@ -76,7 +78,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
                 for difference in _karpenter(each, placed, ground, subject):
                     yield _finding(each, difference)
         if descheduler:
-            yield from _one_at_a_time([each for each in placed if each.constraint.hard])
+            yield from _one_at_a_time(placed)
 
 
 def _has_descheduler(index: ClusterIndex) -> bool:
@@ -90,7 +92,8 @@ def _finding(placed: Placed, difference: _Difference) -> Finding:
         summary=f"{placed.name}: {difference.summary}",
         remedy=difference.remedy,
         detail=difference.detail,
-        fix=difference.fix,
+        fix=difference.fix.text,
+        edits=difference.fix.edits,
         key=f"{placed.key} {difference.field}",
         warns=difference.warns,
     )
@@ -127,7 +130,7 @@ def _hosts(placed: Placed, ground: Ground, subject: Subject) -> _Difference | No
         f"use maxSkew: {enough}",
         f"Karpenter {first}: no node that it makes gets more than {max_skew} of {replicas} pods, while"
         f" kube-scheduler spreads them over the {there} nodes that they may use",
-        f"maxSkew: {enough}",
+        changes(placed, maxSkew=enough),
         ".maxSkew",
         warns=constraint.hard,
     )
@@ -141,12 +144,14 @@ def _unselecting(placed: Placed, subject: Subject) -> _Difference | None:
         return None
     if selector is not None and subject.version >= COUNTS_EMPTY_SELECTOR:
         return None
+    own = own_labels(placed, subject.workload)
+    fix = changes(placed, labelSelector={"matchLabels": own}) if own else Fix("select the pods' own labels")
     written = "no labelSelector" if selector is None else "labelSelector {}"
     return _Difference(
         "Karpenter counts every pod of the namespace",
         "set labelSelector",
         f"with {written} kube-scheduler counts no pod, and Karpenter lists every pod of the namespace",
-        "labelSelector: the labels that all of these pods have",
+        fix,
         ".labelSelector",
     )
 
@@ -165,7 +170,7 @@ def _alone(placed: Placed, ground: Ground) -> _Difference | None:
         "label them" if more > 1 else "label it",
         "kube-scheduler leaves out a node that lacks the key of any hard constraint; Karpenter counts each alone, here"
         f" with {nodes} more of those that the pods may use",
-        "give all nodes the keys of all hard constraints",
+        Fix("give all nodes the keys of all hard constraints"),
         ".topologyKey",
     )
 
@@ -182,7 +187,7 @@ def _taken_for_one(placed: Placed, all_placed: list[Placed]) -> _Difference | No
         "use another maxSkew",
         f"Karpenter tells constraints apart by all but minDomains and whenUnsatisfiable: {placed.name} and {twins[0]}"
         " share one of the two minDomains",
-        f"another maxSkew in {twins[0]}",
+        Fix(f"use another maxSkew in {twins[0]}"),
         ".minDomains",
     )
 
@@ -204,12 +209,13 @@ def _fields(placed: Placed) -> _Difference | None:
         "Karpenter leaves matchFields out",
         "use matchExpressions",
         "Karpenter takes the nodes that count from nodeSelector and matchExpressions only, not from matchFields",
-        "matchExpressions in the required node affinity",
+        Fix("use matchExpressions in the required node affinity"),
     )
 
 
-def _one_at_a_time(hard: list[Placed]) -> Iterator[Finding]:
+def _one_at_a_time(every: list[Placed]) -> Iterator[Finding]:
     """Two hard constraints over different keys, each of which the descheduler evicts for."""
+    hard = [each for each in every if each.constraint.hard]
     others = [each for each in hard[1:] if each.constraint.topology_key != hard[0].constraint.topology_key]
     if not others:
         return
@@ -220,7 +226,7 @@ def _one_at_a_time(hard: list[Placed]) -> Iterator[Finding]:
             f"descheduler balances {hard[0].name} apart",
             "use ScheduleAnyway",
             f"the descheduler evicts for {names} one at a time, and may undo for one what it did for the other",
-            "whenUnsatisfiable: ScheduleAnyway",
+            softening(others[0], every),
             ".whenUnsatisfiable",
         ),
     )

@@ -51,10 +51,11 @@ def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fie
     Shape: ``fields`` are named as in the API and have values of JSON or of the model. ``at`` is the finding's path,
     unless that is the one field. ``named`` says in which constraint, where the finding stands in another.
     """
-    return _changes(placed, fields, at, named)
+    return change(placed, fields, at, named=named)
 
 
-def _changes(placed: Placed, fields: Mapping[str, object], at: str | None, named: bool) -> Fix:
+def change(placed: Placed, fields: Mapping[str, object], at: str | None = None, *, named: bool = False) -> Fix:
+    """The same for fields whose names are values."""
     texts = []
     for name, value in fields.items():
         written = one_field(name, value)
@@ -73,7 +74,7 @@ def _changes(placed: Placed, fields: Mapping[str, object], at: str | None, named
 def changes_in(several: Sequence[Placed], every: Sequence[Placed], **fields: object) -> Fix:
     """The same values in several constraints; ``every`` are all that there are beside them."""
     if len(several) == 1 and len(every) == 1:
-        return _changes(several[0], fields, "", named=False)
+        return change(several[0], fields, "")
     texts = []
     for name, value in fields.items():
         verb = "set" if any(_is_there(each, name) for each in several) else "add"
@@ -102,10 +103,22 @@ def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -
 
 def all_of(fixes: Iterable[Fix]) -> Fix:
     """Several fixes of which none helps without the others."""
-    found = [each for each in fixes if each != NO_FIX]
+    given = [each for each in fixes if each != NO_FIX]
+    found = [each for place, each in enumerate(given) if not _is_covered(each, given[place + 1 :])]
     if len(found) < 2:
         return found[0] if found else NO_FIX
     return Fix(_bounded(" and ".join(map(_as_words, found))), tuple(edit for each in found for edit in each.edits))
+
+
+def _is_covered(fix: Fix, later: Iterable[Fix]) -> bool:
+    """Whether what it writes is written anew by another."""
+    paths = tuple(f"{edit.path}{mark}" for each in later for edit in each.edits for mark in ".[")
+    return bool(paths) and all(f"{edit.path}.".startswith(paths) for edit in fix.edits)
+
+
+def in_words(fix: Fix) -> Fix:
+    """The fix for people alone."""
+    return Fix(_as_words(fix))
 
 
 def _as_words(fix: Fix) -> str:
@@ -176,6 +189,17 @@ def marked(value: Json, edits: Iterable[Edit]) -> Json:
     """The same with `GONE` in every place from which something was taken, so that all others keep theirs."""
     for edit in edits:
         value = _with(value, edit.path, GONE if edit.value is None else edit.value)
+    return value
+
+
+def value_at(value: Json, path: str) -> Json:
+    """What stands at a path; None where nothing does."""
+    while path:
+        try:
+            step, path = _step(value, path)
+            value = value[step]
+        except (LookupError, TypeError):
+            return None
     return value
 
 

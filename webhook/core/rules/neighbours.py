@@ -375,7 +375,7 @@ def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
     added = tuple(each for each in own.match_expressions or () if each not in more)
     right = LabelSelector(match_labels={**asked, **missing} or None, match_expressions=(*more, *added) or None)
     fix = changes_in(alike, alike, labelSelector=right) if len(alike) > 1 else changes(first, labelSelector=right)
-    return ("use the workload's own selector" if added else f"add {written(missing)[0]}"), fix
+    return ("use the workload's own selector" if added else f"add {written(missing)}"), fix
 
 
 def _named(pods: int, others: list[_Other], subject: Subject) -> str:

@@ -110,7 +110,7 @@ def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Fi
         return _of_label(refusal, nobody, said, detail)
     where = placed[refusal.index]
     if takes_any_template(subject.workload, subject.version):
-        known = api.as_finding(error, "spec.topologySpreadConstraints", placed)
+        known = api.as_finding(error, "spec.topologySpreadConstraints", placed, subject)
         return Finding(
             rule=REFUSED.id,
             path=refusal.path,

@@ -7,12 +7,15 @@ requirement against the labels that the pods will have; a requirement on a label
 from collections.abc import Iterator, Mapping
 
 from webhook.core.kinds import Workload
+from webhook.core.labels import key_faults, value_faults
 from webhook.core.model import LabelSelector, LabelSelectorRequirement
 from webhook.core.policy import Mode
 from webhook.core.rules.added import may_be_added
+from webhook.core.rules.edits import Fix, changes, flow
 from webhook.core.rules.finding import (
     WARNING_CHARS,
     Answer,
+    Edit,
     Finding,
     NotEvaluated,
     Placed,
@@ -77,8 +80,6 @@ _LABELLED = frozenset(
         *(("apps.kruise.io", "CloneSet"), ("apps.kruise.io", "StatefulSet"), ("apps.kruise.io", "DaemonSet")),
     }
 )
-# Words that YAML 1.1 reads as something else than a text; of labels, only a number or a date begins with a digit.
-_NO_TEXT = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _IDENTITY = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "app", "k8s-app")
 
 
@@ -104,7 +105,8 @@ def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
         summary=f"{placed.name} has no labelSelector: it counts no pod",
         remedy=f"use {own}",
         detail="a null labelSelector matches no pod: every domain counts 0, whatever runs there",
-        fix=fix,
+        fix=fix.text,
+        edits=fix.edits,
         key=placed.key,
     )
 
@@ -118,7 +120,8 @@ def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
         summary=f"{placed.name} has labelSelector {{}}: in Kubernetes {subject.version} it counts {counts}",
         remedy=f"use {own}",
         detail=f"labelSelector {{}} counts {counts} in Kubernetes {subject.version}, and not so in other releases",
-        fix=fix,
+        fix=fix.text,
+        edits=fix.edits,
         key=placed.key,
     )
 
@@ -174,49 +177,64 @@ def _mismatch(placed: Placed, failing: list[LabelSelectorRequirement], subject: 
         warning=next((line for line in lines if len(line) <= room), ""),
         headline=f"{said}; {setting}",
         detail=f"counts {counts}, {subject.pods} {have}: it {holds} and does not spread {these}",
-        fix=fix,
+        fix=fix.text,
+        edits=fix.edits,
         key=f"{placed.key} {counts} {have}",
     )
 
 
-def _labelled(placed: Placed, failing: list[LabelSelectorRequirement]) -> str:
+def _labelled(placed: Placed, failing: list[LabelSelectorRequirement]) -> Fix:
     """The labels that pods without any need; where a requirement takes several values, the first."""
     wanted = {each.key: (each.values or ("",))[0] for each in failing}
-    return f"{placed.template.path}metadata.labels: {written(wanted)[1].removeprefix('matchLabels: ')}"
+    labels = f"{placed.template.path}metadata.labels"
+    text = f"add {flow(wanted)} to {labels}"
+    if any(key_faults(key) or value_faults(value) for key, value in wanted.items()):
+        return Fix(text)
+    return Fix(text, tuple(Edit(f"{labels}[{key}]", value) for key, value in wanted.items()))
 
 
-def _right(placed: Placed, failing: list[LabelSelectorRequirement], workload: Workload) -> tuple[str, str]:
-    """The smallest change as a warning says it, and the whole matchLabels with it as a manifest has them."""
+def _right(placed: Placed, failing: list[LabelSelectorRequirement], workload: Workload) -> tuple[str, Fix]:
+    """The smallest change as a warning says it, and the whole selector with it."""
     labels = placed.template.template.labels
+    selector = placed.constraint.selector or LabelSelector()
     if not all(each.key in labels and each.operator == "In" for each in failing):
         return _own(placed, workload)
     changed = {each.key: labels[each.key] for each in failing}
-    selector = placed.constraint.selector
-    kept = (selector.match_labels or {}) if selector else {}
-    return written(changed)[0], written({**kept, **changed})[1]
+    kept = tuple(each for each in selector.match_expressions or () if each not in failing)
+    right = LabelSelector(match_labels={**(selector.match_labels or {}), **changed}, match_expressions=kept or None)
+    if any(value_faults(value) for value in changed.values()):
+        return written(changed), Fix("give the pods label values that Kubernetes accepts")
+    return written(changed), changes(placed, labelSelector=right)
 
 
-def _own(placed: Placed, workload: Workload) -> tuple[str, str]:
-    """A selector that counts the workload's own pods: its own, else the labels that commonly name an application."""
-    labels = placed.template.template.labels
+def _own(placed: Placed, workload: Workload) -> tuple[str, Fix]:
+    """A selector that counts the workload's own pods, as a warning says it, and as a fix."""
+    own = own_labels(placed, workload)
+    if own:
+        return written(own), changes(placed, labelSelector={"matchLabels": own})
+    if not placed.template.template.labels:
+        where = f"{placed.template.path}metadata.labels"
+        return "a label that you give the pods", Fix(f"give the pods a label in {where}, and select it by matchLabels")
+    return "the pods' own labels", Fix("select the labels that all of these pods have by matchLabels")
+
+
+def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
+    """Labels that tell the workload's own pods: those of its own selector, else those that commonly name one.
+
+    Shape: without the constraint's matchLabelKeys, which must not stand in its selector too; None where none is left.
+    """
+    labels, keys = placed.template.template.labels, placed.constraint.match_label_keys or ()
     own = workload.selector.match_labels if workload.selector else None
-    if own and own.items() <= labels.items():
-        return written(own)
-    if not labels:
-        return "a label that you give the pods", f"matchLabels with a label of {placed.template.path}metadata.labels"
-    named = {key: labels[key] for key in _IDENTITY if key in labels}
-    return written(named) if named else ("the pods' own labels", "matchLabels: the labels that all of these pods have")
+    if not own or not own.items() <= labels.items():
+        own = {key: labels[key] for key in _IDENTITY if key in labels}
+    if any(key_faults(key) or value_faults(value) for key, value in own.items()):
+        return None
+    return {key: value for key, value in own.items() if key not in keys} or None
 
 
-def written(labels: Mapping[str, str]) -> tuple[str, str]:
-    """Labels as a warning says them, and as a manifest has them."""
-    pairs = ", ".join(f"{_plain(key)}: {_plain(value)}" for key, value in labels.items())
-    return one_line(",".join(f"{key}={value}" for key, value in labels.items())), one_line(f"matchLabels: {{{pairs}}}")
-
-
-def _plain(text: str) -> str:
-    """As YAML has to write it for a text: quoted where it would be read as a number, a date, true or nothing."""
-    return text if text[:1].isalpha() and text.lower() not in _NO_TEXT else f'"{text}"'
+def written(labels: Mapping[str, str]) -> str:
+    """Labels as a warning says them."""
+    return one_line(",".join(f"{key}={value}" for key, value in labels.items()))
 
 
 def requirements(selector: LabelSelector) -> Iterator[LabelSelectorRequirement]:

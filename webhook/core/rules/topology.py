@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from webhook.core.keys import SUCCESSORS, meant_by
 from webhook.core.model import HOSTNAME, ZONE
 from webhook.core.policy import Mode
+from webhook.core.rules.edits import Fix, changes, removal
 from webhook.core.rules.finding import Answer, Finding, Placed, Rule, Severity, Subject, guarded, one_line
 
 TYPO = Rule(
@@ -45,26 +46,29 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
             continue
         if key in SUCCESSORS:
             if (subject.offline or not subject.workload.built_in) and _exists(key, subject) is not False:
-                yield from guarded((DEPRECATED,), _deprecated, placed, key)
+                yield from guarded((DEPRECATED,), _deprecated, placed, key, subject)
         elif (meant := meant_by(key)) is not None and not (exists := _exists(key, subject)):
-            yield from guarded((TYPO,), _typo, placed, key, meant, has_nodes=exists is False)
+            yield from guarded((TYPO,), _typo, placed, meant, subject, has_nodes=exists is False)
 
 
-def _deprecated(placed: Placed, key: str) -> Iterator[Finding]:
+def _deprecated(placed: Placed, key: str, subject: Subject) -> Iterator[Finding]:
     successor = SUCCESSORS[key]
+    fix = _over(placed, successor, subject)
     yield Finding(
         rule=DEPRECATED.id,
         path=f"{placed.path}.topologyKey",
         summary=f"{placed.name}: {key} is deprecated",
         remedy=f"use {successor}",
         detail=f"{key} is deprecated, and missing from nodes of current clusters",
-        fix=f"topologyKey: {successor}",
+        fix=fix.text,
+        edits=fix.edits,
         key=placed.key,
     )
 
 
-def _typo(placed: Placed, key: str, meant: str, *, has_nodes: bool) -> Iterator[Finding]:
-    said = one_line(key)
+def _typo(placed: Placed, meant: str, subject: Subject, *, has_nodes: bool) -> Iterator[Finding]:
+    said = one_line(placed.constraint.topology_key or "")
+    fix = _over(placed, meant, subject)
     yield Finding(
         rule=TYPO.id,
         path=f"{placed.path}.topologyKey",
@@ -73,9 +77,22 @@ def _typo(placed: Placed, key: str, meant: str, *, has_nodes: bool) -> Iterator[
         headline=f"{placed.name}: no node has {said}; use {meant}" if has_nodes else "",
         detail=f"Kubernetes sets {meant} on nodes, not {said}: "
         + ("every pod stays Pending" if placed.constraint.hard else "the constraint does nothing"),
-        fix=f"topologyKey: {meant}",
+        fix=fix.text,
+        edits=fix.edits,
         key=placed.key,
     )
+
+
+def _over(placed: Placed, key: str, subject: Subject) -> Fix:
+    """The same constraint over another key; where it is there already with this action, this one goes."""
+    if _exists(key, subject) is False:
+        return Fix(f"use {key}, and label the nodes with it")
+    action = placed.constraint.when_unsatisfiable
+    for each in subject.placed:
+        same = each.template is placed.template and each.constraint.topology_key == key
+        if same and each.constraint.when_unsatisfiable == action:
+            return removal(placed)
+    return changes(placed, topologyKey=key)
 
 
 def _exists(key: str, subject: Subject) -> bool | None:

@@ -1,0 +1,105 @@
+"""A fix after which another rule would speak."""
+
+import pytest
+from manifest import constraint, examined, workload
+
+from webhook.core.policy import Policy
+from webhook.core.rules.finding import Edit, Finding, Subject, place
+from webhook.core.rules.sequel import proven
+from webhook.core.version import RECORDED
+
+ROOT = "spec.template.spec.topologySpreadConstraints[0]"
+
+
+def told(rule, manifest):
+    """The fix of the one finding of a rule, and its edits: paths below the first constraint."""
+    [found] = [each.finding for each in examined(manifest).findings if each.finding.rule == rule]
+    return found.fix, {each.path.removeprefix(ROOT): each.value for each in found.edits}
+
+
+def selecting(*requirements, **labels):
+    wanted = [dict(zip(("key", "operator", "values"), each, strict=False)) for each in requirements]
+    return {**constraint("zone soft 1"), "labelSelector": {"matchLabels": labels, "matchExpressions": wanted}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "pods", "given", "expected"),
+    [
+        pytest.param(
+            "label-selector",
+            "app=web",
+            selecting(("app", "in", ["x"])),
+            ("set labelSelector: {matchLabels: {app: web}}", {".labelSelector": {"matchLabels": {"app": "web"}}}),
+            id="what follows writes the same field anew",
+        ),
+        pytest.param(
+            "max-skew",
+            "app=web",
+            {**constraint("zone soft 0 app=web"), "matchLabelKeys": ["a b"], "nodeTaintsPolicy": "x"},
+            ("maxSkew: 1", {".maxSkew": 1}),
+            id="what is wrong besides is no sequel",
+        ),
+        pytest.param(
+            "label-selector",
+            "app=web v=1",
+            selecting(("v", "in", ["2"]), ("app", "NotIn", ["web"])),
+            ("operator: In", {".labelSelector.matchExpressions[0].operator": "In"}),
+            id="what is said already is no sequel",
+        ),
+        pytest.param(
+            "label-selector",
+            "role=web",
+            selecting(("x", "exists")),
+            ("set operator: Exists", {}),
+            id="what follows has no edits",
+        ),
+    ],
+)
+def test_what_follows_joins_the_fix(rule, pods, given, expected):
+    assert told(rule, workload("Deployment", pods, given, selector="")) == expected
+
+
+def finding(*edits, fix="remove the constraint"):
+    return Finding(rule="a", path=ROOT, summary="", fix=fix, edits=edits, key="k")
+
+
+def asked(*findings):
+    """A rule that says one thing of the object of today, and these of any other."""
+    later = iter(([finding()], findings, findings))
+    return lambda _subject: next(later)
+
+
+@pytest.fixture
+def subject():
+    seen = examined(workload("Deployment", "app=web", "zone soft 1 app=web"))
+    return Subject(workload=seen.workload, placed=place(seen.workload), policy=Policy(), version=RECORDED)
+
+
+OTHER = Finding(rule="b", path="", summary="", fix="maxSkew: 2", edits=(Edit(f"{ROOT}.maxSkew", 2),), key="b")
+
+
+@pytest.mark.parametrize(
+    ("edits", "later", "fix", "kept"),
+    [
+        pytest.param([Edit(f"{ROOT}.maxSkew", 2)], [], "maxSkew: 2", True, id="it helps"),
+        pytest.param([Edit(f"{ROOT}.maxSkew", 2)], [finding()], "set maxSkew: 2", False, id="it does not help"),
+        pytest.param([Edit(f"{ROOT}.maxSkew", 2)], [OTHER], "maxSkew: 2", False, id="another comes, and stays"),
+        pytest.param([Edit(ROOT)], [OTHER], "remove the constraint", False, id="its place is another by then"),
+        pytest.param([Edit("spec.replicas", 2)], [finding()], "replicas: 2", True, id="nothing that is looked at here"),
+        pytest.param([Edit("spec.template.metadata.labels[a]", "b")], [], "add a", True, id="a label"),
+    ],
+)
+def test_a_fix_that_is_not_proven_is_in_words(subject, edits, later, fix, kept):
+    text = fix if kept else fix.removeprefix("set ")
+    [after] = proven([finding(*edits, fix=text)], subject, asked(*later))
+    assert (after.fix.removeprefix("set "), bool(after.edits)) == (fix.removeprefix("set "), kept)
+
+
+def test_findings_without_edits_are_left_alone(subject):
+    assert proven([finding()], subject, asked()) == [finding()]
+
+
+def test_edits_that_do_not_go_together_are_not_joined(subject):
+    through = Finding(rule="b", path="", summary="", fix="x", edits=(Edit(f"{ROOT}.maxSkew.x", 2),), key="b")
+    [after] = proven([finding(Edit(f"{ROOT}.maxSkew", 2), fix="maxSkew: 2")], subject, asked(through))
+    assert (after.fix, after.edits) == ("set maxSkew: 2", ())

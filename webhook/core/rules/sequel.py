@@ -1,0 +1,103 @@
+"""What follows once a fix has been applied: asked of the rules that need no cluster, before anybody is told the fix.
+
+A constraint that counts nothing, or that kube-apiserver refuses, keeps other rules from speaking. Where a fix would
+make them speak, their fixes join it; where they have none, or where the finding would stay, the fix is for people only.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+from msgspec import structs
+
+from webhook.core.kinds import Template
+from webhook.core.model import PodTemplate, SpreadConstraint
+from webhook.core.rules.edits import Fix, all_of, applied, in_words
+from webhook.core.rules.finding import Answer, Edit, Finding, Subject, place
+
+# Beside so many findings with edits, others are told as they are: each is worth a second look at the whole object.
+_MOST_PROVEN = 16
+
+Ask = Callable[[Subject], Iterable[Answer]]
+
+
+def proven(findings: Sequence[Finding], subject: Subject, ask: Ask) -> list[Finding]:
+    """The findings, each with a fix after which it is gone and no other has come.
+
+    Shape: ``ask`` asks the rules that look at the object alone.
+    """
+    editing = [each for each in findings if each.edits][:_MOST_PROVEN]
+    if not editing:
+        return [*findings]
+    before = Counter(each.rule for each in ask(subject) if isinstance(each, Finding))
+    told = {id(each): _proven(each, subject, ask, before) for each in editing}
+    return [told.get(id(each), each) for each in findings]
+
+
+def _proven(finding: Finding, subject: Subject, ask: Ask, before: Mapping[str, int]) -> Finding:
+    fix = Fix(finding.fix, finding.edits)
+    later = _after(subject, fix.edits)
+    if later is None:
+        return finding
+    left = [each for each in ask(later) if isinstance(each, Finding)]
+    more = [each for each in left if before.get(each.rule, 0) < _count(left, each.rule)]
+    # Where items of a list went, the paths of what follows are no longer those of the object before.
+    if more and all(each.edits for each in more) and not any(_takes_item(each) for each in fix.edits):
+        joined = all_of((fix, *(Fix(each.fix, each.edits) for each in more)))
+        try:
+            last = _after(subject, joined.edits)
+        except LookupError:  # two of them do not go together
+            last = None
+        if last is not None:
+            fix, left = (
+                structs.replace(joined, text=in_words(joined).text),
+                [each for each in ask(last) if isinstance(each, Finding)],
+            )
+            more = [each for each in left if before.get(each.rule, 0) < _count(left, each.rule)]
+    stays = any((each.rule, each.key) == (finding.rule, finding.key) for each in left)
+    if more or stays:
+        fix = in_words(fix)
+    return structs.replace(finding, fix=fix.text, edits=fix.edits)
+
+
+def _takes_item(edit: Edit) -> bool:
+    return edit.value is None and edit.path.endswith("]")
+
+
+def _count(findings: Iterable[Finding], rule: str) -> int:
+    return sum(each.rule == rule for each in findings)
+
+
+def _after(subject: Subject, edits: Iterable[Edit]) -> Subject | None:
+    """The subject with the edits; None where one of them is outside labels and constraints."""
+    templates = []
+    left = [*edits]
+    for template in subject.workload.templates:
+        own = [
+            each
+            for each in left
+            if each.path.startswith((f"{template.path}metadata.labels", template.constraints_path))
+        ]
+        left = [each for each in left if each not in own]
+        templates.append(_edited(template, own) if own else template)
+    if left:
+        return None
+    workload = structs.replace(subject.workload, templates=tuple(templates))
+    return structs.replace(subject, workload=workload, placed=place(workload))
+
+
+def _edited(template: Template, edits: Sequence[Edit]) -> Template:
+    pod = template.template
+    constraints = msgspec.json.decode(msgspec.json.encode(pod.pod_spec.constraints))
+    value = {"labels": {**pod.labels}, "constraints": constraints}
+    after = applied(value, [structs.replace(each, path=_within(each.path, template)) for each in edits])
+    kept = msgspec.convert(after.get("constraints", []), tuple[SpreadConstraint, ...])
+    meta = structs.replace(pod.meta, labels=after["labels"])
+    spec = structs.replace(pod.pod_spec, topology_spread_constraints=kept)
+    return structs.replace(template, template=PodTemplate(metadata=meta, spec=spec))
+
+
+def _within(path: str, template: Template) -> str:
+    if path.startswith(template.constraints_path):
+        return f"constraints{path.removeprefix(template.constraints_path)}"
+    return path.removeprefix(f"{template.path}metadata.")
