@@ -63,7 +63,7 @@ def test_json(rendered):
         "severity": "high",
         "path": "spec.topologySpreadConstraints[0].labelSelector.matchLabels",
         "message": finding["message"],
-        "fix": "labelSelector: {matchLabels: …} with valid label keys and values",
+        "fix": "set labelSelector: {matchLabels: {app: web}}",
     }
     assert finding["message"].startswith(
         'spec.topologySpreadConstraints[0].labelSelector.matchLabels: Invalid value: "<old>": a valid label must be'

@@ -17,7 +17,8 @@ from webhook.core.policy import Mode
             "a: n1 n2 | b: n3 n4 n5 | c: ~n6",
             [ZONE, HOST],
             "nodeTaintsPolicy: Honor",
-            "add nodeTaintsPolicy: Honor and add nodeTaintsPolicy: Honor in hostname[1]",
+            "add nodeTaintsPolicy: Honor and add nodeTaintsPolicy: Honor in hostname[1] and add matchLabelKeys:"
+            " [pod-template-hash]",
             2,
             id="so that the loss of a zone costs nothing either",
         ),

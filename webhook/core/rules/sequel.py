@@ -5,7 +5,7 @@ make them speak, their fixes join it; where they have none, or where the finding
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from msgspec import structs
@@ -29,18 +29,18 @@ def proven(findings: Sequence[Finding], subject: Subject, ask: Ask) -> list[Find
     editing = [each for each in findings if each.edits][:_MOST_PROVEN]
     if not editing:
         return [*findings]
-    before = Counter(each.rule for each in ask(subject) if isinstance(each, Finding))
+    before = [each for each in ask(subject) if isinstance(each, Finding)]
     told = {id(each): _proven(each, subject, ask, before) for each in editing}
     return [told.get(id(each), each) for each in findings]
 
 
-def _proven(finding: Finding, subject: Subject, ask: Ask, before: Mapping[str, int]) -> Finding:
+def _proven(finding: Finding, subject: Subject, ask: Ask, before: Sequence[Finding]) -> Finding:
     fix = Fix(finding.fix, finding.edits)
     later = _after(subject, fix.edits)
     if later is None:
         return finding
     left = [each for each in ask(later) if isinstance(each, Finding)]
-    more = [each for each in left if before.get(each.rule, 0) < _count(left, each.rule)]
+    more = _more(left, before)
     # Where items of a list went, the paths of what follows are no longer those of the object before.
     if more and all(each.edits for each in more) and not any(_takes_item(each) for each in fix.edits):
         joined = all_of((fix, *(Fix(each.fix, each.edits) for each in more)))
@@ -53,9 +53,8 @@ def _proven(finding: Finding, subject: Subject, ask: Ask, before: Mapping[str, i
                 structs.replace(joined, text=in_words(joined).text),
                 [each for each in ask(last) if isinstance(each, Finding)],
             )
-            more = [each for each in left if before.get(each.rule, 0) < _count(left, each.rule)]
-    stays = any((each.rule, each.key) == (finding.rule, finding.key) for each in left)
-    if more or stays:
+            more = _more(left, before)
+    if more or 0 < _same(finding, before) <= _same(finding, left):
         fix = in_words(fix)
     return structs.replace(finding, fix=fix.text, edits=fix.edits)
 
@@ -64,8 +63,15 @@ def _takes_item(edit: Edit) -> bool:
     return edit.value is None and edit.path.endswith("]")
 
 
-def _count(findings: Iterable[Finding], rule: str) -> int:
-    return sum(each.rule == rule for each in findings)
+def _more(left: Sequence[Finding], before: Sequence[Finding]) -> list[Finding]:
+    """Findings of the rules that have more to say than before."""
+    grown = Counter(each.rule for each in left) - Counter(each.rule for each in before)
+    return [each for each in left if each.rule in grown]
+
+
+def _same(finding: Finding, findings: Iterable[Finding]) -> int:
+    """How many there are that nobody could tell from it."""
+    return sum((each.rule, each.key) == (finding.rule, finding.key) for each in findings)
 
 
 def _after(subject: Subject, edits: Iterable[Edit]) -> Subject | None:
