@@ -87,10 +87,10 @@ def _over(placed: Placed, key: str, subject: Subject) -> Fix:
     """The same constraint over another key; where it is there already with this action, this one goes."""
     if _exists(key, subject) is False:
         return Fix(f"use {key}, and label the nodes with it")
-    action = placed.constraint.when_unsatisfiable
+    action = placed.constraint.when_unsatisfiable or ""
     for each in subject.placed:
         same = each.template is placed.template and each.constraint.topology_key == key
-        if same and each.constraint.when_unsatisfiable == action:
+        if same and (each.constraint.when_unsatisfiable or "") == action:
             return removal(placed)
     return changes(placed, topologyKey=key)
 
