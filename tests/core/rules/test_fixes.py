@@ -23,8 +23,7 @@ VERBS = ("add ", "remove ", "set ", "use check --fix")
 _FIELD = re.compile(r"(- )?[\w./\"-]+: .+|\[.*|\{.*", re.DOTALL)
 LATER = {
     *("spread-conflicts-affinity", "tainted-nodes-counted", "zone-host-ceiling", "zone-loss-strands-pods"),
-    *("topology-key-unknown", "topology-key-partial", "min-domains-unreachable", "revision-mixed"),
-    *("match-label-key-absent", "match-label-key-wrong-kind", "replicas-do-not-fit", "system-defaults-lost"),
+    *("topology-key-unknown", "topology-key-partial", "min-domains-unreachable", "replicas-do-not-fit"),
 }
 # Where an object cannot be decoded, nothing else has been looked at.
 BLIND = "wrong-type"
