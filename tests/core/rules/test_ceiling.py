@@ -138,7 +138,7 @@ def test_what_it_says_at_length():
     )
     # With one domain fewer the end of a rollout may be uneven: that fix joins.
     assert finding.fix == "add nodeTaintsPolicy: Honor and add matchLabelKeys: [pod-template-hash]"
-    assert finding.edits == (Edit(finding.path, "Honor"),)
+    assert finding.edits[0] == Edit(finding.path, "Honor")
     (warning,) = warnings_of([finding])
     assert warning == (
         "evenspread/tainted-nodes-counted: at most 2 of 7 fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"

@@ -19,7 +19,7 @@ from webhook.core.policy import Mode
             "nodeTaintsPolicy: Honor",
             "add nodeTaintsPolicy: Honor and add nodeTaintsPolicy: Honor in hostname[1] and add matchLabelKeys:"
             " [pod-template-hash]",
-            2,
+            3,
             id="so that the loss of a zone costs nothing either",
         ),
         pytest.param(
