@@ -67,6 +67,7 @@ def test_every_field_arrives_in_the_policy():
           acceptNodeGrowth: true
         workloads:
         - {apiVersion: example.com/v1, kind: Thing, templatePath: "spec.roles[*].template", replicasPath: replicas}
+        - {apiVersion: example.com/v1, kind: Db, constraintsPath: spec.spread, podLabels: {db: "{name}"}}
         schedulerNames: [default-scheduler, batch]
         exemptions:
         - {rule: revision-mixed, match: {namespace: legacy, kind: Deployment}, reason: chart, expires: 2027-03-31}
@@ -109,6 +110,12 @@ def test_every_field_arrives_in_the_policy():
                 kind="Thing",
                 template_path="spec.roles[*].template",
                 replicas_path="replicas",
+            ),
+            EmbeddedKind(
+                api_version="example.com/v1",
+                kind="Db",
+                constraints_path="spec.spread",
+                pod_labels=(("db", "{name}"),),
             ),
         ),
         scheduler_names=("default-scheduler", "batch"),
@@ -276,10 +283,28 @@ def test_what_people_write_is_understood(body, expected):
             [
                 "5:3: workloads[1]: example.com/v1 Thing stands in workloads[0] already",
                 '5:59: workloads[1].templatePath: must be a path such as spec.roles[*].template, is "spec[0].template"',
-                "6:3: workloads[2].templatePath: is required",
+                "6:3: workloads[2].templatePath: is required, or constraintsPath",
                 '6:38: workloads[2].kind: must be a kind such as Deployment, is "thing"',
             ],
             id="kinds that embed a template",
+        ),
+        pytest.param(
+            """\
+            workloads:
+            - {apiVersion: a.io/v1, kind: A, templatePath: spec.t, constraintsPath: spec.c}
+            - {apiVersion: a.io/v1, kind: B, templatePath: spec.t, podLabels: {app: x}}
+            - {apiVersion: a.io/v1, kind: C, constraintsPath: spec.c, selectorPath: spec.s}
+            - {apiVersion: a.io/v1, kind: D, constraintsPath: ".c", podLabels: {app: 1}}
+            """,
+            [
+                "4:56: workloads[0].constraintsPath: one of templatePath and constraintsPath is enough; "
+                "the constraints of a pod template stand in it",
+                "5:56: workloads[1].podLabels: belongs to constraintsPath; a pod template has its labels",
+                "6:59: workloads[2].selectorPath: belongs to templatePath; beside constraintsPath use podLabels",
+                '7:51: workloads[3].constraintsPath: must be a path such as spec.roles[*].template, is ".c"',
+                "7:74: workloads[3].podLabels.app: must be a string, is the number 1; quote it",
+            ],
+            id="kinds with constraints outside of a template",
         ),
         pytest.param("schedulerNames: []", ["3:17: schedulerNames: must not be empty"], id="no scheduler"),
         pytest.param(

@@ -11,6 +11,7 @@ from webhook.core.policy import (
     DefaultConstraint,
     Defaults,
     DefaultsOverride,
+    EmbeddedKind,
     Exemption,
     Match,
     Mode,
@@ -31,6 +32,7 @@ def built(value: Raw, profiles: tuple[SchedulerProfile, ...]) -> Policy:
     return msgspec.structs.replace(
         policy,
         namespaces=_namespaces(value.get("namespaces", [])),
+        workloads=_workloads(value.get("workloads", [])),
         exemptions=_exemptions(value.get("exemptions", [])),
         defaults=_defaults(value.get("defaults", {})),
         annotation_exempt=value.get("annotations", {}).get("exempt", policy.annotation_exempt),
@@ -41,7 +43,7 @@ def built(value: Raw, profiles: tuple[SchedulerProfile, ...]) -> Policy:
     )
 
 
-_RESHAPED = frozenset({"namespaces", "exemptions", "defaults", "annotations", "maxStaleness"})
+_RESHAPED = frozenset({"workloads", "namespaces", "exemptions", "defaults", "annotations", "maxStaleness"})
 _RESHAPED_DEFAULTS = frozenset({"defaultConstraints", "overrides", "owners"})
 
 
@@ -54,6 +56,13 @@ def _namespaces(entries: list[Raw]) -> tuple[NamespaceCeiling, ...]:
             ),
             ceiling=Mode(entry["ceiling"]),
         )
+        for entry in entries
+    )
+
+
+def _workloads(entries: list[Raw]) -> tuple[EmbeddedKind, ...]:
+    return tuple(
+        msgspec.convert({**entry, "podLabels": tuple(entry.get("podLabels", {}).items())}, EmbeddedKind)
         for entry in entries
     )
 

@@ -70,6 +70,7 @@ def _is_date(text: str) -> bool:
 def _workloads(part: View) -> Iterator[Fault]:
     seen: dict[tuple[str, str], Path] = {}
     for entry in part.entries(("workloads",)):
+        yield from _paths(part, entry)
         api_version, kind = part.text((*entry, "apiVersion")), part.text((*entry, "kind"))
         if api_version is None or kind is None:
             continue
@@ -78,6 +79,24 @@ def _workloads(part: View) -> Iterator[Fault]:
             yield part.document.fault(entry, f"{api_version} {kind} is Kubernetes' own and needs no entry")
         elif first != entry:
             yield part.document.fault(entry, f"{api_version} {kind} stands in {render_path(first)} already")
+
+
+def _paths(part: View, entry: Path) -> Iterator[Fault]:
+    """Where a kind has its constraints: in a pod template or outside of one."""
+    written = part.at(entry, dict) or {}
+    if "templatePath" not in written and "constraintsPath" not in written:
+        yield part.document.fault((*entry, "templatePath"), "is required, or constraintsPath")
+    elif {"templatePath", "constraintsPath"} <= written.keys():
+        message = "one of templatePath and constraintsPath is enough; the constraints of a pod template stand in it"
+        yield part.document.fault((*entry, "constraintsPath"), message, key=True)
+    elif "templatePath" in written and "podLabels" in written:
+        yield part.document.fault(
+            (*entry, "podLabels"), "belongs to constraintsPath; a pod template has its labels", key=True
+        )
+    elif "constraintsPath" in written and "selectorPath" in written:
+        yield part.document.fault(
+            (*entry, "selectorPath"), "belongs to templatePath; beside constraintsPath use podLabels", key=True
+        )
 
 
 def _staleness(part: View) -> Iterator[Fault]:

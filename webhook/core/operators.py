@@ -82,9 +82,7 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
         )
     ),
     ("postgresql.cnpg.io", "Pooler"): _made(
-        Site(
-            "spec.template", "spec.instances", labels=(("cnpg.io/poolerName", "{name}"), ("cnpg.io/podRole", "pooler"))
-        )
+        Site("spec.template", "spec.instances", labels=(("cnpg.io/poolerName", "{name}"),))
     ),
     # github.com/CrunchyData/postgres-operator: internal/controller/postgrescluster instance.go, pgbouncer.go,
     # pgadmin.go, pgbackrest.go.
