@@ -297,8 +297,10 @@ def test_what_people_write_is_understood(body, expected):
             - {apiVersion: a.io/v1, kind: D, constraintsPath: ".c", podLabels: {app: 1}}
             """,
             [
-                "4:56: workloads[0].constraintsPath: one of templatePath and constraintsPath is enough; "
-                "the constraints of a pod template stand in it",
+                (
+                    "4:56: workloads[0].constraintsPath: one of templatePath and constraintsPath is enough; "
+                    "the constraints of a pod template stand in it"
+                ),
                 "5:56: workloads[1].podLabels: belongs to constraintsPath; a pod template has its labels",
                 "6:59: workloads[2].selectorPath: belongs to templatePath; beside constraintsPath use podLabels",
                 '7:51: workloads[3].constraintsPath: must be a path such as spec.roles[*].template, is ".c"',
