@@ -3,14 +3,17 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.cli.documents import Fault
 from webhook.cli.manifests import Manifest, read_manifests
 from webhook.cli.outcome import Failure, Gap, Outcome, Row
+from webhook.cli.scaled import autoscalers
 from webhook.cli.sources import File
+from webhook.core.created import DEFAULT_NAMESPACE
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import has_template
+from webhook.core.objects import Autoscaler
 from webhook.core.policy import Policy
 from webhook.core.review import Examination, examine
 from webhook.core.rules.api import WRONG_TYPE
@@ -22,7 +25,7 @@ class Frame(Struct, frozen=True, kw_only=True):
 
     Shape: ``today`` is an ISO date; ``namespace`` is for objects that name none; ``rules`` are the only ones to
     report, all where it is empty. ``index`` is None where no cluster is known. ``asked_version`` outweighs
-    ``cluster_version``.
+    ``cluster_version``. ``scalers`` stand in the input.
     """
 
     policy: Policy
@@ -32,6 +35,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     index: ClusterIndex | None = None
     asked_version: KubernetesVersion | None = None
     cluster_version: KubernetesVersion | None = None
+    scalers: tuple[Autoscaler, ...] = ()
 
     @property
     def version(self) -> KubernetesVersion:
@@ -43,11 +47,23 @@ def look(
     files: Iterable[File | Fault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
 ) -> Outcome:
     """Examine every object of the files; ``progress`` is told the number of objects so far."""
+    given = [*files]
+    frame = _with_autoscalers(frame, [each for each in given if isinstance(each, File)])
     seen = Seen()
-    for manifest in seen.manifests(files, duplicates=True):
+    for manifest in seen.manifests(given, duplicates=True):
         seen.examine(manifest, frame)
         progress(seen.objects)
     return seen.outcome()
+
+
+def _with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
+    """The frame with the autoscalers of the input, which are as if the cluster had them already."""
+    scalers = tuple(autoscalers(files, frame.namespace))
+    if frame.index is not None:
+        for scaler in scalers:
+            meta = structs.replace(scaler.meta, namespace=scaler.meta.namespace or DEFAULT_NAMESPACE)
+            frame.index.apply("ADDED", structs.replace(scaler, metadata=meta))
+    return structs.replace(frame, scalers=scalers)
 
 
 def _unfilled(row: Row) -> Fault:
@@ -114,6 +130,7 @@ class Seen:
                 version=frame.version,
                 today=frame.today,
                 namespace=manifest.namespace or frame.namespace,
+                scalers=frame.scalers,
             )
         except Exception as error:  # noqa: BLE001 whatever one object does to us, the others are looked at
             self._failures.append(Failure(manifest.file, manifest.title, "", error))

@@ -285,13 +285,8 @@ class ClusterIndex:
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
         """The autoscaler that scales this owner, known or not; of several, the first by name."""
-        scalers = self._autoscalers.get(namespace, {})
-        wanted = (_group(api_version), kind, name)
-        for _, scaler in sorted(scalers.items()):
-            target = scaler.spec.scale_target_ref
-            if (_group(target.api_version), target.kind, target.name) == wanted:
-                return scaler
-        return None
+        scalers = sorted(self._autoscalers.get(namespace, {}).items())
+        return next((scaler for _, scaler in scalers if scaler.scales(api_version, kind, name)), None)
 
     def domains(self, topology_key: str) -> frozenset[str]:
         """The values that nodes have for the key; empty where no node has it."""

@@ -86,6 +86,12 @@ class Autoscaler(Named, frozen=True):
 
     spec: AutoscalerSpec = AutoscalerSpec()
 
+    def scales(self, api_version: str, kind: str, name: str) -> bool:
+        """Whether it scales this object of its namespace, in whatever version."""
+        target = self.spec.scale_target_ref
+        group, wanted = target.api_version.rpartition("/")[0], api_version.rpartition("/")[0]
+        return (group, target.kind, target.name) == (wanted, kind, name)
+
 
 ApiObject = Node | Pod | Namespace | Service | Owner | Autoscaler | Claim | PersistentVolume | StorageClass | CsiNode
 

@@ -17,7 +17,7 @@ from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Workload, has_template, parsed, read_exactly, read_meta, read_workload, stated_type
 from webhook.core.messages import denial, warnings_of
 from webhook.core.model import ObjectMeta, TypeMeta
-from webhook.core.objects import MIRROR_ANNOTATION
+from webhook.core.objects import MIRROR_ANNOTATION, Autoscaler
 from webhook.core.owners import Awaited
 from webhook.core.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
 from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, OFFLINE, evaluate, in_order
@@ -119,6 +119,7 @@ class _Setting(Struct, frozen=True):
     age: Callable[[], float] = lambda: 0.0
     remaining: Callable[[], float] = lambda: inf
     now: str = ""
+    scalers: tuple[Autoscaler, ...] = ()
 
 
 class _Evaluation(Struct, frozen=True):
@@ -235,15 +236,16 @@ def examine(  # noqa: PLR0913 as review
     namespace: str = "",
     now: str = "",
     as_written: Callable[[str], str] = lambda _path: "",
+    scalers: tuple[Autoscaler, ...] = (),
 ) -> Examination:
     """Everything the rules say of one object, whoever owns it and whatever it was before.
 
     Shape: ``namespace`` is where the object would be created if it names none. ``as_written`` gives the text of a
-    scalar in the file by its path, "" where that is not known.
+    scalar in the file by its path, "" where that is not known. ``scalers`` come with the object.
     Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
     """
     stated = stated_type(raw)
-    setting = _Setting(policy, index, version, offline=True, now=now)
+    setting = _Setting(policy, index, version, offline=True, now=now, scalers=scalers)
     try:
         found, strict = _exactly(raw, stated, namespace, setting)
     except DecodeError as error:
@@ -341,6 +343,7 @@ def _evaluate(
         age=setting.age,
         remaining=setting.remaining,
         now=setting.now,
+        scalers=setting.scalers,
     )
     findings, missing, feasibility = evaluate(subject)
     return _Evaluation(workload, findings, missing, feasibility=feasibility)

@@ -32,7 +32,8 @@ CONFLICTS = Rule(
         "not certain, as with ReadWriteOncePod claims and pods near their own; of a StatefulSet's volumes, about pods "
         "that run already; about nodes that a taint keeps the pods from as well; while nodes are away that "
         "nodeTaintsPolicy Honor counts only when they are back; for Jobs, DaemonSets and single pods. It never warns "
-        "where capacity grows."
+        "where capacity grows. Without a cluster it speaks only of what no cluster can mend: node selector or affinity "
+        "that leave fewer domains than minDomains, and pods that must share the domain."
     ),
 )
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")

@@ -15,6 +15,7 @@ from webhook.core.rules.edits import Fix, flow, plain, removal
 from webhook.core.rules.finding import Answer, Edit, Finding, Placed, Rule, Severity, Subject, guarded, place
 from webhook.core.rules.neighbours import counts_own_pods_only, own_selector, readable_selector
 from webhook.core.rules.nodes import Ground, grounds
+from webhook.core.rules.pinned import nothing_to_balance
 from webhook.core.rules.revision import surge_of
 from webhook.core.spread import pod_services
 
@@ -47,7 +48,8 @@ NO_EFFECT = Rule(
         "if the selector counts more than this workload's own pods, and where an autoscaler may add replicas. Of a "
         "single replica it speaks only if a cluster shows that no autoscaler adds to it, and if the constraint does "
         "not keep the next pod of a rolling update away from the last one. Of one domain it speaks only if nodes are "
-        "known, all that the pods may use are in it, and neither `capacity` nor `domains` promises another. Of a "
+        "known, all that the pods may use are in it, and neither `capacity` nor `domains` promises another; or if node "
+        "selector, affinity or anti-affinity leave nothing to balance on any cluster. Of a "
         "DaemonSet it is silent if a hard constraint can keep a pod from its node: with `nodeAffinityPolicy: Ignore`, "
         "with minDomains, or where a node may lack the key. Of a soft constraint that counts several pods nothing is "
         "said: however large its maxSkew, it prefers the emptier domain a little."
@@ -229,7 +231,8 @@ def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding
     idle = _idle(subject, kind)
     for placed, (summary, detail) in idle:
         free = _is_free_to_go(placed, kind, subject, len(idle))
-        fix = removal(placed) if free else Fix("remove it or lower its maxSkew")
+        pinned = nothing_to_balance(placed, subject) is not None
+        fix = removal(placed) if free else Fix("remove the constraint" if pinned else "remove it or lower its maxSkew")
         yield Finding(
             rule=NO_EFFECT.id,
             path=placed.path,
@@ -249,7 +252,12 @@ def _idle(subject: Subject, kind: tuple[str, str]) -> list[tuple[Placed, tuple[s
     else:
         serves, single = kind in _SERVES and not _is_scaled(subject), _single_domains(subject)
         found = [
-            (placed, single.get(number) or (_too_few(placed, subject) if serves else None))
+            (
+                placed,
+                single.get(number)
+                or nothing_to_balance(placed, subject)
+                or (_too_few(placed, subject) if serves else None),
+            )
             for number, placed in enumerate(subject.placed)
         ]
     return [(placed, why) for placed, why in found if why is not None]
@@ -381,6 +389,4 @@ def _surge(workload: Workload, replicas: int) -> int:
 
 def _is_scaled(subject: Subject) -> bool:
     """Whether an autoscaler is known that may add replicas."""
-    workload, index = subject.workload, subject.index
-    name, namespace = workload.meta.name, workload.meta.namespace
-    return index is not None and index.autoscaler(workload.api_version, workload.kind, namespace, name) is not None
+    return subject.scaler is not None

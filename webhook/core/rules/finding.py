@@ -13,6 +13,7 @@ from msgspec import Struct
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import PodSpec, SpreadConstraint
+from webhook.core.objects import Autoscaler
 from webhook.core.policy import Mode, Policy
 from webhook.core.version import KubernetesVersion
 
@@ -120,7 +121,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     Shape: ``placed`` are the constraints of all templates, in order. ``offline`` says that no kube-apiserver sees the
     object in this moment, so that its warnings are ours to give. ``creating`` is false where the object exists already.
-    ``now`` is an ISO time (UTC), empty where it is not known.
+    ``now`` is an ISO time (UTC), empty where it is not known. ``scalers`` are autoscalers that come with it.
     Unit: ``age`` says how many seconds ago the cluster was last known to be as the index has it, ``remaining`` how many
     seconds there are for an answer.
     """
@@ -135,6 +136,16 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
     age: Callable[[], float] = lambda: 0.0
     remaining: Callable[[], float] = lambda: inf
     now: str = ""
+    scalers: tuple[Autoscaler, ...] = ()
+
+    @property
+    def scaler(self) -> Autoscaler | None:
+        """What scales the workload, as it comes with it or as the cluster has it."""
+        of = self.workload.api_version, self.workload.kind
+        namespace, name = self.workload.meta.namespace, self.workload.meta.name
+        beside = (each for each in self.scalers if each.meta.namespace == namespace and each.scales(*of, name))
+        known = None if self.index is None else self.index.autoscaler(*of, namespace, name)
+        return next(beside, known)
 
     @property
     def pods(self) -> str:
