@@ -82,7 +82,7 @@ POD = rf"(metadata\.({META}|{OWNERS}))|(spec\.({SPEC}))"
 WORKLOAD = (
     rf"metadata\.({META}|{OWNERS})|spec\.(jobTemplate\.spec\.)?selector(\.({SELECTOR})|\{{(key)?\}})"
     rf"|spec\.(update)?[sS]trategy\.(type|rollingUpdate\.max(Surge|Unavailable))|spec\.(jobTemplate\.spec\.)?template\.({POD})"
-    r"|spec\.volumeClaimTemplates\[\]\.metadata\.name|spec\.(jobTemplate\.spec\.)?completionMode"
+    r"|spec\.volumeClaimTemplates\[\]\.(metadata\.name|spec\.storageClassName)|spec\.(jobTemplate\.spec\.)?completionMode"
 )
 
 
@@ -180,7 +180,7 @@ def pod(**spec):
                 "apiVersion": "apps/v1",
                 "kind": "StatefulSet",
                 "metadata": {},
-                "spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]},
+                "spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}]},
             },
             id="the names of a set's claims",
         ),
