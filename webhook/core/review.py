@@ -132,9 +132,9 @@ class _Evaluation(Struct, frozen=True):
     def and_of(self, answers: Iterable[Answer]) -> "_Evaluation":
         """The same with what another rule answers."""
         every = (*answers,)
-        told = [each for each in every if isinstance(each, Finding)]
-        missing = [each for each in every if isinstance(each, NotEvaluated)]
-        return replace(self, findings=in_order((*self.findings, *told)), not_evaluated=(*self.not_evaluated, *missing))
+        missing = (each for each in every if isinstance(each, NotEvaluated))
+        told = in_order((*self.findings, *(each for each in every if isinstance(each, Finding))))
+        return replace(self, findings=told, not_evaluated=(*self.not_evaluated, *missing))
 
 
 def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
