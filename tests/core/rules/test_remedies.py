@@ -1,7 +1,7 @@
 """What rules about places offer, what they blame, and nodes that are away: common to all of them."""
 
 import pytest
-from build import cluster
+from build import autoscaler, cluster
 from core.rules.test_ceiling import CEILING, FIXED, HONOR, HOST, TAINTED, ZONE, asked, with_node
 from manifest import examined, told
 
@@ -83,3 +83,16 @@ def test_nodes_that_are_away_under_zones_and_hosts(constraints, expected):
     """Without the one node of zone a, the hosts of zone b are all that count, and hold any number."""
     index = with_node(cluster("a: n1 | b: n2 n3 n4 n5"), "n1", cordoned=True)
     assert len(told(CEILING, asked(*constraints, replicas=6), index, FIXED)) == expected
+
+
+def test_a_fix_that_uncovers_another_ceiling_is_for_people_alone():
+    """Three find a place with it; of the thirteen that the autoscaler may make, zones and hosts hold six."""
+    index = cluster("b: n1 n2 | c: ~n3 | d: n4")
+    manifest = asked(ZONE, "hostname hard 2 app=web", kind="StatefulSet", replicas=3)
+    without = examined(manifest, FIXED, index=index).findings
+    index.apply("ADDED", autoscaler("StatefulSet/web", 13))
+    beside = examined(manifest, FIXED, index=index).findings
+    for found, edits in ((without, True), (beside, False)):
+        finding = next(each.finding for each in found if each.finding.rule == TAINTED and each.mode is Mode.WARN)
+        assert finding.fix.startswith("add nodeTaintsPolicy: Honor")
+        assert bool(finding.edits) is edits

@@ -150,7 +150,7 @@ def _holding(case: Case, tally: Tally, placed: Placed, held: Sequence[int], admi
         admitted,
         (*honoring(case, placed, TAINTS), *honoring(case, placed, TAINTS, AFFINITY)),
         field=TAINTS,
-        brings=zone_loss.speaks,
+        brings=_brings,
     )
     return Finding(
         rule=TAINTED.id,
@@ -171,6 +171,12 @@ def _holding(case: Case, tally: Tally, placed: Placed, held: Sequence[int], admi
 
 
 def _zone_and_host(case: Case) -> Iterator[Finding]:
+    for zones, pair, admitted in _ceilings(case):
+        yield _capped(case, zones, pair, admitted)
+
+
+def _ceilings(case: Case) -> Iterator[tuple[Tally, tuple[Placed, Placed], int]]:
+    """The zone and host constraints that together admit fewer than each of them, and how many."""
     for zones, zone in case.subject.timely(zip(case.tallies, case.placed, strict=True)):
         for hosts, host in zip(case.tallies, case.placed, strict=True):
             if hosts.column.key != HOSTNAME or zones.column.key != ZONE:
@@ -179,9 +185,13 @@ def _zone_and_host(case: Case) -> Iterator[Finding]:
             added = _added(zones, hosts, case.most - placed)
             if added is None or not all(each.addable is None or each.addable > added for each in (zones, hosts)):
                 continue
-            if not case.has_room(placed + added + 1):
-                continue
-            yield _capped(case, zones, (zone, host), placed + added)
+            if case.has_room(placed + added + 1):
+                yield zones, (zone, host), placed + added
+
+
+def _brings(case: Case) -> bool:
+    """Whether something else is to be said of a case."""
+    return any(True for _ in _ceilings(case)) or zone_loss.speaks(case)
 
 
 def _added(zones: Tally, hosts: Tally, wanted: int) -> int | None:
