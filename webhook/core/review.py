@@ -20,7 +20,7 @@ from webhook.core.model import ObjectMeta, TypeMeta
 from webhook.core.objects import MIRROR_ANNOTATION, Autoscaler
 from webhook.core.owners import Awaited
 from webhook.core.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
-from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, OFFLINE, evaluate, in_order
+from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, TRIED, evaluate, in_order
 from webhook.core.rules.api import wrong_type
 from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import NO_TIME, Answer, Finding, NotEvaluated, Severity, Subject, one_line, place
@@ -270,8 +270,8 @@ def _exactly(
 ) -> tuple[_Evaluation, tuple[str, ...]]:
     """What every rule answers of an object as kube-apiserver keeps it, and of what nobody reads or keeps in it.
 
-    Shape: ``proven`` tries the edits that put fields under their name or in their place, and leaves those out that
-    bring other findings.
+    Shape: ``proven`` tries the edits that put fields under their name or in their place, or narrow a selector, and
+    leaves those out that bring other findings.
     Errors: DecodeError.
     """
     group, _, minor = (stated.api_version or "").rpartition("/")
@@ -294,7 +294,7 @@ def _exactly(
     def again(changed: Mapping[str, object]) -> frozenset[tuple[str, str]]:
         return _keys(_exactly(changed, stated_type(changed), namespace, setting, proven=False)[0])
 
-    return replace(found, findings=only_helpful(found.findings, OFFLINE, raw, again)), strict
+    return replace(found, findings=only_helpful(found.findings, TRIED, raw, again)), strict
 
 
 def _keys(found: _Evaluation) -> frozenset[tuple[str, str]]:

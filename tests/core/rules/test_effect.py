@@ -340,9 +340,7 @@ HOST_DEFAULT = {
             id="they have",
         ),
         pytest.param("n0 | a: n1 | b: n2", ["hostname hard 1 app=web"], [], id="one has not"),
-        pytest.param("", ["zone hard 1 app=api"], [], id="the selector counts others"),
-        pytest.param("", ["zone hard 1 null"], [], id="the selector counts nobody"),
-        pytest.param("", ["zone hard 1 app=a_"], [], id="the selector cannot be read"),
+        pytest.param("", ["zone hard 1 app=api"], [("[1]", HOST_DEFAULT)], id="the workload's own selector"),
         pytest.param(
             "",
             ["zone hard 1 app=web keys:pod-template-hash,tier,nope"],
@@ -355,6 +353,27 @@ def test_what_gives_the_schedulers_spreading_back(nodes, constraints, added):
     manifest = workload("Deployment", "app=web tier=front", *constraints)
     found = cluster(nodes) if nodes else None
     assert fixed(manifest, "system-defaults-lost", index=found)[2] == added
+
+
+@pytest.mark.parametrize(
+    ("constraint", "selector"),
+    [
+        pytest.param("zone hard 1 app=web", {"matchLabels": {"app": "web"}}, id="of the first constraint"),
+        pytest.param("zone hard 1 app=api", None, id="which counts others"),
+        pytest.param("zone hard 1 null", None, id="which counts nobody"),
+        pytest.param("zone hard 1 app=a_", None, id="which cannot be read"),
+        pytest.param(
+            "zone hard 1 app=web keys:app",
+            {"matchLabels": {"app": "web"}},
+            id="a key that it names is left out",
+        ),
+    ],
+)
+def test_without_a_selector_of_its_own_a_workload_gives_that_of_its_constraint(constraint, selector):
+    manifest = workload("ReplicationController", "app=web", constraint)
+    added = fixed(manifest, "system-defaults-lost")[2]
+    assert [value["labelSelector"] for _, value in added] == ([selector] if selector else [])
+    assert not any("matchLabelKeys" in value for _, value in added)
 
 
 IN_A = {"nodeSelector": {"topology.kubernetes.io/zone": "a"}}

@@ -204,7 +204,7 @@ def test_a_domain_that_is_cordoned_for_long_is_not_eligible(since, expected):
 @pytest.mark.parametrize("constraint", ["zone hard 1 app=web minDomains:3", "zone hard 2 app=web minDomains:9"])
 def test_the_fix_makes_room_for_all(constraint):
     found = cluster("a: n1 n2 | b: n3")
-    manifest = asked(f"{constraint} nodeTaintsPolicy:Honor", replicas=7)
+    manifest = asked(f"{constraint} nodeTaintsPolicy:Honor keys:pod-template-hash", replicas=7)
     [capped] = [each.finding for each in examined(manifest, index=found).findings if each.finding.rule == RULE]
     assert capped.fix == "minDomains: 2"
     assert told(RULE, applied(manifest, capped.edits), found) == []

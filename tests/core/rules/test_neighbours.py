@@ -11,6 +11,7 @@ from manifest import DENY, decide, examined, said, workload
 from msgspec.structs import replace
 
 from webhook.core.messages import WARNING_CHARS, warnings_of
+from webhook.core.model import NodeSpec, Taint
 from webhook.core.policy import Messages
 from webhook.core.rules.edits import applied
 
@@ -469,6 +470,18 @@ def test_the_narrower_selector_counts_its_own_pods_alone(constraint, own, edits)
     [wide] = [each.finding for each in examined(manifest, index=found).findings if each.finding.rule == RULE]
     assert [each.value for each in wide.edits] == edits * 2
     assert told(applied(manifest, wide.edits), found) == []
+
+
+def test_a_narrower_selector_that_leaves_pods_without_a_place_is_not_pasted():
+    """The pods of pay stand in the tainted zone, and lift the minimum there."""
+    manifest = asked("cart", f"{HARD} nodeTaintsPolicy:Ignore", kind="StatefulSet", replicas=4)
+    found = shop("a: n1 | b: n2 | c: n3=pay,pay", deployed("pay"))
+    edits = {}
+    for taint in (None, (Taint(key="gpu", effect="NoSchedule"),)):
+        found.apply("ADDED", replace(found.node("n3"), spec=NodeSpec(taints=taint)))
+        [wide] = [each.finding for each in examined(manifest, index=found).findings if each.finding.rule == RULE]
+        edits[taint is not None] = len(wide.edits)
+    assert edits == {False: 1, True: 0}
 
 
 PAIRS = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.sampled_from(["1", "2"]), max_size=3)

@@ -182,25 +182,33 @@ def _lost(template: Template, subject: Subject) -> list[str]:
 
 
 def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix:
-    """The scheduler's own defaults, written into the template; they count what the first constraint does.
+    """The scheduler's own defaults, written into the template; they count what the workload's own selector does.
 
-    Shape: without edits where a node lacks the key, or where the first constraint does not count these pods.
+    Shape: without edits where a node lacks the key, or where no selector is known that counts these pods.
     """
     declared, labels = template.template.pod_spec.constraints, template.template.labels
-    first = declared[0]
-    keys = [each for each in first.match_label_keys or () if each in labels or _comes_later(each, subject.workload)]
+    first, own = declared[0], subject.workload.selector
+    selector = own if _counts_itself(SpreadConstraint(label_selector=own), labels) else first.selector
+    asked = (
+        {*(selector.match_labels or ()), *(each.key for each in selector.match_expressions or ())} if selector else ()
+    )
+    keys = [
+        each
+        for each in first.match_label_keys or ()
+        if each not in asked and (each in labels or _comes_later(each, subject.workload))
+    ]
     added = tuple(
         SpreadConstraint(
             max_skew=_DEFAULT_SKEWS[key],
             topology_key=key,
             when_unsatisfiable=SCHEDULE_ANYWAY,
-            label_selector=first.selector,
+            label_selector=selector,
             match_label_keys=tuple(keys) or None,
         )
         for key in missing
     )
     text = " and ".join(f"add {flow(each)}" for each in added)
-    certain = all(_is_everywhere(key, subject) for key in missing) and _counts_itself(first, labels)
+    certain = all(_is_everywhere(key, subject) for key in missing) and _counts_itself(added[0], labels)
     path = f"{template.path}spec.topologySpreadConstraints"
     places = range(len(declared), len(declared) + len(added))
     edits = tuple(Edit(f"{path}[{place}]", plain(each)) for place, each in zip(places, added, strict=True))
