@@ -17,7 +17,7 @@ CAPPED = re.compile(r"minDomains (\d+) with (?:1 domain|(\d+) domains) caps each
 SHUT_OUT = re.compile(r"shuts out (\d+) of (\d+) usable nodes?")
 TOGETHER = re.compile(r"all (\d+) running pods are (?:in|on) (?:zone|node|one) ?(\S*)")
 COUNTED = re.compile(r"also counts? (\d+) pods?(?: of .*? and (.*))?")
-NEXT = re.compile(r"the next pod may go to (?:1 node|(\d+) nodes), and to (?:1 node|(\d+) nodes)? ?without")
+NEXT = re.compile(r"the next pod may go to (?:1 node|(\d+) nodes), and to (\d+) without")
 OTHERS = re.compile(r"(\d+) of ")
 
 
@@ -134,12 +134,31 @@ def too_wide(world, finding):
         yield f"the selector counts {len(pods)} pods of others, it says {said}"
     if (change := NEXT.search(finding.detail)) is None:
         return
-    before, after = (int(each or 1) for each in change.groups())
-    now = len(world.place(replicas=len(own_names(world.world)) + 1)["first"])
-    if now != before:
-        yield f"the next pod may go to {now} nodes, it says {before}"
-    if before == after:
-        yield "the two numbers are equal"
+    now = next_nodes(world)
+    if now != int(change[1] or 1):
+        yield f"the next pod may go to {now} nodes, it says {change[1] or 1}"
+    if template_of(world.manifest)["spec"].get("affinity"):
+        return  # which the pods of others may keep it out of, or let it in
+    without = next_nodes(world, unlabelled=uneven(world, pods, constraints_of(world.manifest)[index]["topologyKey"]))
+    if without != int(change[2]):
+        yield f"without them the next pod may go to {without} nodes, it says {change[2]}"
+
+
+def next_nodes(world, unlabelled=()):
+    """To how many nodes the next pod may go, if these pods have no labels."""
+    question = world.question(replicas=len(own_names(world.world)) + 1)
+    bare = [{**each, "metadata": {**each["metadata"], "labels": {}}} if each in unlabelled else each for each in question["pods"]]
+    return len(world.referee.place({**question, "pods": bare})["first"])
+
+
+def uneven(world, pods, key):
+    """Those of the pods whose workload has no constraint over the key."""
+    keys = {
+        each["metadata"]["name"]: {one["topologyKey"] for one in template_of(each)["spec"].get("topologySpreadConstraints", ())}
+        for each in world.world["objects"]
+        if each["kind"] in {"Deployment", "StatefulSet", "DaemonSet"}
+    }
+    return [each for each in pods if key not in keys.get(each["metadata"]["ownerReferences"][0]["name"], ())]
 
 
 def counts(selector, pod):
