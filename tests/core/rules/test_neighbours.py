@@ -436,6 +436,38 @@ def test_another_scheduler_may_decide_otherwise():
     assert effect(asked("cart", HARD, schedulerName="own"), found) == ["a domain that they fill is closed to these"]
 
 
+CLAIMS = {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "numbers"),
+    [
+        pytest.param({"kind": "StatefulSet"}, True, id="a StatefulSet without volumes"),
+        pytest.param({"kind": "StatefulSet", "spec": CLAIMS}, False, id="a volume may hold it somewhere"),
+        pytest.param({"kind": "DaemonSet"}, False, id="it is made for one node"),
+    ],
+)
+def test_what_the_controller_adds_decides_where_the_next_pod_goes(fields, numbers):
+    found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"))
+    [said] = effect(asked("cart", HARD, **fields), found)
+    assert said.startswith("the next pod may go to 1 node") == numbers
+
+
+@pytest.mark.parametrize(
+    ("replicas", "helps"),
+    [
+        pytest.param(5, True, id="all have a place without them"),
+        pytest.param(6, False, id="they had lifted the emptiest host"),
+    ],
+)
+def test_a_narrower_selector_that_takes_places_away_is_for_people(replicas, helps):
+    manifest = asked("cart", "zone hard 1 app=cart", "hostname hard 1 part=shop", replicas=replicas)
+    found = shop("a: n1 | b: n2 n3=pay", deployed("pay"))
+    [fix] = [each.finding for each in examined(manifest, index=found).findings if each.finding.rule == RULE]
+    selector = "labelSelector: {matchLabels: {part: shop, app: cart}}"
+    assert (fix.fix, bool(fix.edits)) == (selector if helps else f"set {selector}", helps)
+
+
 def test_pods_that_two_workloads_select_are_not_named_twice():
     twins = [
         owner(f"Deployment/{name}", f"{key}=x", declared("app=x tier=x part=shop"))

@@ -95,6 +95,16 @@ def test_a_fix_that_is_not_proven_is_in_words(subject, edits, later, fix, kept):
     assert (after.fix.removeprefix("set "), bool(after.edits)) == (fix.removeprefix("set "), kept)
 
 
+def test_fixes_join_only_where_that_is_asked_for(subject):
+    joining = Finding(
+        rule="b", path="", summary="", fix="minDomains: 2", edits=(Edit(f"{ROOT}.minDomains", 2),), key="b"
+    )
+    later = iter(([finding()], [joining], []))
+    fixed = finding(Edit(f"{ROOT}.maxSkew", 2), fix="maxSkew: 2")
+    assert len(proven([fixed], subject, lambda _subject: next(later))[0].edits) == 2
+    assert proven([fixed], subject, asked(joining), joins=False)[0].edits == ()
+
+
 def test_findings_without_edits_are_left_alone(subject):
     assert proven([finding()], subject, asked()) == [finding()]
 

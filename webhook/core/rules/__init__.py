@@ -103,6 +103,8 @@ FAMILIES: tuple[Family, ...] = (
     Family(autoscalers.evaluate, (autoscalers.AUTOSCALER,), (autoscalers.AUTOSCALER,)),
 )
 
+# What a constraint counts, and so where the pods may go, is another after a fix of these.
+_OF_COUNTING = frozenset(rule.id for rule in (selector.NULL, selector.EMPTY, selector.NOT_SELF, neighbours.TOO_WIDE))
 _STATIC = (api.evaluate, refused.evaluate, selector.evaluate, revision.evaluate, topology.evaluate)
 
 
@@ -131,6 +133,8 @@ def evaluate(subject: Subject, families: Iterable[Family] = FAMILIES) -> Evaluat
         else:
             missing.setdefault(answer.rule, answer)
     findings = proven(findings, subject, _of_the_object)
+    if subject.offline:
+        findings = _with_places(findings, subject)
     unseen = cluster.evaluate(subject)
     return Evaluated(in_order(findings), (*missing.values(), *unseen) if missing else unseen, tried)
 
@@ -149,6 +153,25 @@ def _of_a_part(subject: Subject, families: Iterable[Family]) -> Evaluated:
     return Evaluated(
         in_order(findings), (*missing.values(), *(NotEvaluated(rule, _OPERATED) for rule in sorted(others)))
     )
+
+
+def _with_places(findings: list[Finding], subject: Subject) -> list[Finding]:
+    """The same, with fixes of selectors after which no rule about places or other workloads has to warn.
+
+    A constraint that counts other pods than before holds its own back otherwise. Only where nobody waits for the
+    answer: nobody else applies a fix.
+    """
+    counting = [each for each in findings if each.rule in _OF_COUNTING and each.edits]
+    after = proven(counting, subject, _of_places, joins=False)
+    told = {id(each): with_places for each, with_places in zip(counting, after, strict=True)}
+    return [told.get(id(each), each) for each in findings]
+
+
+def _of_places(subject: Subject) -> Iterator[Answer]:
+    """What is said of the object, and the warnings about its pods' places and about other workloads."""
+    yield from _of_the_object(subject)
+    for rules, ask in ((ceiling.RULES, ceiling.evaluate), ((neighbours.TOO_WIDE,), neighbours.evaluate)):
+        yield from (each for each in guarded(rules, ask, subject) if isinstance(each, Finding) and each.warns)
 
 
 def _of_the_object(subject: Subject) -> Iterator[Answer]:

@@ -305,9 +305,12 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
 def _next_pods(placed: Placed, subject: Subject, index: ClusterIndex) -> Iterator[Pod]:
     """The next pod of a new revision, and of the present one where that is counted apart; none where it is not known.
 
-    Shape: as the scheduler gets it.
+    Shape: as the scheduler gets it. What volumes a StatefulSet's controller gives it, and which node a DaemonSet's, is
+    not known here.
     """
     workload, template, policy = subject.workload, placed.template, subject.policy
+    if workload.claims is not None or workload.kind == "DaemonSet":
+        return
     namespace, spec = namespace_of(workload), template.template.pod_spec
     keys = {key for each in spec.constraints if each.hard for key in each.match_label_keys or ()}
     exists = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name) is not None

@@ -22,21 +22,22 @@ _MOST_PROVEN, _MOST_PROVEN_OFFLINE = 16, 200
 Ask = Callable[[Subject], Iterable[Answer]]
 
 
-def proven(findings: Sequence[Finding], subject: Subject, ask: Ask) -> list[Finding]:
+def proven(findings: Sequence[Finding], subject: Subject, ask: Ask, *, joins: bool = True) -> list[Finding]:
     """The findings, each with a fix after which it is gone and no other has come.
 
-    Shape: ``ask`` asks the rules that look at the object alone.
+    Shape: ``ask`` asks the rules that look at the object alone, or more. Without ``joins`` no other fix joins it: where
+    another finding would come, it is for people.
     """
     most = _MOST_PROVEN_OFFLINE if subject.offline else _MOST_PROVEN
     editing = [each for each in findings if each.edits][:most]
     if not editing:
         return [*findings]
     before = [each for each in ask(subject) if isinstance(each, Finding)]
-    told = {id(each): _proven(each, subject, ask, before) for each in editing}
+    told = {id(each): _proven(each, subject, ask, before, joins=joins) for each in editing}
     return [told.get(id(each), each) for each in findings]
 
 
-def _proven(finding: Finding, subject: Subject, ask: Ask, before: Sequence[Finding]) -> Finding:
+def _proven(finding: Finding, subject: Subject, ask: Ask, before: Sequence[Finding], *, joins: bool) -> Finding:
     fix = Fix(finding.fix, finding.edits)
     later = _after(subject, fix.edits)
     if later is None:
@@ -44,7 +45,8 @@ def _proven(finding: Finding, subject: Subject, ask: Ask, before: Sequence[Findi
     left = [each for each in ask(later) if isinstance(each, Finding)]
     more = _more(left, before)
     # Where items of a list went, the paths of what follows are no longer those of the object before.
-    if more and all(each.edits for each in more) and not any(_takes_item(each) for each in fix.edits):
+    can_join = joins and not any(_takes_item(each) for each in fix.edits)
+    if more and can_join and all(each.edits for each in more):
         joined = all_of((fix, *(Fix(each.fix, each.edits) for each in more)))
         try:
             last = _after(subject, joined.edits)
