@@ -83,6 +83,7 @@ docs: $(READY)  ## write the references that come from the code (tests say when 
 	@PYTHONPATH=tests $(BIN)/python tests/core/rules/pages.py
 	@$(BIN)/python tests/cli/reference.py
 	@$(BIN)/python tests/chart/reference.py
+	@PYTHONPATH=tests $(BIN)/python tests/cli/said.py
 
 lock: $(READY)  ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --no-header --generate-hashes --universal --python-version 3.11 pyproject.toml --output-file requirements.lock

@@ -99,7 +99,7 @@ def conflicts(value, **others):
         pytest.param(
             soft(labelSelector={"matchLabels": {"tier": "front"}}), near(), [], id="counting more than these pods"
         ),
-        pytest.param(constraint(HOST), apart(key=HOST), [f"hostname[0] {APART} hostname"], id="one pod a node"),
+        pytest.param(constraint(HOST), apart(key=HOST), [f"hostname[0] {APART} node"], id="one pod a node"),
         pytest.param(constraint(), apart(), [f"zone[0] {APART} zone"], id="one pod a zone"),
         pytest.param(constraint(HOST), apart(), [], id="one pod a zone, spread over nodes"),
         pytest.param(
@@ -159,7 +159,7 @@ TWO = constraint(minDomains=2)
             [],
             id="a selector that cannot be read",
         ),
-        pytest.param(workload(constraint(), **near()), [(f"{NEAR} where there are two zones", WARN)], id="together"),
+        pytest.param(workload(constraint(), **near()), [(f"if there are two zones, {NEAR}", WARN)], id="together"),
         pytest.param(workload(TWO, **near()), [(NEAR, WARN)], id="together, and minDomains"),
         pytest.param(workload(constraint(maxSkew=0), **near()), [], id="a broken constraint"),
         pytest.param(workload(constraint(maxSkew=3), **near()), [], id="together, and maxSkew is enough"),

@@ -75,20 +75,19 @@ def _too_many(placed: Placed, subject: Subject) -> Finding | None:
     most = (len(values) if values and is_bound else 1) * max_skew
     if not (is_bound or is_shared) or max_skew < 1 or most >= wanted:
         return None
+    given = "" if is_bound or min_domains > 1 else f"if there are two {noun}s, "
     if is_bound:
         domains = f"1 {noun}" if most == max_skew else f"{most // max_skew} {noun}s"
         why = f"{_who(template)} leaves {domains} of minDomains {min_domains}"
         remedy = "remove minDomains"
         detail = f"with fewer eligible {noun}s than minDomains no {noun} may have more than maxSkew {max_skew} pods"
     else:
-        why = f"pod affinity keeps all in one {noun}"
-        where = "" if min_domains > 1 else f" where there are two {noun}s"
-        why, remedy = f"{why}{where}", "remove the constraint or the affinity"
+        why, remedy = f"pod affinity keeps all in one {noun}", "remove the constraint or the affinity"
         detail = f"the pods must share a {noun}, and it may have no more than {max_skew} above an empty one"
     return Finding(
         rule=CONFLICTS.id,
         path=placed.path,
-        summary=f"at most {most} of {wanted} fit: {why}",
+        summary=f"{given}at most {most} of {wanted} fit: {why}",
         remedy=remedy,
         detail=detail,
         fix=remedy,
@@ -99,7 +98,8 @@ def _too_many(placed: Placed, subject: Subject) -> Finding | None:
 
 
 def _noun(placed: Placed) -> str:
-    return one_line((placed.constraint.topology_key or "").rpartition("/")[2], 40)
+    key = placed.constraint.topology_key or ""
+    return "node" if key == HOSTNAME else one_line(key.rpartition("/")[2], 40)
 
 
 def _who(template: Template) -> str:

@@ -6,6 +6,7 @@ there is nothing to say. It is asked of whole objects, and not at admission: nob
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
@@ -311,9 +312,10 @@ def _unknown(of: _Object, place: Place, read: tuple[str, ...]) -> Finding:
         remedy = f"set {name}: {path}" if path else "correct its path"
         fix = f"in workloads of the configuration: {line}" if line else remedy
     elif read:
-        named = " and ".join(dict.fromkeys(path.rpartition(".")[0] for path in read[:_MOST_NAMED]))
-        summary = f"constraints of a {kind} are looked for elsewhere: these were not checked"
-        remedy = fix = f"move to {named}" if len(read) == 1 else f"if they belong there, move to one of {named}"
+        near = _nearest(place, read)
+        named = " or ".join(path.rpartition(".")[0] for path in near[:_MOST_NAMED])
+        summary = f"not where evenspread knows constraints of a {kind}: they were not checked"
+        remedy = fix = f"move to {named}"
     else:
         remedy = "name the kind in workloads of the configuration"
         fix = f"add to workloads of the configuration: {line}" if line else remedy
@@ -327,6 +329,16 @@ def _unknown(of: _Object, place: Place, read: tuple[str, ...]) -> Finding:
         key=place.path,
         severity=severity,
     )
+
+
+def _nearest(place: Place, read: tuple[str, ...]) -> list[str]:
+    """The places of constraints that share the most steps with this one."""
+    shared = {path: _shared(place.path.split("."), path.split(".")) for path in read}
+    return [path for path in read if shared[path] == max(shared.values())]
+
+
+def _shared(one: list[str], other: list[str]) -> int:
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])
 
 
 def _entry(of: _Object, place: Place) -> Mapping[str, str]:
