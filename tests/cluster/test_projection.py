@@ -186,6 +186,41 @@ def pod(**spec):
         ),
         pytest.param(
             {
+                "apiVersion": "monitoring.coreos.com/v1",
+                "kind": "Prometheus",
+                "spec": {
+                    "replicas": 2,
+                    "secrets": ["KEY"],
+                    "topologySpreadConstraints": [{"maxSkew": 1, "additionalLabelSelectors": "OnShard", "x": "KEY"}],
+                },
+            },
+            {
+                "apiVersion": "monitoring.coreos.com/v1",
+                "kind": "Prometheus",
+                "spec": {
+                    "replicas": 2,
+                    "topologySpreadConstraints": [{"maxSkew": 1, "additionalLabelSelectors": "OnShard"}],
+                },
+            },
+            id="constraints alone, with what the operator reads of them",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "elasticsearch.k8s.elastic.co/v1",
+                "kind": "Elasticsearch",
+                "spec": {
+                    "nodeSets": [{"count": 3, "podTemplate": {}, "zoneAwareness": {"topologyKey": "KEY"}, "x": "KEY"}]
+                },
+            },
+            {
+                "apiVersion": "elasticsearch.k8s.elastic.co/v1",
+                "kind": "Elasticsearch",
+                "spec": {"nodeSets": [{"count": 3, "podTemplate": {}, "zoneAwareness": {}}]},
+            },
+            id="a template, and that zoneAwareness stands beside it",
+        ),
+        pytest.param(
+            {
                 "apiVersion": "kubeflow.org/v1",
                 "kind": "TFJob",
                 "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 2, "template": {}, "more": "KEY"}}},

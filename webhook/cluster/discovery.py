@@ -6,6 +6,7 @@ from webhook.cluster.connection import ApiServer, RefusedError
 from webhook.cluster.resources import Resource, group_path, watched
 from webhook.cluster.wire import read_group_versions, read_plurals
 from webhook.core.layouts import TEMPLATED
+from webhook.core.operators import OPERATED
 from webhook.core.policy import Policy
 
 _BUILT_IN = (
@@ -28,11 +29,11 @@ def with_workloads(server: ApiServer, policy: Policy) -> tuple[Resource, ...]:
 
 
 def _custom(server: ApiServer) -> Iterator[Resource]:
-    """The custom resources of the built-in table, each in the version that the server prefers of those that have it."""
+    """The custom resources of the built-in tables, each in the version that the server prefers where it has several."""
     with server.open("/apis") as stream:
         groups = read_group_versions(stream.body())
     for group, versions in groups.items():
-        wanted = {kind for known, kind in TEMPLATED if known == group and "." in group}
+        wanted = {kind for known, kind in (*TEMPLATED, *OPERATED) if known == group and "." in group}
         for version in versions:
             if not wanted:
                 break

@@ -129,11 +129,10 @@ class _Evaluation(Struct, frozen=True):
     decode_error: DecodeError | None = None
     feasibility: Feasibility | None = None
 
-    def and_of(self, answers: Iterable[Answer]) -> "_Evaluation":
+    def and_of(self, answers: Sequence[Answer]) -> "_Evaluation":
         """The same with what another rule answers."""
-        every = (*answers,)
-        missing = (each for each in every if isinstance(each, NotEvaluated))
-        told = in_order((*self.findings, *(each for each in every if isinstance(each, Finding))))
+        missing = (each for each in answers if isinstance(each, NotEvaluated))
+        told = in_order((*self.findings, *(each for each in answers if isinstance(each, Finding))))
         return replace(self, findings=told, not_evaluated=(*self.not_evaluated, *missing))
 
 
@@ -274,14 +273,12 @@ def _exactly(
     leaves those out that bring other findings.
     Errors: DecodeError.
     """
-    group, _, minor = (stated.api_version or "").rpartition("/")
-    request = Request(
-        uid="", operation="CREATE", group=group, version=minor, kind=stated.kind or "", namespace=namespace
-    )
+    (group, _, minor), kind = (stated.api_version or "").rpartition("/"), stated.kind or ""
+    request = Request(uid="", operation="CREATE", group=group, version=minor, kind=kind, namespace=namespace)
     kept, strict = read_exactly(raw, stated)
     evaluated = _evaluate(kept, request, setting, spared=False)
     found = _Evaluation(None, ()) if isinstance(evaluated, str) else evaluated
-    found = found.and_of(of_object(raw, stated, setting.policy.workloads))
+    found = found.and_of((*of_object(raw, stated, setting.policy.workloads),))
     workload = found.workload
     if workload is not None and not (workload.built_in and not strict):
         value = parsed(raw)
