@@ -214,6 +214,7 @@ def test_what_is_said(group, kind, path, labels):
     gaps = {gap.rule: gap.missing for gap in unknown.not_evaluated}
     assert gaps["selector-not-self"] == "labels that are added after the template"
     assert gaps["selector-too-wide"] == "an operator adds to the pods; look at what it makes"
+    assert gaps["replicas-do-not-fit"] == "not in this release"
 
 
 FILLED = {"postgresql", "PerconaServerMongoDB", "PerconaXtraDBCluster"}

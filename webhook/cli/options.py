@@ -193,7 +193,7 @@ _FRAME = (
         "--namespace",
         metavar="NAME",
         default="",
-        help="Namespace of objects that name none; of audit, the only one.",
+        help="Namespace of objects that name none; audit looks at this one alone.",
     ),
 )
 

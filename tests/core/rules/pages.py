@@ -16,6 +16,7 @@ from webhook.core.messages import denial, warnings_of
 from webhook.core.policy import Messages, Mode, Policy
 from webhook.core.review import examine
 from webhook.core.rules import API_RULES, FEASIBILITY, NEED_CLUSTER, OFFLINE, RULES
+from webhook.core.rules.conflicts import CONFLICTS
 from webhook.core.version import RECORDED
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -107,6 +108,7 @@ def index():
     for rule in RULES:
         kind = "as kube-apiserver does" if rule.id in API_RULES else "with a cluster" if rule.id in NEED_CLUSTER else ""
         kind = "of the object alone, on the command line only" if rule.id in OFFLINE else kind
+        kind = "with a cluster; less without" if rule is CONFLICTS else kind
         rows.append(f"| [{rule.id}]({rule.id}.md) | {rule.severity} | {rule.mode} | {kind or 'of the object alone'} |")
     return INDEX + "\n".join(rows) + "\n"
 

@@ -347,6 +347,12 @@ HOST_DEFAULT = {
             [("[1]", {**HOST_DEFAULT, "matchLabelKeys": ["pod-template-hash", "tier"]})],
             id="keys that the pods have or get",
         ),
+        pytest.param(
+            "",
+            ["zone hard 1 app=web keys:pod-template-hash,pod-template-hash"],
+            [("[1]", {**HOST_DEFAULT, "matchLabelKeys": ["pod-template-hash"]})],
+            id="a key that stands there twice, once",
+        ),
     ],
 )
 def test_what_gives_the_schedulers_spreading_back(nodes, constraints, added):

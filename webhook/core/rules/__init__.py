@@ -150,9 +150,9 @@ def _of_a_part(subject: Subject, families: Iterable[Family]) -> Evaluated:
     findings = proven([each for each in answers if isinstance(each, Finding)], subject, _of_the_object)
     missing = {each.rule: each for each in answers if isinstance(each, NotEvaluated)}
     others = NEED_CLUSTER - cluster.NEED_CLUSTER - _OF_CONSTRAINTS if subject.placed else frozenset[str]()
-    return Evaluated(
-        in_order(findings), (*missing.values(), *(NotEvaluated(rule, _OPERATED) for rule in sorted(others)))
-    )
+    unseen = [NotEvaluated(rule, _OPERATED) for rule in sorted(others - {feasibility.DO_NOT_FIT.id})]
+    last = feasibility.not_tried(subject)
+    return Evaluated(in_order(findings), (*missing.values(), *unseen, *(() if last is None else (last,))))
 
 
 def _with_places(findings: list[Finding], subject: Subject) -> list[Finding]:

@@ -194,7 +194,7 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
     )
     keys = [
         each
-        for each in first.match_label_keys or ()
+        for each in dict.fromkeys(first.match_label_keys or ())
         if each not in asked and (each in labels or _comes_later(each, subject.workload))
     ]
     added = tuple(
