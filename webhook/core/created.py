@@ -38,7 +38,7 @@ from webhook.core.version import KubernetesVersion
 DEFAULT_NAMESPACE = "default"
 
 # The first releases that merge matchLabelKeys of affinity terms, and that know pod-level resources.
-_MERGES_AFFINITY = (1, 31)
+MERGES_AFFINITY = (1, 31)
 _POD_LEVEL_RESOURCES = (1, 34)
 # Before this release only pod-level limits made the API server fill in pod-level requests.
 _FIXED_POD_LEVEL_DEFAULTS = (1, 37)
@@ -66,7 +66,7 @@ def as_created(pod: Pod, version: KubernetesVersion) -> Pod:
             volumes=None if spec.volumes is None else tuple(_defaulted_volume(each) for each in spec.volumes),
             resources=_pod_level(spec.resources, containers, init_containers, version),
             topology_spread_constraints=tuple(constraints) or None,
-            affinity=_merged_affinity(spec.affinity, pod.labels) if version >= _MERGES_AFFINITY else spec.affinity,
+            affinity=_merged_affinity(spec.affinity, pod.labels) if version >= MERGES_AFFINITY else spec.affinity,
         ),
     )
 
@@ -139,11 +139,14 @@ def _merged_affinity(affinity: Affinity | None, labels: Mapping[str, str]) -> Af
 def _merged_terms(affinity: PodAffinity | None, labels: Mapping[str, str]) -> PodAffinity | None:
     if affinity is None or not affinity.required:
         return affinity  # preferred terms only score
-    return replace(affinity, required=tuple(_merged_term(term, labels) for term in affinity.required))
+    return replace(affinity, required=tuple(merged_term(term, labels) for term in affinity.required))
 
 
-def _merged_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
-    """Source: strategy.go ``applyMatchLabelKeysAndMismatchLabelKeys``."""
+def merged_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
+    """The term as a Pod with these labels is stored with.
+
+    Source: strategy.go ``applyMatchLabelKeysAndMismatchLabelKeys``.
+    """
     selector = term.label_selector
     if selector is None:
         return term

@@ -1,7 +1,8 @@
-"""What kube-apiserver would say of the pods of a workload that it accepts: of their labels and constraints.
+"""What kube-apiserver would say of the pods of a workload that it accepts: of their labels, constraints and affinity.
 
-A template is not validated as its pods are. Since 1.34 matchLabelKeys are merged into the selectors of a created Pod,
-never of a template: a key that stands in both, or twice, passes there and is refused in every pod. Before 1.34 the
+A template is not validated as its pods are. Since 1.34 matchLabelKeys of constraints, and since 1.31 those of pod
+affinity, are merged into the selectors of a created Pod, never of a template: a key that stands in both, or twice,
+passes there and is refused in every pod. Before 1.34 the
 template of a StatefulSet is hardly validated. What controllers add to the labels of a template nobody has looked at,
 nor at labels in the template of a custom resource.
 
@@ -17,14 +18,22 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from webhook.core.created import MERGES_AFFINITY, merged_term
 from webhook.core.kinds import Template, Workload
-from webhook.core.model import LabelSelector
-from webhook.core.validation import FieldError, label_errors, takes_any_template, validate_constraints
+from webhook.core.model import LabelSelector, PodAffinityTerm, PodSpec
+from webhook.core.validation import (
+    FieldError,
+    keys_in_both,
+    label_errors,
+    takes_any_template,
+    validate_constraints,
+)
 from webhook.core.version import KubernetesVersion
 from webhook.core.workload import labels_given
 
 _POD_FIELD = "spec.topologySpreadConstraints"
 _POD_LABELS = "metadata.labels"
+_LATER = "DuringSchedulingIgnoredDuringExecution"
 # A key that is in both has no field's name in upstream's path, and the place of a merged key is none in the template.
 _IN_BOTH = re.compile(r"\[(\d+)\]\[(\d+)\]")
 _PLACE = re.compile(r"\[(\d+)\]")
@@ -35,24 +44,30 @@ class Refusal(Struct, frozen=True, kw_only=True):
     """One error of a pod that is about to be created.
 
     Shape: ``error`` has the paths of the pod; ``path`` is where the cause was written, in the workload. ``index`` is
-    the constraint's; None where the error is about labels. ``late`` says that kube-apiserver, or the rules about its
-    words, have nothing against the workload for it, and that no other refusal says the same.
+    the constraint's, ``term`` the pod affinity term that it is about; both are None where it is about labels.
+    ``late`` says that kube-apiserver, or the rules about its words, have nothing against the workload for it, and
+    that no other refusal says the same.
     """
 
     error: FieldError
     path: str
     index: int | None = None
+    term: PodAffinityTerm | None = None
     late: bool = True
 
 
 def refusals(workload: Workload, template: Template, version: KubernetesVersion) -> tuple[Refusal, ...]:
     """Why kube-apiserver refuses every pod of this template, in its order; empty where it does not.
 
-    Shape: only labels and constraints are looked at. For a Pod that is not created yet its template is itself.
+    Shape: only labels, constraints and the matchLabelKeys of pod affinity are looked at. For a Pod that is not
+    created yet its template is itself.
     """
     labels = labels_given(workload, template.template)
-    found = [*_of_labels(workload, template, labels, version), *_of_constraints(workload, template, labels, version)]
-    return tuple(found)
+    return (
+        *_of_labels(workload, template, labels, version),
+        *_of_affinity(workload, template, labels, version),
+        *_of_constraints(workload, template, labels, version),
+    )
 
 
 def _of_labels(
@@ -67,6 +82,45 @@ def _of_labels(
             yield Refusal(error=error, path=f"{template.path}{_POD_LABELS}", late=not workload.built_in)
         else:
             yield Refusal(error=error, path="metadata.name")  # of which the controller makes labels
+
+
+def joined_terms(spec: PodSpec, version: KubernetesVersion) -> Iterator[tuple[str, PodAffinityTerm, LabelSelector]]:
+    """The pod affinity terms into whose selectors keys are merged: path in the pod's spec, term, selector."""
+    if spec.affinity is None or version < MERGES_AFFINITY:
+        return
+    for name, affinity in (
+        ("podAffinity", spec.affinity.pod_affinity),
+        ("podAntiAffinity", spec.affinity.pod_anti_affinity),
+    ):
+        if affinity is None:
+            continue
+        required = ((f"required{_LATER}[{number}]", term) for number, term in enumerate(affinity.required or ()))
+        preferred = (
+            (f"preferred{_LATER}[{number}].podAffinityTerm", each.pod_affinity_term)
+            for number, each in enumerate(affinity.preferred or ())
+        )
+        for path, term in (*required, *preferred):
+            if term is not None and term.label_selector is not None and term.match_label_keys:
+                yield f"affinity.{name}.{path}", term, term.label_selector
+
+
+def _of_affinity(
+    workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
+) -> Iterator[Refusal]:
+    """A key that stands twice in the selector of a term; nothing else of a term is looked at."""
+    terms = tuple(joined_terms(template.template.pod_spec, version))
+    # What is refused in the template itself is no fault of the pods alone.
+    late = takes_any_template(workload, version) or not any(_is_refused_at_once(*each) for each in terms)
+    for path, term, selector in terms:
+        merged, at = merged_term(term, labels).label_selector or selector, f"spec.{path}"
+        for error in dict.fromkeys(keys_in_both(term.match_label_keys or (), merged, at)):
+            place = error.field.removeprefix(at)
+            yield Refusal(error=error, path=f"{template.path}{at}.matchLabelKeys{place}", term=term, late=late)
+
+
+def _is_refused_at_once(path: str, term: PodAffinityTerm, selector: LabelSelector) -> bool:
+    keys = term.match_label_keys or ()
+    return any(keys_in_both(keys, selector, path)) or not {*keys}.isdisjoint(term.mismatch_label_keys or ())
 
 
 def _of_constraints(

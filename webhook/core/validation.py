@@ -257,6 +257,14 @@ def _match_label_keys(
     for index, key in enumerate(keys):
         for fault in key_faults(key, version):
             yield invalid(f"{path}.matchLabelKeys[{index}]", key, fault)
+    yield from keys_in_both(keys, selector, path)
+
+
+def keys_in_both(keys: Sequence[str], selector: LabelSelector, path: str) -> Iterator[FieldError]:
+    """Keys that a selector has twice, once they were merged into it; the same of constraints and affinity terms.
+
+    Source: ValidateMatchLabelKeysAndMismatchLabelKeys.
+    """
     last = {key: index for index, key in enumerate(keys)}
     seen = set(selector.match_labels or ())
     for requirement in selector.match_expressions or ():

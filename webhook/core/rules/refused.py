@@ -3,17 +3,18 @@
 It speaks only of what no other rule says: `webhook.core.rules.api` has what is wrong with a template as it stands.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from webhook.core.kinds import Template, Workload
-from webhook.core.model import LabelSelector, LabelSelectorRequirement
+from webhook.core.model import LabelSelector, LabelSelectorRequirement, PodAffinityTerm
 from webhook.core.policy import Mode
-from webhook.core.refusal import Refusal, refusals
+from webhook.core.refusal import Refusal, joined_terms, refusals
 from webhook.core.rules import api
 from webhook.core.rules.added import may_be_created_with
-from webhook.core.rules.edits import Fix, Json, changes
+from webhook.core.rules.edits import Fix, Json, all_of, changes, one_field
 from webhook.core.rules.finding import (
     Answer,
+    Edit,
     Finding,
     NotEvaluated,
     Placed,
@@ -25,6 +26,7 @@ from webhook.core.rules.finding import (
 )
 from webhook.core.rules.selector import LATE_LABELS, holds, requirements
 from webhook.core.validation import reaches_template, takes_any_template
+from webhook.core.version import KubernetesVersion
 from webhook.core.workload import NOT_YET, labels_given
 
 REFUSED = Rule(
@@ -35,9 +37,9 @@ REFUSED = Rule(
     why=(
         "A pod template is not validated as a pod is. Since Kubernetes 1.34 each key of matchLabelKeys is merged into "
         "labelSelector when a pod is created, and a key that then stands there twice is refused; in a template nothing "
-        "is merged, so that the same constraint passes. Before 1.34 hardly anything in the template of a StatefulSet "
-        "was validated. The workload is created, stays at 0 pods, and the only trace is an event of its controller: "
-        "no pod is Pending, and nothing asks the scheduler."
+        "is merged, so that the same constraint passes. So it is with the terms of pod affinity since 1.31. "
+        "Before 1.34 hardly anything in the template of a StatefulSet was validated. The workload is created, stays at "
+        "0 pods, and the only trace is an event of its controller: no pod is Pending, and nothing asks the scheduler."
     ),
     silent=(
         "for Pods, which are refused at once, and for what the rules about single fields say already. A key that a "
@@ -63,7 +65,9 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
 
 def _of_template(template: Template, subject: Subject) -> Iterator[Answer]:
     workload, version = subject.workload, subject.version
-    plain = workload.built_in and api.are_plainly_right(template.template.pod_spec.constraints)
+    spec = template.template.pod_spec
+    terms = tuple(joined_terms(spec, version))
+    plain = workload.built_in and api.are_plainly_right(spec.constraints) and not terms
     if plain and not _is_long(workload):
         return
     placed = [each for each in subject.placed if each.template is template]
@@ -73,7 +77,7 @@ def _of_template(template: Template, subject: Subject) -> Iterator[Answer]:
         yield _finding(each, placed, subject) if reaches_template(workload) else _unread()
     if found:
         return
-    if any(_may_be_refused(each, workload, subject) for each in placed):
+    if any(_may_be_refused(keys, selector, template, subject) for keys, selector in _joined(placed, terms, version)):
         yield NotEvaluated(REFUSED.id, LATE_LABELS)
     elif _is_long(workload):
         yield NotEvaluated(REFUSED.id, _REVISION_OF_NAME)
@@ -83,15 +87,26 @@ def _unread() -> NotEvaluated:
     return NotEvaluated(REFUSED.id, api.UNREAD_TEMPLATE)
 
 
-def _may_be_refused(placed: Placed, workload: Workload, subject: Subject) -> bool:
+_Term = tuple[str, PodAffinityTerm, LabelSelector]
+
+
+def _joined(
+    placed: Sequence[Placed], terms: Sequence[_Term], version: KubernetesVersion
+) -> Iterator[tuple[Sequence[str], LabelSelector]]:
+    """Keys, and the selectors that they are merged into."""
+    for each in placed if version >= (1, 34) else ():
+        if each.constraint.selector is not None:
+            yield each.constraint.match_label_keys or (), each.constraint.selector
+    for _, term, selector in terms:
+        yield term.match_label_keys or (), selector
+
+
+def _may_be_refused(keys: Sequence[str], selector: LabelSelector, template: Template, subject: Subject) -> bool:
     """Whether a label that somebody may add would stand in the selector twice."""
-    selector, keys = placed.constraint.selector, placed.constraint.match_label_keys
-    if selector is None or not keys or subject.version < (1, 34):
-        return False
-    given = labels_given(workload, placed.template.template)
+    given = labels_given(subject.workload, template.template)
     asked = {each.key for each in requirements(selector)}
     return any(
-        key not in given and (key in asked or keys.count(key) > 1) and may_be_created_with(workload, key)
+        key not in given and (key in asked or keys.count(key) > 1) and may_be_created_with(subject.workload, key)
         for key in keys
     )
 
@@ -107,6 +122,8 @@ def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Fi
     said = error.text.removeprefix(f"{error.field}: ")
     detail = f"kube-apiserver accepts the {subject.workload.kind} and refuses each of its pods: {error.text}"
     if refusal.index is None:
+        if refusal.term is not None:
+            return _of_term(refusal, refusal.term, subject.workload, detail)
         return _of_label(refusal, nobody, said, detail)
     where = placed[refusal.index]
     if takes_any_template(subject.workload, subject.version):
@@ -122,9 +139,7 @@ def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Fi
             key=known.key,
         )
     key = str(error.bad_value)
-    in_selector = key in {each.key for each in requirements(where.constraint.selector or LabelSelector())}
-    short = one_line(key, 40)
-    twice = f"{short} is in labelSelector and in matchLabelKeys" if in_selector else f"matchLabelKeys has {short} twice"
+    twice = _twice(key, where.constraint.selector)
     fix = _fix(where, refusal.path, subject.workload)
     return Finding(
         rule=REFUSED.id,
@@ -137,6 +152,46 @@ def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Fi
         edits=fix.edits,
         key=f"{where.key} {key} {said}",
     )
+
+
+def _twice(key: str, selector: LabelSelector | None) -> str:
+    in_selector = key in {each.key for each in requirements(selector or LabelSelector())}
+    short = one_line(key, 40)
+    return f"{short} is in labelSelector and in matchLabelKeys" if in_selector else f"matchLabelKeys has {short} twice"
+
+
+def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload, detail: str) -> Finding:
+    """Of pod affinity, where the path of the pod and that of the term in its workload have the same end."""
+    error, key = refusal.error, str(refusal.error.bad_value)
+    template = max((each for each in workload.templates if refusal.path.startswith(each.path)), key=_length)
+    path = refusal.path.rpartition(".")[0]
+    selector, keys = _once(
+        term.label_selector or LabelSelector(), term.match_label_keys or (), labels_given(workload, template.template)
+    )
+    fix = Fix()
+    if selector != term.label_selector:
+        fix = Fix(
+            f"set {one_field('labelSelector', _plain(selector))}", (Edit(f"{path}.labelSelector", _plain(selector)),)
+        )
+    if keys != list(term.match_label_keys or ()):
+        text = f"set {one_field('matchLabelKeys', keys)}" if keys else "remove matchLabelKeys"
+        fix = all_of((fix, Fix(text, (Edit(f"{path}.matchLabelKeys", keys or None),))))
+    kind = "podAntiAffinity" if ".podAntiAffinity." in path else "podAffinity"
+    return Finding(
+        rule=REFUSED.id,
+        path=refusal.path,
+        summary=f"{_nobody(workload, refusal)}: {error.text}",
+        remedy=fix.text,
+        warning=f"no pod can be created: {kind}: {_twice(key, term.label_selector)}",
+        detail=detail,
+        fix=fix.text,
+        edits=fix.edits,
+        key=f"{path} {key}",
+    )
+
+
+def _length(template: Template) -> int:
+    return len(template.path)
 
 
 def _nobody(workload: Workload, refusal: Refusal) -> str:
@@ -168,7 +223,24 @@ def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
     controller knows, stays in matchLabelKeys. A selector to which an operator adds is not written anew.
     """
     constraint, labels = placed.constraint, labels_given(workload, placed.template.template)
-    selector, written = constraint.selector or LabelSelector(), constraint.match_label_keys or ()
+    before, written = constraint.selector or LabelSelector(), constraint.match_label_keys or ()
+    selector, keys = _once(before, written, labels)
+    if selector != before and not workload.whole:
+        gone = {each.key for each in requirements(before)} - {each.key for each in requirements(selector)}
+        key = next(each for each in written if each in gone)
+        return Fix(f"name {one_line(key)} in matchLabelKeys or in labelSelector, not in both")
+    changed: dict[str, Json] = {}
+    if selector != constraint.selector:
+        changed["labelSelector"] = _plain(selector)
+    if keys != list(written):
+        changed["matchLabelKeys"] = keys or None
+    return changes(placed, at=path, **changed)
+
+
+def _once(
+    selector: LabelSelector, written: Sequence[str], labels: Mapping[str, str]
+) -> tuple[LabelSelector, list[str]]:
+    """A selector and the keys that are merged into it, each label in one of them."""
     keys = list(dict.fromkeys(written))
     for key in [each for each in keys if each in labels]:
         asked = [each for each in requirements(selector) if each.key == key]
@@ -178,16 +250,9 @@ def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
         named = any(each.operator == "In" and {*(each.values or ())} == {value} for each in asked)
         if value != NOT_YET and named and all(holds(each, labels) for each in asked):
             keys.remove(key)
-        elif workload.whole:
-            selector = _without(selector, key)
         else:
-            return Fix(f"name {one_line(key)} in matchLabelKeys or in labelSelector, not in both")
-    changed: dict[str, Json] = {}
-    if selector != constraint.selector:
-        changed["labelSelector"] = _plain(selector)
-    if keys != list(written):
-        changed["matchLabelKeys"] = keys or None
-    return changes(placed, at=path, **changed)
+            selector = _without(selector, key)
+    return selector, keys
 
 
 def _without(selector: LabelSelector, key: str) -> LabelSelector:
