@@ -1,3 +1,5 @@
+"""`check --fix`: what is printed, what is written, and what is left."""
+
 import json
 from pathlib import Path
 
@@ -6,14 +8,6 @@ import yaml
 
 from webhook.cli import fixing
 
-POLICY = """\
-apiVersion: config.evenspread.io/v1alpha1
-kind: SpreadPolicy
-defaults:
-  mode: observe
-  defaultConstraints:
-  - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}
-"""
 WEB = """\
 apiVersion: apps/v1
 kind: Deployment
@@ -24,186 +18,151 @@ spec:
   template:
     metadata: {labels: {app: web}}
     spec:
-      containers:
-      - {name: web, image: web}
-"""
-ADDED = """\
       topologySpreadConstraints:
-      - maxSkew: 1
+      - maxSkew: 0  # one
         topologyKey: topology.kubernetes.io/zone
         whenUnsatisfiable: ScheduleAnyway
-        labelSelector:
-          matchLabels:
-            app: web
-        matchLabelKeys:
-        - pod-template-hash
+        labelSelector: {matchLabels: {app: old}}
+      - maxSkew: 1
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: maybe
+        labelSelector: {matchLabels: {app: web}}
 """
-FIXED = WEB.replace("    spec:\n", f"    spec:\n{ADDED}")
-FLOW = (
-    "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\n"
-    "spec: {replicas: 2, selector: {matchLabels: {app: db}}, "
-    "template: {metadata: {labels: {app: db}}, spec: {containers: []}}}\n"
+FIXED = WEB.replace("maxSkew: 0", "maxSkew: 1").replace("old", "web")
+LEFT = (
+    "web.yaml:17:9: left when-unsatisfiable: Deployment shop/web:"
+    ' spec.template.spec.topologySpreadConstraints[1].whenUnsatisfiable: Unsupported value: "maybe":'
+    ' supported values: "DoNotSchedule", "ScheduleAnyway"; fix (by hand): choose DoNotSchedule (else the pod stays'
+    " Pending) or ScheduleAnyway (a preference)\n"
 )
-DAEMON = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: log}\nspec: {template: {spec: {}}}\n"
 
 
 @pytest.fixture
 def fix(run, tmp_path):
-    """Runs check with the policy in a directory that holds web.yaml."""
-    (tmp_path / "policy").write_text(POLICY)
+    """Runs check in a directory that holds web.yaml."""
 
     def fix(*arguments, web=WEB, stdin=b""):
         (tmp_path / "web.yaml").write_text(web)
-        return run("check", "--config", "policy", *arguments, stdin=stdin)
+        return run("check", *arguments, stdin=stdin)
 
     return fix
 
 
-class TestFix:
-    def test_a_diff(self, fix, tmp_path):
-        code, out, err = fix("--fix", "web.yaml")
-        assert code == 1
-        assert err == "constraints would be added to 1 workload\n"
-        assert out == "--- web.yaml\n+++ web.yaml\n@@ -7,5 +7,14 @@\n" + "".join(
-            f"{'+' if line in ADDED else ' '}{line}" for line in FIXED.splitlines(keepends=True)[6:]
-        )
-        assert (tmp_path / "web.yaml").read_text() == WEB
-
-    def test_without_a_line_end_at_the_end(self, fix):
-        _, out, _ = fix("--fix", "web.yaml", web=WEB.rstrip("\n"))
-        assert out.endswith("       - {name: web, image: web}\n\\ No newline at end of file\n")
-
-    def test_the_standard_input(self, fix):
-        code, out, _ = fix("--fix", "-", stdin=WEB.encode())
-        assert (code, out.splitlines()[:2]) == (1, ["--- <stdin>", "+++ <stdin>"])
-
-    def test_nothing_to_do(self, fix):
-        assert fix("--fix", "web.yaml", web=FIXED) == (
-            0,
-            "",
-            "constraints would be added to 0 workloads; left alone: 1 own-constraints\n",
-        )
-
-    def test_is_what_the_page_shows(self, fix):
-        _, out, err = fix("--fix", "web.yaml")
-        page = Path(__file__).parents[2] / "docs" / "cli.md"
-        assert f"$ evenspread check --fix --config policy.yaml web.yaml\n{out}{err}```\n" in page.read_text()
-
-
-class TestWrite:
-    def test_once(self, fix, run, tmp_path):
-        code, out, err = fix("--write", "web.yaml", web=WEB + DAEMON)
-        assert (code, out) == (0, "web.yaml:9: Deployment shop/web: zone[0]\n")
-        assert err == "constraints were added to 1 workload; left alone: 1 daemon-set\n"
-        assert (tmp_path / "web.yaml").read_text() == FIXED + DAEMON
-        code, out, _ = run("check", "--config", "policy", "--write", "web.yaml")
-        assert (code, out) == (0, "")
-        assert (tmp_path / "web.yaml").read_text() == FIXED + DAEMON
-
-    def test_what_the_text_cannot_take(self, fix, tmp_path):
-        code, out, err = fix("--write", "web.yaml", web=WEB + FLOW)
-        assert (code, out) == (1, "web.yaml:9: Deployment shop/web: zone[0]\n")
-        assert err == (
-            "web.yaml:16:99: error: StatefulSet db: zone[0] not added: the pod spec is written in flow style ({…})\n"
-            "constraints were added to 1 workload\n"
-        )
-        assert (tmp_path / "web.yaml").read_text() == FIXED + FLOW
-
-    def test_what_cannot_be_read(self, fix, tmp_path):
-        code, out, _ = fix("--write", "web.yaml", web=WEB + "---\na: [\n")
-        assert (code, out) == (3, "web.yaml:9: Deployment shop/web: zone[0]\n")
-        assert (tmp_path / "web.yaml").read_text() == FIXED + "---\na: [\n"
-
-    def test_what_cannot_be_decoded(self, fix):
-        _, _, err = fix("--write", "web.yaml", web=WEB.replace("replicas: 3", "replicas: three"))
-        assert err == "constraints were added to 0 workloads; left alone: 1 unreadable\n"
-
-    def test_what_cannot_be_written(self, fix, monkeypatch):
-        def full(*_):
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(fixing, "replace_file", full)
-        code, out, err = fix("--write", "web.yaml")
-        assert (code, out) == (1, "")
-        assert err.startswith("web.yaml: error: not written: no space left on device\n")
-
-    def test_a_directory(self, fix, tmp_path):
-        (tmp_path / "more").mkdir()
-        (tmp_path / "more" / "web.json").write_text(json.dumps(yaml.safe_load(WEB)))
-        code, out, _ = fix("--write", ".")
-        assert (code, out.splitlines()) == (
-            0,
-            ["./web.yaml:9: Deployment shop/web: zone[0]", "./more/web.json:1: Deployment shop/web: zone[0]"],
-        )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--fix", "--write", "web.yaml"), "--fix prints and --write applies: give one of them"),
-        (("--fix", "-o", "json", "web.yaml"), "-o is for findings, which --fix does not print"),
-        (("--write", "-"), "the standard input cannot be written to; --fix prints"),
-        (
-            ("--config", "off", "--fix", "-"),
-            "--fix needs defaults to add: --config FILE with defaults.defaultConstraints, defaults.mode not off",
-        ),
-        (
-            ("--config", "none", "--write", "a"),
-            "--write needs defaults to add: --config FILE with defaults.defaultConstraints, defaults.mode not off",
-        ),
-    ],
-)
-def test_usage(fix, tmp_path, arguments, message):
-    (tmp_path / "off").write_text(POLICY.replace("observe", '"off"'))
-    (tmp_path / "none").write_text("\n".join(POLICY.splitlines()[:2]))
-    code, out, err = fix(*arguments)
-    assert (code, out) == (2, "")
-    assert message in " ".join(err.split())
-
-
-@pytest.mark.parametrize(
-    ("defaults", "told"),
-    [
-        (
-            "hardWhenDomains: 3",
-            "nodes-unknown: the cluster's domains decide how hard a default is: name it by --cluster or --snapshot\n",
-        ),
-        (
-            "topologyKey: kubernetes.io/hostname",
-            "note: no nodes known; where Karpenter makes them, a webhook leaves constraints by hostname out\n",
-        ),
-    ],
-)
-def test_what_only_a_cluster_knows(fix, tmp_path, defaults, told):
-    name, _, value = defaults.partition(": ")
-    policy = yaml.safe_load(POLICY)
-    policy["defaults"]["defaultConstraints"][0][name] = int(value) if value.isdigit() else value
-    (tmp_path / "other").write_text(json.dumps(policy))
-    assert fix("--config", "other", "--fix", "web.yaml")[2].endswith(told)
-    policy["defaults"]["acceptNodeGrowth"] = True
-    (tmp_path / "other").write_text(json.dumps(policy))
-    assert ("hostname:" in fix("--config", "other", "--fix", "web.yaml")[2]) is False
-    node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: ZONE, labels: {topology.kubernetes.io/zone: ZONE}}\n"
-    nodes = "".join(node.replace("ZONE", zone) for zone in "abc")
-    assert (
-        fix("--config", "other", "--fix", "web.yaml", web=WEB + nodes)[2]
-        == "constraints would be added to 1 workload\n"
+def test_a_diff_and_what_is_left(fix, tmp_path):
+    code, out, err = fix("--fix", "web.yaml")
+    changed = [line for line in WEB.splitlines(keepends=True) if line not in FIXED]
+    assert code == 1
+    assert out == (
+        "--- web.yaml\n+++ web.yaml\n@@ -8,10 +8,10 @@\n"
+        "     metadata: {labels: {app: web}}\n     spec:\n       topologySpreadConstraints:\n"
+        "-      - maxSkew: 0  # one\n+      - maxSkew: 1  # one\n"
+        "         topologyKey: topology.kubernetes.io/zone\n         whenUnsatisfiable: ScheduleAnyway\n"
+        f"-{changed[1]}+{changed[1].replace('old', 'web')}"
+        f" {' '.join(WEB.splitlines(keepends=True)[14:17])}"
     )
+    assert err == LEFT + "2 findings would be fixed in 1 file, 1 left\n"
+    assert (tmp_path / "web.yaml").read_text() == WEB
+
+
+def test_written_where_it_stands(fix, run, tmp_path):
+    code, out, err = fix("--fix", "--write", "web.yaml")
+    assert (code, out) == (
+        1,
+        (
+            "web.yaml:11:9: fixed max-skew: Deployment shop/web: maxSkew: 1\n"
+            "web.yaml:14:9: fixed selector-not-self: Deployment shop/web: labelSelector: {matchLabels: {app: web}}\n"
+        ),
+    )
+    assert err == LEFT + "2 findings fixed in 1 file, 1 left\n"
+    assert (tmp_path / "web.yaml").read_text() == FIXED
+    assert run("check", "--fix", "--write", "web.yaml") == (1, "", LEFT + "0 findings fixed in 0 files, 1 left\n")
 
 
 @pytest.mark.parametrize(
-    ("namespace", "arguments", "selected"),
+    ("arguments", "code"),
     [
-        ("shop", (), {"app": "web", "tier": "front"}),
-        ("other", (), {"app": "web"}),
-        ("", (), {"app": "web"}),
-        ("", ("-n", "shop"), {"app": "web", "tier": "front"}),
+        pytest.param(("--fix",), 1, id="there is something to fix"),
+        pytest.param(("--fix", "--write"), 0, id="nothing is left"),
     ],
 )
-def test_services_of_the_same_namespace_count(fix, namespace, arguments, selected, tmp_path):
-    web = WEB.replace("metadata: {labels: {app: web}}", "metadata: {labels: {app: web, tier: front}}")
-    service = f'---\napiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: "{namespace}"}}\n'
-    fix("--write", "web.yaml", *arguments, web=f"{web}{service}spec: {{selector: {{tier: front}}}}\n")
-    [deployment, _] = yaml.safe_load_all((tmp_path / "web.yaml").read_text())
-    [constraint] = deployment["spec"]["template"]["spec"]["topologySpreadConstraints"]
-    assert constraint["labelSelector"]["matchLabels"] == selected
+def test_the_exit_code_is_of_what_is_left(fix, arguments, code):
+    assert fix(*arguments, "web.yaml", web=WEB.replace("maybe", "ScheduleAnyway"))[0] == code
+
+
+def test_nothing_to_fix(fix):
+    web = FIXED.replace("maybe", "ScheduleAnyway")
+    assert fix("--fix", "web.yaml", web=web) == (0, "", "0 findings would be fixed in 0 files, 0 left\n")
+
+
+def test_only_the_rules_that_were_asked_for(fix):
+    code, out, err = fix("--fix", "--rule", "max-skew", "web.yaml")
+    assert (code, err) == (1, "1 finding would be fixed in 1 file, 0 left\n")
+    assert [line for line in out.splitlines() if line[0] in "+-"][2:] == [
+        "-      - maxSkew: 0  # one",
+        "+      - maxSkew: 1  # one",
+    ]
+
+
+def test_what_is_exempted_stays(fix, tmp_path):
+    (tmp_path / "policy").write_text(
+        "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"
+        "exemptions: [{rule: selector-not-self, match: {namespace: shop}, reason: legacy, expires: 2099-01-01}]\n"
+    )
+    _, out, err = fix("--config", "policy", "--fix", "web.yaml")
+    assert "old" not in "".join(line for line in out.splitlines() if line[0] in "+-")
+    assert err == LEFT + "1 finding would be fixed in 1 file, 1 left\n"
+
+
+def test_the_standard_input_and_faults(fix):
+    code, out, err = fix("--fix", "-", "nowhere", stdin=WEB.encode())
+    assert (code, out.splitlines()[:2]) == (3, ["--- <stdin>", "+++ <stdin>"])
+    assert "nowhere: error:" in err
+
+
+def test_what_the_text_cannot_take_is_told(fix, tmp_path):
+    shared = WEB.replace("labelSelector: {matchLabels: {app: old}}", "labelSelector: &own {matchLabels: {app: old}}")
+    code, out, err = fix("--fix", "--write", "--rule", "selector-not-self", "web.yaml", web=shared)
+    assert (code, out) == (1, "")
+    assert "; fix (an anchor, a tag or a block of text stands there): labelSelector:" in err
+    assert (tmp_path / "web.yaml").read_text() == shared
+
+
+def test_what_cannot_be_written(fix, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(fixing, "replace_file", full)
+    code, out, err = fix("--fix", "--write", "web.yaml", web=WEB.replace("maybe", "ScheduleAnyway"))
+    assert (code, out) == (1, "")
+    assert "web.yaml: error: not written: no space left on device\n" in err
+
+
+def test_fixes_that_uncover_others_go_on(fix, tmp_path):
+    """A value of the wrong type hides everything else, one after the other."""
+    web = (
+        WEB.replace("replicas: 3", 'replicas: "3"')
+        .replace("maxSkew: 0", 'maxSkew: "1"')
+        .replace("maybe", "schedule-anyway")
+    )
+    web = web.replace("{app: old}", "{app: web, v: 1.0}").replace("labels: {app: web}", "labels: {app: web, v: true}")
+    code, _, err = fix("--fix", "--write", "web.yaml", web=web)
+    assert (code, err.splitlines()[-1]) == (0, "6 findings fixed in 1 file, 0 left")
+    [deployment] = yaml.safe_load_all((tmp_path / "web.yaml").read_text())
+    template = deployment["spec"]["template"]
+    assert deployment["spec"]["replicas"] == 3
+    assert template["metadata"]["labels"] == {"app": "web", "v": "true"}
+    zone, host = template["spec"]["topologySpreadConstraints"]
+    assert (zone["maxSkew"], zone["labelSelector"]) == (1, {"matchLabels": {"app": "web", "v": "true"}})
+    assert host["whenUnsatisfiable"] == "ScheduleAnyway"
+
+
+def test_json(fix, tmp_path):
+    (tmp_path / "web.json").write_text(json.dumps(yaml.safe_load(WEB), indent=2))
+    fix("--fix", "--write", "web.json")
+    assert (tmp_path / "web.json").read_text() == json.dumps(yaml.safe_load(FIXED), indent=2)
+
+
+def test_is_what_the_page_shows(fix):
+    _, out, err = fix("--fix", "web.yaml")
+    page = Path(__file__).parents[2] / "docs" / "cli.md"
+    assert f"$ evenspread check --fix web.yaml\n{out}{err}```\n" in page.read_text()

@@ -1,4 +1,4 @@
-"""Manifests after `check --write`, at a real API server and its controllers."""
+"""Manifests after `check --add-defaults --write`, at a real API server and its controllers."""
 
 import json
 import subprocess
@@ -36,9 +36,19 @@ def test_what_is_written_is_accepted_and_spread(plane, kubectl, namespace, tmp_p
     manifests.write_text(json.dumps(listed, indent=2) if suffix == "json" else yaml.safe_dump_all([*objects, front]))
     policy = tmp_path / "policy"
     policy.write_text(json.dumps(POLICY))
-    command = [PROGRAM, "check", "--write", "--config", policy, "--kubeconfig", plane.admin, manifests]
+    command = [
+        PROGRAM,
+        "check",
+        "--add-defaults",
+        "--write",
+        "--config",
+        policy,
+        "--kubeconfig",
+        plane.admin,
+        manifests,
+    ]
 
-    written = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    written = subprocess.run([*command, manifests], capture_output=True, text=True, timeout=60, check=False)
     applied = kubectl("apply", "--validate=strict", "-f", str(manifests))
 
     assert (written.returncode, len(written.stdout.splitlines())) == (0, 3), written.stderr

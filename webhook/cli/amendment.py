@@ -3,8 +3,6 @@
 Nothing is taken on trust: the new text is read again, and must hold the same objects but for those constraints.
 """
 
-import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,6 +14,7 @@ from webhook.cli.documents import Fault
 from webhook.cli.insertion import FIELD, Edit, RefusedError, insertion
 from webhook.cli.looking import Frame
 from webhook.cli.manifests import Manifest, read_manifests
+from webhook.cli.proving import Change, edited, in_order, json_of, proven, value_of
 from webhook.cli.sources import File
 from webhook.core.adoption import adopted
 from webhook.core.decoding import DecodeError
@@ -23,13 +22,14 @@ from webhook.core.index import ClusterIndex
 from webhook.core.kinds import has_template, read_workload
 from webhook.core.model import Service, SpreadConstraint, TypeMeta
 from webhook.core.objects import Autoscaler, decode_object
+from webhook.core.rules.edits import applied
+from webhook.core.rules.finding import Edit as EditOfObject
 from webhook.core.rules.finding import one_line
 
 Json = Any  # raw JSON from outside: core.decoding gives it types
 
 # Where kubectl puts an object that names no namespace, unless it is told otherwise.
 _NAMESPACE = "default"
-_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 class Addition(Struct, frozen=True, kw_only=True):
@@ -45,9 +45,6 @@ class Addition(Struct, frozen=True, kw_only=True):
         """The constraints as messages call them: ``zone[0], hostname[1]``."""
         keys = (str(each["topologyKey"]).rpartition("/")[2] for each in self.constraints)
         return ", ".join(f"{one_line(key, 40)}[{place}]" for place, key in enumerate(keys))
-
-
-_Placed = tuple[Addition, Edit]
 
 
 class Amended(Struct, frozen=True, kw_only=True):
@@ -103,17 +100,18 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
     if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
         return
     try:
-        value = decode_object(Raw(_json(manifest)), of, frame.policy.workloads)
+        value = decode_object(Raw(json_of(manifest)), of, frame.policy.workloads)
     except (ValueError, RecursionError):
         return
     if isinstance(value, Service | Autoscaler) and value.metadata is not None:
-        meta = structs.replace(value.metadata, namespace=_namespace(manifest, frame))
+        meta = structs.replace(value.metadata, namespace=namespace_of(manifest, frame))
         value = structs.replace(value, metadata=meta)
     if value is not None:
         index.apply("ADDED", value)
 
 
-def _namespace(manifest: Manifest, frame: Frame) -> str:
+def namespace_of(manifest: Manifest, frame: Frame) -> str:
+    """Where an object will be."""
     return manifest.namespace or frame.namespace or _NAMESPACE
 
 
@@ -133,7 +131,7 @@ def _wanted(
             continue
         if workload is None or not workload.whole:
             continue
-        given = adopted(workload, _namespace(manifest, frame), frame.policy, index, frame.version)
+        given = adopted(workload, namespace_of(manifest, frame), frame.policy, index, frame.version)
         if isinstance(given, str):
             spared[given] += 1
         else:
@@ -150,26 +148,29 @@ def _amended(
     file: File, found: Sequence[Manifest | Fault], wanted: Sequence[Addition], refused: list[Fault]
 ) -> Amended:
     """The file with all additions that its text can take; those that it cannot are told."""
-    edits: list[_Placed] = []
+    changes: dict[int, Change] = {}
     for addition in wanted:
         try:
             edit = insertion(file.data, addition.manifest, addition.path, addition.constraints)
         except RefusedError as error:
             refused.append(_refusal(addition, str(error)))
-        else:
-            edits.append((addition, edit))
-    kept = _proven(file, found, sorted(edits, key=lambda each: each[1].start))
-    told = {addition.number for addition, _ in kept}
+            continue
+        given = EditOfObject(f"{addition.path}.{FIELD}", [*addition.constraints])
+        after = applied(value_of(addition.manifest), [given])
+        changes[addition.number] = Change(addition.number, after, (edit,))
+    kept = proven(file, found, sorted(changes.values(), key=lambda each: each.edits[0].start))
+    told = {each.number for each in kept}
     refused += (
         _refusal(addition, "read again, the file would differ in more than the constraints")
-        for addition, _ in edits
-        if addition.number not in told
+        for addition in wanted
+        if addition.number in changes and addition.number not in told
     )
+    by_number = {addition.number: addition for addition in wanted}
     return Amended(
         file=file,
-        additions=tuple(addition for addition, _ in kept),
-        edits=tuple(edit for _, edit in kept),
-        after=_edited(file.data, kept),
+        additions=tuple(by_number[each.number] for each in kept),
+        edits=tuple(in_order(kept)),
+        after=edited(file.data, kept),
     )
 
 
@@ -177,61 +178,3 @@ def _refusal(addition: Addition, reason: str) -> Fault:
     place = addition.manifest.locate(addition.path)
     message = f"{addition.manifest.title}: {addition.names} not added: {reason}"
     return Fault(file=addition.manifest.file, message=message, line=place.line, column=place.column)
-
-
-def _proven(file: File, found: Sequence[Manifest | Fault], edits: Sequence[_Placed]) -> list[_Placed]:
-    """The edits after which the file holds what it should; none, if they only do apart."""
-    kept = _holding(file, found, edits)
-    return kept if len(kept) == len(edits) or _holds(file, found, kept) else []
-
-
-def _holding(file: File, found: Sequence[Manifest | Fault], edits: Sequence[_Placed]) -> list[_Placed]:
-    """All edits if they hold, else what holds of either half: one that does not is found in few readings."""
-    if not edits or _holds(file, found, edits):
-        return [*edits]
-    half = len(edits) // 2
-    return [*_holding(file, found, edits[:half]), *_holding(file, found, edits[half:])] if half else []
-
-
-def _holds(file: File, found: Sequence[Manifest | Fault], edits: Sequence[_Placed]) -> bool:
-    """Whether the edited text, read again, holds the same objects and faults, but for the constraints."""
-    given = {addition.number: addition for addition, _ in edits}
-    again = [*read_manifests(file.name, _edited(file.data, edits))]
-    if len(again) != len(found):
-        return False
-    return all(
-        _same(before, after, given.get(number)) for number, (before, after) in enumerate(zip(found, again, strict=True))
-    )
-
-
-def _same(before: Manifest | Fault, after: Manifest | Fault, addition: Addition | None) -> bool:
-    if isinstance(before, Fault) or isinstance(after, Fault):
-        return isinstance(before, Fault) and isinstance(after, Fault) and before.message == after.message
-    value = msgspec.json.decode(before.value) if isinstance(before.value, bytes) else before.value
-    if addition is not None:
-        steps = [name or int(index) for name, index in _STEP.findall(f"{addition.path}.{FIELD}")]
-        value = _with(value, steps, list(addition.constraints))
-    # As text: to Python true is 1, and 1.0 too.
-    return json.dumps(value, sort_keys=True) == json.dumps(msgspec.json.decode(_json(after)), sort_keys=True)
-
-
-def _with(value: Json, steps: Sequence[str | int], given: Json) -> Json:
-    """A copy with another value at a path; what it shares with other objects is left alone."""
-    if not steps:
-        return given
-    first, rest = steps[0], steps[1:]
-    if isinstance(first, int):
-        return [*value[:first], _with(value[first], rest, given), *value[first + 1 :]]
-    return {**value, first: _with(value.get(first), rest, given)}
-
-
-def _json(manifest: Manifest) -> bytes:
-    return manifest.value if isinstance(manifest.value, bytes) else json.dumps(manifest.value).encode()
-
-
-def _edited(data: bytes, edits: Sequence[_Placed]) -> bytes:
-    pieces, at = [], 0
-    for _, edit in edits:
-        pieces += [data[at : edit.start], edit.text]
-        at = edit.end
-    return b"".join((*pieces, data[at:]))

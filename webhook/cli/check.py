@@ -24,12 +24,13 @@ from webhook.cli.sources import read_files
 @click.option(
     "--ignore", multiple=True, metavar="PATTERN", help="Leave out files and directories whose path or name matches."
 )
+@click.option("--fix", is_flag=True, help="Print the findings' own fixes as a diff, and the findings that they leave.")
 @click.option(
-    "--fix",
+    "--add-defaults",
     is_flag=True,
-    help="Instead of findings, print as a diff what the configured defaults add to workloads without constraints.",
+    help="Print as a diff what the configured defaults add to workloads without constraints.",
 )
-@click.option("--write", is_flag=True, help="Make the changes of --fix in the files.")
+@click.option("--write", is_flag=True, help="Write what --fix or --add-defaults shows into the files.")
 @result_options
 @cluster_options
 @looking_options
@@ -39,6 +40,7 @@ def check(  # noqa: PLR0913 one parameter an option
     files: tuple[str, ...],
     ignore: tuple[str, ...],
     fix: bool,
+    add_defaults: bool,
     write: bool,
     results: Results,
     frame: Frame,
@@ -55,13 +57,15 @@ def check(  # noqa: PLR0913 one parameter an option
         raise click.UsageError("name the manifests to check: files, directories, patterns, or - for the standard input")
     collect_rarely()
     progress = Progress()
-    if fix or write:
-        from webhook.cli.fixing import check_usage, fix_files  # noqa: PLC0415 most runs do without
+    if fix or add_defaults or write:
+        from webhook.cli.changing import check_usage, make  # noqa: PLC0415 most runs do without
 
-        check_usage(named, frame.policy, fix=fix, write=write, output=results.output)
+        check_usage(named, frame.policy, fix=fix, add_defaults=add_defaults, write=write, output=results.output)
         looked = _with_cluster(frame, given, progress)
         progress.close()
-        click.get_current_context().exit(fix_files(read_files(named, ignore), looked, write=write))
+        asked = read_files(named, ignore)
+        code = make(asked, looked, fix=fix, write=write, fail_on=results.fail_on)
+        click.get_current_context().exit(code)
     outcome = look(read_files(named, ignore), _with_cluster(frame, given, progress), progress=progress)
     progress.close()
     print_faults(outcome.faults)

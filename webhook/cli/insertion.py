@@ -37,10 +37,27 @@ class Edit(Struct, frozen=True):
     text: bytes
 
 
-def insertion(data: bytes, manifest: Manifest, path: str, constraints: Sequence[Mapping[str, object]]) -> Edit:
-    """The edit of a file that gives a pod spec these constraints.
+class Text(Struct, frozen=True):
+    """The text of the document that a manifest was read from, and its tree; ``start`` are bytes of the file before it.
 
-    Shape: ``data`` is the file that the manifest was read from; ``path`` leads to the pod spec of the object.
+    Shape: places are characters; a byte order mark is none of them.
+    """
+
+    text: str
+    root: Node
+    start: int
+    mark: str = ""
+
+    def edit(self, first: int, last: int, added: str) -> Edit:
+        """The edit of the file by which these characters become others."""
+        start = self.start + len((self.mark + self.text[:first]).encode())
+        return Edit(start, start + len(self.text[first:last].encode()), added.encode())
+
+
+def text_of(data: bytes, manifest: Manifest) -> Text:
+    """The text that holds a manifest.
+
+    Shape: ``data`` is the file that the manifest was read from.
     Errors: RefusedError.
     """
     document = manifest.document
@@ -51,11 +68,19 @@ def insertion(data: bytes, manifest: Manifest, path: str, constraints: Sequence[
         raise RefusedError("it holds '{{', as Helm templates do")
     decoded = document.text.decode()
     text = decoded.removeprefix(_BYTE_ORDER_MARK)
-    place = _in_json if document.json else _in_block_style
-    first, last, added = place(text, manifest.prefix + path, constraints)
-    mark = len(decoded) - len(text)
-    ahead = len(decoded[: first + mark].encode())
-    return Edit(start + ahead, start + ahead + len(text[first:last].encode()), added.encode())
+    mark = decoded[: len(decoded) - len(text)]
+    return Text(text, _tree(text, is_json=document.json), start, mark)
+
+
+def insertion(data: bytes, manifest: Manifest, path: str, constraints: Sequence[Mapping[str, object]]) -> Edit:
+    """The edit of a file that gives a pod spec these constraints.
+
+    Shape: ``path`` leads to the pod spec of the object.
+    Errors: RefusedError.
+    """
+    text = text_of(data, manifest)
+    place = _in_json if manifest.document.json else _in_block_style
+    return text.edit(*place(text.text, manifest.prefix + path, constraints))
 
 
 @lru_cache(maxsize=1)
@@ -83,14 +108,14 @@ def _in_block_style(text: str, path: str, constraints: Sequence[Mapping[str, obj
     lines = block_lines({FIELD: constraints}, indent=_list_indent(text, spec))
     own = _own(spec, FIELD)
     if own is None:
-        end = _line_end(text, key.end)
-        break_ = _line_break(text, end)
+        end = line_end(text, key.end)
+        break_ = line_break(text, end)
         return end, end, "".join(f"{break_}{margin}{each}" for each in lines)
     found = _NOTHING.match(text, own[0].end)
     if found is None:
         raise RefusedError(f"{FIELD} is there, and empty in a way of its own")
     next(lines)
-    break_ = _line_break(text, found.end())
+    break_ = line_break(text, found.end())
     items = "".join(f"{break_}{margin}{each}" for each in lines)
     return found.start(), found.end(), f"{found['sign']}{found['rest'].rstrip() and found['rest']}{items}"
 
@@ -130,13 +155,15 @@ def _column(text: str, index: int) -> int:
     return index - text.rfind("\n", 0, index) - 1
 
 
-def _line_end(text: str, index: int) -> int:
+def line_end(text: str, index: int) -> int:
+    """Where the line ends in which a character stands."""
     end = text.find("\n", index)
     end = len(text) if end < 0 else end
     return end - 1 if text[end - 1] == "\r" else end
 
 
-def _line_break(text: str, end: int) -> str:
+def line_break(text: str, end: int) -> str:
+    """How the lines end at that place."""
     return "\r\n" if text.startswith("\r\n", end) else "\n"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct, structs
 
 from webhook.cli.documents import Fault
-from webhook.cli.manifests import Manifest, read_manifests
+from webhook.cli.manifests import Manifest, Place, read_manifests
 from webhook.cli.outcome import Failure, Gap, Outcome, Row
 from webhook.cli.scaled import autoscalers
 from webhook.cli.sources import File
@@ -48,7 +48,7 @@ def look(
 ) -> Outcome:
     """Examine every object of the files; ``progress`` is told the number of objects so far."""
     given = [*files]
-    frame = _with_autoscalers(frame, [each for each in given if isinstance(each, File)])
+    frame = with_autoscalers(frame, [each for each in given if isinstance(each, File)])
     seen = Seen()
     for manifest in seen.manifests(given, duplicates=True):
         seen.examine(manifest, frame)
@@ -56,7 +56,7 @@ def look(
     return seen.outcome()
 
 
-def _with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
+def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
     """The frame with the autoscalers of the input, which are as if the cluster had them already."""
     scalers = tuple(autoscalers(files, frame.namespace))
     if frame.index is not None:
@@ -64,6 +64,11 @@ def _with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
             meta = structs.replace(scaler.meta, namespace=scaler.meta.namespace or DEFAULT_NAMESPACE)
             frame.index.apply("ADDED", structs.replace(scaler, metadata=meta))
     return structs.replace(frame, scalers=scalers)
+
+
+def _as_written(place: Place) -> str:
+    """A number or a boolean as it stands in the text, which parsed JSON may not have kept: of 1.0 it has 1."""
+    return place.text[place.caret :][: place.width].rpartition(":")[2].strip()
 
 
 def _unfilled(row: Row) -> Fault:
@@ -131,6 +136,7 @@ class Seen:
                 today=frame.today,
                 namespace=manifest.namespace or frame.namespace,
                 scalers=frame.scalers,
+                as_written=lambda path: _as_written(manifest.locate(path)),
             )
         except Exception as error:  # noqa: BLE001 whatever one object does to us, the others are looked at
             self._failures.append(Failure(manifest.file, manifest.title, "", error))

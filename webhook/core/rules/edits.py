@@ -182,7 +182,7 @@ def applied(value: Json, edits: Iterable[Edit]) -> Json:
     With its last item, a list goes.
     Errors: LookupError for a path that leads through something else than mappings and lists.
     """
-    return _without_gone(marked(value, edits))
+    return without_gone(marked(value, edits))
 
 
 def marked(value: Json, edits: Iterable[Edit]) -> Json:
@@ -230,11 +230,12 @@ def _step(value: Json, path: str) -> tuple[str | int, str]:
     raise LookupError(one_line(path))
 
 
-def _without_gone(value: Json) -> Json:
+def without_gone(value: Json) -> Json:
+    """The value without the places that are empty; `GONE` where all of a list is."""
     if isinstance(value, Mapping):
-        pairs = ((key, _without_gone(each)) for key, each in value.items())
+        pairs = ((key, without_gone(each)) for key, each in value.items())
         return {key: each for key, each in pairs if each is not GONE}
     if isinstance(value, list):
-        left = [each for each in map(_without_gone, value) if each is not GONE]
+        left = [each for each in map(without_gone, value) if each is not GONE]
         return left if left or not value else GONE
     return value

@@ -1,0 +1,55 @@
+"""Whatever style a manifest is written in: a fix changes what it says, and every other reader sees the same."""
+
+import json
+
+import yaml
+from core.rules.test_fixes import CONSTRAINTS, MISFITS, objects
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from properties.test_amendment import lines
+
+from webhook.cli.looking import Frame, look
+from webhook.cli.manifests import read_manifests
+from webhook.cli.mending import mend
+from webhook.cli.proving import value_of
+from webhook.cli.sources import File
+from webhook.core.policy import Policy
+
+FRAME = Frame(policy=Policy(), today="2026-11-21")
+
+
+@st.composite
+def styled(draw):
+    """An object with faults, as YAML or JSON of some style."""
+    found = draw(objects(st.builds(lambda right, wrong: {**right, **wrong}, CONSTRAINTS, st.just({}) | MISFITS)))
+    style = draw(st.sampled_from(["block", "lines", "json", "tight", "flow"]))
+    if style == "json":
+        return found, json.dumps(found, indent=draw(st.sampled_from([None, 2])))
+    if style == "tight":
+        return found, json.dumps(found, separators=(",", ":"))
+    if style == "lines":
+        return found, "\n".join(lines(draw, found, (draw(st.sampled_from([2, 4])), draw(st.sampled_from([0, 2])))))
+    return found, yaml.safe_dump(found, default_flow_style=style == "flow", sort_keys=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(styled())
+def test_what_is_mended_is_read_the_same_by_others(case):
+    before, text = case
+    [mended] = mend([File("f", text.encode())], FRAME).files
+    after = yaml.safe_load(mended.after)
+    [manifest] = read_manifests("f", mended.after)
+    assert value_of(manifest) == after
+    assert bool(mended.rows) is (mended.after != text.encode())
+    assert after.keys() == before.keys()
+    [again] = mend([File("f", mended.after)], FRAME).files
+    assert again.after == mended.after
+
+
+@settings(max_examples=40, deadline=None)
+@given(objects())
+def test_of_plain_json_nothing_is_refused(manifest):
+    mending = mend([File("f", json.dumps(manifest).encode())], FRAME)
+    assert mending.refused == ()
+    left = look([File("f", mending.files[0].after)], FRAME)
+    assert [row.judged.finding for row in left.rows if row.judged.finding.edits] == []
