@@ -463,3 +463,35 @@ def test_of_what_it_does_not_read_kube_apiserver_warns_of_nothing():
     manifest = workload("Deployment", "app=web", "zone hard 1 null")
     assert len(examined(manifest).warnings) == 1
     assert examined(workload("Deployment", "app=web", "zone hard 1 null", spec={"selector": UNREADABLE})).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "warning"),
+    [
+        pytest.param(
+            {"topologySpreadConstraints": [{"maxSkew": "1"}]},
+            "topologySpreadConstraints[0].maxSkew: cannot unmarshal string into int32",
+            id="a constraint",
+        ),
+        pytest.param(
+            {"topologySpreadConstraints": [{"labelSelector": {"matchLabels": "app=web"}}]},
+            "topologySpreadConstraints[0].labelSelector.matchLabels: cannot unmarshal string into map[string]string",
+            id="a field in a field",
+        ),
+        pytest.param(
+            {"containers": [{"name": "c", "image": 5}]},
+            "spec.template.spec.containers[0].image: cannot unmarshal number into string",
+            id="a field that no rule reads",
+        ),
+        pytest.param(
+            {"containers": [{"name": "c", "resources": {"requests": {"cpu": "much"}}}]},
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            id="in other words",
+        ),
+    ],
+)
+def test_the_warning_of_a_wrong_type_begins_with_the_field(spec, warning):
+    manifest = workload("Deployment", "app=web", "zone hard 1 app=web")
+    manifest["spec"]["template"]["spec"].update(spec)
+    [found] = examined(manifest).findings
+    assert (found.finding.rule, found.finding.warning) == ("wrong-type", warning)

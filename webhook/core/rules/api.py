@@ -61,6 +61,7 @@ _BY_FIELD: Mapping[str, Rule] = {
 }
 _ACTIONS = frozenset({DO_NOT_SCHEDULE, SCHEDULE_ANYWAY})
 _POLICIES = frozenset({None, HONOR, IGNORE})
+_UNMARSHAL = re.compile(r"json: cannot unmarshal (.+) into Go .+ of type (.+)", re.DOTALL)
 _FIELD = re.compile(r"\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
 
 
@@ -158,9 +159,18 @@ def wrong_type(
         rule=WRONG_TYPE.id,
         path=error.path,
         summary=error.message,
-        warning=error.text,
+        warning=_type_in_short(error),
         detail=error.text,
         fix=fix.text,
         edits=fix.edits,
         key=error.text,
     )
+
+
+def _type_in_short(error: DecodeError) -> str:
+    """The field first, which stands last in the decoder's words, where a warning has no room left."""
+    match = _UNMARSHAL.fullmatch(error.text)
+    if match is None or not error.path:
+        return error.text
+    where = error.path[max(error.path.rfind("topologySpreadConstraints"), 0) :]
+    return f"{where}: cannot unmarshal {match[1]} into {match[2]}"
