@@ -11,7 +11,7 @@ from conformance.claims.controller import constraints_of, hard_of, is_served, mo
 from conformance.claims.worlds import HOSTNAME, NAMESPACE, ZONE
 
 FIT = re.compile(r"at most (\d+) (?:of (\d+) fit|pods? fit)")
-HOLD = re.compile(r"hold at most (\d+)(?: of (\d+))? pods?")
+HOLD = re.compile(r"holds? at most (\d+)(?: of (\d+))? pods?")
 LOSS = re.compile(r"if zone (\S+) goes NotReady, (?:at least )?(\d+) of (\d+) stay Pending")
 CAPPED = re.compile(r"minDomains (\d+) with (?:1 domain|(\d+) domains) caps each at (?:1 pod|(\d+) pods)")
 SHUT_OUT = re.compile(r"shuts out (\d+) of (\d+) usable nodes?")

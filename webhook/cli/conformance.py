@@ -57,7 +57,7 @@ def as_text(tallies: list[Tally]) -> str:
     lines = []
     for tally in tallies:
         if not tally.supported:
-            lines.append(f"{tally.file}: {tally.kind}: not supported yet; {tally.cases} cases were not compared")
+            lines.append(f"{tally.file}: {tally.kind}: not supported yet; {_cases(tally.cases)} not compared")
             continue
         # Rounded down: 100 % is said only of agreement in every case.
         rate = f"{int(tally.rate * 10_000) / 100:.2f} %"
@@ -69,7 +69,11 @@ def as_text(tallies: list[Tally]) -> str:
     compared = [tally for tally in tallies if tally.supported]
     left = sum(tally.cases for tally in tallies if not tally.supported)
     total = f"{sum(tally.agree for tally in compared)} of {sum(tally.cases for tally in compared)} compared cases agree"
-    return "\n".join([*lines, f"{total}; {left} cases were not compared" if left else total])
+    return "\n".join([*lines, f"{total}; {_cases(left)} not compared" if left else total])
+
+
+def _cases(number: int) -> str:
+    return "1 case was" if number == 1 else f"{number} cases were"
 
 
 def _shown(value: object) -> str:

@@ -22,7 +22,7 @@ from webhook.core.kinds import Workload, read_exactly, read_workload, stated_typ
 from webhook.core.model import Pod
 from webhook.core.owners import DAEMON_SET, controller_kind, controllers
 from webhook.core.policy import Policy, profile_for
-from webhook.core.rules.finding import one_line
+from webhook.core.rules.finding import one_line, plural
 from webhook.core.selectors import NOTHING, Selector, SelectorError, compile_selector
 from webhook.core.strangers import listed
 from webhook.core.verdict import Problem, decide, take
@@ -116,7 +116,7 @@ def _of_nodes(
         has = (
             "the node that should run it has its pod"
             if nodes == 1
-            else f"all {nodes} nodes that should run it have its pod"
+            else f"all {plural(nodes, 'node')} that should run it have its pod"
         )
         yield structs.replace(question, title=title, pod=pod, settled=has)
         return
@@ -124,7 +124,9 @@ def _of_nodes(
     for name in lacking[:_MOST_NODES]:
         verdict = decide(problem_of(made.get(name) or for_node(pod, name), index, policy))
         alike.setdefault((name in made, verdict.status(name)), []).append(name)
-    count = f"{total} of {nodes} nodes that should run it {'has' if total == 1 else 'have'} no pod that runs"
+    count = (
+        f"{total:,} of {plural(nodes, 'node')} that should run it {'has' if total == 1 else 'have'} no pod that runs"
+    )
     count += f", of which the first {_MOST_NODES} were asked" * (total > _MOST_NODES)
     for names in alike.values():
         first, others = names[0], len(names) - 1

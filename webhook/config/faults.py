@@ -50,8 +50,8 @@ class ConfigError(Exception):
     def render(self) -> str:
         """One line a fault, without a final line end."""
         lines = [fault.render(self.file) for fault in self.faults[:MAX_FAULTS]]
-        if len(self.faults) > MAX_FAULTS:
-            lines.append(f"{self.file}: {len(self.faults) - MAX_FAULTS} more faults")
+        if (more := len(self.faults) - MAX_FAULTS) > 0:
+            lines.append(f"{self.file}: {more} more fault{'' if more == 1 else 's'}")
         return "\n".join(lines)
 
     def __str__(self) -> str:

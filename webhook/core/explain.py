@@ -234,7 +234,7 @@ def standstill(
         return f"{there}, fewer than minDomains {balance.domains.constraint.min_domains}: the minimum is 0"
     lowest = balance.lowest
     nodes = column.nodes_of([column.numbers[value] for value in lowest])
-    why = f"{nodes.bit_count()} node{'' if nodes.bit_count() == 1 else 's'}"
+    why = f"{nodes.bit_count():,} node{'' if nodes.bit_count() == 1 else 's'}"
     found = _told(verdict, nodes, every) if reasons else []
     if len(found) == 1 and found[0][0]:
         why = f"{why}, {found[0][0]}"

@@ -49,7 +49,7 @@ def asked(*constraints, **more):
             "hostname soft 1 app=web",
             6,
             {},
-            ["audit hostname[0]: Karpenter asks for 6 nodes first, 3 exist; use maxSkew: 2"],
+            ["audit hostname[0]: Karpenter first wants 6 nodes, 3 exist; use maxSkew: 2"],
             id="softly",
         ),
         pytest.param("hostname hard 1 app=web", 3, {}, [], id="there are enough"),
@@ -185,7 +185,7 @@ def test_what_could_not_be_looked_at_is_said():
     partly = cluster("a: n1", labelled=KARPENTER)
     partly.lack("deployments", "403 Forbidden")
     assert said(RULE, manifest, index=partly) == [
-        "hostname[0]: Karpenter asks for 6 nodes, 1 exist",
+        "hostname[0]: Karpenter asks for 6 nodes, 1 exists",
         "not evaluated: deployments: 403 Forbidden",
     ]
 

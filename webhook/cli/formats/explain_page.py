@@ -142,7 +142,7 @@ def _domains(balance: Balance, found: Explanation, paint: Paint) -> Iterator[str
             + "\n"
         )
     if len(lines) > _MOST_LINES:
-        yield f"  and {len(lines) - _MOST_LINES:,} more lines like these\n"
+        yield f"  and {plural(len(lines) - _MOST_LINES, 'more line')} like these\n"
 
 
 def _beyond(balance: Balance, pods: int) -> bool:
@@ -191,7 +191,7 @@ def _nodes(found: Explanation, paint: Paint) -> Iterator[str]:
         for line in _alike(first, members, found):
             yield paint(f"       {line}", DIM) + "\n"
     if len(groups) > _MOST_LINES:
-        yield f"       and {len(groups) - _MOST_LINES:,} more reasons\n"
+        yield f"       and {plural(len(groups) - _MOST_LINES, 'more reason')}\n"
 
 
 def _alike(first: Status | None, members: int, found: Explanation) -> Iterator[str]:

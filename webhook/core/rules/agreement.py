@@ -10,7 +10,7 @@ from webhook.core.kinds import Template
 from webhook.core.model import HONOR, IGNORE, SpreadConstraint
 from webhook.core.objects import Declared, Owner
 from webhook.core.policy import Mode
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, quoted
 from webhook.core.rules.neighbours import (
     called,
     counted_workloads,
@@ -49,7 +49,7 @@ class _Terms(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The last part of the key."""
-        return one_line(self.topology_key.rpartition("/")[2], _KEY_CHARS)
+        return quoted(self.topology_key.rpartition("/")[2], _KEY_CHARS)
 
     def beside(self, other: "_Terms") -> str:
         """The first field in which two constraints over one key differ: ``maxSkew 1 here, 2 there``."""

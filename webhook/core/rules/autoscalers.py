@@ -13,7 +13,7 @@ from webhook.core.index import ClusterIndex
 from webhook.core.model import HOSTNAME, IGNORE
 from webhook.core.policy import Mode
 from webhook.core.rules.edits import Fix, changes, softening
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line, plural
 from webhook.core.rules.nodes import Ground
 from webhook.core.rules.selector import own_labels
 from webhook.core.spread import COUNTS_EMPTY_SELECTOR
@@ -120,16 +120,17 @@ def _hosts(placed: Placed, ground: Ground, subject: Subject) -> _Difference | No
     if not 0 < there < asked:
         return None
     enough = -(-replicas // there)
+    said = f"{plural(asked, 'node')}, {there:,} exist{'s' if there == 1 else ''}"
     if constraint.hard:
-        summary, first = f"Karpenter asks for {asked} nodes, {there} exist", "takes the minimum over hosts as 0"
+        summary, first = f"Karpenter asks for {said}", "takes the minimum over hosts as 0"
     else:
-        summary = f"Karpenter asks for {asked} nodes first, {there} exist"
+        summary = f"Karpenter first wants {said}"
         first = "treats ScheduleAnyway as hard until that fails, and takes the minimum over hosts as 0"
     return _Difference(
         summary,
         f"use maxSkew: {enough}",
-        f"Karpenter {first}: no node that it makes gets more than {max_skew} of {replicas} pods, while"
-        f" kube-scheduler spreads them over the {there} nodes that they may use",
+        f"Karpenter {first}: no node that it makes gets more than {max_skew} of {plural(replicas, 'pod')}, while"
+        f" kube-scheduler spreads them over the {plural(there, 'node')} that they may use",
         changes(placed, maxSkew=enough),
         ".maxSkew",
         warns=constraint.hard,
@@ -164,7 +165,7 @@ def _alone(placed: Placed, ground: Ground) -> _Difference | None:
     more = (present & ground.open & ~ground.with_hard_keys).bit_count()
     if not more:
         return None
-    nodes = "1 node" if more == 1 else f"{more} nodes"
+    nodes = plural(more, "node")
     return _Difference(
         f"Karpenter counts {nodes} without the other key",
         "label them" if more > 1 else "label it",

@@ -22,7 +22,7 @@ from webhook.core.places import Hard, Places, Tally, Terrain, survey, tallies, t
 from webhook.core.policy import Mode
 from webhook.core.rules.added import REVISION_LABELS, may_be_added
 from webhook.core.rules.distribution import NO_REPLICAS, NOT_REPLICATED
-from webhook.core.rules.finding import Placed, Subject, one_line
+from webhook.core.rules.finding import Placed, Subject, plural, quoted
 from webhook.core.rules.neighbours import own_selector
 from webhook.core.workload import namespace_of
 
@@ -107,7 +107,11 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
 
     def fit(self, admitted: int) -> str:
         """How many fit, as messages begin."""
-        said = f"at most {admitted} of {self.wanted} fit" if admitted < self.wanted else f"at most {admitted} pods fit"
+        said = (
+            f"at most {admitted} of {self.wanted} fit"
+            if admitted < self.wanted
+            else f"at most {plural(admitted, 'pod')} fit"
+        )
         return f"{said}{self.run}"
 
     @property
@@ -121,7 +125,7 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
         """What is taken for granted of the pods that run, as the end of a sentence."""
         if not self.running:
             return ""
-        return f"; the {pods(self.running)} that {'runs is' if self.running == 1 else 'run are'} taken to stay"
+        return f"; the {plural(self.running, 'pod')} that {'runs is' if self.running == 1 else 'run are'} taken to stay"
 
     def targets(self, admitted: int) -> tuple[int, ...]:
         """How many pods a fix has to make room for: the autoscaler's maximum, or at least the replicas."""
@@ -204,7 +208,7 @@ def _keys(constraint: SpreadConstraint) -> Iterator[str]:
 
 def noun(tally: Tally, many: int = 1) -> str:
     """What messages call domains of the key: zone, hosts, racks."""
-    name = one_line(tally.column.key.rpartition("/")[2], 40)
+    name = quoted(tally.column.key.rpartition("/")[2], 40)
     return f"{'host' if name == 'hostname' else name}{'' if many == 1 else 's'}"
 
 
@@ -218,15 +222,5 @@ def staying(case: Case, tally: Tally, domains: Collection[int], kind: str = "") 
     level = min((tally.count(number) for number in domains), default=0)
     if many == 1 and (detail == "full" or (detail != "minimal" and tally.column.key != HOSTNAME)):
         (number,) = domains
-        return f"{word} {one_line(tally.column.values[number], 40)} stays at {level}"
+        return f"{word} {quoted(tally.column.values[number], 40)} stays at {level}"
     return f"{many} {word} {'stays' if many == 1 else 'stay'} at {level}"
-
-
-def pods(many: int) -> str:
-    """``1 pod``, ``2 pods``."""
-    return f"{many} pod{'' if many == 1 else 's'}"
-
-
-def nodes(many: int) -> str:
-    """``1 node``, ``2 nodes``."""
-    return f"{many} node{'' if many == 1 else 's'}"

@@ -14,8 +14,8 @@ from webhook.core.model import HOSTNAME, IGNORE, ZONE
 from webhook.core.places import Tally
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode
 from webhook.core.rules import conflicts, zone_loss
-from webhook.core.rules.cases import Case, cases, is_replicated, nodes, noun, staying
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, guarded
+from webhook.core.rules.cases import Case, cases, is_replicated, noun, staying
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, guarded, plural
 from webhook.core.rules.remedies import AFFINITY, TAINTS, WHEN, first_that_helps, honoring, softened
 
 TAINTED = Rule(
@@ -158,9 +158,9 @@ def _holding(case: Case, tally: Tally, placed: Placed, held: Sequence[int], admi
         summary=f"{case.fit(admitted)}: {said}",
         remedy=found.words,
         detail=(
-            f"{case.fit(admitted)}: {said} ({nodes(barred.bit_count())}), and maxSkew {tally.limit.max_skew} lets no"
-            f" other {noun(tally)} have more than {top}; nodeTaintsPolicy Ignore counts nodes that the pods do not"
-            f" tolerate{case.stay}"
+            f"{case.fit(admitted)}: {said} ({plural(barred.bit_count(), 'node')}), and"
+            f" maxSkew {tally.limit.max_skew} lets no other {noun(tally)} have more than {top};"
+            f" nodeTaintsPolicy Ignore counts nodes that the pods do not tolerate{case.stay}"
         ),
         fix=found.fix.text,
         edits=found.fix.edits,
@@ -215,8 +215,8 @@ def _added(zones: Tally, hosts: Tally, wanted: int) -> int | None:
 
 def _capped(case: Case, zones: Tally, placed: tuple[Placed, Placed], admitted: int) -> Finding:
     zone, host = placed
-    of = f" of {case.wanted}" if admitted < case.wanted else ""
-    said = f"{_sizes(zones)} hold at most {admitted}{of} pods{case.run}"
+    of = f"{admitted} of {plural(case.wanted, 'pod')}" if admitted < case.wanted else plural(admitted, "pod")
+    said = f"{_sizes(zones)} at most {of}{case.run}"
     tried = (*softened(case, host), *softened(case, zone), *softened(case, zone, host))
     found = first_that_helps(case, admitted, tried, field=WHEN, brings=zone_loss.speaks)
     loose = zone if found.fix.edits and found.fix.edits[0].path.startswith(f"{zone.path}.") else host
@@ -236,11 +236,14 @@ def _capped(case: Case, zones: Tally, placed: tuple[Placed, Placed], admitted: i
 
 
 def _sizes(zones: Tally) -> str:
-    """``zones of 1 and 4 nodes``."""
+    """``zones of 1 and 4 nodes hold``."""
     sizes = sorted((zones.open & zones.column.nodes(number)).bit_count() for number in zones.open_domains)
+    if sizes[0] == sizes[-1]:
+        many, each = len(sizes), plural(sizes[0], "node")
+        return f"the zone of {each} holds" if many == 1 else f"{many:,} zones of {each} hold"
     if len(sizes) > _MOST_SIZES:
-        return f"zones of {sizes[0]} to {sizes[-1]} nodes"
-    return f"zones of {' and '.join(filter(None, (', '.join(map(str, sizes[:-1])), str(sizes[-1]))))} nodes"
+        return f"zones of {sizes[0]} to {plural(sizes[-1], 'node')} hold"
+    return f"zones of {', '.join(map(str, sizes[:-1]))} and {plural(sizes[-1], 'node')} hold"
 
 
 _MOST_SIZES = 4

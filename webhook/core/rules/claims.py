@@ -6,8 +6,8 @@ from webhook.core.ceiling import Home, addable_pinned
 from webhook.core.claims import Missing
 from webhook.core.model import HOSTNAME
 from webhook.core.places import Tally
-from webhook.core.rules.cases import Case, noun, pods
-from webhook.core.rules.finding import Finding, Placed, one_line
+from webhook.core.rules.cases import Case, noun
+from webhook.core.rules.finding import Finding, Placed, plural, quoted
 from webhook.core.rules.remedies import AFFINITY, TAINTS, WHEN, Remedy, first_that_helps, honoring, softened
 
 
@@ -49,10 +49,10 @@ def _finding(case: Case, tally: Tally, homes: dict[int, Home], admitted: int) ->
     placed = case.placed[tally.hard.place]
     found = first_that_helps(case, admitted, _remedies(case, placed), field=WHEN, brings=_nothing)
     number, home = max(homes.items(), key=lambda each: (each[1].pinned, -each[0]))
-    value, detail = one_line(tally.column.values[number], 40), case.subject.policy.messages.detail
+    value, detail = quoted(tally.column.values[number], 40), case.subject.policy.messages.detail
     named = detail == "full" or (detail != "minimal" and tally.column.key != HOSTNAME)
     where = f"{noun(tally)} {value}" if named else f"one {noun(tally)}"
-    said = f"{case.fit(admitted)}: volumes hold {pods(home.pinned)} in {where}"
+    said = f"{case.fit(admitted)}: volumes hold {plural(home.pinned, 'pod')} in {where}"
     return Finding(
         rule="",
         path=f"{placed.path}.{found.field}",

@@ -11,7 +11,7 @@ from webhook.core.rules import zone_loss
 from webhook.core.rules.cases import Case, noun, staying
 from webhook.core.rules.claims import pinned_replicas
 from webhook.core.rules.edits import changes
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, one_line
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, plural, quoted
 from webhook.core.rules.nodes import A_CAP
 from webhook.core.rules.remedies import AFFINITY as AFFINITY_POLICY
 from webhook.core.rules.remedies import TAINTS, WHEN, Remedy, first_that_helps, honoring, removed, softened
@@ -59,7 +59,7 @@ def _restrictions(template: Template) -> Iterator[tuple[str, str]]:
     if spec.node_selector or (node_affinity and node_affinity.required):
         yield AFFINITY, "node selector" if spec.node_selector else "node affinity"
     for name in _claims(template):
-        yield VOLUMES, f"claim {one_line(name, 40)}"
+        yield VOLUMES, f"claim {quoted(name, 40)}"
         break
     if near and near.required:
         yield NEAR, "pod affinity"
@@ -149,11 +149,11 @@ def _said(tally: Tally, who: str, *, together: bool) -> str:
     if together:
         return f"{who} keeps all pods together"
     if tally.limit.enough and not tally.closed:
-        return f"{who} lets a {noun(tally)} hold {tally.minimum}"
+        return f"{who} lets a {noun(tally)} hold {plural(tally.minimum or 0, 'pod')}"
     minimum = "" if tally.limit.enough else f" of minDomains {tally.domains.constraint.min_domains}"
     of = f" of {total}" if tally.closed and not minimum else ""
     opened = len(tally.open_domains)
-    return f"{who} leaves {opened}{of} {noun(tally, total)}{minimum}"
+    return f"{who} leaves {opened}{of} {noun(tally, total if of else opened)}{minimum}"
 
 
 def _remedies(case: Case, tally: Tally, placed: Placed) -> Iterator[Remedy]:

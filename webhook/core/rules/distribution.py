@@ -21,7 +21,7 @@ from webhook.core.model import (
 )
 from webhook.core.nodes import Column
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode, profile_for
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Rule, Severity, Subject, one_line
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Rule, Severity, Subject, plural, quoted
 from webhook.core.rules.neighbours import (
     NO_SELECTOR,
     OWN_LABELS,
@@ -254,14 +254,14 @@ def _without_any(problem: Problem) -> Problem:
 def _finding(key: str, domain: str, pods: int, help_: Help, subject: Subject) -> Finding:
     detail, noun = subject.policy.messages.detail, _NOUNS[key]
     shown = detail == "full" if key == HOSTNAME else detail != "minimal"
-    place = f"{noun} {one_line(domain, 40)}" if shown else f"one {noun}"
+    place = f"{noun} {quoted(domain, 40)}" if shown else f"one {noun}"
     path = subject.workload.templates[0].path
     return Finding(
         rule=ALL_IN_ONE.id,
         path=f"{path}spec.topologySpreadConstraints",
-        summary=f"all {pods} running pods are {'in' if key == ZONE else 'on'} {place}",
+        summary=f"all {plural(pods, 'running pod')} are {'in' if key == ZONE else 'on'} {place}",
         remedy=help_[0],
-        detail=f"the loss of that {noun} takes all {pods} running pods down; another {noun} is open to"
+        detail=f"the loss of that {noun} takes all {plural(pods, 'running pod')} down; another {noun} is open to"
         f" {'them' if subject.workload.claims is None else 'one of them at least'}",
         fix=help_[1],
         key=f"{path} {noun}",

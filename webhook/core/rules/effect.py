@@ -12,7 +12,7 @@ from webhook.core.model import HOSTNAME, IGNORE, SCHEDULE_ANYWAY, ZONE, SpreadCo
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode
 from webhook.core.rules.added import may_be_added
 from webhook.core.rules.edits import Fix, flow, plain, removal
-from webhook.core.rules.finding import Answer, Edit, Finding, Placed, Rule, Severity, Subject, guarded, place
+from webhook.core.rules.finding import Answer, Edit, Finding, Placed, Rule, Severity, Subject, guarded, place, plural
 from webhook.core.rules.neighbours import counts_own_pods_only, own_selector, readable_selector
 from webhook.core.rules.nodes import Ground, grounds
 from webhook.core.rules.pinned import nothing_to_balance
@@ -112,7 +112,7 @@ def _required(template: Template, subject: Subject) -> Iterator[Finding]:
     yield Finding(
         rule=REQUIRED.id,
         path=f"{template.path}spec.topologySpreadConstraints",
-        summary=f"{template.replicas} replicas declare neither spread constraints nor anti-affinity",
+        summary=f"{plural(template.replicas or 1, 'replica')} declare neither spread constraints nor anti-affinity",
         remedy="add topologySpreadConstraints for zone and hostname",
         detail="nothing keeps the replicas apart but the scheduler's own soft spreading",
         fix="topologySpreadConstraints for topology.kubernetes.io/zone and kubernetes.io/hostname",
@@ -375,8 +375,8 @@ def _too_few(placed: Placed, subject: Subject) -> tuple[str, str] | None:
         ("has no effect", "") if everywhere else ("spreads nothing", ", but nodes without the key are shut out")
     )
     return (
-        f"{what}: maxSkew {max_skew} is never reached by {replicas} replicas",
-        f"at most {most} pods exist at a time, so that no domain can be more than {max_skew} ahead of another{rest}",
+        f"{what}: maxSkew {max_skew} is never reached by {plural(replicas, 'replica')}",
+        f"at most {plural(most, 'pod')} exist at a time: no domain can be more than {max_skew} ahead of another{rest}",
     )
 
 

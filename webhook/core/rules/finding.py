@@ -108,7 +108,7 @@ class Placed(Struct, frozen=True):
     def name(self) -> str:
         """How messages call it: ``zone[0]``."""
         segment = (self.constraint.topology_key or "").rpartition("/")[2]
-        return f"{one_line(segment, 40) or 'constraint'}[{self.index}]"
+        return f"{quoted(segment, 40) if segment else 'constraint'}[{self.index}]"
 
     @property
     def key(self) -> str:

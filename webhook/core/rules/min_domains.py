@@ -12,10 +12,10 @@ from webhook.core.objects import INJECTED_ANNOTATION
 from webhook.core.places import Hard, Tally, tallies
 from webhook.core.policy import Mode
 from webhook.core.rules import zone_loss
-from webhook.core.rules.cases import Case, cases, is_replicated, pods
+from webhook.core.rules.cases import Case, cases, is_replicated
 from webhook.core.rules.ceiling import unlike_the_scheduler
 from webhook.core.rules.edits import Fix, changes
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, plural
 from webhook.core.rules.nodes import A_CAP
 from webhook.core.rules.remedies import Remedy, first_that_helps, removed, softened
 
@@ -72,14 +72,14 @@ def _capped(case: Case, tally: Tally, placed: Placed) -> Iterator[Finding]:
     most = tallies(fewer, case.terrain, case.places.problem)[tally.hard.place].most
     if (most is not None and most <= admitted) or not case.has_room(admitted + 1):
         return
-    domains = "1 domain" if found == 1 else f"{found} domains"
+    domains = plural(found, "domain")
     remedy = first_that_helps(
         case, admitted, _remedies(case, tally, placed, found), field=_FIELD, brings=zone_loss.speaks
     )
     yield Finding(
         rule=MIN_DOMAINS.id,
         path=f"{placed.path}.{remedy.field}",
-        summary=f"{case.fit(admitted)}: minDomains {wanted} with {domains} caps each at {pods(cap)}",
+        summary=f"{case.fit(admitted)}: minDomains {wanted} with {domains} caps each at {plural(cap, 'pod')}",
         remedy=remedy.words,
         warning=f"{case.fit(admitted)}: minDomains {wanted} with {domains}; {remedy.words}".removesuffix("; "),
         detail=f"with {domains}, fewer than minDomains {wanted}, the minimum is 0: maxSkew {cap} is the most matching"

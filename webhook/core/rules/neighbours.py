@@ -23,7 +23,7 @@ from webhook.core.rules.added import (
     may_be_added,
 )
 from webhook.core.rules.edits import Fix, changes, changes_in
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, one_line
+from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, plural, quoted
 from webhook.core.rules.nodes import grounds
 from webhook.core.rules.selector import LATE_LABELS, written
 from webhook.core.selectors import EQUALS, Selector, SelectorError, compile_selector, selector_from_labels
@@ -269,7 +269,7 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
         path=f"{first.path}.labelSelector",
         summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {_named(pods, others, subject)}",
         remedy=f"{remedy} unless they are one application" if agreed else remedy,
-        detail=f"{_pods(pods)} that the workload's own selector does not match{where}: {effect or weight}",
+        detail=f"{plural(pods, 'pod')} that the workload's own selector does not match{where}: {effect or weight}",
         fix=fix.text,
         edits=fix.edits,
         key=first.key,
@@ -299,7 +299,7 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
     first, *rest = found
     if first is None or any(each != first for each in rest):
         return f"the next pod may go to other nodes than without {over}"
-    return f"the next pod may go to {_nodes(first[0])}, and to {first[1]} without {over}"
+    return f"the next pod may go to {plural(first[0], 'node')}, and to {first[1]} without {over}"
 
 
 def _next_pods(placed: Placed, subject: Subject, index: ClusterIndex) -> Iterator[Pod]:
@@ -386,23 +386,15 @@ def _named(pods: int, others: list[_Other], subject: Subject) -> str:
     told = sum(other.pods for other in others)
     # More than there are, if some are of two workloads by their selectors.
     if not others or told > pods or subject.policy.messages.detail == "minimal":
-        return f"{_pods(pods)} of other workloads"
+        return f"{plural(pods, 'pod')} of other workloads"
     named = others[:_NAMED]
     parts = [f"{other.pods} of {called(other.owner, subject.workload)}" for other in named]
-    parts[0] = f"{_pods(named[0].pods)} of {called(named[0].owner, subject.workload)}"
+    parts[0] = f"{plural(named[0].pods, 'pod')} of {called(named[0].owner, subject.workload)}"
     rest = pods - sum(other.pods for other in named)
     return _listed([*parts, f"{rest} of others"] if rest > 0 else parts)
 
 
-def _pods(number: int) -> str:
-    return "1 pod" if number == 1 else f"{number} pods"
-
-
-def _nodes(number: int) -> str:
-    return "1 node" if number == 1 else f"{number} nodes"
-
-
 def called(owner: Owner, workload: Workload) -> str:
     """The name of another workload of the namespace; with its kind where that tells it from this one."""
-    name = one_line(owner.meta.name, _NAME_CHARS)
+    name = quoted(owner.meta.name, _NAME_CHARS)
     return f"{owner.kind} {name}" if owner.meta.name == workload.meta.name else name

@@ -10,7 +10,19 @@ from webhook.core.kinds import Template
 from webhook.core.model import HONOR, HOSTNAME, IGNORE
 from webhook.core.nodes import NodeView
 from webhook.core.policy import Mode, Policy
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, guarded, one_line
+from webhook.core.rules.finding import (
+    Answer,
+    Finding,
+    NotEvaluated,
+    Placed,
+    Rule,
+    Severity,
+    Subject,
+    guarded,
+    one_line,
+    plural,
+    quoted,
+)
 from webhook.core.selectors import compile_required_nodes
 
 KEY_UNKNOWN = Rule(
@@ -151,7 +163,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
 
 
 def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iterator[Finding]:
-    said = one_line(key)
+    said = quoted(key, 256)
     softs = sum(not constraint.hard for constraint in placed.template.template.pod_spec.constraints)
     if placed.constraint.hard:
         summary = f"pods stay Pending: no node has {said}"
@@ -168,7 +180,7 @@ def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iter
         rule=KEY_UNKNOWN.id,
         path=f"{placed.path}.topologyKey",
         summary=summary,
-        remedy=f"use {one_line(instead, 40)}" if instead else "label the nodes",
+        remedy=f"use {quoted(instead, 40)}" if instead else "label the nodes",
         detail=detail,
         fix=f"topologyKey: {instead}" if instead else f"label the nodes with {said}, or use a key that they have",
         key=placed.key,
@@ -185,14 +197,16 @@ def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iter
     said = one_line(key)
     if lacking < total:
         outcome = "shuts out" if hard else "puts last"
-        summary = f"{placed.name} {outcome} {lacking} of {total} usable nodes for lack of the key"
+        summary = f"{placed.name} {outcome} {lacking} of {plural(total, 'usable node')} for lack of the key"
         detail = f"without {said}: {lacking} of the {total} nodes that the pods may use; pods there are not counted"
         warns = hard and lacking * _NOTICED >= total and (key in ON_EVERY_NODE or 2 * lacking <= total)
     elif present & ground.usable & ground.tolerated:
         return  # those that have it are only on their way out, or in
     else:
         summary = f"{'pods stay Pending' if hard else f'{placed.name} has no effect'}: no usable node has {said}"
-        detail = f"none of the {total} nodes that the pods may use has {said}"
+        detail = f"the only node that the pods may use lacks {said}"
+        if total > 1:
+            detail = f"none of the {plural(total, 'node')} that the pods may use has {said}"
         warns = hard and not growing
     yield Finding(
         rule=KEY_PARTIAL.id,

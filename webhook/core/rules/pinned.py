@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from webhook.core.kinds import Template
 from webhook.core.model import HOSTNAME, IGNORE, LabelSelector, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from webhook.core.rules.conflicts import CONFLICTS
-from webhook.core.rules.finding import Finding, Placed, Subject, one_line
+from webhook.core.rules.finding import Finding, Placed, Subject, plural, quoted
 from webhook.core.rules.neighbours import counts_own_pods_only
 from webhook.core.selectors import SelectorError, compile_selector
 
@@ -39,7 +39,7 @@ def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | No
     noun, few = _noun(placed), (constraint.min_domains or 1) <= 1
     values = _values(template, constraint.topology_key or "")
     if few and values is not None and len(values) == 1 and constraint.node_affinity_policy != IGNORE:
-        value = one_line(next(iter(values)), 40)
+        value = quoted(next(iter(values)), 40)
         return (
             f"has no effect: all pods go to one {noun}",
             f"{_who(template)} leaves {noun} {value} alone, and within one {noun} there is nothing to balance",
@@ -77,10 +77,11 @@ def _too_many(placed: Placed, subject: Subject) -> Finding | None:
         return None
     given = "" if is_bound or min_domains > 1 else f"if there are two {noun}s, "
     if is_bound:
-        domains = f"1 {noun}" if most == max_skew else f"{most // max_skew} {noun}s"
+        domains = plural(most // max_skew, noun)
         why = f"{_who(template)} leaves {domains} of minDomains {min_domains}"
         remedy = "remove minDomains"
-        detail = f"with fewer eligible {noun}s than minDomains no {noun} may have more than maxSkew {max_skew} pods"
+        cap = plural(max_skew, "pod")
+        detail = f"with fewer eligible {noun}s than minDomains no {noun} may have more than {cap} (maxSkew)"
     else:
         why, remedy = f"pod affinity keeps all in one {noun}", "remove the constraint or the affinity"
         detail = f"the pods must share a {noun}, and it may have no more than {max_skew} above an empty one"
@@ -99,7 +100,7 @@ def _too_many(placed: Placed, subject: Subject) -> Finding | None:
 
 def _noun(placed: Placed) -> str:
     key = placed.constraint.topology_key or ""
-    return "node" if key == HOSTNAME else one_line(key.rpartition("/")[2], 40)
+    return "node" if key == HOSTNAME else quoted(key.rpartition("/")[2], 40)
 
 
 def _who(template: Template) -> str:

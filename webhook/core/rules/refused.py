@@ -23,6 +23,7 @@ from webhook.core.rules.finding import (
     Subject,
     guarded,
     one_line,
+    quoted,
 )
 from webhook.core.rules.selector import LATE_LABELS, holds, requirements
 from webhook.core.validation import reaches_template, takes_any_template
@@ -156,7 +157,7 @@ def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Fi
 
 def _twice(key: str, selector: LabelSelector | None) -> str:
     in_selector = key in {each.key for each in requirements(selector or LabelSelector())}
-    short = one_line(key, 40)
+    short = quoted(key, 40)
     return f"{short} is in labelSelector and in matchLabelKeys" if in_selector else f"matchLabelKeys has {short} twice"
 
 
@@ -228,7 +229,7 @@ def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
     if selector != before and not workload.whole:
         gone = {each.key for each in requirements(before)} - {each.key for each in requirements(selector)}
         key = next(each for each in written if each in gone)
-        return Fix(f"name {one_line(key)} in matchLabelKeys or in labelSelector, not in both")
+        return Fix(f"name {quoted(key)} in matchLabelKeys or in labelSelector, not in both")
     changed: dict[str, Json] = {}
     if selector != constraint.selector:
         changed["labelSelector"] = _plain(selector)

@@ -36,7 +36,8 @@ from webhook.core.rules.finding import (
     Severity,
     Subject,
     guarded,
-    one_line,
+    plural,
+    quoted,
 )
 from webhook.core.rules.neighbours import counts_own_pods_only
 from webhook.core.rules.nodes import Ground
@@ -147,10 +148,10 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
             yield Finding(
                 rule=ABSENT.id,
                 path=path,
-                summary=f"{placed.name} matches on {one_line(key, 80)}, which no pod here has: it is ignored",
+                summary=f"{placed.name} matches on {quoted(key, 80)}, which no pod here has: it is ignored",
                 remedy="remove it or label the pods",
-                detail=f"the pods have no label {one_line(key)}: Kubernetes leaves the key out of the selector",
-                fix=f"remove {one_line(key)} from matchLabelKeys, or label the pods with it",
+                detail=f"the pods have no label {quoted(key)}: Kubernetes leaves the key out of the selector",
+                fix=f"remove {quoted(key)} from matchLabelKeys, or label the pods with it",
                 edits=(Edit(path),),
                 key=f"{placed.key} {key}",
             )
@@ -210,7 +211,7 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
     """How far apart a rollout can end, and how often it did; ``worst`` is the bound for each number of domains."""
     constraint, max_skew = placed.constraint, placed.constraint.max_skew or 0
     key = constraint.topology_key or ""
-    what = _NOUNS.get(key) or f"{one_line(key.rpartition('/')[2], 30)} domains"
+    what = _NOUNS.get(key) or f"{quoted(key.rpartition('/')[2], 30)} domains"
     seen = {domains: SEEN[replicas][domains] for domains in worst} if _is_counted(placed, subject) else {}
     apart = max((apart for _, apart in seen.values()), default=0)
     if apart > max_skew:
@@ -219,12 +220,12 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
         said = f"may differ by {max(worst.values())}"
     else:
         said = f"may differ by more than {max_skew}"
-    often = ", ".join(f"{ends} of {RUNS} over {domains} zones" for domains, (ends, _) in seen.items())
+    often = ", ".join(f"{ends} of {RUNS} over {plural(domains, 'zone')}" for domains, (ends, _) in seen.items())
     fix = changes(placed, matchLabelKeys=(*(constraint.match_label_keys or ()), POD_TEMPLATE_HASH))
     return Finding(
         rule=MIXED.id,
         path=f"{placed.path}.matchLabelKeys",
-        summary=f"after a rollout of {replicas} replicas the {what} {said},"
+        summary=f"after a rollout of {plural(replicas, 'replica')} the {what} {said},"
         " because old and new pods are counted together",
         remedy=f"add matchLabelKeys: [{POD_TEMPLATE_HASH}]",
         warning=f"after a rollout of {replicas}, {what} {said}; add matchLabelKeys: [{POD_TEMPLATE_HASH}]",

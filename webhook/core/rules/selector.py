@@ -24,6 +24,7 @@ from webhook.core.rules.finding import (
     Subject,
     guarded,
     one_line,
+    quoted,
 )
 
 NULL = Rule(
@@ -234,7 +235,7 @@ def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
 
 def written(labels: Mapping[str, str]) -> str:
     """Labels as a warning says them."""
-    return one_line(",".join(f"{key}={value}" for key, value in labels.items()))
+    return one_line(",".join(f"{quoted(key)}={quoted(value)}" for key, value in labels.items()))
 
 
 def requirements(selector: LabelSelector) -> Iterator[LabelSelectorRequirement]:
@@ -262,17 +263,17 @@ def holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> b
 
 
 def _requirement(requirement: LabelSelectorRequirement) -> str:
-    values = ",".join(requirement.values or ())
+    key, values = quoted(requirement.key), ",".join(map(quoted, requirement.values or ()))
     match requirement.operator:
         case "In" if len(requirement.values or ()) == 1:
-            return f"{requirement.key}={values}"
+            return f"{key}={values}"
         case "In" | "NotIn":
-            return f"{requirement.key} {requirement.operator.lower()} ({values})"
+            return f"{key} {requirement.operator.lower()} ({values})"
         case "Exists":
-            return requirement.key
+            return key
         case _:
-            return f"!{requirement.key}"
+            return f"!{key}"
 
 
 def _pair(key: str, labels: Mapping[str, str]) -> str:
-    return f"{key}={labels[key]}" if key in labels else f"no {key}"
+    return f"{quoted(key)}={quoted(labels[key])}" if key in labels else f"no {quoted(key)}"

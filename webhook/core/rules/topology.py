@@ -6,7 +6,7 @@ from webhook.core.keys import SUCCESSORS, meant_by
 from webhook.core.model import HOSTNAME, ZONE
 from webhook.core.policy import Mode
 from webhook.core.rules.edits import Fix, changes, removal
-from webhook.core.rules.finding import Answer, Finding, Placed, Rule, Severity, Subject, guarded, one_line
+from webhook.core.rules.finding import Answer, Finding, Placed, Rule, Severity, Subject, guarded, quoted
 
 TYPO = Rule(
     id="topology-key-typo",
@@ -67,7 +67,7 @@ def _deprecated(placed: Placed, key: str, subject: Subject) -> Iterator[Finding]
 
 
 def _typo(placed: Placed, meant: str, subject: Subject, *, has_nodes: bool) -> Iterator[Finding]:
-    said = one_line(placed.constraint.topology_key or "")
+    said = quoted(placed.constraint.topology_key or "", 256)
     fix = _over(placed, meant, subject)
     yield Finding(
         rule=TYPO.id,

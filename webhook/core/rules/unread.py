@@ -18,7 +18,7 @@ from webhook.core.model import ObjectMeta, TypeMeta
 from webhook.core.operators import OPERATED
 from webhook.core.policy import EmbeddedKind, Mode
 from webhook.core.rules.edits import flow
-from webhook.core.rules.finding import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded, one_line
+from webhook.core.rules.finding import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded, one_line, quoted
 from webhook.core.rules.unknown import meant
 
 Json = Any  # raw JSON from outside: core.decoding gives it types
@@ -387,4 +387,4 @@ def _configurable(steps: _Steps) -> str:
 
 
 def _shown(text: str) -> str:
-    return one_line(text, 40)
+    return quoted(text, 40)

@@ -12,7 +12,7 @@ from webhook.core.nodes import FILTERING_EFFECTS
 from webhook.core.places import Hard, Tally, tallies
 from webhook.core.policy import Mode
 from webhook.core.rules.cases import Case
-from webhook.core.rules.finding import Finding, Placed, Rule, Severity, one_line
+from webhook.core.rules.finding import Finding, Placed, Rule, Severity, quoted
 from webhook.core.rules.remedies import NOTHING, TAINTS, Remedy, honoring
 from webhook.core.selectors import first_untolerated
 
@@ -134,7 +134,7 @@ def _pending_of_new(case: Case, tally: Tally, lost: int) -> int:
 
 def _finding(case: Case, placed: Placed, zone: str, lost: int, pending: int) -> Finding:
     remedy = _remedy(case, placed, lost)
-    name = "a zone" if case.subject.policy.messages.detail == "minimal" else f"zone {one_line(zone, 40)}"
+    name = "a zone" if case.subject.policy.messages.detail == "minimal" else f"zone {quoted(zone, 40)}"
     said = f"if {name} goes NotReady, at least {pending} of {case.wanted} stay Pending"
     return Finding(
         rule=ZONE_LOSS.id,
