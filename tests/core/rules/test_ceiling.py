@@ -315,6 +315,13 @@ def test_replicas_that_the_manifest_leaves_out():
             id="with two of them running",
         ),
         pytest.param(
+            "a: n1 ~n2=2 | b: n3=1",
+            [ZONE, HOST],
+            6,
+            ["warn 2 zones of 1 node hold at most 3 of 6 pods (3 run already); make hostname ScheduleAnyway"],
+            id="zones of 1 node",
+        ),
+        pytest.param(
             "a: n1 n2 | b: n3 n4 n5 | c: ~n6",
             [ZONE, HOST],
             6,

@@ -320,3 +320,10 @@ def test_warnings_are_one_short_line(constraint):
     found = decide(manifest, policy=policy, index=cluster("a: n1 | b: n2", labelled=labelled)).warnings
     assert found
     assert all(len(line) <= WARNING_CHARS and line.isprintable() for line in found)
+
+
+def test_a_key_with_an_odd_end_stands_in_quotes():
+    manifest = asked("zone hard 1 app=web")
+    manifest["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["topologyKey"] = "zone "
+    found = told(UNKNOWN, manifest, cluster("a: n1"))
+    assert [each.partition(";")[0] for each in found] == ['warn pods stay Pending: no node has "zone "']
