@@ -89,6 +89,8 @@ def after(text, edits):
         pytest.param(
             "a:\r\n  x: 1\r\nb: 1\r\n", {"a.v": 2, "b": 3}, "a:\r\n  x: 1\r\n  v: 2\r\nb: 3\r\n", id="line ends"
         ),
+        pytest.param("a:\r\n  x: 1", {"a.v": 2}, "a:\r\n  x: 1\r\n  v: 2", id="the last line ends nowhere"),
+        pytest.param("a:\r\n- 1", {"a[1]": 2}, "a:\r\n- 1\r\n- 2", id="the last item ends nowhere"),
         pytest.param("é: 'ü'\na: 1\n", {"a": "ä"}, "é: 'ü'\na: \"ä\"\n", id="letters of several bytes"),
         pytest.param(
             "a: {x: [1, 2], v: {z: 1}}\n",

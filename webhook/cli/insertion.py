@@ -163,7 +163,9 @@ def line_end(text: str, index: int) -> int:
 
 
 def line_break(text: str, end: int) -> str:
-    """How the lines end at that place."""
+    """How the lines end at that place; the last one, whose end may not be in the file, as the one before it."""
+    if end >= len(text) - 1:
+        end = max(text.rfind("\n", 0, end) - 1, 0)
     return "\r\n" if text.startswith("\r\n", end) else "\n"
 
 
