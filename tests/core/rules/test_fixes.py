@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from manifest import API_VERSIONS, TODAY
 
+from webhook.core.policy import Mode
 from webhook.core.review import examine
+from webhook.core.rules import BY_ID, NEED_CLUSTER
 from webhook.core.rules.edits import applied, value_at
 from webhook.core.version import RECORDED
 
@@ -21,10 +23,11 @@ ROOT = Path(__file__).resolve().parents[3]
 VERBS = ("add ", "remove ", "set ", "use check --fix")
 # Text that reads as a field to be pasted.
 _FIELD = re.compile(r"(- )?[\w./\"-]+: .+|\[.*|\{.*", re.DOTALL)
-LATER = {
-    *("spread-conflicts-affinity", "tainted-nodes-counted", "zone-host-ceiling", "zone-loss-strands-pods"),
-    *("topology-key-unknown", "topology-key-partial", "min-domains-unreachable", "replicas-do-not-fit"),
-}
+# It is off unless somebody wants a constraint in each workload; another rule may ask to take the only one out.
+OPT_IN = Counter({"spread-required": 1})
+# A key that no node has keeps everything else about places from being looked at: notes may come to light.
+UNCOVERING = "topology-key-unknown"
+NOTES = {rule.id for rule in BY_ID.values() if rule.mode is Mode.AUDIT}
 # Where an object cannot be decoded, nothing else has been looked at.
 BLIND = "wrong-type"
 
@@ -47,13 +50,14 @@ def written(value):
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def check_fixes(manifest, index=None):
-    """Every fix of every finding; how many there were to apply."""
+def check_fixes(manifest, index=None, uncovered=frozenset()):
+    """Every fix of every finding; how many there were to apply.
+
+    Shape: what rules in ``uncovered`` say of a constraint that another rule is done with is not looked at.
+    """
     before = looked(manifest, index)
     counts = Counter(each.rule for each in before)
     for finding in before:
-        if finding.rule in LATER:
-            continue
         if not finding.edits:
             assert not _FIELD.fullmatch(finding.fix), finding
             continue
@@ -63,7 +67,11 @@ def check_fixes(manifest, index=None):
             assert (finding.rule, finding.path) not in [(each.rule, each.path) for each in found], finding
         else:
             assert same(finding, found) < same(finding, before), finding
-            assert not Counter(each.rule for each in found) - counts, (finding, found)
+            notes = (
+                [each for each in found if BY_ID[each.rule].mode is Mode.AUDIT] if finding.rule == UNCOVERING else []
+            )
+            told = Counter(each.rule for each in found if each not in notes and each.rule not in uncovered)
+            assert not told - counts - OPT_IN, (finding, found)
         check_text(manifest, finding)
     return sum(bool(each.edits) for each in before)
 
@@ -183,3 +191,9 @@ def test_of_any_object_every_fix_helps(manifest):
 @given(objects(st.builds(lambda right, wrong: {**right, **wrong}, CONSTRAINTS, MISFITS)))
 def test_of_an_object_with_wrong_types_too(manifest):
     check_fixes(manifest)
+
+
+@given(objects(), st.sampled_from(["a: n1 n2 | b: n3", "a: n1 | b: ~n2 n3 | c: n4", "a: n1"]))
+def test_beside_a_cluster_too(manifest, nodes):
+    """What kube-apiserver refuses has no place to be asked for: rules about places speak once it is right."""
+    check_fixes(manifest, cluster(nodes), {*NEED_CLUSTER, "spread-without-effect"})

@@ -327,3 +327,39 @@ def test_a_key_with_an_odd_end_stands_in_quotes():
     manifest["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["topologyKey"] = "zone "
     found = told(UNKNOWN, manifest, cluster("a: n1"))
     assert [each.partition(";")[0] for each in found] == ['warn pods stay Pending: no node has "zone "']
+
+
+ODD = "rack.example/zone soft 1 app=web"
+
+
+@pytest.mark.parametrize(
+    ("constraints", "nodes", "fix", "edited"),
+    [
+        pytest.param(
+            [ODD],
+            "a b",
+            "topologyKey: topology.kubernetes.io/zone",
+            True,
+            id="all have it",
+        ),
+        pytest.param(
+            [ODD],
+            "a -",
+            "use topology.kubernetes.io/zone, and label the nodes that lack it",
+            False,
+            id="one lacks it",
+        ),
+        pytest.param(
+            ["zone soft 1 app=web", ODD],
+            "a b",
+            "remove the constraint",
+            True,
+            id="it is there already",
+        ),
+    ],
+)
+def test_another_key_instead_of_an_unknown_one(constraints, nodes, fix, edited):
+    found = index(*(node(f"n{place}", None if zone == "-" else zone) for place, zone in enumerate(nodes.split())))
+    answers = examined(workload("Deployment", "app=web", *constraints), index=found).findings
+    [unknown] = [each.finding for each in answers if each.finding.rule == "topology-key-unknown"]
+    assert (unknown.fix, bool(unknown.edits)) == (fix, edited)

@@ -10,6 +10,7 @@ from webhook.core.kinds import Template
 from webhook.core.model import HONOR, HOSTNAME, IGNORE
 from webhook.core.nodes import NodeView
 from webhook.core.policy import Mode, Policy
+from webhook.core.rules.edits import Fix, changes, removal
 from webhook.core.rules.finding import (
     Answer,
     Finding,
@@ -176,16 +177,32 @@ def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iter
         detail = f"the scheduler scores nodes with {said} only, and no node has it"
     portable = key in PLACES and not placed.constraint.hard and softs == 1
     instead = near(key, ground.view)
+    fix = (
+        _over(placed, instead, ground) if instead else Fix(f"label the nodes with {said}, or use a key that they have")
+    )
     yield Finding(
         rule=KEY_UNKNOWN.id,
         path=f"{placed.path}.topologyKey",
         summary=summary,
         remedy=f"use {quoted(instead, 40)}" if instead else "label the nodes",
         detail=detail,
-        fix=f"topologyKey: {instead}" if instead else f"label the nodes with {said}, or use a key that they have",
+        fix=fix.text,
+        edits=fix.edits,
         key=placed.key,
         warns=False if portable or (growing and key not in SUCCESSORS) else None,
     )
+
+
+def _over(placed: Placed, key: str, ground: Ground) -> Fix:
+    """The same constraint over another key; where it is there already with this action, this one goes."""
+    if ground.open & ~ground.view.column(key).present:
+        return Fix(f"use {one_line(key)}, and label the nodes that lack it")
+    constraints = placed.template.template.pod_spec.constraints
+    if (key, placed.constraint.when_unsatisfiable) in {
+        (each.topology_key, each.when_unsatisfiable) for each in constraints
+    }:
+        return removal(placed)
+    return changes(placed, topologyKey=key)
 
 
 def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from webhook.core.model import HONOR, IGNORE
 from webhook.core.places import Hard, tallies
 from webhook.core.rules.cases import Case
-from webhook.core.rules.edits import NO_FIX, Fix, all_of, changes, changes_in, removal, softening
+from webhook.core.rules.edits import NO_FIX, Fix, all_of, changes, changes_in, in_words, removal, softening
 from webhook.core.rules.finding import Placed
 
 TAINTS = "nodeTaintsPolicy"
@@ -50,7 +50,7 @@ def first_that_helps(
                     return each
                 more = _and_honoring(case, each)
                 if more is None or not case.fits(more.hard, target) or brings(case.with_hard(more.hard)):
-                    return replace(each, fix=replace(each.fix, edits=()))
+                    return replace(each, fix=in_words(each.fix))
                 return more
     return replace(NOTHING, field=field)
 
