@@ -238,6 +238,13 @@ def test_the_prometheus_operator_adds_its_labels_where_it_is_asked_to(kind, adds
     assert read.label_selector == LabelSelector(match_labels=template.template.labels)
 
 
+def test_what_the_prometheus_operator_would_not_take_is_left_out():
+    path = "spec.topologySpreadConstraints"
+    assert rules(operated("monitoring.coreos.com", "Prometheus", path, {**ZONE, "additionalLabelSelectors": 5})) == [
+        "selector-null"
+    ]
+
+
 def test_elasticsearch_fills_selectors_beside_zone_awareness_only():
     path = "spec.nodeSets[*].podTemplate.spec.topologySpreadConstraints"
     plain = operated("elasticsearch.k8s.elastic.co", "Elasticsearch", path, ZONE)

@@ -158,6 +158,16 @@ def test_constraints_that_are_wrong_in_their_right_place_too_are_moved_by_people
     assert (judged.finding.fix, judged.finding.edits) == ("move to spec.template.spec", ())
 
 
+def test_constraints_that_cannot_be_decoded_where_they_belong_are_moved_by_people():
+    value = deployment("spec.topologySpreadConstraints", [{**ZONE, "maxSkew": "x"}])
+    [judged] = examined(value).findings
+    assert (judged.finding.fix, judged.finding.edits) == ("move to spec.template.spec", ())
+
+
+def test_an_old_version_without_constraints():
+    assert unread({**DEPLOYMENT, "apiVersion": "apps/v1beta1"}) == []
+
+
 def test_without_a_pod_spec_nothing_is_moved_by_programs():
     value = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
     value = {**value, "spec": {"topologySpreadConstraints": BOTH}}

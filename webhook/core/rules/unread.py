@@ -127,8 +127,7 @@ def _of_object(
     raw: bytes | Mapping[str, Json], stated: TypeMeta, embedded: tuple[EmbeddedKind, ...]
 ) -> Iterator[Answer]:
     value = parsed(raw)
-    if isinstance(value, Mapping):
-        yield from evaluate(value, stated.api_version or "", stated.kind or "", read_meta(value), embedded)
+    yield from evaluate(value, stated.api_version or "", stated.kind or "", read_meta(value), embedded)
 
 
 def evaluate(
@@ -181,9 +180,9 @@ def _places(value: Mapping[str, Json]) -> Iterator[Place | None]:
         inner: list[tuple[_Steps, Json]] = []
         if isinstance(here, list):
             inner = [((*steps, f"[{index}]"), each) for index, each in enumerate(here)]
-        elif isinstance(here, Mapping):
+        else:
             for key, each in here.items():
-                if isinstance(key, str) and (*steps, key) not in _PASSED:
+                if (*steps, key) not in _PASSED:
                     if _names_constraints(key, each):
                         yield Place((*steps, key), each, here)
                     else:
