@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from manifest import DENY, RECENT, TODAY, decide, examined, request, workload
 
+from webhook.core.judging import Judged
 from webhook.core.policy import (
     EmbeddedKind,
     Exemption,
@@ -19,7 +20,7 @@ from webhook.core.policy import (
     NamespaceMatch,
     Policy,
 )
-from webhook.core.review import Judged, _never_denied_for_places, examine, review
+from webhook.core.review import _never_denied_for_places, examine, review
 from webhook.core.rules import FEASIBILITY, RULES
 from webhook.core.rules.finding import Finding, Severity
 

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.core.judging import Judged
 from webhook.core.policy import Mode
-from webhook.core.review import Judged
 from webhook.core.rules.finding import Finding, Severity
 from webhook.report.documents import MOST_BYTES, MOST_RESULTS, ReportApi, Reported, report, report_name
 

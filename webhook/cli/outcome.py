@@ -7,7 +7,7 @@ from msgspec import Struct
 from webhook.cli.documents import Fault
 from webhook.cli.exits import Exit
 from webhook.cli.manifests import Manifest, Place
-from webhook.core.review import Judged
+from webhook.core.judging import Judged
 from webhook.core.rules.finding import Severity
 
 

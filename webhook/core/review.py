@@ -6,7 +6,6 @@ Nothing in here raises, whatever the request holds: what cannot be read is a val
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from math import inf
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -14,23 +13,22 @@ from msgspec.structs import replace
 from webhook.core.decoding import DecodeError
 from webhook.core.defaulting import Injection, Skip, inject
 from webhook.core.index import ClusterIndex
-from webhook.core.kinds import Workload, has_template, parsed, read_exactly, read_meta, read_workload, stated_type
+from webhook.core.judging import Evaluation, Judged, Setting, evaluated, judge, target_of, warns_by_default
+from webhook.core.kinds import Workload, parsed, read_exactly, read_meta, read_workload, stated_type
 from webhook.core.messages import denial, warnings_of
 from webhook.core.model import ObjectMeta, TypeMeta
-from webhook.core.objects import MIRROR_ANNOTATION, Autoscaler
+from webhook.core.objects import Autoscaler
 from webhook.core.owners import Awaited
-from webhook.core.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
-from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, TRIED, evaluate, in_order
+from webhook.core.policy import Mode, Policy
+from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, TRIED
 from webhook.core.rules.api import wrong_type
 from webhook.core.rules.feasibility import Feasibility
-from webhook.core.rules.finding import NO_TIME, Answer, Finding, NotEvaluated, Severity, Subject, one_line, place
+from webhook.core.rules.finding import NO_TIME, Finding, NotEvaluated, one_line
 from webhook.core.rules.proof import only_helpful
 from webhook.core.rules.unknown import in_custom_templates, unknown_fields
 from webhook.core.rules.unread import of_object
 from webhook.core.validation import constraint_warnings, reaches_template
 from webhook.core.version import KubernetesVersion
-
-EXEMPT_ANNOTATION = "evenspread.io/exempt"
 
 _MOST_AUDITED = 8
 # What a review of an ordinary object takes is less than a hundredth of this, beside 5,000 nodes too.
@@ -60,19 +58,10 @@ class Request(Struct, frozen=True, kw_only=True):
         """Group and version as objects write them."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
-
-class Judged(Struct, frozen=True, kw_only=True):
-    """A finding and what is done about it.
-
-    Shape: ``mode`` is what holds for this request, ``configured`` what would hold without any ceiling; ``waived`` says
-    why the mode is lower than the ceiling asks for: an exemption, or that the old object had the finding already.
-    """
-
-    finding: Finding
-    severity: Severity
-    mode: Mode
-    configured: Mode
-    waived: str = ""
+    @property
+    def stated(self) -> TypeMeta:
+        """What the object is."""
+        return TypeMeta(api_version=self.api_version, kind=self.kind)
 
 
 class Decision(Struct, frozen=True, kw_only=True):
@@ -111,31 +100,6 @@ class Examination(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class _Setting(Struct, frozen=True):
-    policy: Policy
-    index: ClusterIndex | None
-    version: KubernetesVersion
-    offline: bool = False
-    age: Callable[[], float] = lambda: 0.0
-    remaining: Callable[[], float] = lambda: inf
-    now: str = ""
-    scalers: tuple[Autoscaler, ...] = ()
-
-
-class _Evaluation(Struct, frozen=True):
-    workload: Workload | None
-    findings: tuple[Finding, ...]
-    not_evaluated: tuple[NotEvaluated, ...] = ()
-    decode_error: DecodeError | None = None
-    feasibility: Feasibility | None = None
-
-    def and_of(self, answers: Sequence[Answer]) -> "_Evaluation":
-        """The same with what another rule answers."""
-        missing = (each for each in answers if isinstance(each, NotEvaluated))
-        told = in_order((*self.findings, *(each for each in answers if isinstance(each, Finding))))
-        return replace(self, findings=told, not_evaluated=(*self.not_evaluated, *missing))
-
-
 def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
     request: Request,
     policy: Policy,
@@ -155,16 +119,24 @@ def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
     """
     if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
         return Decision(reason="nothing to review")
-    setting = _Setting(policy, index, version, age=age, remaining=_briefly(remaining), now=now)
-    new = _evaluate(request.object, request, setting, spared=True)
+    setting = Setting(
+        *(policy, index, version),
+        age=age,
+        remaining=_briefly(remaining),
+        now=now,
+        namespace=request.namespace,
+        creating=request.operation == "CREATE",
+        spares=True,
+    )
+    new = evaluated(request.object, request.stated, setting)
     if isinstance(new, str):
         return Decision(reason=new)
     if not new.findings:
         return _clean(new)
     old = _old(request, setting)
     meta = new.workload.meta if new.workload else _NO_META
-    target = _target(meta, request.kind, request.namespace, request.name, index)
-    judged = _judge(new, policy, target, today, meta)
+    target = target_of(meta, request.kind, request.namespace, request.name, index)
+    judged = judge(new, policy, target, today, meta)
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
         judged = tuple(map(_never_denied_for_places, judged))
     if old is not None:
@@ -178,7 +150,7 @@ def _briefly(remaining: Callable[[], float]) -> Callable[[], float]:
     return lambda: remaining() - spare
 
 
-def _clean(found: _Evaluation) -> Decision:
+def _clean(found: Evaluation) -> Decision:
     if not found.not_evaluated and found.feasibility is None:
         return _CLEAN
     return Decision(
@@ -244,20 +216,20 @@ def examine(  # noqa: PLR0913 as review
     Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
     """
     stated = stated_type(raw)
-    setting = _Setting(policy, index, version, offline=True, now=now, scalers=scalers)
+    setting = Setting(policy, index, version, offline=True, now=now, scalers=scalers, namespace=namespace)
     try:
-        found, strict = _exactly(raw, stated, namespace, setting)
+        found, strict = _exactly(raw, stated, setting)
     except DecodeError as error:
-        found, strict = _Evaluation(None, (), decode_error=error), ()
+        found, strict = Evaluation(None, (), decode_error=error), ()
     if found.decode_error is not None:
         wrong = wrong_type(found.decode_error, lambda: parsed(raw), as_written)
         found = replace(found, findings=(wrong, *(each for each in found.findings if each.rule != wrong.rule)))
     workload = found.workload
     meta = workload.meta if workload else read_meta(raw)
-    target = _target(meta, stated.kind or "", meta.namespace or namespace, meta.name, index)
+    target = target_of(meta, stated.kind or "", meta.namespace or namespace, meta.name, index)
     return Examination(
         workload=workload,
-        findings=_judge(found, policy, target, today, meta),
+        findings=judge(found, policy, target, today, meta),
         not_evaluated=found.not_evaluated,
         decode_error=found.decode_error,
         warnings=strict + (_api_warnings(workload, found) if workload is not None and workload.built_in else ()),
@@ -265,19 +237,18 @@ def examine(  # noqa: PLR0913 as review
 
 
 def _exactly(
-    raw: bytes | Mapping[str, object], stated: TypeMeta, namespace: str, setting: _Setting, *, proven: bool = True
-) -> tuple[_Evaluation, tuple[str, ...]]:
+    raw: bytes | Mapping[str, object], stated: TypeMeta, setting: Setting, *, proven: bool = True
+) -> tuple[Evaluation, tuple[str, ...]]:
     """What every rule answers of an object as kube-apiserver keeps it, and of what nobody reads or keeps in it.
 
-    Shape: ``proven`` tries the edits that put fields under their name or in their place, or narrow a selector, and
-    leaves those out that bring other findings.
+    Shape: ``proven`` tries edits and leaves those out that bring other findings: without a cluster those that put
+    fields under their name or in their place, or narrow a selector; beside one all but those of the API rules, without
+    which nothing else can be said.
     Errors: DecodeError.
     """
-    (group, _, minor), kind = (stated.api_version or "").rpartition("/"), stated.kind or ""
-    request = Request(uid="", operation="CREATE", group=group, version=minor, kind=kind, namespace=namespace)
     kept, strict = read_exactly(raw, stated)
-    evaluated = _evaluate(kept, request, setting, spared=False)
-    found = _Evaluation(None, ()) if isinstance(evaluated, str) else evaluated
+    asked = evaluated(kept, stated, setting)
+    found = Evaluation(None, ()) if isinstance(asked, str) else asked
     found = found.and_of((*of_object(raw, stated, setting.policy.workloads),))
     workload = found.workload
     if workload is not None and not (workload.built_in and not strict):
@@ -288,17 +259,20 @@ def _exactly(
     if not proven:
         return found, strict
 
-    def again(changed: Mapping[str, object]) -> frozenset[tuple[str, str]]:
-        return _keys(_exactly(changed, stated_type(changed), namespace, setting, proven=False)[0])
+    def again(changed: Mapping[str, object]) -> tuple[Finding, ...]:
+        return _exactly(changed, stated_type(changed), setting, proven=False)[0].findings
 
-    return replace(found, findings=only_helpful(found.findings, TRIED, raw, again)), strict
+    findings = only_helpful(found.findings, TRIED, raw, again)
+    if setting.index is not None:
+        findings = only_helpful(findings, BY_ID.keys() - API_RULES - TRIED, raw, again, warns=warns_by_default)
+    return replace(found, findings=findings), strict
 
 
-def _keys(found: _Evaluation) -> frozenset[tuple[str, str]]:
+def _keys(found: Evaluation) -> frozenset[tuple[str, str]]:
     return frozenset((finding.rule, finding.key) for finding in found.findings)
 
 
-def _api_warnings(workload: Workload, found: _Evaluation) -> tuple[str, ...]:
+def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
     """kube-apiserver's warnings, which it sends only of an object that it accepts."""
     if any(finding.rule in API_RULES for finding in found.findings) or not reaches_template(workload):
         return ()
@@ -309,112 +283,13 @@ def _api_warnings(workload: Workload, found: _Evaluation) -> tuple[str, ...]:
     )
 
 
-def _evaluate(
-    raw: bytes | Raw | Mapping[str, object], request: Request, setting: _Setting, *, spared: bool
-) -> _Evaluation | str:
-    """What every rule answers, or why there is nothing to ask.
-
-    Shape: ``spared`` says that objects which nobody is to be told of are not looked at.
-    """
-    policy = setting.policy
-    try:
-        workload = read_workload(raw, policy.workloads, api_version=request.api_version, kind=request.kind)
-    except DecodeError as error:
-        silence = _silence(read_meta(raw), policy) if spared else ""
-        return silence or _Evaluation(None, (wrong_type(error, lambda: parsed(raw)),), decode_error=error)
-    if workload is None:
-        return "no pod template"
-    if request.namespace and not workload.meta.namespace:
-        # Where it would be created; rules look there for what else is in the cluster.
-        workload = replace(workload, meta=replace(workload.meta, namespace=request.namespace))
-    if spared and (silence := _silence(workload.meta, policy)):
-        return silence
-    subject = Subject(
-        workload=workload,
-        placed=place(workload),
-        policy=policy,
-        version=setting.version,
-        index=setting.index,
-        offline=setting.offline,
-        creating=request.operation == "CREATE",
-        age=setting.age,
-        remaining=setting.remaining,
-        now=setting.now,
-        scalers=setting.scalers,
-    )
-    findings, missing, feasibility = evaluate(subject)
-    return _Evaluation(workload, findings, missing, feasibility=feasibility)
-
-
-def _old(request: Request, setting: _Setting) -> _Evaluation | None:
+def _old(request: Request, setting: Setting) -> Evaluation | None:
     """What the rules said of the object before this request."""
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     # Its owner may have answered for it until now: garbage collection orphans what it leaves behind.
-    old = _evaluate(request.old_object, request, setting, spared=False)
+    old = evaluated(request.old_object, request.stated, replace(setting, spares=False))
     return None if isinstance(old, str) else old
-
-
-def _silence(meta: ObjectMeta, policy: Policy) -> str:
-    """Why nothing is said of this object, whatever else it holds."""
-    if meta.deletion_timestamp is not None:
-        return "being deleted"
-    owner = meta.controller
-    if owner is not None and has_template(owner.api_version, owner.kind, policy.workloads):
-        return "its owner is reviewed"
-    if meta.annotations and MIRROR_ANNOTATION in meta.annotations:
-        return "mirror pod"
-    return ""
-
-
-def _target(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ClusterIndex | None) -> Target:
-    return Target(
-        namespace=namespace,
-        namespace_labels=(index.namespace_labels(namespace) if index is not None else None) or {},
-        kind=kind,
-        name=name,
-        labels=meta.labels or {},
-    )
-
-
-def _judge(found: _Evaluation, policy: Policy, target: Target, today: str, meta: ObjectMeta) -> tuple[Judged, ...]:
-    """The mode of each finding here; what is off is left out."""
-    ceiling = ceiling_for(policy, target.namespace, target.namespace_labels)
-    annotated = _annotated(found.workload, meta) if policy.annotation_exempt != "none" else frozenset()
-    judged = []
-    for finding in found.findings:
-        rule = BY_ID[finding.rule]
-        default = rule.mode if finding.warns is None else Mode.WARN if finding.warns else Mode.AUDIT
-        configured = mode_for(policy, rule.id, default, rule.since).capped(finding.at_most)
-        mode, waived = configured.capped(ceiling), ""
-        exemption = exempted(policy, rule.id, target, today) if policy.exemptions else None
-        if exemption is not None:
-            mode, waived = mode.capped(Mode.AUDIT), f"exempted: {exemption.reason}"
-        elif rule.id in annotated and (mode is not Mode.DENY or policy.annotation_exempt == "denials"):
-            mode, waived = mode.capped(Mode.AUDIT), f"exempted by {EXEMPT_ANNOTATION}"
-        if mode is not Mode.OFF:
-            judged.append(
-                Judged(
-                    finding=finding,
-                    severity=finding.severity or rule.severity,
-                    mode=mode,
-                    configured=configured,
-                    waived=waived,
-                )
-            )
-    return tuple(judged)
-
-
-def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
-    """The rules that the object's own annotation, or that of one of its templates, asks to be spared."""
-    templates = workload.templates if workload else ()
-    metas = (meta, *(template.template.meta for template in templates))
-    texts = [
-        meta.annotations[EXEMPT_ANNOTATION]
-        for meta in metas
-        if meta.annotations and EXEMPT_ANNOTATION in meta.annotations
-    ]
-    return frozenset(rule.strip() for text in texts for rule in text.split(","))
 
 
 def _never_denied_for_places(judged: Judged) -> Judged:
@@ -424,7 +299,7 @@ def _never_denied_for_places(judged: Judged) -> Judged:
     return judged
 
 
-def _subtract(judged: Iterable[Judged], old: _Evaluation) -> tuple[Judged, ...]:
+def _subtract(judged: Iterable[Judged], old: Evaluation) -> tuple[Judged, ...]:
     """A finding that the old object had already denies nothing; nor one that it may have had, and nobody could see."""
     had = _keys(old)
     unseen = {each.rule for each in old.not_evaluated if each.missing == NO_TIME or each.fault is not None}
@@ -439,7 +314,7 @@ def _subtracted(judged: Judged, had: Collection[tuple[str, str]], unseen: Collec
     return judged
 
 
-def _is_read(new: _Evaluation, old: _Evaluation | None) -> bool:
+def _is_read(new: Evaluation, old: Evaluation | None) -> bool:
     """Whether a person will read a warning, and has just written what it is about."""
     if new.workload is None:
         return old is None or new.findings != old.findings
@@ -454,7 +329,7 @@ def _relevant(workload: Workload) -> tuple[object, ...]:
     return (workload.replicas, workload.selector, workload.strategy, templates)
 
 
-def _decide(request: Request, policy: Policy, found: _Evaluation, judged: Sequence[Judged], *, told: bool) -> Decision:
+def _decide(request: Request, policy: Policy, found: Evaluation, judged: Sequence[Judged], *, told: bool) -> Decision:
     denied = [each.finding for each in judged if each.mode is Mode.DENY]
     warned = [each.finding for each in judged if each.mode is Mode.WARN] if told else []
     own = request.name or (found.workload.meta.generate_name if found.workload else "")

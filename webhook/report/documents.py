@@ -16,8 +16,8 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
+from webhook.core.judging import Judged
 from webhook.core.policy import Mode
-from webhook.core.review import Judged
 from webhook.core.rules.finding import Severity, one_line
 
 Json = dict[str, object]

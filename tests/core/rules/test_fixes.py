@@ -15,7 +15,7 @@ from manifest import API_VERSIONS, TODAY
 
 from webhook.core.policy import Mode
 from webhook.core.review import examine
-from webhook.core.rules import BY_ID, NEED_CLUSTER
+from webhook.core.rules import API_RULES, BY_ID, NEED_CLUSTER
 from webhook.core.rules.edits import applied, value_at
 from webhook.core.version import RECORDED
 
@@ -25,8 +25,8 @@ VERBS = ("add ", "remove ", "set ", "use check --fix")
 _FIELD = re.compile(r"(- )?[\w./\"-]+: .+|\[.*|\{.*", re.DOTALL)
 # It is off unless somebody wants a constraint in each workload; another rule may ask to take the only one out.
 OPT_IN = Counter({"spread-required": 1})
-# A key that no node has keeps everything else about places from being looked at: notes may come to light.
-UNCOVERING = "topology-key-unknown"
+# A key that no node has, or a constraint that is refused, keeps others from being looked at: notes may come to light.
+UNCOVERING = API_RULES | {"topology-key-unknown"}
 NOTES = {rule.id for rule in BY_ID.values() if rule.mode is Mode.AUDIT}
 # Where an object cannot be decoded, nothing else has been looked at.
 BLIND = "wrong-type"
@@ -68,7 +68,7 @@ def check_fixes(manifest, index=None, uncovered=frozenset()):
         else:
             assert same(finding, found) < same(finding, before), finding
             notes = (
-                [each for each in found if BY_ID[each.rule].mode is Mode.AUDIT] if finding.rule == UNCOVERING else []
+                [each for each in found if BY_ID[each.rule].mode is Mode.AUDIT] if finding.rule in UNCOVERING else []
             )
             told = Counter(each.rule for each in found if each not in notes and each.rule not in uncovered)
             assert not told - counts - OPT_IN, (finding, found)

@@ -113,3 +113,18 @@ def test_edits_that_do_not_go_together_are_not_joined(subject):
     through = Finding(rule="b", path="", summary="", fix="x", edits=(Edit(f"{ROOT}.maxSkew.x", 2),), key="b")
     [after] = proven([finding(Edit(f"{ROOT}.maxSkew", 2), fix="maxSkew: 2")], subject, asked(through))
     assert (after.fix, after.edits) == ("set maxSkew: 2", ())
+
+
+def test_a_fix_that_cannot_be_tried_is_for_people(subject):
+    edits = (Edit(f"{ROOT}.maxSkew", 1),)
+    found = Finding(rule="max-skew", path=edits[0].path, summary="s", fix="maxSkew: 1", edits=edits)
+    times = []
+
+    def raising_later(_):
+        yield from ()
+        times.append(1)
+        if len(times) > 1:
+            raise RuntimeError("broken on purpose")
+
+    (left,) = proven([found], subject, raising_later)
+    assert (left.fix, left.edits) == ("set maxSkew: 1", ())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from webhook.cli.block_style import block_lines
 from webhook.cli.manifests import Manifest
 from webhook.cli.outcome import Outcome
-from webhook.core.review import Judged
+from webhook.core.judging import Judged
 from webhook.report.documents import ReportApi, Reported, report
 
 _Workload = tuple[str, str, str, str]  # group, kind, namespace, name

@@ -59,9 +59,10 @@ class Finding(Struct, frozen=True, kw_only=True):
     Shape: ``path`` is the whole API path. ``summary`` has the numbers and ``remedy`` the smallest fix in a few words:
     together they are a warning, unless ``warning`` has its words, and the first line of a denial, unless ``headline``
     has. ``detail`` is what it means, and ``fix`` what to write instead of the text at ``path``, or in words what to do.
-    ``edits`` are the same change for programs: together they make the finding go and bring no other; without them the
-    fix is for people. ``key`` tells the same finding in another version of the object: it holds
-    no index. ``warns`` is None for the rule's own default mode; True asks for a warning and False for silence where
+    ``edits`` are the same change for programs: together they make the finding go and bring no other that warns (notes
+    that the fault had hidden may come to light); without them the fix is for people. ``key`` tells the same finding in
+    another version of the object: it holds no index. ``warns`` is None for the rule's own default mode; True asks for a
+    warning and False for silence where
     nobody configured the rule. ``at_most`` is the highest mode that this finding may have, whatever is configured.
     ``severity`` is None for the rule's own.
     """

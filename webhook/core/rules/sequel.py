@@ -33,8 +33,15 @@ def proven(findings: Sequence[Finding], subject: Subject, ask: Ask, *, joins: bo
     if not editing:
         return [*findings]
     before = [each for each in ask(subject) if isinstance(each, Finding)]
-    told = {id(each): _proven(each, subject, ask, before, joins=joins) for each in editing}
+    told = {id(each): _tried(each, subject, ask, before, joins=joins) for each in editing}
     return [told.get(id(each), each) for each in findings]
+
+
+def _tried(finding: Finding, subject: Subject, ask: Ask, before: Sequence[Finding], *, joins: bool) -> Finding:
+    try:
+        return _proven(finding, subject, ask, before, joins=joins)
+    except Exception:  # noqa: BLE001 a fix that cannot be tried is for people; the finding, and all others, stay
+        return structs.replace(finding, fix=in_words(Fix(finding.fix)).text, edits=())
 
 
 def _proven(finding: Finding, subject: Subject, ask: Ask, before: Sequence[Finding], *, joins: bool) -> Finding:
