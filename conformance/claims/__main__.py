@@ -91,6 +91,7 @@ def report(oracle, of, rule, claim, fault):
     out = Path(os.environ.get("CLAIMS_OUT", "."))
     small, (rule, claim, fault) = smallest(oracle, of, rule, fault)
     name = out / f"claims-{rule}-{of['id'].replace('/', '-')}.json"
+    out.mkdir(parents=True, exist_ok=True)
     name.write_text(json.dumps(small, indent=1))
     print(f"\n{rule}: {claim}\n  but {fault}\n  smallest world: {name}\n{at_a_glance(small)}")
 

@@ -207,8 +207,10 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
         )
         for key in missing
     )
+    if not _counts_itself(added[0], labels):
+        return Fix(f"add a ScheduleAnyway constraint over {' and '.join(missing)}, with a labelSelector of these pods")
     text = " and ".join(f"add {flow(each)}" for each in added)
-    certain = all(_is_everywhere(key, subject) for key in missing) and _counts_itself(added[0], labels)
+    certain = all(_is_everywhere(key, subject) for key in missing)
     path = f"{template.path}spec.topologySpreadConstraints"
     places = range(len(declared), len(declared) + len(added))
     edits = tuple(Edit(f"{path}[{place}]", plain(each)) for place, each in zip(places, added, strict=True))
