@@ -87,7 +87,7 @@ class TestALiveCluster:
         assert json.loads(Path("taken.jsonl").read_text().partition("\n")[0])["missing"] == {"nodes": "403 Forbidden"}
         _, live, err = run("audit", "--summary", "--kubeconfig", kubeconfig)
         assert err == said
-        assert " for lack of something else" in live
+        assert " for other reasons" in live
         _, live, err = run("audit", "--summary", "-v", "--kubeconfig", kubeconfig)
         assert "not evaluated, nodes: 403 Forbidden: " in live
         _, taken, err = run("audit", "--summary", "-v", "taken.jsonl")

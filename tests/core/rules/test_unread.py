@@ -195,7 +195,8 @@ def test_without_a_pod_spec_nothing_is_moved_by_programs():
 )
 def test_a_type_that_no_api_server_has(stated, path, fix):
     value = deployment(apiVersion=stated[0], kind=stated[1])
-    told = f"no supported Kubernetes has kind {stated[1]} in {stated[0]}: these constraints reach no pod"
+    nobody = "no API server" if "." in stated[0] else "no supported Kubernetes"
+    told = f"{nobody} has kind {stated[1]} in {stated[0]}: these constraints reach no pod"
     assert unread(value) == [(path, told, fix)]
     finding = next(each.finding for each in examined(value).findings if each.finding.rule == "unread-constraints")
     assert finding.severity is Severity.HIGH

@@ -114,7 +114,7 @@ def not_evaluated(outcome: Outcome, *, verbose: bool) -> Iterator[str]:
         else:
             others += more
     if others:
-        parts.append(f"{others} for lack of something else")
+        parts.append(f"{others} for other reasons")
     if parts:
         verb = "-v names it" if len(counted) == 1 else "-v names them"
         yield f"{plural(len(counted), 'rule')} not evaluated: {', '.join(parts)} ({verb})"

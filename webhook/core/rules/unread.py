@@ -221,13 +221,13 @@ def _of_no_kind(of: _Object, kind: str) -> Finding:
         if written != right
     ]
     texts = [f"{edit.path}: {edit.value}" for edit in edits]
+    nobody = "no API server" if "." in of.group else "no supported Kubernetes"
     # Older versions filled in a selector; today's want one.
     selects = group != "apps" or isinstance(value_at(of.value, "spec.selector"), Mapping)
     return Finding(
         rule=UNREAD.id,
         path=edits[0].path,
-        summary=f"no supported Kubernetes has kind {_shown(of.kind)} in {_shown(of.api_version)}: "
-        "these constraints reach no pod",
+        summary=f"{nobody} has kind {_shown(of.kind)} in {_shown(of.api_version)}: these constraints reach no pod",
         remedy=f"use {' and '.join(texts)}",
         detail="the API server refuses the object, since it has no such kind",
         fix=texts[0] if len(texts) == 1 else f"set {' and set '.join(texts)}",
