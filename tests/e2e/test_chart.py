@@ -87,6 +87,11 @@ def _shell(plane, tmp_path_factory):
     return run
 
 
+def quiet(stderr):
+    """What helm says, without a line of its client library about a watch that ends just as it is given up."""
+    return re.sub(r'E\d{4} [^\n]*"Unexpected error when reading response body" err="context canceled"\n', "", stderr)
+
+
 @pytest.fixture(name="release", scope="module")
 def _release(plane, helm, shell, pod_addresses_are_local, tmp_path_factory):
     """Zero values, and the Secret of the chart's README; each test leaves it as it was."""
@@ -99,7 +104,7 @@ def _release(plane, helm, shell, pod_addresses_are_local, tmp_path_factory):
         confine(plane, "restricted")
         installed = helm("install", "evenspread", "--wait", "--timeout", "30s")
         confine(plane, None)
-        assert (installed.returncode, installed.stderr) == (0, "")
+        assert (installed.returncode, quiet(installed.stderr)) == (0, "")
         kubelet.sync()
         yield kubelet
     finally:
@@ -310,7 +315,7 @@ def _injecting(release, helm):
     pids = [each.process.pid for each in release.containers]
     loads = [each.log.count("configuration loaded") for each in release.containers]
     upgraded = helm("upgrade", "evenspread", *DENYING_AND_INJECTING, "--wait", "--timeout", "30s")
-    assert (upgraded.returncode, upgraded.stderr) == (0, "")
+    assert (upgraded.returncode, quiet(upgraded.stderr)) == (0, "")
     release.sync()
     assert [each.process.pid for each in release.containers] == pids
     for each, before in zip(release.containers, loads, strict=True):

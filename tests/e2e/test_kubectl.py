@@ -47,7 +47,7 @@ Rollout {namespace}/web: {zero} (1 of 2 problems)
     fix: maxSkew: 1
   2 min-domains  spec.template.spec.topologySpreadConstraints[1].minDomains
     Invalid value: 3: can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway
-    fix: minDomains: 1 or more, with whenUnsatisfiable: DoNotSchedule only
+    fix: remove minDomains
   check before pushing: kubectl evenspread check -f FILE
 """,
             id="two problems",

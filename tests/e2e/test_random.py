@@ -39,8 +39,8 @@ def said(answer, kind):
     """Nothing of an object that passes, the faults of one that is invalid, the sentence where it cannot be decoded."""
     if answer.status == 201:
         return []
-    if kind == "Rollout":
-        faults = told(answer.message)
+    if kind == "Rollout" or answer.status == 403:  # of a Deployment, only that its pods would be refused
+        faults = [(path, text.replace(f"the {kind} ", "the object ")) for path, text in told(answer.message)]
         return faults[0][1] if faults[0][1].startswith("json: ") else faults
     if answer.status == 422:
         return [(cause["field"], cause["message"]) for cause in answer.body["details"]["causes"]]
