@@ -363,3 +363,20 @@ def test_another_key_instead_of_an_unknown_one(constraints, nodes, fix, edited):
     answers = examined(workload("Deployment", "app=web", *constraints), index=found).findings
     [unknown] = [each.finding for each in answers if each.finding.rule == "topology-key-unknown"]
     assert (unknown.fix, bool(unknown.edits)) == (fix, edited)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        pytest.param("DaemonSet", [], id="a DaemonSet's pods go to a cordoned node"),
+        pytest.param(
+            "Deployment",
+            ["warn pods stay Pending: no usable node has topology.kubernetes.io/zone; add the label"],
+            id="others do not",
+        ),
+    ],
+)
+def test_the_only_node_with_the_key_is_cordoned(kind, expected):
+    found = index(node("n1"), tainted("n2", "node.kubernetes.io/unschedulable", "a", cordoned=True))
+    manifest = workload(kind, "app=web", "zone hard 1 app=web")
+    assert told(PARTIAL, manifest, found, FIXED) == expected

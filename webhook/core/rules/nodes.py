@@ -152,13 +152,16 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         return
     view = subject.index.view()
     growing = grows(subject.policy, view)
+    on_every_node = subject.workload.kind == "DaemonSet"
     for placed, ground in subject.timely(grounds(subject, view)):
         key = placed.constraint.topology_key
         if placed.template.template.pod_spec.node_name:
             continue  # what has its node is not scheduled
         if key in view.keys and key is not None:
             if view.column(key).present != view.live:
-                yield from guarded((KEY_PARTIAL,), _partial, placed, key, ground, growing=growing)
+                yield from guarded(
+                    (KEY_PARTIAL,), _partial, placed, key, ground, growing=growing, on_every_node=on_every_node
+                )
         elif key and key not in subject.policy.domains and meant_by(key) is None:
             yield from guarded((KEY_UNKNOWN,), _unknown, placed, key, ground, growing=growing)
 
@@ -205,8 +208,15 @@ def _over(placed: Placed, key: str, ground: Ground) -> Fix:
     return changes(placed, topologyKey=key)
 
 
-def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iterator[Finding]:
-    """Nodes that the pods may use and that lack the key; a pool without nodes says nothing."""
+def _unsettled(ground: Ground) -> int:
+    return ground.view.live & ~settled_nodes(ground.view)
+
+
+def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool, on_every_node: bool) -> Iterator[Finding]:
+    """Nodes that the pods may use and that lack the key; a pool without nodes says nothing.
+
+    Shape: pods ``on_every_node`` are a DaemonSet's, which tolerate what happens to nodes.
+    """
     open_, hard, present = ground.open, placed.constraint.hard, ground.view.column(key).present
     lacking, total = (open_ & ~present).bit_count(), open_.bit_count()
     if not lacking:
@@ -217,7 +227,7 @@ def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iter
         summary = f"{placed.name} {outcome} {lacking} of {plural(total, 'usable node')} for lack of the key"
         detail = f"without {said}: {lacking} of the {total} nodes that the pods may use; pods there are not counted"
         warns = hard and lacking * _NOTICED >= total and (key in ON_EVERY_NODE or 2 * lacking <= total)
-    elif present & ground.usable & ground.tolerated:
+    elif present & ground.usable & (_unsettled(ground) | ground.tolerated if on_every_node else ground.tolerated):
         return  # those that have it are only on their way out, or in
     else:
         summary = f"{'pods stay Pending' if hard else f'{placed.name} has no effect'}: no usable node has {said}"
