@@ -46,7 +46,8 @@ def only_helpful(
         return replace(finding, edits=(), fix=f"{fix}; after that, {told.rule}: {told.summary}" if told else fix)
 
     known = {id(each): proven(each) for each in tried[:_MOST_PROVEN]}
-    known |= {id(each): replace(each, edits=()) for each in tried[_MOST_PROVEN:]}
+    for each in tried[_MOST_PROVEN:]:
+        known[id(each)] = replace(each, edits=(), fix=each.fix if warns is None else in_words(Fix(each.fix)).text)
     return tuple(known.get(id(each), each) for each in findings)
 
 
