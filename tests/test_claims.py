@@ -11,7 +11,7 @@ import pytest
 from conformance.claims.readings import READINGS, edited
 from conformance.claims.referee import Recorded, Unasked, read_cases
 from conformance.claims.verdicts import Inspection, contradictions
-from conformance.claims.worlds import world
+from conformance.claims.worlds import HOSTNAME, ZONE, plain_constraint, world
 
 CASES = Path(__file__).parents[1] / "conformance" / "claims" / "recorded.jsonl.gz"
 
@@ -44,6 +44,55 @@ def test_a_wrong_answer_is_noticed(field):
         except Unasked:
             continue
     assert wrong
+
+
+class Answers:
+    """A referee who says how many of ten pods fit in the best and in the worst order; without hard constraints all."""
+
+    def __init__(self, most):
+        self.most = most
+
+    def place(self, question):
+        hard = question["template"]["spec"]["topologySpreadConstraints"]
+        return {"queued": 10, "fewest": 7, "most": self.most} if hard else {"queued": 10, "fewest": 10, "most": 10}
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [
+        pytest.param(10, [], id="some order places all, and no page says otherwise"),
+        pytest.param(9, ["zone-host-ceiling"], id="none does"),
+    ],
+)
+def test_silence_is_wrong_only_where_no_order_places_all(most, expected):
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": f"n{number}", "labels": {HOSTNAME: f"n{number}", ZONE: zone}},
+            "spec": {},
+            "status": {"allocatable": {"cpu": "16", "pods": "110"}},
+        }
+        for number, zone in enumerate("abbbc")
+    ]
+    labels = {"app": "web"}
+    spec = {
+        "containers": [{"name": "c", "image": "registry.example/web:1"}],
+        "topologySpreadConstraints": [plain_constraint(ZONE, labels, 1), plain_constraint(HOSTNAME, labels, 2)],
+    }
+    body = {
+        "replicas": 10,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": spec},
+    }
+    manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": body,
+    }
+    inspected = Inspection({"id": "order", "objects": nodes, "workload": manifest}, Answers(most))
+    assert [rule for rule, *_ in contradictions(inspected)] == expected
 
 
 def changed_number(answer, field):

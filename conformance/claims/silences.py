@@ -11,8 +11,8 @@ EXPLAINED = frozenset(
     (*CEILINGS, *_KEYS, "selector-not-self", "selector-too-wide", "replicas-do-not-fit", "pods-refused")
 )
 
-
 SPOKEN = "a rule speaks"
+SOME_ORDERS = "only some orders leave pods over"
 
 
 def silence(inspected):
@@ -30,7 +30,7 @@ def silence(inspected):
     if spoken & EXPLAINED:
         return SPOKEN
     if placed["most"] == placed["queued"]:
-        return "only some orders leave pods over"
+        return SOME_ORDERS
     return next(reason for reason, is_so in REASONS if is_so(inspected))
 
 
@@ -68,9 +68,12 @@ REASONS = (
 def wrongly_silent(inspected):
     """The rule whose own case this is, by its page, although nothing is said; None where a page allows silence.
 
-    Only the plain cases: a workload that is replaced, not running yet, alone in its namespace, in a cluster with room
-    whose nodes have every key and no taint that passes.
+    Each of the pages claims what no order of placing exceeds, so that one order that places all pods allows silence.
+    Of the rest only the plain cases: a workload that is replaced, not running yet, alone in its namespace, in a
+    cluster with room whose nodes have every key and no taint that passes.
     """
+    if inspected.silence in {None, SPOKEN, SOME_ORDERS}:
+        return None
     manifest, spec = inspected.manifest, spec_of(inspected)
     plain = (
         manifest["kind"] in {"Deployment", "ReplicaSet", "Rollout"}

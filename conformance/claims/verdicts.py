@@ -6,7 +6,7 @@ import msgspec
 
 from conformance.claims.controller import most_of, question, replicas_of
 from conformance.claims.readings import FIT, HOLD, LOSS, READINGS, edited
-from conformance.claims.silences import SPOKEN, silence, wrongly_silent
+from conformance.claims.silences import silence, wrongly_silent
 from conformance.claims.worlds import NOW, ZONE
 from webhook.core.index import ClusterIndex
 from webhook.core.model import Pod, TypeMeta
@@ -105,7 +105,7 @@ def contradictions(inspected):
         if finding.rule not in LEFT_OUT:
             for fault in of_the_fix(inspected, finding, promises):
                 yield finding.rule, f"{finding.summary}; fix: {finding.fix}", fault
-    if (rule := wrongly_silent(inspected)) and inspected.silence not in {None, SPOKEN}:
+    if (rule := wrongly_silent(inspected)) is not None:
         yield rule, "nothing", f"pods have no place because of spread: {inspected.silence}"
     for each in inspected.examined.not_evaluated:
         if each.fault is not None:
