@@ -26,8 +26,9 @@ TAINTED = Rule(
     why=(
         "With nodeTaintsPolicy Ignore, the default, a domain whose nodes the pod does not tolerate counts all the "
         "same, with the pods that it has, most often 0: no other domain may hold more than maxSkew pods more. It warns "
-        "where that caps the replicas. The number is the most that any order of placing pods reaches, if pods that run "
-        "stay where they are; a fix is named only if with it all pods find a place in every order."
+        "where that caps the replicas. No order of placing pods passes the number, if pods that run stay where they "
+        "are; where something else caps them too, fewer fit. A fix is named only if with it all pods find a place in "
+        "every order."
     ),
     silent=(
         "where another domain would hold the minimum as low at these replicas; where no more pods have room without "
@@ -44,14 +45,14 @@ CEILING = Rule(
     why=(
         "The hosts of a small zone fill up to their maxSkew, and then hold the zone at its count: the other zones may "
         "have maxSkew pods more, and hosts in them stay empty, so that no host anywhere may have another pod. It warns "
-        "where that caps the replicas. The number is the most that any order of placing pods reaches, if pods that run "
-        "stay where they are."
+        "where that caps the replicas. No order of placing pods passes the number, if pods that run stay where they "
+        "are; where something else caps them too, fewer fit."
     ),
     silent=(
-        "where one of the two constraints alone admits as few; where no more pods have room without any hard "
-        "constraint; if the autoscaler's maximum fits; while nodes are away (cordoned, not ready, being replaced) that "
-        "nodeTaintsPolicy Honor counts only when they are back; for Jobs, DaemonSets and single pods. It never "
-        "warns where capacity grows."
+        "where some order of placing finds a place for all; where one of the two constraints alone admits as few; "
+        "where no more pods have room without any hard constraint; if the autoscaler's maximum fits; while nodes are "
+        "away (cordoned, not ready, being replaced) that nodeTaintsPolicy Honor counts only when they are back; for "
+        "Jobs, DaemonSets and single pods. It never warns where capacity grows."
     ),
 )
 RULES = (TAINTED, CEILING, conflicts.CONFLICTS, zone_loss.ZONE_LOSS)

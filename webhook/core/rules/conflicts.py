@@ -24,8 +24,9 @@ CONFLICTS = Rule(
     why=(
         "Domains count for a constraint although a volume, pod affinity or (with nodeAffinityPolicy Ignore) a node "
         "selector keeps the pods out of them. Such a domain stays empty, and no other may have more than maxSkew pods. "
-        "The number is the most that any order of placing pods reaches, if pods that run stay where they are; a fix is "
-        "named only if with it all pods find a place in every order, those included that volumes hold where they are."
+        "No order of placing pods passes the number, if pods that run stay where they are; where something else caps "
+        "them too, fewer fit. A fix is named only if with it all pods find a place in every order, those included that "
+        "volumes hold where they are."
     ),
     silent=(
         "if no more pods have room without any hard constraint (resources, ports, volumes, affinity), or if that is "

@@ -26,8 +26,9 @@ MIN_DOMAINS = Rule(
     mode=Mode.AUDIT,
     why=(
         "With fewer domains than minDomains the minimum is 0, so that maxSkew is a cap on the pods of each domain: the "
-        "replicas above it stay Pending. The number is the most that any order of placing pods reaches, if pods that "
-        "run stay where they are; a fix is named only if with it all pods find a place in every order."
+        "replicas above it stay Pending. No order of placing pods passes the number, if pods that run stay where they "
+        "are; where something else caps them too, fewer fit. A fix is named only if with it all pods find a place in "
+        "every order."
     ),
     silent=(
         "where all replicas find a place under the cap, or as few without it; where nodes can be added (`capacity`); "
