@@ -37,7 +37,7 @@ fuzz: $(READY)  ## fresh verdicts on 100,000 nodes and more, odd objects among t
 	@conformance/fuzz.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/evenspread $(CURDIR)/$(BIN)/python
 
 FOR ?= 60
-fuzz-rules: $(READY)  ## random objects beside random clusters, for FOR=n seconds: whatever they hold, no rule raises; SEED=n
+fuzz-rules: $(READY)  ## random objects beside random clusters, for FOR=n seconds: whatever they hold, no rule and no fix raises; SEED=n
 	@PYTHONPATH=tests $(BIN)/python -m properties.anything $(SEED) $(FOR)
 
 claims: $(READY)  ## every claim about a random cluster, every fix and silence, against Kubernetes' own filters; SEED=n COUNT=n (needs Go)

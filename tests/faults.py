@@ -1,5 +1,7 @@
 """A fault to try the boundaries with: rules that look at `messages.detail` raise."""
 
+from webhook.core.rules import trials
+
 
 class Raising:
     """Messages whose ``detail`` can be read so many times, and raises from then on."""
@@ -16,3 +18,12 @@ class Raising:
         if self._readable < 0:
             raise RuntimeError("broken on purpose")
         return "own-namespace"
+
+
+def unfixable(monkeypatch):
+    """From now on every fix that is tried raises."""
+    monkeypatch.setattr(trials, "applied", _raise)
+
+
+def _raise(*_):
+    raise RuntimeError("broken on purpose")

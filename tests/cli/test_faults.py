@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from faults import Raising
+from faults import Raising, unfixable
 from manifest import workload
 from msgspec.structs import replace
 
@@ -90,6 +90,16 @@ def test_check_goes_on_after_an_object_that_nothing_can_be_done_with(capsys, mon
 def test_rules_that_were_not_asked_for_cannot_fail():
     outcome = survey([CLUSTER], replace(BROKEN, rules=frozenset({"max-skew"})))
     assert (rules(outcome), outcome.failures) == ({"max-skew"}, ())
+
+
+def test_a_fix_that_raises_is_a_fault_of_its_rule(monkeypatch):
+    files, only = [File("a.yaml", json.dumps(CART).encode())], replace(FRAME, rules=frozenset({"max-skew"}))
+    whole = look(files, only)
+    unfixable(monkeypatch)
+    broken = look(files, only)
+    assert rules(broken) == rules(whole)
+    assert [(each.title, each.rule) for each in broken.failures] == [("Deployment shop/cart", "max-skew")]
+    assert (exit_code(whole, "never"), exit_code(broken, "never")) == (Exit.FINE, Exit.OUR_FAULT)
 
 
 def test_no_failure_no_word(capsys):

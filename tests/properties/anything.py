@@ -1,4 +1,4 @@
-"""Random objects beside random clusters: whatever they hold, no rule raises, and every entrance answers.
+"""Random objects beside random clusters: whatever they hold, no rule and no fix raises, and every entrance answers.
 
     PYTHONPATH=tests python -m properties.anything SEED SECONDS      # as make fuzz-rules
 
@@ -18,6 +18,9 @@ from pathlib import Path
 
 import msgspec
 
+from webhook.cli.looking import Frame, look
+from webhook.cli.mending import mend
+from webhook.cli.sources import File
 from webhook.core.decoding import DecodeError
 from webhook.core.index import ClusterIndex
 from webhook.core.layouts import CUSTOM
@@ -26,6 +29,7 @@ from webhook.core.objects import decode_object
 from webhook.core.policy import Messages, Mode, Policy
 from webhook.core.review import Request, examine, mutate, review
 from webhook.core.rules import RULES
+from webhook.core.rules.edits import applied
 from webhook.core.version import KubernetesVersion
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
@@ -269,8 +273,13 @@ def faults(number):
             world.object, world.policy, world.index, version=world.version, today="2026-11-22", now=world.now
         )
         seen += [each for each in found.not_evaluated if each.fault]
+        for each in found.findings:
+            applied(world.object, each.finding.edits)
     except DecodeError:
         pass
+    frame = Frame(policy=world.policy, today="2026-11-22", asked_version=world.version, index=world.index)
+    mended = mend([File("a.json", json.dumps(world.object).encode())], frame).files[0]
+    failures = look([File("a.json", mended.after)], frame).failures
     group, _, version = world.object["apiVersion"].rpartition("/")
     raw, old = json.dumps(world.object).encode(), json.dumps(world.old).encode()
     for operation in ("CREATE", "UPDATE"):
@@ -287,7 +296,8 @@ def faults(number):
             if each.fault
         ]
         mutate(request, world.policy, world.index, waited=True, **asked)
-    return [f"{each.rule}: {''.join(traceback.format_exception(each.fault))}" for each in seen]
+    raised = [(each.rule, each.fault) for each in seen] + [(each.rule, each.error) for each in failures]
+    return [f"{rule}: {''.join(traceback.format_exception(error))}" for rule, error in raised]
 
 
 def main():

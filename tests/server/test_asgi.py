@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from build import cluster
 from core.rules.shop import deployed, shop
-from faults import Raising
+from faults import Raising, unfixable
 from manifest import workload
 from server.conftest import review
 
@@ -112,6 +112,23 @@ def test_a_rule_that_raises_is_logged_with_the_request_and_counted(caplog):
         "name": "web",
         "error": "RuntimeError",
     }
+
+
+def test_a_fix_that_raises_is_counted_and_logged_and_the_denial_stays(caplog, monkeypatch):
+    unfixable(monkeypatch)
+    document = json.loads(review())
+    web = workload("Deployment", "app=web", "zone hard 0 app=web")
+    kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
+    document["request"] |= {"namespace": "shop", "name": "web", "kind": kind, "object": web}
+    state = State(ENGINE, Metrics())
+    body = json.dumps(document).encode()
+    _, _, answered = call(AdmissionApp(state, nothing), request(body=body), (body,))
+    assert json.loads(answered)["response"]["allowed"] is False
+    text = state.metrics.text().decode()
+    assert 'evenspread_rule_results_total{mode="",result="error",rule="max-skew"} 1.0\n' in text
+    assert 'evenspread_rule_results_total{mode="deny",result="fail",rule="max-skew"} 1.0\n' in text
+    told = [each.fields for each in caplog.records if each.message == "a rule failed; the others answered"]
+    assert ("max-skew", "RuntimeError") in {(each["rule"], each["error"]) for each in told}
 
 
 @pytest.mark.parametrize("mode", ["inject", "observe"])

@@ -16,10 +16,11 @@ from webhook.core.kinds import Workload, has_template, parsed, read_meta, read_w
 from webhook.core.model import ObjectMeta, TypeMeta
 from webhook.core.objects import MIRROR_ANNOTATION, Autoscaler
 from webhook.core.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
-from webhook.core.rules import BY_ID, evaluate, in_order
+from webhook.core.rules import BY_ID, evaluate, in_order, noted
 from webhook.core.rules.api import wrong_type
 from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Severity, Subject, place
+from webhook.core.rules.trials import Tried
 from webhook.core.version import KubernetesVersion
 
 EXEMPT_ANNOTATION = "evenspread.io/exempt"
@@ -57,6 +58,7 @@ class Setting(Struct, frozen=True):
     namespace: str = ""
     creating: bool = True
     spares: bool = False
+    fixes: bool = True
 
 
 class Evaluation(Struct, frozen=True):
@@ -68,11 +70,20 @@ class Evaluation(Struct, frozen=True):
     decode_error: DecodeError | None = None
     feasibility: Feasibility | None = None
 
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """All of them, the findings first."""
+        return (*self.findings, *self.not_evaluated)
+
     def and_of(self, answers: Sequence[Answer]) -> "Evaluation":
         """The same with what another rule answers."""
         missing = (each for each in answers if isinstance(each, NotEvaluated))
         told = in_order((*self.findings, *(each for each in answers if isinstance(each, Finding))))
         return replace(self, findings=told, not_evaluated=(*self.not_evaluated, *missing))
+
+    def with_fixes(self, tried: Tried) -> "Evaluation":
+        """The same with what is left of the fixes, and with what was raised while they were tried."""
+        return replace(self, findings=tried.findings, not_evaluated=noted((*self.not_evaluated, *tried.faults)))
 
 
 def evaluated(raw: bytes | Raw | Mapping[str, object], of: TypeMeta, setting: Setting) -> Evaluation | str:
@@ -102,6 +113,7 @@ def evaluated(raw: bytes | Raw | Mapping[str, object], of: TypeMeta, setting: Se
         remaining=setting.remaining,
         now=setting.now,
         scalers=setting.scalers,
+        fixes=setting.fixes,
     )
     findings, missing, feasibility = evaluate(subject)
     return Evaluation(workload, findings, missing, feasibility=feasibility)

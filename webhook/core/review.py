@@ -23,9 +23,9 @@ from webhook.core.policy import Mode, Policy
 from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, TRIED
 from webhook.core.rules.api import wrong_type
 from webhook.core.rules.feasibility import Feasibility
-from webhook.core.rules.finding import NO_TIME, Finding, NotEvaluated, one_line
-from webhook.core.rules.proof import only_helpful
-from webhook.core.rules.unknown import in_custom_templates, unknown_fields
+from webhook.core.rules.finding import NO_TIME, Answer, Finding, NotEvaluated, guarded, one_line
+from webhook.core.rules.trials import tried_as_a_whole
+from webhook.core.rules.unknown import UNKNOWN_FIELD, in_custom_templates, unknown_fields
 from webhook.core.rules.unread import of_object
 from webhook.core.validation import constraint_warnings, reaches_template
 from webhook.core.version import KubernetesVersion
@@ -237,13 +237,12 @@ def examine(  # noqa: PLR0913 as review
 
 
 def _exactly(
-    raw: bytes | Mapping[str, object], stated: TypeMeta, setting: Setting, *, proven: bool = True
+    raw: bytes | Mapping[str, object], stated: TypeMeta, setting: Setting
 ) -> tuple[Evaluation, tuple[str, ...]]:
     """What every rule answers of an object as kube-apiserver keeps it, and of what nobody reads or keeps in it.
 
-    Shape: ``proven`` tries edits and leaves those out that bring other findings: without a cluster those that put
-    fields under their name or in their place, or narrow a selector; beside one all but those of the API rules, without
-    which nothing else can be said.
+    Edits that bring other findings are left out: without a cluster those that put fields under their name or in their
+    place, or narrow a selector; beside one all but those of the API rules, without which nothing else can be said.
     Errors: DecodeError.
     """
     kept, strict = read_exactly(raw, stated)
@@ -252,20 +251,27 @@ def _exactly(
     found = found.and_of((*of_object(raw, stated, setting.policy.workloads),))
     workload = found.workload
     if workload is not None and not (workload.built_in and not strict):
-        value = parsed(raw)
-        warnings = strict if workload.built_in else in_custom_templates(value, workload)
         wrong_places = frozenset(each.path for each in found.findings)
-        found = found.and_of(unknown_fields(warnings, value, workload, wrong_places))
-    if not proven:
+        unknown = guarded((UNKNOWN_FIELD,), _unknown_fields, parsed(raw), workload, strict, wrong_places)
+        found = found.and_of((*unknown,))
+    if not setting.fixes:
         return found, strict
 
-    def again(changed: Mapping[str, object]) -> tuple[Finding, ...]:
-        return _exactly(changed, stated_type(changed), setting, proven=False)[0].findings
+    def again(changed: Mapping[str, object]) -> tuple[Answer, ...]:
+        return _exactly(changed, stated_type(changed), replace(setting, fixes=False))[0].answers
 
-    findings = only_helpful(found.findings, TRIED, raw, again)
+    found = found.with_fixes(tried_as_a_whole(found.answers, TRIED, raw, again))
     if setting.index is not None:
-        findings = only_helpful(findings, BY_ID.keys() - API_RULES - TRIED, raw, again, warns=warns_by_default)
-    return replace(found, findings=findings), strict
+        others = BY_ID.keys() - API_RULES - TRIED
+        found = found.with_fixes(tried_as_a_whole(found.answers, others, raw, again, warns=warns_by_default))
+    return found, strict
+
+
+def _unknown_fields(
+    value: Mapping[str, object], workload: Workload, strict: tuple[str, ...], wrong_places: frozenset[str]
+) -> tuple[Finding, ...]:
+    warnings = strict if workload.built_in else in_custom_templates(value, workload)
+    return unknown_fields(warnings, value, workload, wrong_places)
 
 
 def _keys(found: Evaluation) -> frozenset[tuple[str, str]]:
@@ -288,7 +294,8 @@ def _old(request: Request, setting: Setting) -> Evaluation | None:
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     # Its owner may have answered for it until now: garbage collection orphans what it leaves behind.
-    old = evaluated(request.old_object, request.stated, replace(setting, spares=False))
+    # Its fixes reach nobody, so that none of them is tried.
+    old = evaluated(request.old_object, request.stated, replace(setting, spares=False, fixes=False))
     return None if isinstance(old, str) else old
 
 

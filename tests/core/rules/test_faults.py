@@ -2,12 +2,12 @@
 
 import pytest
 from core.rules.shop import deployed, shop
-from faults import Raising
-from manifest import DENY, decide, examined, workload
+from faults import Raising, unfixable
+from manifest import DENY, constraint, decide, examined, workload
 from msgspec.structs import replace
 
 from webhook.core.policy import Mode
-from webhook.core.rules import FAMILIES, Family, evaluate
+from webhook.core.rules import FAMILIES, Family, evaluate, noted
 from webhook.core.rules.finding import FAILED, Finding, NotEvaluated, Rule, Severity, Subject, guarded, place
 from webhook.core.version import RECORDED
 
@@ -97,3 +97,41 @@ def test_a_dry_run_that_raises_is_a_rule_that_raises():
     crowded = shop("a: n1=cart,pay | ~b: ~n2", deployed("pay"))
     assert "replicas-do-not-fit" in {each.finding.rule for each in examined(pod, index=crowded).findings}
     assert "replicas-do-not-fit" in failed(examined(pod, WRONG, index=crowded))
+
+
+def test_a_fix_that_raises_is_a_fault_of_its_rule_and_the_denial_stays(monkeypatch):
+    whole = decide(CART, policy=DENY, index=SHOP)
+    unfixable(monkeypatch)
+    broken = decide(CART, policy=DENY, index=SHOP)
+    assert not broken.allowed
+    assert [each.finding.summary for each in broken.findings] == [each.finding.summary for each in whole.findings]
+    assert (failed(whole), failed(broken)) == (set(), {"max-skew", "selector-too-wide"})
+    assert {each.finding.rule for each in whole.findings if each.finding.edits} == failed(broken)
+    assert not any(each.finding.edits for each in broken.findings)
+
+
+def test_a_fix_of_the_old_object_that_would_raise_waives_nothing(monkeypatch):
+    unfixable(monkeypatch)
+    old = workload("Deployment", "app=cart part=shop", "zone hard 0 part=shop", selector="app=cart")
+    new = workload("Deployment", "app=cart part=shop", "zone hard 0 part=shop", "hostname hard 0 app=cart")
+    decision = decide(new, old, policy=DENY)
+    assert not decision.allowed
+    assert {"", "the old object had it"} == {
+        each.waived for each in decision.findings if each.finding.rule == "max-skew"
+    }
+
+
+def test_what_a_rule_raised_outweighs_what_it_lacked():
+    lacking, raised = NotEvaluated(ONE.id, "no cluster"), NotEvaluated(ONE.id, FAILED, BOOM)
+    other = NotEvaluated(OTHER.id, "no cluster")
+    assert noted((lacking, other, raised, lacking)) == (raised, other)
+    assert noted((raised, NotEvaluated(ONE.id, FAILED, BOOM))) == (raised,)
+
+
+def test_unknown_fields_that_cannot_be_looked_at_are_a_rule_that_raises(monkeypatch):
+    manifest = workload("Deployment", "app=web", {**constraint("zone hard 0 app=web"), "maxskew": 1})
+    assert "unknown-field" in {each.finding.rule for each in examined(manifest).findings}
+    monkeypatch.setattr("webhook.core.review.unknown_fields", at_once)
+    found = examined(manifest)
+    assert "max-skew" in {each.finding.rule for each in found.findings}
+    assert failed(found) == {"unknown-field"}

@@ -3,8 +3,7 @@
 `RULES` is the whole, in the order in which findings are reported.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from webhook.core.rules import (
@@ -31,7 +30,7 @@ from webhook.core.rules import (
 )
 from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import FAILED, NO_TIME, Answer, Finding, NotEvaluated, Rule, Subject, guarded
-from webhook.core.rules.sequel import proven
+from webhook.core.rules.trials import Tried, tried_in_templates
 
 RULES: tuple[Rule, ...] = (
     *(*api.RULES, refused.REFUSED, unknown.UNKNOWN_FIELD, unread.UNREAD),
@@ -124,19 +123,11 @@ def evaluate(subject: Subject, families: Iterable[Family] = FAMILIES) -> Evaluat
     """Ask every rule. One that raises is not evaluated; see `NotEvaluated.fault`."""
     if not subject.workload.whole:
         return _of_a_part(subject, families)
-    findings: list[Finding] = []
-    missing: dict[str, NotEvaluated] = {}
-    tried, last = _tried(subject)
-    for answer in chain(_answers(subject, families), () if last is None else (last,)):
-        if isinstance(answer, Finding):
-            findings.append(answer)
-        else:
-            missing.setdefault(answer.rule, answer)
-    findings = proven(findings, subject, _of_the_object)
-    if subject.offline:
-        findings = _with_places(findings, subject)
-    unseen = cluster.evaluate(subject)
-    return Evaluated(in_order(findings), (*missing.values(), *unseen) if missing else unseen, tried)
+    dry_run, last = _dry_run(subject)
+    answers = [*_answers(subject, families), *(() if last is None else (last,))]
+    findings, faults = _with_fixes([each for each in answers if isinstance(each, Finding)], subject)
+    missing = noted((*(each for each in answers if isinstance(each, NotEvaluated)), *faults))
+    return Evaluated(in_order(findings), (*missing, *cluster.evaluate(subject)), dry_run)
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -147,24 +138,36 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def _of_a_part(subject: Subject, families: Iterable[Family]) -> Evaluated:
     """What the rules say that need no more than the constraints; no other is asked."""
     answers = [each for each in _answers(subject, families) if each.rule in _OF_CONSTRAINTS]
-    findings = proven([each for each in answers if isinstance(each, Finding)], subject, _of_the_object)
-    missing = {each.rule: each for each in answers if isinstance(each, NotEvaluated)}
+    findings, faults = _with_fixes([each for each in answers if isinstance(each, Finding)], subject)
+    missing = noted((*(each for each in answers if isinstance(each, NotEvaluated)), *faults))
     others = NEED_CLUSTER - cluster.NEED_CLUSTER - _OF_CONSTRAINTS if subject.placed else frozenset[str]()
     unseen = [NotEvaluated(rule, _OPERATED) for rule in sorted(others - {feasibility.DO_NOT_FIT.id})]
     last = feasibility.not_tried(subject)
-    return Evaluated(in_order(findings), (*missing.values(), *unseen, *(() if last is None else (last,))))
+    return Evaluated(in_order(findings), (*missing, *unseen, *(() if last is None else (last,))))
 
 
-def _with_places(findings: list[Finding], subject: Subject) -> list[Finding]:
-    """The same, with fixes of selectors after which no rule about places or other workloads has to warn.
+def noted(missing: Iterable[NotEvaluated]) -> tuple[NotEvaluated, ...]:
+    """Each rule once: what it raised, else what it lacked first."""
+    found: dict[str, NotEvaluated] = {}
+    for each in missing:
+        if each.rule not in found or (each.fault is not None and found[each.rule].fault is None):
+            found[each.rule] = each
+    return tuple(found.values())
 
-    A constraint that counts other pods than before holds its own back otherwise. Only where nobody waits for the
-    answer: nobody else applies a fix.
+
+def _with_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
+    """The findings with fixes that were tried, where anybody hears of them.
+
+    A constraint that counts other pods than before may hold its own back: where nobody waits for the answer, the rules
+    about places and other workloads must not warn either. At admission nobody applies a fix.
     """
-    counting = [each for each in findings if each.rule in _OF_COUNTING and each.edits]
-    after = proven(counting, subject, _of_places, joins=False)
-    told = {id(each): with_places for each, with_places in zip(counting, after, strict=True)}
-    return [told.get(id(each), each) for each in findings]
+    if not subject.fixes:
+        return Tried(tuple(findings))
+    found, faults = tried_in_templates(findings, subject, _of_the_object)
+    if not (subject.offline and subject.workload.whole):
+        return Tried(found, faults)
+    found, more = tried_in_templates(found, subject, _of_places, rules=_OF_COUNTING, joins=False)
+    return Tried(found, faults + more)
 
 
 def _of_places(subject: Subject) -> Iterator[Answer]:
@@ -183,7 +186,7 @@ def _of_the_object(subject: Subject) -> Iterator[Answer]:
                     yield each
 
 
-def _tried(subject: Subject) -> tuple[Feasibility | None, Answer | None]:
+def _dry_run(subject: Subject) -> tuple[Feasibility | None, Answer | None]:
     """The dry run, and what its rule answers."""
     try:
         tried = feasibility.judge(subject)

@@ -122,7 +122,8 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     Shape: ``placed`` are the constraints of all templates, in order. ``offline`` says that no kube-apiserver sees the
     object in this moment, so that its warnings are ours to give. ``creating`` is false where the object exists already.
-    ``now`` is an ISO time (UTC), empty where it is not known. ``scalers`` are autoscalers that come with it.
+    ``now`` is an ISO time (UTC), empty where it is not known. ``scalers`` are autoscalers that come with it. ``fixes``
+    is false where nobody hears of them, so that none is tried.
     Unit: ``age`` says how many seconds ago the cluster was last known to be as the index has it, ``remaining`` how many
     seconds there are for an answer.
     """
@@ -138,6 +139,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
     remaining: Callable[[], float] = lambda: inf
     now: str = ""
     scalers: tuple[Autoscaler, ...] = ()
+    fixes: bool = True
 
     @property
     def scaler(self) -> Autoscaler | None:

@@ -2,10 +2,11 @@
 
 import pytest
 from manifest import constraint, examined, workload
+from msgspec.structs import replace
 
 from webhook.core.policy import Policy
-from webhook.core.rules.finding import Edit, Finding, Subject, place
-from webhook.core.rules.sequel import proven
+from webhook.core.rules.finding import FAILED, Edit, Finding, NotEvaluated, Subject, place
+from webhook.core.rules.trials import tried_in_templates
 from webhook.core.version import RECORDED
 
 ROOT = "spec.template.spec.topologySpreadConstraints[0]"
@@ -91,7 +92,7 @@ OTHER = Finding(rule="b", path="", summary="", fix="maxSkew: 2", edits=(Edit(f"{
 )
 def test_a_fix_that_is_not_proven_is_in_words(subject, edits, later, fix, kept):
     text = fix if kept else fix.removeprefix("set ")
-    [after] = proven([finding(*edits, fix=text)], subject, asked(*later))
+    [after], _ = tried_in_templates([finding(*edits, fix=text)], subject, asked(*later))
     assert (after.fix.removeprefix("set "), bool(after.edits)) == (fix.removeprefix("set "), kept)
 
 
@@ -101,30 +102,57 @@ def test_fixes_join_only_where_that_is_asked_for(subject):
     )
     later = iter(([finding()], [joining], []))
     fixed = finding(Edit(f"{ROOT}.maxSkew", 2), fix="maxSkew: 2")
-    assert len(proven([fixed], subject, lambda _subject: next(later))[0].edits) == 2
-    assert proven([fixed], subject, asked(joining), joins=False)[0].edits == ()
+    assert len(tried_in_templates([fixed], subject, lambda _subject: next(later)).findings[0].edits) == 2
+    assert tried_in_templates([fixed], subject, asked(joining), joins=False).findings[0].edits == ()
 
 
 def test_findings_without_edits_are_left_alone(subject):
-    assert proven([finding()], subject, asked()) == [finding()]
+    assert tried_in_templates([finding()], subject, asked()) == ((finding(),), ())
 
 
 def test_edits_that_do_not_go_together_are_not_joined(subject):
     through = Finding(rule="b", path="", summary="", fix="x", edits=(Edit(f"{ROOT}.maxSkew.x", 2),), key="b")
-    [after] = proven([finding(Edit(f"{ROOT}.maxSkew", 2), fix="maxSkew: 2")], subject, asked(through))
+    [after], _ = tried_in_templates([finding(Edit(f"{ROOT}.maxSkew", 2), fix="maxSkew: 2")], subject, asked(through))
     assert (after.fix, after.edits) == ("set maxSkew: 2", ())
 
 
-def test_a_fix_that_cannot_be_tried_is_for_people(subject):
-    edits = (Edit(f"{ROOT}.maxSkew", 1),)
-    found = Finding(rule="max-skew", path=edits[0].path, summary="s", fix="maxSkew: 1", edits=edits)
+MAX_SKEW = Finding(
+    rule="max-skew",
+    path=f"{ROOT}.maxSkew",
+    summary="s",
+    fix="maxSkew: 1",
+    edits=(Edit(f"{ROOT}.maxSkew", 1),),
+)
+BOOM = RuntimeError("broken on purpose")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pytest.param(Edit(f"{ROOT}.maxSkew.x", 1), id="it cannot be made"),
+        pytest.param(Edit(f"{ROOT}.maxSkew", "x"), id="what it makes cannot be read"),
+    ],
+)
+def test_a_fix_that_cannot_be_tried_is_for_people_and_no_fault(subject, edit):
+    ([left], faults) = tried_in_templates([replace(MAX_SKEW, edits=(edit,))], subject, asked())
+    assert (left.fix, left.edits, faults) == ("set maxSkew: 1", (), ())
+
+
+def test_what_is_raised_while_a_fix_is_tried_is_a_fault_of_its_rule(subject):
     times = []
 
     def raising_later(_):
         yield from ()
         times.append(1)
         if len(times) > 1:
-            raise RuntimeError("broken on purpose")
+            raise BOOM
 
-    (left,) = proven([found], subject, raising_later)
+    ([left], faults) = tried_in_templates([MAX_SKEW], subject, raising_later)
     assert (left.fix, left.edits) == ("set maxSkew: 1", ())
+    assert faults == (NotEvaluated("max-skew", FAILED, BOOM),)
+
+
+def test_a_rule_that_raises_once_the_fix_is_made_is_the_one_at_fault(subject):
+    failed = NotEvaluated("b", FAILED, BOOM)
+    ([left], faults) = tried_in_templates([MAX_SKEW], subject, asked(failed))
+    assert (left.edits, faults) == ((), (failed,))
