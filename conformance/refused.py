@@ -6,8 +6,12 @@ COUNT random workloads of every kind that makes pods; what depends on the seed i
 create request, and where it is accepted, the pod that its controller makes of the template is asked about too: labels,
 generateName and owner as in pkg/controller. Argo's Rollout, which kube-apiserver does not validate, is accepted.
 
-``expected`` has ``accepted``, and for accepted workloads ``errors``: what was said of the pod's labels and constraints. What
-was said of the value of controller-revision-hash is left out: only the controller knows that hash.
+Half of them have terms of pod affinity. Where kube-apiserver refuses a workload for them, they are taken out again: what
+is refused at once is not looked at here.
+
+``expected`` has ``accepted``, and for accepted workloads ``errors``: what was said of the pod's labels and constraints, and of
+the keys that are merged into the selectors of pod affinity. What was said of the value of controller-revision-hash is left
+out: only the controller knows that hash; and of a value in a term, which repeats what was said of the label.
 """
 
 import gzip
@@ -63,6 +67,43 @@ def constraint(rng, kind, labels, topology_key):
     return found
 
 
+def affinity(rng, kind, labels):
+    """Terms whose keys are merged into their selectors, required and preferred."""
+    found = {}
+    for name in rng.choice([["podAffinity"], ["podAntiAffinity"], ["podAntiAffinity"], ["podAffinity", "podAntiAffinity"]]):
+        for _ in range(rng.choice([1, 1, 2])):
+            one = term(rng, kind, labels)
+            if rng.random() < 0.6:
+                found.setdefault(name, {}).setdefault("requiredDuringSchedulingIgnoredDuringExecution", []).append(one)
+            else:
+                weighted = {"weight": rng.choice([1, 50]), "podAffinityTerm": one}
+                found.setdefault(name, {}).setdefault("preferredDuringSchedulingIgnoredDuringExecution", []).append(weighted)
+    return found
+
+
+def term(rng, kind, labels):
+    own = [*labels, "absent", *ADDED.get(kind, []), "pod-template-hash"]
+    selector = {}
+    for key in rng.sample(own, rng.choice([0, 1, 1, 2])):
+        selector.setdefault("matchLabels", {})[key] = labels.get(key, rng.choice(["1", "x"]))
+    for key in rng.choices(own, k=rng.choice([0, 0, 1, 2])):
+        operator = rng.choice(["In", "NotIn", "Exists", "DoesNotExist"])
+        values = {"values": ["1", labels.get(key, "y")]} if operator in {"In", "NotIn"} else {}
+        selector.setdefault("matchExpressions", []).append({"key": key, "operator": operator, **values})
+    found = {"topologyKey": rng.choice(["topology.kubernetes.io/zone", "kubernetes.io/hostname"])}
+    if rng.random() < 0.95:
+        found["labelSelector"] = selector
+    keys = rng.choices(own, k=rng.choice([0, 1, 1, 2, 3]))
+    others = [key for key in rng.choices(own, k=rng.choice([0, 0, 1, 2])) if key not in keys]
+    if keys:
+        found["matchLabelKeys"] = keys
+    if others:
+        found["mismatchLabelKeys"] = others
+    if rng.random() < 0.2:
+        found["namespaceSelector"] = {}
+    return found
+
+
 def workload(rng):
     api_version, kind = rng.choice(KINDS)
     labels = {"app": "web"} | {key: rng.choice(["1", "2"]) for key in rng.sample(["v", "tier", "a.example/x"], rng.choice([0, 1, 2]))}
@@ -93,6 +134,18 @@ def workload(rng):
     if kind == "CronJob":
         body = {"schedule": "0 3 * * *", "jobTemplate": {"spec": body}}
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "shop"}, "spec": body}
+
+
+def with_affinity(rng, found):
+    """The workload with terms that draw from numbers of their own: without them it is what it was."""
+    if rng.random() < 0.5:
+        template = template_of(found)
+        template["spec"]["affinity"] = affinity(rng, found["kind"], template["metadata"]["labels"])
+    return found
+
+
+def template_of(found):
+    return (found["spec"]["jobTemplate"]["spec"] if found["kind"] == "CronJob" else found["spec"])["template"]
 
 
 def pod_of(found):
@@ -136,14 +189,26 @@ def ask(oracle, objects):
 
 
 def is_known(error, pod):
-    """Whether the error is about what any reader of the workload can know."""
+    """Whether the error is about what any reader of the workload can know, and says what no other says."""
+    if ".affinity." in error["field"] and error["field"].rpartition(".")[2].startswith("values["):
+        return False
     return error.get("badValue", "") != pod["metadata"]["labels"].get("controller-revision-hash", "none")
+
+
+def has_refused_terms(oracle, workloads):
+    """Of each whether its terms are refused in the template already; a Rollout is asked about as a Deployment."""
+    as_known = [each | {"apiVersion": "apps/v1", "kind": "Deployment"} if each["kind"] == "Rollout" else each for each in workloads]
+    return [any(".affinity." in error["field"] for error in answer["errors"]) for answer in ask(oracle, as_known)]
 
 
 def main(oracle, seed, count, out):
     workloads = []
     for number in range(int(count)):
-        workloads.append(workload(random.Random(f"refused-{seed}-{number}")))
+        found = workload(random.Random(f"refused-{seed}-{number}"))
+        workloads.append(with_affinity(random.Random(f"refused-{seed}-{number}-affinity"), found))
+    for each, is_refused in zip(workloads, has_refused_terms(oracle, workloads)):
+        if is_refused:
+            del template_of(each)["spec"]["affinity"]
     validated = [each for each in workloads if each["kind"] != "Rollout"]
     answers = iter(ask(oracle, validated))
     accepted = [each["kind"] == "Rollout" or not (answer := next(answers))["errors"] and "decodeError" not in answer for each in workloads]
@@ -157,7 +222,7 @@ def main(oracle, seed, count, out):
             if taken:
                 expected["errors"] = [error for error in answer["errors"] if is_known(error, pod)]
                 refused += bool(expected["errors"])
-                other = [error["text"] for error in answer["errors"] if not error["field"].startswith(("metadata.labels", "spec.topologySpreadConstraints"))]
+                other = [error["text"] for error in answer["errors"] if not error["field"].startswith(("metadata.labels", "spec.topologySpreadConstraints", "spec.affinity.pod"))]
                 assert not other, (each, other)
             file.write(json.dumps({"scenario": {"id": id_, "workload": each}, "expected": expected}).encode() + b"\n")
     print(f"{sum(accepted)} of {len(workloads)} workloads accepted, the pods of {refused} of them refused", file=sys.stderr)
