@@ -8,6 +8,8 @@ import json
 import re
 
 from conformance.claims.controller import constraints_of, hard_of, is_served, most_of, own_names, template_of
+from conformance.claims.together import RULE as DIFFER
+from conformance.claims.together import differ, one_controller, others, short
 from conformance.claims.worlds import HOSTNAME, NAMESPACE, ZONE
 
 FIT = re.compile(r"at most (\d+) (?:of (\d+) fit|pods? fit)")
@@ -16,9 +18,9 @@ LOSS = re.compile(r"if zone (\S+) goes NotReady, (?:at least )?(\d+) of (\d+) st
 CAPPED = re.compile(r"minDomains (\d+) with (?:1 domain|(\d+) domains) caps each at (?:1 pod|(\d+) pods)")
 SHUT_OUT = re.compile(r"shuts out (\d+) of (\d+) usable nodes?")
 TOGETHER = re.compile(r"all (\d+) running pods are (?:in|on) (?:zone|node|one) ?(\S*)")
-COUNTED = re.compile(r"also counts? (\d+) pods?(?: of .*? and (.*))?")
-NEXT = re.compile(r"the next pod may go to (?:1 node|(\d+) nodes), and to (\d+) without")
-OTHERS = re.compile(r"(\d+) of ")
+COUNTED = re.compile(r"also counts? (.+)")
+NEXT = re.compile(r"the next pod may go to (?:1 node|(\d+) nodes), and to (\d+) without those that no constraint over (\S+) keeps")
+OTHERS = re.compile(r"(\d+) (?:pods? )?of ")
 
 
 def ceiling(world, finding, patterns=(FIT, HOLD)):
@@ -128,8 +130,9 @@ def too_wide(world, finding):
     index = int(re.search(r"\[(\d+)\]", finding.path)[1])
     selector = constraints_of(world.manifest)[index]["labelSelector"]
     own = (world.manifest["spec"].get("selector") or {}).get("matchLabels") or {}
-    pods = [each for each in world.pods() if counts(selector, each) and not own.items() <= each["metadata"]["labels"].items()]
-    said = int(found[1]) + sum(int(each) for each in OTHERS.findall(found[2] or ""))
+    counted = [each for each in world.pods() if counts(selector, each) and not own.items() <= each["metadata"]["labels"].items()]
+    pods = [each for each in counted if not is_shard(world, each)]
+    said = sum(int(each) for each in OTHERS.findall(found[1]))
     if said != len(pods):
         yield f"the selector counts {len(pods)} pods of others, it says {said}"
     if (change := NEXT.search(finding.detail)) is None:
@@ -139,9 +142,16 @@ def too_wide(world, finding):
         yield f"the next pod may go to {now} nodes, it says {change[1] or 1}"
     if template_of(world.manifest)["spec"].get("affinity"):
         return  # which the pods of others may keep it out of, or let it in
-    without = next_nodes(world, unlabelled=uneven(world, pods, constraints_of(world.manifest)[index]["topologyKey"]))
+    key = next(each["topologyKey"] for each in constraints_of(world.manifest)[index:] if short(each["topologyKey"]) == change[3])
+    without = next_nodes(world, unlabelled=uneven(world, pods, key))
     if without != int(change[2]):
         yield f"without them the next pod may go to {without} nodes, it says {change[2]}"
+
+
+def is_shard(world, pod):
+    """Whether one controller made the pod's workload and the world's."""
+    name = pod["metadata"]["ownerReferences"][0]["name"]
+    return any(one_controller(world.manifest, each) for each in others(world) if each["metadata"]["name"] == name)
 
 
 def next_nodes(world, unlabelled=()):
@@ -171,7 +181,7 @@ def counts(selector, pod):
 
 
 def all_in_one(world, finding):
-    """Where the pods stand, and that a pod made anew may go elsewhere."""
+    """Where the pods stand, and that a pod made anew may go elsewhere, with the fix where it changes the constraints."""
     found = TOGETHER.search(finding.summary)
     if found is None:
         yield f"not understood: {finding.summary}"
@@ -184,12 +194,20 @@ def all_in_one(world, finding):
     if len(own) != int(found[1]) or len(domains) != 1:
         yield f"{len(own)} own pods in {len(domains)} domains"
     elsewhere = set()
-    question = world.question(anew=True)
+    question = world.question(anew=True, manifest=alone(world.manifest) if "own selector" in finding.fix else None)
     for ordinal in question.get("ordinals", [None]):
         one = {**question, "ordinals": [ordinal], "ordered": False} if ordinal else {**question, "replicas": 1}
         elsewhere |= {by_name[name].get(key) for name in world.referee.place(one)["first"]}
     if not elsewhere - domains:
         yield "made anew, no pod may go to another domain"
+
+
+def alone(manifest):
+    """The manifest whose constraints have the workload's own selector."""
+    copy = json.loads(json.dumps(manifest))
+    for each in constraints_of(copy):
+        each["labelSelector"] = copy["spec"]["selector"]
+    return copy
 
 
 def without_effect(world, finding):
@@ -273,4 +291,5 @@ READINGS = {
     "all-in-one-domain": (all_in_one, False),
     "spread-without-effect": (without_effect, False),
     "replicas-do-not-fit": (no_place, True),
+    DIFFER: (differ, False),
 }

@@ -7,6 +7,8 @@ import msgspec
 from conformance.claims.controller import most_of, question, replicas_of
 from conformance.claims.readings import FIT, HOLD, LOSS, READINGS, edited
 from conformance.claims.silences import silence, wrongly_silent
+from conformance.claims.together import RULE as DIFFER
+from conformance.claims.together import unspoken
 from conformance.claims.worlds import NOW, ZONE
 from webhook.core.index import ClusterIndex
 from webhook.core.model import Pod, TypeMeta
@@ -107,6 +109,8 @@ def contradictions(inspected):
                 yield finding.rule, f"{finding.summary}; fix: {finding.fix}", fault
     if (rule := wrongly_silent(inspected)) is not None:
         yield rule, "nothing", f"pods have no place because of spread: {inspected.silence}"
+    if (left_out := unspoken(inspected)) is not None:
+        yield DIFFER, "nothing", left_out
     for each in inspected.examined.not_evaluated:
         if each.fault is not None:
             yield each.rule, "the rule failed", repr(each.fault)

@@ -3,6 +3,7 @@
 A world is plain JSON: ``{"id", "objects": [every object of the cluster], "workload": the manifest}``.
 """
 
+import json
 import random
 
 NOW = "2026-11-21T12:00:00Z"
@@ -40,6 +41,7 @@ def world(seed, number):
         spec["topologySpreadConstraints"] = [plain_constraint(key, labels, rng.choice([1, 1, 1, 2])) for key in (ZONE, HOSTNAME)]
     manifest = workload(rng, kind, labels, spec, replicas)
     objects += others(rng, nodes, labels)
+    objects += peers(random.Random(f"{seed}/{number}/peers"), nodes, manifest)
     objects += own_pods(rng, manifest, nodes)
     if kind in {"Deployment", "StatefulSet", "Rollout"} and rng.random() < 0.08:
         objects.append(autoscaler(manifest, replicas + rng.randint(1, 6)))
@@ -264,6 +266,60 @@ def others(rng, nodes, labels):
                 pod["status"]["phase"] = "Succeeded"
             found.append(pod)
     return found
+
+
+def peers(rng, nodes, manifest):
+    """Workloads that count the world's, and that it counts: some with its terms, some with others.
+
+    They draw from numbers of their own, so that worlds without them are what they were.
+    """
+    spec = (manifest["spec"].get("template") or manifest)["spec"]
+    if rng.random() > 0.1 or not spec["topologySpreadConstraints"]:
+        return []
+    labels = (manifest["spec"].get("template") or manifest)["metadata"]["labels"]
+    theirs = {"app": "web", "tier": "peer"} if "tier" in labels else {"app": "peer"}
+    both = rng.choice([{"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "peer"]}]}, {"matchLabels": {"app": "web"}}])
+    for each in spec["topologySpreadConstraints"]:
+        if rng.random() < 0.8:
+            each["labelSelector"] = json.loads(json.dumps(both))
+    found = []
+    for name in ("peer", "peer-2")[: rng.choice([1, 1, 2])]:
+        kind = rng.choice(["Deployment", "Deployment", "StatefulSet"])
+        its = theirs | {"part": name}
+        body = {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "100m"}}}]}
+        body["topologySpreadConstraints"] = [other_terms(rng, each, both) for each in spec["topologySpreadConstraints"] if rng.random() < 0.9]
+        size = rng.randint(1, 3)
+        template = {"metadata": {"labels": its}, "spec": body}
+        meta = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}"}
+        if rng.random() < 0.1:
+            meta["ownerReferences"] = [{"apiVersion": "example.com/v1", "kind": "App", "name": "all", "uid": "uid-all", "controller": True}]
+        found.append({"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": {"selector": {"matchLabels": its}, "template": template, "replicas": size}})
+        found += [running_pod(f"{name}-{number}", its, body, rng.choice(nodes), owner(kind, name)) for number in range(rng.randint(0, size))]
+    if rng.random() < 0.1 and manifest["kind"] != "Pod":
+        manifest["metadata"]["ownerReferences"] = [{"apiVersion": "example.com/v1", "kind": "App", "name": "all", "uid": "uid-all", "controller": True}]
+    return found
+
+
+def other_terms(rng, constraint, selector):
+    """The constraint as another workload has it: mostly one field differs."""
+    other = json.loads(json.dumps(constraint)) | {"labelSelector": json.loads(json.dumps(selector))}
+    drawn = rng.random()
+    if drawn < 0.2:
+        other["maxSkew"] += 1
+    elif drawn < 0.35:
+        other.pop("minDomains", None)
+        other["whenUnsatisfiable"] = "ScheduleAnyway" if other["whenUnsatisfiable"] == "DoNotSchedule" else "DoNotSchedule"
+    elif drawn < 0.45:
+        other[rng.choice(["nodeAffinityPolicy", "nodeTaintsPolicy"])] = rng.choice(["Honor", "Ignore"])
+    elif drawn < 0.55 and other["whenUnsatisfiable"] == "DoNotSchedule":
+        other["minDomains"] = rng.randint(1, 3)
+    elif drawn < 0.6:
+        other["topologyKey"] = rng.choice([ZONE, HOSTNAME])
+    elif drawn < 0.7:
+        other["matchLabelKeys"] = ["pod-template-hash"]
+    elif drawn < 0.75:
+        other["labelSelector"] = {"matchLabels": {"app": "peer"}}
+    return other
 
 
 def owner(kind, name):

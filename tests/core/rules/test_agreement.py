@@ -93,6 +93,44 @@ def test_several_that_differ_are_counted_and_the_first_is_named():
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "keys", "expected"),
+    [
+        pytest.param("StatefulSet", "pod-template-hash", "hostname only there", id="a key that its pods never have"),
+        pytest.param("Deployment", "pod-template-hash", "zone here, hostname there", id="the key of its revision"),
+        pytest.param("Job", "pod-template-hash", "hostname only there", id="a built-in kind that adds others"),
+        pytest.param("Deployment", "topology.istio.io/network", None, id="a key that a mesh may add"),
+        pytest.param("Thing", "pod-template-hash", "zone here, hostname there", id="a kind that may add a revision"),
+        pytest.param("Rollout", "pod-template-hash", "hostname only there", id="a known kind that adds another"),
+    ],
+)
+def test_a_label_that_may_come_later(kind, keys, expected):
+    theirs = deployed("canary", f"{JOINT} keys:{keys}", "hostname hard 2 app=web", kind=kind)
+    answer = [f"audit counted with canary, but {expected}; make them alike"] if expected else []
+    assert told(stable(JOINT), theirs) == answer
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        pytest.param("absent", "zone maxSkew 1 here, 2 there", id="by nobody"),
+        pytest.param("topology.istio.io/network", None, id="by a mesh"),
+    ],
+)
+def test_a_label_of_these_pods_that_may_come_later(key, expected):
+    ours = stable(f"{JOINT} keys:{key}", "rack hard 1 app=web")
+    answer = [f"audit counted with canary, but {expected}; make them alike"] if expected else []
+    assert told(ours, deployed("canary", "zone hard 2 app=web", "rack hard 1 app=web")) == answer
+
+
+def test_keys_with_one_short_name_are_written_out():
+    other = deployed("canary", "example.com/rack hard 1 app=web")
+    assert told(stable("rack hard 1 app=web"), other) == [
+        "audit counted with canary, but rack here, example.com/rack there; make them alike"
+    ]
+    assert told(stable(JOINT), other) == ["audit counted with canary, but zone here, rack there; make them alike"]
+
+
 def test_each_template_is_compared():
     pair = replace(
         owner("Thing/pair", None),

@@ -9,6 +9,9 @@ job/job_controller.go, the PodTopologyLabels admission plugin.
 from collections.abc import Mapping
 
 from webhook.core.kinds import Workload
+from webhook.core.layouts import BUILT_IN
+from webhook.core.objects import Owner
+from webhook.core.owners import group_kind
 
 POD_TEMPLATE_HASH = "pod-template-hash"
 CONTROLLER_REVISION_HASH = "controller-revision-hash"
@@ -65,13 +68,24 @@ def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
     """
     if _among(key, _ANY) or key in workload.late_labels:
         return True
-    kind = (workload.group, workload.kind)
-    added = _ADDED.get(kind)
-    if added is None and workload.group == "kubeflow.org":
-        added = _KUBEFLOW
+    added = _added_to(workload.group, workload.kind)
     if added is None:
         return not in_template and not workload.built_in
     return _among(key, added)
+
+
+def may_be_added_to(owner: Owner, key: str) -> bool:
+    """Whether a pod of another workload of the cluster may carry a label that its template does not have."""
+    if _among(key, _ANY):
+        return True
+    kind = group_kind(owner.api_version, owner.kind)
+    added = _added_to(*kind)
+    return kind not in BUILT_IN if added is None else _among(key, added)
+
+
+def _added_to(group: str, kind: str) -> tuple[str, ...] | None:
+    added = _ADDED.get((group, kind))
+    return _KUBEFLOW if added is None and group == "kubeflow.org" else added
 
 
 def may_be_created_with(workload: Workload, key: str) -> bool:

@@ -1,6 +1,7 @@
 """The rule about constraints that do not agree: workloads that count each other under different terms."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -10,8 +11,10 @@ from webhook.core.kinds import Template
 from webhook.core.model import HONOR, IGNORE, SpreadConstraint
 from webhook.core.objects import Declared, Owner
 from webhook.core.policy import Mode
+from webhook.core.rules.added import may_be_added, may_be_added_to
 from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, quoted
 from webhook.core.rules.neighbours import (
+    OWN_LABELS,
     called,
     counted_workloads,
     have_one_controller,
@@ -27,13 +30,15 @@ DIFFER = Rule(
     mode=Mode.AUDIT,
     why="Each pod is placed by its own constraints; pods that are counted together and judged differently drift apart.",
     silent=(
-        "about workloads of which only one counts the other, constraints that count the workload's own pods alone, "
+        "about workloads of which only one counts the other, workloads whose constraints differ in nothing but whom "
+        "they count, constraints that count the workload's own pods alone or by labels that the pods may get later, "
         "workloads of the same controller, pods that stand alone, and past revisions: templates are compared."
     ),
 )
 
 _OWNERS = ("deployments", "statefulsets")  # of others there are few, and many clusters have none
 _KEY_CHARS = 32
+_Late = Callable[[str], bool]  # whether the pods may get a label that their template does not have
 
 
 class _Terms(Struct, frozen=True):
@@ -109,14 +114,16 @@ def _difference(here: frozenset[_Terms], there: frozenset[_Terms]) -> str:
         for other in sorted(there, key=lambda each: (each.action != mine.action, astuple(each))):
             if other.topology_key == mine.topology_key:
                 return f"{mine.name} {mine.beside(other)}"
-    only_here, only_there = _names(here), _names(there)
+    # Of two keys with one short name both are written out.
+    whole = not {each.name for each in here}.isdisjoint(each.name for each in there)
+    only_here, only_there = _names(here, whole=whole), _names(there, whole=whole)
     if only_here and only_there:
         return f"{only_here} here, {only_there} there"
     return f"{only_here} only here" if only_here else f"{only_there} only there"
 
 
-def _names(terms: frozenset[_Terms]) -> str:
-    return " and ".join(sorted({each.name for each in terms}))
+def _names(terms: frozenset[_Terms], *, whole: bool) -> str:
+    return " and ".join(sorted({quoted(each.topology_key, _KEY_CHARS) if whole else each.name for each in terms}))
 
 
 def _terms(constraint: SpreadConstraint) -> _Terms:
@@ -135,9 +142,11 @@ def _group(
 ) -> Iterator[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]]:
     """The workloads that these constraints count, and that count these pods; each with its terms after ours."""
     workload = subject.workload
-    selectors = {placed.index: _exact(placed.constraint, placed.template.template.labels) for placed in mine}
+    labels, seen = mine[0].template.template.labels, set()
+    late = partial(may_be_added, workload, in_template=False)
+    selectors = {placed.index: _exact(placed.constraint, labels, late) for placed in mine}
     terms = {placed.index: _terms(placed.constraint) for placed in mine}
-    labels, all_of_ours, seen = mine[0].template.template.labels, frozenset(terms.values()), set()
+    all_of_ours, unsure = frozenset(terms.values()), _unsure((placed.constraint for placed in mine), labels, late)
     for selector in subject.timely(selectors.values()):
         for owner in () if selector is None else counted_workloads(workload, selector, index):
             key = (owner.kind, owner.meta.name)
@@ -150,23 +159,44 @@ def _group(
                 if frozenset(map(_terms, other.constraints)) == all_of_ours:
                     continue  # in nearly all groups, and no selector needs to be read for it
                 ours = frozenset(terms[number] for number, each in selectors.items() if _counts(each, other.labels))
-                theirs = _terms_for(other, labels)
+                theirs_late = partial(may_be_added_to, owner)
+                theirs = _terms_for(other, labels, theirs_late)
+                both = unsure | _unsure(other.constraints, other.labels, theirs_late)
+                ours, theirs = _but(ours, both), _but(theirs, both)
                 if ours and theirs and ours != theirs:
                     yield owner, ours, theirs
                     break
 
 
-def _exact(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
+def _exact(constraint: SpreadConstraint, labels: Mapping[str, str], late: _Late) -> Selector | None:
     """What the constraint counts; None where a label that is added later decides, or the selector cannot be read."""
-    if not selects(constraint) or not all(key in labels for key in constraint.match_label_keys or ()):
+    if not selects(constraint) or any(_late_keys(constraint, labels, late)):
         return None
     return readable_selector(constraint, labels)
+
+
+def _late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: _Late) -> Iterator[str]:
+    """The keys of labels that the pods may get later; one that nobody adds is passed over by Kubernetes."""
+    return (key for key in constraint.match_label_keys or () if key not in labels and late(key))
+
+
+def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], late: _Late) -> frozenset[str]:
+    """The topology keys of constraints that may count the other workload, or not: a label that is added later decides.
+
+    Shape: without those that count one revision, and so no other workload.
+    """
+    found = ((each.topology_key or "", {*_late_keys(each, labels, late)}) for each in constraints)
+    return frozenset(key for key, keys in found if keys and OWN_LABELS.isdisjoint(keys))
+
+
+def _but(terms: frozenset[_Terms], keys: frozenset[str]) -> frozenset[_Terms]:
+    return frozenset(each for each in terms if each.topology_key not in keys) if keys else terms
 
 
 def _counts(selector: Selector | None, labels: Mapping[str, str]) -> bool:
     return selector is not None and selector.matches(labels)
 
 
-def _terms_for(other: Declared, labels: Mapping[str, str]) -> frozenset[_Terms]:
+def _terms_for(other: Declared, labels: Mapping[str, str], late: _Late) -> frozenset[_Terms]:
     """Those of another workload's constraints that count pods with these labels."""
-    return frozenset(_terms(each) for each in other.constraints if _counts(_exact(each, other.labels), labels))
+    return frozenset(_terms(each) for each in other.constraints if _counts(_exact(each, other.labels, late), labels))
