@@ -36,7 +36,7 @@ def made_late(name="late", annotations=None, **fields):
 
 def only(*values, named="late"):
     """The one pod, of which the claim template names that class."""
-    found = ordinals(index(*values), "shop", "web", ClaimTemplates(("data",), 0, (named,)), 1)
+    found = ordinals(index(*values), "shop", "web", ClaimTemplates(("data",), (named,)), range(1))
     (pod,) = found.pods
     return pod
 
@@ -129,17 +129,17 @@ def test_what_is_known_of_claims(values, named, likely, certain):
 
 def test_pods_to_be_placed():
     made = index(PINNED, volume(nodeAffinity=IN_A), made_late())
-    found = ordinals(made, "shop", "web", ClaimTemplates(("data",), 0, ("late",)), 3)
+    found = ordinals(made, "shop", "web", ClaimTemplates(("data",), ("late",)), range(3))
     assert found.to_place(3) == Missing({0b011: 1}, 2)
     assert found.to_place(1) == Missing({0b011: 1}, 0)
     assert found.are_certain(3)
     assert not found.are_certain(4)
     assert not found.are_likely(4)
-    assert ordinals(made, "shop", "web", ClaimTemplates(("data",), 0, ("late",)), 257) is None
+    assert ordinals(made, "shop", "web", ClaimTemplates(("data",), ("late",)), range(257)) is None
 
 
 def test_room_for_two_volumes_each():
     drivers = [{"name": "disks", "allocatable": {"count": 5}}, {"name": "files"}]
     nodes = [convert({"metadata": {"name": name}, "spec": {"drivers": drivers}}, CsiNode) for name in ("n2", "gone")]
-    found = ordinals(index(*nodes), "shop", "web", ClaimTemplates(("data", "log"), 0, ("late", "late")), 1)
+    found = ordinals(index(*nodes), "shop", "web", ClaimTemplates(("data", "log"), ("late", "late")), range(1))
     assert found.room == {1: 2}

@@ -175,7 +175,7 @@ THING = EmbeddedKind(
 )
 def test_claims_of_a_stateful_set(kind, spec, expected):
     found = read_workload({"apiVersion": "apps/v1", "kind": kind, "spec": spec})
-    assert (found.claims and (found.claims.names, found.claims.first)) == expected
+    assert (found.claims and (found.claims.names, found.first_ordinal)) == expected
 
 
 def test_a_configured_kind():

@@ -9,17 +9,17 @@ from webhook.core.kinds import read_workload
 from webhook.core.objects import SKIP_ANNOTATION
 from webhook.core.policy import Policy
 from webhook.core.version import RECORDED
-from webhook.core.workload import NOT_YET, made_from, namespace_of, posted, unknown_labels
+from webhook.core.workload import NOT_YET, labels_given, made_from, namespace_of, posted, unknown_labels
 
 HASH = "pod-template-hash"
 API = {"Rollout": "argoproj.io/v1alpha1", "Job": "batch/v1", "Pod": "v1", "CronJob": "batch/v1"}
 
 
-def written(kind, *, keys=None, **meta):
+def written(kind, *, keys=None, ordinals=None, **meta):
     """An object of namespace shop, named web, with one constraint."""
     spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": keys}
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"topologySpreadConstraints": [spread]}}
-    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template, "ordinals": ordinals}
     if kind == "CronJob":
         spec = {"jobTemplate": {"spec": {"template": template}}}
     metadata = {"name": "web", "namespace": NAMESPACE} | meta
@@ -108,6 +108,26 @@ def test_a_pod_is_its_own_template():
 def test_the_ordinal_is_the_lowest_that_is_free():
     cluster = index(node("n"), running("web-0", "n"), running("web-2", "n"))
     assert made("StatefulSet", cluster).template.meta.name == "web-1"
+
+
+@pytest.mark.parametrize(
+    ("ordinals", "first"),
+    [
+        pytest.param({"start": 5}, 5, id="begin at five"),
+        pytest.param({"start": 0}, 0, id="begin at nought"),
+        pytest.param({}, 0, id="begin nowhere"),
+        pytest.param(None, 0, id="are not named"),
+    ],
+)
+def test_ordinals_begin_where_the_set_says(ordinals, first):
+    workload = written("StatefulSet", ordinals=ordinals)
+    cluster = index(node("n"), running("web-0", "n"), running(f"web-{first}", "n"))
+    for pods, number in ((index(), first), (cluster, first + 1)):
+        template = made_from(workload, workload.templates[0], NAMESPACE, pods).template
+        assert template.meta.name == f"web-{number}"
+        assert template.labels["statefulset.kubernetes.io/pod-name"] == f"web-{number}"
+        assert template.labels["apps.kubernetes.io/pod-index"] == str(number)
+    assert labels_given(workload, workload.templates[0].template)["apps.kubernetes.io/pod-index"] == str(first)
 
 
 def test_an_applied_deployment_makes_pods_of_its_largest_replicaset():

@@ -66,18 +66,15 @@ class Ordinals(Struct, frozen=True):
         return replicas <= len(self.pods) and all(each.likely for each in self.pods[:replicas])
 
 
-def ordinals(index: ClusterIndex, namespace: str, name: str, claims: ClaimTemplates, replicas: int) -> Ordinals | None:
-    """So many pods of a StatefulSet; None for more than are worth looking for.
+def ordinals(index: ClusterIndex, namespace: str, name: str, claims: ClaimTemplates, numbers: range) -> Ordinals | None:
+    """The pods of a StatefulSet with these numbers; None for more than are worth looking for.
 
     Shape: a claim that is not there, or not bound, lets its pod go anywhere.
     """
-    if replicas > _MOST:
+    if len(numbers) > _MOST:
         return None
     view = index.view()
-    found = [
-        _ordinal(index, namespace, f"{name}-{number}", claims, view)
-        for number in range(claims.first, claims.first + replicas)
-    ]
+    found = [_ordinal(index, namespace, f"{name}-{number}", claims, view) for number in numbers]
     room, mounts, slots = {}, index.pod_table.mounts, view.slots
     for node, limits in index.attach_limits().items():
         if limits and node in slots:

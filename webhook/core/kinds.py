@@ -73,12 +73,10 @@ class Strategy(Struct, frozen=True, kw_only=True):
 class ClaimTemplates(Struct, frozen=True):
     """A StatefulSet's claims: the pod ``web-0`` has one named ``<name>-web-0`` for each of the names.
 
-    Shape: ``first`` is the ordinal of the first pod; ``classes`` has the storage class of each claim, "" where none is
-    named.
+    Shape: ``classes`` has the storage class of each claim, "" where none is named.
     """
 
     names: tuple[str, ...]
-    first: int = 0
     classes: tuple[str, ...] = ()
 
 
@@ -88,7 +86,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     Shape: ``built_in`` says that kube-apiserver itself validates the templates. ``group`` is
     that of ``api_version``, empty for core. ``selector`` is the object's own
     ``spec.selector``. ``suspended`` objects make no pods at present. ``late_labels`` are keys of labels that the object
-    itself tells its controller to put on some of the pods. ``indexed`` and ``manual_selector`` are of Jobs: each pod
+    itself tells its controller to put on some of the pods. ``first_ordinal`` is of StatefulSets: the number in the name
+    of the first pod. ``indexed`` and ``manual_selector`` are of Jobs: each pod
     has a completion index; no labels are generated. ``whole`` says that the templates are the pods as their controller
     makes them; else only the constraints are, and labels as far as they are known.
     """
@@ -105,6 +104,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     group: str = ""
     late_labels: tuple[str, ...] = ()
     claims: ClaimTemplates | None = None
+    first_ordinal: int = 0
     indexed: bool = False
     manual_selector: bool = False
     whole: bool = True
@@ -297,6 +297,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
         strategy=_strategy(spec.strategy or spec.update_strategy),
         suspended=spec.suspend is True,
         claims=_claims(spec) if kind == "StatefulSet" and spec.volume_claim_templates else None,
+        first_ordinal=(kind == "StatefulSet" and spec.ordinals and spec.ordinals.start) or 0,
         indexed=kind in _JOBS and job.completion_mode == "Indexed",
         manual_selector=kind in _JOBS and job.manual_selector is True,
     )
@@ -306,7 +307,7 @@ def _claims(spec: written.Spec) -> ClaimTemplates:
     templates = spec.volume_claim_templates or ()
     names = tuple(each.metadata.name if each.metadata else "" for each in templates)
     classes = tuple((each.spec and each.spec.storage_class_name) or "" for each in templates)
-    return ClaimTemplates(names, (spec.ordinals and spec.ordinals.start) or 0, classes)
+    return ClaimTemplates(names, classes)
 
 
 def _strategy(given: written.Strategy | None) -> Strategy | None:

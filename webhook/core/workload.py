@@ -96,7 +96,7 @@ def made_from(
     if kind in REVISIONED:
         made = _in_replica_set(above, template, index, REVISIONED[kind], applied=applied)
     elif kind == _STATEFUL_SET:
-        made = _ordinal(above, index)
+        made = _ordinal(above, index, workload.first_ordinal)
     elif kind == _CRON_JOB:
         made = _in_job(above)
     else:
@@ -140,8 +140,7 @@ def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
     if kind in REVISIONED:
         return {**template.labels, REVISIONED[kind]: NOT_YET}
     if kind == _STATEFUL_SET:
-        first = workload.claims.first if workload.claims else 0
-        revision = {_CONTROLLER_REVISION_HASH: NOT_YET}
+        first, revision = workload.first_ordinal, {_CONTROLLER_REVISION_HASH: NOT_YET}
         return {**template.labels, **_ordinal_labels(f"{name}-{first}", first), **revision}
     if kind == DAEMON_SET:
         return {**template.labels, _CONTROLLER_REVISION_HASH: NOT_YET, "pod-template-generation": NOT_YET}
@@ -190,10 +189,13 @@ def _is_of(owner: Owner, above: Owner) -> bool:
     return controller is not None and (controller.kind, controller.name) == (above.kind, above.meta.name)
 
 
-def _ordinal(above: Owner, index: ClusterIndex) -> _Child:
-    """The pod of a StatefulSet with the lowest ordinal that is free."""
+def _ordinal(above: Owner, index: ClusterIndex, first: int) -> _Child:
+    """The pod of a StatefulSet with the lowest ordinal that is free, from the first on.
+
+    Source: pkg/controller/statefulset stateful_set_utils.go ``getStartOrdinal``, ``updateIdentity``.
+    """
     taken = set(index.pod_names(above.meta.namespace))
-    ordinal = next(number for number in count() if f"{above.meta.name}-{number}" not in taken)
+    ordinal = next(number for number in count(first) if f"{above.meta.name}-{number}" not in taken)
     name = f"{above.meta.name}-{ordinal}"
     return _Child(name, above, _ordinal_labels(name, ordinal))
 

@@ -178,7 +178,8 @@ def _wanted(template: Template, workload: Workload, index: ClusterIndex) -> int 
 def _ordinals(workload: Workload, most: int, index: ClusterIndex) -> Ordinals | None:
     if workload.claims is None:
         return None
-    return ordinals(index, namespace_of(workload), workload.meta.name, workload.claims, most)
+    numbers = range(workload.first_ordinal, workload.first_ordinal + most)
+    return ordinals(index, namespace_of(workload), workload.meta.name, workload.claims, numbers)
 
 
 def _scaled_to(workload: Workload, index: ClusterIndex) -> int:

@@ -158,7 +158,7 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ClusterIn
     if claims is None or not claims.names:
         yield pod
         return
-    ordinals = range(claims.first, claims.first + max(workload.replicas or 0, pods))
+    ordinals = range(workload.first_ordinal, workload.first_ordinal + max(workload.replicas or 0, pods))
     names = (f"{workload.meta.name}-{ordinal}" for ordinal in ordinals[:_MOST_ORDINALS])
     for name in names:
         if index.pod_table.record(namespace, name) is not None:
