@@ -93,7 +93,7 @@ class TestExitCodes:
         monkeypatch.delenv("EVENSPREAD_DEBUG", raising=False)
         assert main(["check", "-"]) == 5
         assert capsys.readouterr().err == (
-            "evenspread: a fault of ours, please report it (AttributeError: 'NoneType' object has no "
+            "evenspread: a fault of evenspread itself, please report it (AttributeError: 'NoneType' object has no "
             "attribute 'buffer'); EVENSPREAD_DEBUG=1 shows where\n"
         )
 
@@ -323,6 +323,19 @@ class TestLargeInput:
         pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"topologySpreadConstraints": [CONSTRAINT] * 5000}}
         code, out, _ = run("check", "-", "-o", "json", "--rule", "selector-null", stdin=json.dumps(pod).encode())
         assert (code, len(findings(out))) == (1, 5000)
+
+    @pytest.mark.parametrize(
+        ("many", "fix"),
+        [
+            (17, f"remove {' and '.join(f'z[{number}]' for number in range(1, 17))}"),
+            (18, "keep the first of these constraints, and remove all others"),
+        ],
+    )
+    def test_many_duplicates(self, run, many, fix):
+        pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"topologySpreadConstraints": [CONSTRAINT] * many}}
+        _, out, _ = run("check", "-", "-o", "json", "--rule", "duplicate-constraint", stdin=json.dumps(pod).encode())
+        found = [row["fix"] for row in json.loads(out) if "severity" in row]
+        assert (len(found), {*found}) == (many - 1, {fix})
 
     def test_a_selector_of_1000_terms(self, run):
         terms = "".join(f"            k{number}: v\n" for number in range(1000))

@@ -5,6 +5,7 @@ A value that nobody can know is not guessed: which of two actions was meant, or 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -21,6 +22,7 @@ _POLICIES = (HONOR, IGNORE)
 # A value that differs from one of the API's by so many letters, hyphens and cases aside, was meant to be that one.
 _SLIPS = 2
 _MOST_LETTERS = 32
+_MOST_REMOVED = 16  # constraints that one fix takes out
 _OPERATORS: Mapping[str, str] = {
     **dict.fromkeys(("in", "=", "==", "equal", "equals"), "In"),
     **dict.fromkeys(("notin", "!=", "notequal", "notequals"), "NotIn"),
@@ -168,7 +170,10 @@ def _expression(broken: Broken, requirement: LabelSelectorRequirement, field: st
 def _duplicate(broken: Broken) -> Fix:
     """The first one stays."""
     pair = _pair(broken.placed)
-    later = [each for each in broken.beside if _pair(each) == pair][1:]
+    # Each of them is an error with this fix: were it as long as they are many, an object could fill the memory.
+    later = [*islice((each for each in broken.beside if _pair(each) == pair), 1, _MOST_REMOVED + 2)]
+    if len(later) > _MOST_REMOVED:
+        return Fix("keep the first of these constraints, and remove all others")
     names = " and ".join(each.name for each in later)
     return Fix(f"remove {names}", tuple(Edit(each.path) for each in later))
 
