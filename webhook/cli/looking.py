@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct, structs
 
+from webhook.cli.carried import carried
 from webhook.cli.documents import Fault
 from webhook.cli.manifests import Manifest, Place, read_manifests
 from webhook.cli.outcome import Failure, Gap, Outcome, Row
@@ -149,6 +150,7 @@ class Seen:
             self._workloads += 1
             if not told:
                 self._clean.append((manifest.file, manifest.title))
+        self.faults += carried(manifest)
         reported = manifest.without_text()
         rows = [Row(manifest=reported, judged=each, place=manifest.locate(each.finding.path)) for each in told]
         if row := next(
