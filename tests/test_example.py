@@ -5,7 +5,7 @@ import pytest
 from build import pod
 
 import webhook.example
-from webhook.cluster.snapshot import load_snapshot
+from webhook.cli.clusters import load_snapshot
 from webhook.config import load_policy
 from webhook.core.defaulting import Skip, inject
 from webhook.core.model import ZONE
@@ -21,7 +21,7 @@ def test_the_file_is_what_the_script_writes():
 
 
 def test_the_cluster():
-    made = load_snapshot(CLUSTER)
+    made = load_snapshot(str(CLUSTER))
     assert made.version == RECORDED
     assert made.index.taken_at == made.taken_at == TAKEN_AT
     nodes = made.index.nodes()
@@ -53,7 +53,9 @@ def test_the_cluster():
 )
 def test_what_the_policy_gives_to_pods(labelled, owned, namespace, given):
     policy = load_policy(str(FILES / "policy.yaml")).policy
-    made = inject(pod(labelled, owner=owned), namespace, policy, load_snapshot(CLUSTER).index, RECORDED, waited=True)
+    made = inject(
+        pod(labelled, owner=owned), namespace, policy, load_snapshot(str(CLUSTER)).index, RECORDED, waited=True
+    )
     if isinstance(made, Skip):
         assert made.reason == given
     else:

@@ -150,11 +150,11 @@ class TestWrite:
         (("--fix", "--write", "-"), "the standard input cannot be written to; without --write the changes are printed"),
         (
             ("--config", "off", "--add-defaults", "-"),
-            "--add-defaults needs defaults: --config FILE with defaults.defaultConstraints, defaults.mode not off",
+            "--config FILE, with defaults.defaultConstraints in it and a defaults.mode that is not off",
         ),
         (
             ("--config", "none", "--add-defaults", "--write", "a"),
-            "--add-defaults needs defaults: --config FILE with defaults.defaultConstraints, defaults.mode not off",
+            "--config FILE, with defaults.defaultConstraints in it and a defaults.mode that is not off",
         ),
     ],
 )
@@ -171,11 +171,11 @@ def test_usage(add, tmp_path, arguments, message):
     [
         (
             "hardWhenDomains: 3",
-            "nodes-unknown: the cluster's domains decide how hard a default is: name it by --cluster or --snapshot\n",
+            "nodes-unknown: the defaults depend on the domains of the cluster: name it with --cluster or --snapshot\n",
         ),
         (
             "topologyKey: kubernetes.io/hostname",
-            "note: no nodes known; where Karpenter makes them, a webhook leaves constraints by hostname out\n",
+            "where Karpenter adds nodes, the webhook leaves out constraints over kubernetes.io/hostname\n",
         ),
     ],
 )
@@ -245,15 +245,20 @@ def nodes(*zones):
         pytest.param(["a", "b", "c"], [], id="all fit"),
         pytest.param(
             ["a", "b", "~c"],
-            ["web.yaml:9: warning: Deployment shop/web: with zone[0]: at most 2 of 3 fit: tainted zone c stays at 0"],
+            [
+                (
+                    "web.yaml:9: warning: Deployment shop/web: with the added constraints at most 2 of 3 fit: "
+                    "tainted zone c stays at 0"
+                )
+            ],
             id="one zone takes no pod",
         ),
         pytest.param(
             [],
             [
                 (
-                    "note: DoNotSchedule may leave pods Pending, which was not looked at (no nodes known):"
-                    " --cluster or --snapshot"
+                    "note: DoNotSchedule may leave pods Pending; whether it does here is not known (no nodes known): "
+                    "name the cluster with --cluster or --snapshot"
                 ),
             ],
             id="no cluster",

@@ -6,6 +6,9 @@ import json
 import pytest
 import yaml
 
+from webhook.cli.clusters import load_snapshot
+from webhook.cluster.snapshot import SnapshotError
+
 NODE = {
     "apiVersion": "v1",
     "kind": "Node",
@@ -55,6 +58,15 @@ def test_a_snapshot_in_any_form(run, tmp_path, data):
     assert run("snapshot", "--snapshot", "cluster", "-o", "taken.jsonl")[0] == 0
     kinds = [json.loads(line)["kind"] for line in (tmp_path / "taken.jsonl").read_text().splitlines()]
     assert kinds == ["Snapshot", "Node", "Namespace", "Namespace", "Pod"]
+
+
+@pytest.mark.parametrize("data", [json.dumps(JSON).encode(), AS_YAML, gzip.compress(AS_YAML)])
+def test_a_snapshot_for_the_webhook_in_any_form(tmp_path, data):
+    (tmp_path / "cluster").write_bytes(data)
+    found = load_snapshot(str(tmp_path / "cluster"))
+    assert found.objects == {"Node": 1, "Namespace": 2, "Pod": 1}
+    with pytest.raises(SnapshotError, match=r"nowhere: No such file or directory$"):
+        load_snapshot(str(tmp_path / "nowhere"))
 
 
 def test_a_directory_as_a_cluster(run, tmp_path):

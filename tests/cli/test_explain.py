@@ -26,8 +26,9 @@ EXPRESSIONS = constraint(ZONE) | {
 PAGE = """\
 Pod shop/new: no node admits it
 0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 node(s) didn't match pod topology spread constraints.
-cause: spread (without its hard constraints 2 nodes would admit it)
-zone[0]: zone z2 (1 node, tainted dedicated:NoSchedule) stays at 0
+cause: spread (without its DoNotSchedule constraints 2 nodes would admit it)
+zone[0]: zone z2 (1 node, tainted dedicated:NoSchedule) stays at 0 pods, and
+  maxSkew 1 lets no other zone have more than 1
 
 zone[0]  DoNotSchedule, maxSkew 1  spec.topologySpreadConstraints[0]
   counts app=web
@@ -38,7 +39,7 @@ zone[0]  DoNotSchedule, maxSkew 1  spec.topologySpreadConstraints[0]
 
 zone[1]  ScheduleAnyway, maxSkew 1  spec.topologySpreadConstraints[1]
   counts app=web
-  it scores and keeps no node away; minimum 0
+  a preference, which keeps no node away; minimum 0
   DOMAIN  PODS           ITS NODES
   z2         0  minimum   1 tainted dedicated:NoSchedule
   z1         1            2 over the limit of zone[0]
@@ -97,7 +98,7 @@ class TestThePage:
                 waiting("new", ZONE, cpu="9"),
                 [
                     "cause: capacity (no node that it may use has so much, even empty)",
-                    "no change of its spread constraints helps",
+                    "no change of its spread constraints alone helps",
                     "  a larger node than b (needs 9 cpu, and none has more than 4 cpu)",
                 ],
                 id="no node is large enough",
@@ -124,7 +125,10 @@ class TestThePage:
             pytest.param(
                 "z1: a=1 | z2: -b",
                 waiting("new", ZONE),
-                ["zone[0]: zone z2 (1 node, cordoned) stays at 0", "  kubectl uncordon b"],
+                [
+                    "zone[0]: zone z2 (1 node, cordoned) stays at 0 pods, and maxSkew 1 lets no other",
+                    "  kubectl uncordon b",
+                ],
                 id="a cordon",
             ),
             pytest.param(
@@ -169,7 +173,10 @@ class TestThePage:
             pytest.param(
                 "z1: a=3 | z2: b=1",
                 waiting("new", "zone hard 2 {}"),
-                ["  counts every pod", "  a domain with at most 1 admits it: minimum 0 + maxSkew 2 - 1 for this pod"],
+                [
+                    "  counts every pod",
+                    "  a domain with at most 1 pod admits it: minimum 0 + maxSkew 2 - 1 for this pod",
+                ],
                 id="an empty selector",
             ),
             pytest.param(
@@ -187,7 +194,7 @@ class TestThePage:
             pytest.param(
                 "z1: a=1 | z2: ~b=0",
                 waiting("new", "zone hard 1 app=db"),
-                ["  a domain with at most 1 admits it: minimum 0 + maxSkew 1, which does not count this pod"],
+                ["  a domain with at most 1 pod admits it: minimum 0 + maxSkew 1, which does not count this pod"],
                 id="pods that are others",
             ),
             pytest.param(
@@ -293,7 +300,9 @@ class TestThePage:
     def test_a_selector_that_cannot_be_read_ends_the_attempt_without_a_sentence(self, ask):
         odd = constraint(ZONE) | {"labelSelector": {"matchLabels": {"app": "a b"}}}
         _, out, _ = ask("z1: a", "pod/new", "-n", "shop", objects=[waiting("new", odd)])
-        assert out.startswith("Pod shop/new: no node admits it\ncause: spread (without its hard constraints 1 node ")
+        assert out.startswith(
+            "Pod shop/new: no node admits it\ncause: spread (without its DoNotSchedule constraints 1 node "
+        )
         assert "no change of one field was found" not in out
 
     def test_colours_only_on_a_terminal(self, ask, monkeypatch):
@@ -495,7 +504,8 @@ class TestObjectsOfTheCluster:
         code, out, err = run("explain", "--snapshot", EXAMPLE, "deploy/ledger", "-n", "payments")
         assert (code, err) == (1, "")
         told = (
-            "zone[0]: zone eu-central-1c (1 cordoned, 1 short of cpu, 1 tainted dedicated=gpu:NoSchedule) stays at 1\n"
+            "zone[0]: zone eu-central-1c (1 cordoned, 1 short of cpu, 1 tainted\n"
+            "  dedicated=gpu:NoSchedule) stays at 1 pod, and maxSkew 1 lets no other zone\n  have more than 2\n"
         )
         assert told in out
 
@@ -519,9 +529,11 @@ class TestALiveCluster:
             file = api.kubeconfig(tmp_path)
             code, out, err = run("explain", "--kubeconfig", file, "--pending", "-A")
             assert (code, err) == (1, "")
-            assert out.startswith("1 Pending pod in all namespaces: 1 spread\n")
+            assert out.startswith("1 Pending pod in all namespaces: 1 waits for its spread constraints\n")
             # Pasted as it stands it asks the same cluster, as the same user.
-            assert out.endswith(f"all of one pod: evenspread explain pod/two -n shop --kubeconfig {file}\n")
+            assert out.endswith(
+                f"all there is to say of one pod: evenspread explain pod/two -n shop --kubeconfig {file}\n"
+            )
             _, out, _ = run("explain", "--kubeconfig", file, "--context", "x", "--as", "a b", "--pending", "-A")
             assert out.endswith(f" -n shop --kubeconfig {file} --context x --as 'a b'\n")
             code, out, _ = run("explain", "--kubeconfig", file, "pod/two", "-n", "shop")
@@ -567,7 +579,7 @@ def test_the_schedulers_configuration_counts(ask, tmp_path):
         more = ("-n", "shop", "--config", str(tmp_path / "policy.yaml"))
         found, out, err = ask(TAINTED, *arguments, *more, objects=[waiting("new", ZONE)])
         assert (found, err) == (code, "")
-    assert "fits  1 pod: Pod shop/new" in out
+    assert "1 pod has a node that would take it: Pod shop/new" in out
 
 
 def test_a_constraint_of_the_cluster_is_named_as_such(ask, tmp_path):
@@ -668,8 +680,8 @@ class TestWhatToEdit:
         code, out, _ = ask("z1: a=3 | z2: ~b", "pod/new", "-n", "shop", objects=self.objects())
         assert code == 1
         assert (
-            "zone[0]: zone z2 (1 node, tainted dedicated:NoSchedule) stays at 0; "
-            "3 of 3 counted pods are not this workload's\n"
+            "zone[0]: zone z2 (1 node, tainted dedicated:NoSchedule) stays at 0 pods, and\n"
+            "  maxSkew 1 lets no other zone have more than 1; 3 of 3 counted pods are not\n  this workload's\n"
         ) in out
         assert "  counts app=web\n  3 of 3 counted pods are not this workload's: Deployment api\n" in out
         assert (

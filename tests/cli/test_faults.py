@@ -54,7 +54,7 @@ def test_audit_keeps_the_report_on_the_whole_cluster(capsys):
     assert capsys.readouterr().err == (
         "cluster.json: Deployment shop/cart: the rule selector-too-wide failed (RuntimeError: broken on purpose); "
         "everything else was looked at\n"
-        "evenspread: a fault of ours, please report it; EVENSPREAD_DEBUG=1 shows where\n"
+        "evenspread: a fault of evenspread itself, please report it; EVENSPREAD_DEBUG=1 shows where\n"
     )
 
 

@@ -93,7 +93,7 @@ def test_an_interrupt_is_no_fault(capsys):
     ("number", "code", "line"),
     [
         (errno.ENOSPC, 5, "evenspread: the results could not be written: No space left on device\n"),
-        (errno.EIO, 5, "evenspread: a fault of ours, please report it (OSError: "),
+        (errno.EIO, 5, "evenspread: a fault of evenspread itself, please report it (OSError: "),
     ],
     ids=["a full disk", "anything else"],
 )
@@ -110,7 +110,7 @@ def test_results_that_cannot_be_written(monkeypatch, capsys, number, code, line)
 def test_a_fault_of_ours_can_be_looked_into(monkeypatch, capsys):
     monkeypatch.delenv("EVENSPREAD_DEBUG", raising=False)
     assert guarded(broken) == 5
-    fault = "a fault of ours, please report it (RuntimeError: first); EVENSPREAD_DEBUG=1 shows where"
+    fault = "a fault of evenspread itself, please report it (RuntimeError: first); EVENSPREAD_DEBUG=1 shows where"
     assert capsys.readouterr() == ("", f"evenspread: {fault}\n")
     monkeypatch.setenv("EVENSPREAD_DEBUG", "1")
     with pytest.raises(RuntimeError):

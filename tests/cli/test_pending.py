@@ -42,39 +42,42 @@ def test_the_screen(ask):
 
 
 SCREEN = f"""\
-7 Pending pods in all namespaces: 2 spread, 1 capacity, 1 other, 1 fits, 1 gated, 1 other scheduler
+7 Pending pods in all namespaces: 2 wait for their spread constraints, 1 waits for room, \
+1 is kept out by something else, 1 has a node that would take it, 1 is held back by scheduling gates, \
+1 waits for another scheduler
 
-spread  2 pods: Deployment shop/web
+2 pods wait for their spread constraints: Deployment shop/web
   oldest: shop/web-a, since 2026-01-01T00:00:00Z
   {SENTENCE}
-  zone[0]: zone z2 (1 node, tainted dedicated:NoSchedule) stays at 0
+  zone[0]: zone z2 (1 node, tainted dedicated:NoSchedule) stays at 0 pods, \
+and maxSkew 1 lets no other zone have more than 1
   fix: add nodeTaintsPolicy: Honor  (1 node then)
 
-capacity  1 pod: Pod shop/big
+1 pod waits for room: Pod shop/big
   oldest: shop/big
   0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s).
   cause: capacity (no node that it may use has so much, even empty)
   in the way: needs 99 cpu, and none has more than 4 cpu
 
-other  1 pod: Pod other/bare
+1 pod is kept out by something else: Pod other/bare
   oldest: other/bare
   0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint(s).
   cause: other (without its node selector and affinity 1 node would admit it)
   in the way: not selected (wants disk=ssd, which no node has)
 
-fits  1 pod: Pod shop/soon
+1 pod has a node that would take it: Pod shop/soon
   oldest: shop/soon
-  1 node would take it: the scheduler has not come to it yet, or preemption made the room
+  1 node would take it: the scheduler has not come to it yet, or preemption has made room for it
 
-gated  1 pod: Pod shop/gated
+1 pod is held back by scheduling gates: Pod shop/gated
   oldest: shop/gated
   scheduling gates (example.com/wait): the scheduler does not try it until they are gone
 
-other scheduler  1 pod: Pod shop/foreign
+1 pod waits for another scheduler: Pod shop/foreign
   oldest: shop/foreign
   volcano schedules it, which may decide otherwise (schedulerNames)
 
-all of one pod: evenspread explain pod/web-a -n shop --snapshot snapshot.jsonl
+all there is to say of one pod: evenspread explain pod/web-a -n shop --snapshot snapshot.jsonl
 """
 
 
@@ -87,7 +90,9 @@ def test_nothing_waits(ask):
 
 def test_one_namespace_or_all(ask):
     objects = [waiting("one", ZONE), waiting("two", ZONE, namespace="other")]
-    assert ask(TAINTED, "-n", "shop", objects=objects)[1].startswith("1 Pending pod in namespace shop: 1 spread\n")
+    assert ask(TAINTED, "-n", "shop", objects=objects)[1].startswith(
+        "1 Pending pod in namespace shop: 1 waits for its spread constraints\n"
+    )
     assert ask(TAINTED, "-n", "shop", "-A", objects=objects)[1].startswith("2 Pending pods in all namespaces: ")
     empty = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "empty"}}
     assert ask(TAINTED, "-n", "empty", objects=[*objects, empty])[0] == 0
@@ -106,7 +111,8 @@ def test_workloads_that_wait_for_the_same_share_a_group(ask):
     objects = [waiting(f"{owner}-{number}", ZONE, owner=f"ReplicaSet/{owner}") for owner in "vwxyz" for number in "01"]
     _, out, _ = ask(TAINTED, objects=[*objects, waiting("w-2", ZONE, owner="ReplicaSet/w")])
     assert (
-        "spread  11 pods: ReplicaSet shop/w (3), ReplicaSet shop/v (2), ReplicaSet shop/x (2) and 2 more workloads\n"
+        "11 pods wait for their spread constraints: "
+        "ReplicaSet shop/w (3), ReplicaSet shop/v (2), ReplicaSet shop/x (2) and 2 more workloads\n"
     ) in out
 
 
@@ -114,7 +120,7 @@ def test_a_constraint_that_cannot_be_read_has_no_domain_to_name(ask):
     odd = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
     odd["labelSelector"] = {"matchLabels": {"app": "a b"}}
     _, out, _ = ask("z1: a", objects=[waiting("new", odd)])
-    assert "  cause: spread (without its hard constraints 1 node would admit it)\n" in out
+    assert "  cause: spread (without its DoNotSchedule constraints 1 node would admit it)\n" in out
 
 
 def test_more_groups_than_a_screen_holds(ask):

@@ -195,7 +195,7 @@ class TestAFileAsTheCluster:
         ("content", "said"),
         [
             pytest.param(None, "absent.json: No such file or directory", id="no file"),
-            pytest.param("{", "absent.json:2: no JSON: ", id="no JSON"),
+            pytest.param("{", "absent.json:2: not JSON: ", id="no JSON"),
         ],
     )
     def test_one_that_cannot_be_read(self, run, content, said):

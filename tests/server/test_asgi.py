@@ -14,8 +14,8 @@ from manifest import workload
 from server.conftest import review
 
 from webhook.admission import Engine
+from webhook.cli.clusters import load_snapshot
 from webhook.cli.example import CLUSTER, POLICY
-from webhook.cluster.snapshot import load_snapshot
 from webhook.config import load_policy
 from webhook.core.policy import Mode, Policy
 from webhook.core.version import RECORDED
@@ -136,7 +136,7 @@ def test_injections_are_counted_by_mode(mode):
     policy = load_policy(POLICY).policy
     defaults = msgspec.structs.replace(policy.defaults, mode=mode)
     policy = msgspec.structs.replace(policy, defaults=defaults)
-    state = State(Engine(policy=policy, version=RECORDED, index=load_snapshot(CLUSTER).index), Metrics())
+    state = State(Engine(policy=policy, version=RECORDED, index=load_snapshot(str(CLUSTER)).index), Metrics())
     pod = POLICY.with_name("bare-pod.json").read_bytes()
     _, _, body = call(AdmissionApp(state, nothing), request("/mutate", body=pod), (pod,))
     assert ("patch" in json.loads(body)["response"]) is (mode == "inject")

@@ -98,6 +98,17 @@ def test_a_start_that_cannot_be_says_why_in_one_line(arguments, code, said, tmp_
     assert run(*arguments) == (code, said)
 
 
+def test_a_snapshot_may_be_yaml_as_for_the_other_commands(tmp_path):
+    file = tmp_path / "nodes.yaml"
+    file.write_text("a: b: c\n")
+    said = f"evenspread: {file}:1: not YAML: mapping values are not allowed in this context\n"
+    assert run("--bind", "127.0.0.1:0", "--snapshot", str(file)) == (3, said)
+    # One that can be read is no hindrance: then it is the address.
+    file.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n")
+    said = "evenspread: --bind 10250: write it as HOST:PORT, as in 0.0.0.0:10250\n"
+    assert run("--bind", "10250", "--snapshot", str(file)) == (2, said)
+
+
 def test_a_bad_configuration_stops_the_start_before_a_socket_opens(tmp_path):
     file = tmp_path / "policy.yaml"
     file.write_text("apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\nceiling: denny\nrulez: {}\n")

@@ -86,14 +86,15 @@ def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, wri
     click.echo(told, err=True)
     if NODES_UNKNOWN in amendment.spared:
         click.echo(
-            "nodes-unknown: the cluster's domains decide how hard a default is: name it by --cluster or --snapshot",
+            "nodes-unknown: the defaults depend on the domains of the cluster: name it with --cluster or --snapshot",
             err=True,
         )
     constraints = (each for file in amendment.files for addition in file.additions for each in addition.constraints)
     hostnames = any(each["topologyKey"] == HOSTNAME for each in constraints)
     if hostnames and index.lacks("nodes") and not policy.defaults.accept_node_growth:
         click.echo(
-            "note: no nodes known; where Karpenter makes them, a webhook leaves constraints by hostname out", err=True
+            f"note: no nodes are known: where Karpenter adds nodes, the webhook leaves out constraints over {HOSTNAME}",
+            err=True,
         )
 
 
@@ -102,7 +103,8 @@ def _warn(files: Iterable[Amended], frame: Frame) -> None:
     hard = [each for file in files for each in file.additions if any(map(_is_hard, each.constraints))]
     if hard and frame.index is not None and (missing := frame.index.lacks("nodes")):
         click.echo(
-            f"note: DoNotSchedule may leave pods Pending, which was not looked at ({missing}): --cluster or --snapshot",
+            f"note: DoNotSchedule may leave pods Pending; whether it does here is not known ({missing}): "
+            "name the cluster with --cluster or --snapshot",
             err=True,
         )
         return
@@ -110,7 +112,7 @@ def _warn(files: Iterable[Amended], frame: Frame) -> None:
         place = addition.manifest.locate(addition.path)
         for told in _effects(addition, frame):
             head = f"{one_line(addition.manifest.file)}:{place.line}: warning: {addition.manifest.title}"
-            click.echo(f"{head}: with {addition.names}: {told}", err=True)
+            click.echo(f"{head}: with the added constraints {told}", err=True)
 
 
 def _is_hard(constraint: Mapping[str, object]) -> bool:
@@ -125,7 +127,10 @@ def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
     brought = [each for each in _found(after, addition.manifest, frame) if each.rule not in known]
     yield from (one_line(each.summary) for each in brought)
     if not brought and (wanted := _uncertain(after, addition.manifest, frame)):
-        yield f"some orders may leave pods of the {wanted} Pending; without it all have a place"
+        yield (
+            f"some of the {wanted} pods may stay Pending, depending on the order in which they are placed; "
+            "without them all have a place"
+        )
 
 
 def _found(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Iterator[Finding]:

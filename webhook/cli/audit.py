@@ -18,7 +18,8 @@ from webhook.cli.survey import stated_version, survey
 
 @click.command(
     short_help="Check what runs in a cluster: a summary, then each finding.",
-    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster, 5 our fault.",
+    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster, "
+    "5 a fault of evenspread.",
 )
 @click.argument("files", nargs=-1, metavar="[FILE|-]...")
 @result_options

@@ -28,7 +28,8 @@ def check_usage(  # noqa: PLR0913 one parameter an option
     given = defaults.defaulting_type == "System" or defaults.default_constraints or defaults.overrides
     if add_defaults and (defaults.mode == "off" or not given):
         raise click.UsageError(
-            "--add-defaults needs defaults: --config FILE with defaults.defaultConstraints, defaults.mode not off"
+            "--add-defaults needs a configuration with defaults: --config FILE, with defaults.defaultConstraints in it "
+            "and a defaults.mode that is not off"
         )
 
 

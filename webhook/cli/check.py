@@ -15,7 +15,8 @@ from webhook.cli.sources import read_files
 
 @click.command(
     short_help="Check manifests: what is refused, and what is legal but wrong.",
-    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster, 5 our fault.",
+    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster, "
+    "5 a fault of evenspread.",
 )
 @click.argument("paths", nargs=-1, metavar="PATH...|-")
 @click.option(

@@ -1,4 +1,4 @@
-"""A file that stands for a cluster, as a stream of JSON whatever it is written in.
+"""A file that stands for a cluster, whatever it is written in: as a stream of JSON, or as what is known by it.
 
 Source: what ``audit`` reads: a snapshot, what kubectl printed as JSON or YAML, or a directory of such files.
 """
@@ -13,11 +13,27 @@ import msgspec
 from webhook.cli.documents import Fault
 from webhook.cli.manifests import read_manifests
 from webhook.cli.sources import STDIN, read_files
-from webhook.cluster.snapshot import SnapshotError
+from webhook.cluster.snapshot import Snapshot, SnapshotError, read_snapshot
+from webhook.core.policy import EmbeddedKind
+from webhook.core.version import KubernetesVersion
 
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PEEKED = 4096
+
+
+def load_snapshot(
+    path: str, embedded: tuple[EmbeddedKind, ...] = (), *, as_version: KubernetesVersion | None = None
+) -> Snapshot:
+    """What the file says of the cluster; without ``as_version`` the index judges as the release that its header names.
+
+    Errors: SnapshotError for a file that cannot be read, and for the first line of it that is wrong.
+    """
+    try:
+        with open_cluster_file(path) as stream:
+            return read_snapshot(stream, path, embedded, as_version=as_version)
+    except OSError as error:
+        raise SnapshotError(path, error.strerror or "cannot be read") from error
 
 
 def open_cluster_file(path: str) -> io.BufferedReader:

@@ -58,7 +58,7 @@ def print_failures(failures: Sequence[Failure]) -> None:
         said = f"{type(failure.error).__name__}: {one_line(str(failure.error))}".removesuffix(": ")
         say(f"{one_line(failure.file)}: {failure.title}: {who} failed ({said}); everything else was looked at")
     if failures:
-        say("evenspread: a fault of ours, please report it; EVENSPREAD_DEBUG=1 shows where")
+        say("evenspread: a fault of evenspread itself, please report it; EVENSPREAD_DEBUG=1 shows where")
         if os.environ.get("EVENSPREAD_DEBUG"):
             say("".join(traceback.format_exception(failures[0].error)))
 

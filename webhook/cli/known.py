@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from msgspec import Raw, Struct
 
-from webhook.cli.clusters import open_cluster_file
+from webhook.cli.clusters import load_snapshot
 from webhook.cli.console import say
 from webhook.cli.exits import Exit
 from webhook.cli.live import loss, open_cluster, read_kinds
@@ -13,7 +13,7 @@ from webhook.cli.options import Given
 from webhook.cli.stopped import Stopped, no_namespace
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.resources import watched
-from webhook.cluster.snapshot import SnapshotError, read_snapshot
+from webhook.cluster.snapshot import SnapshotError
 from webhook.core.index import ClusterIndex
 from webhook.core.model import TypeMeta
 from webhook.core.objects import ApiObject, decode_object
@@ -57,10 +57,7 @@ def read_known(
 
 def _from_file(file: str, policy: Policy, as_version: KubernetesVersion | None) -> Known:
     try:
-        with open_cluster_file(file) as stream:
-            snapshot = read_snapshot(stream, file, policy.workloads, as_version=as_version)
-    except OSError as error:
-        raise Stopped(f"{file}: {error.strerror or 'cannot be read'}", Exit.UNREADABLE) from error
+        snapshot = load_snapshot(file, policy.workloads, as_version=as_version)
     except SnapshotError as error:
         raise Stopped(str(error), Exit.UNREADABLE) from error
     return Known(index=snapshot.index, version=snapshot.version, source=f"snapshot {file}")

@@ -131,5 +131,7 @@ def _our_fault(error: Exception) -> int:
     if os.environ.get("EVENSPREAD_DEBUG"):
         raise error
     what = f"{type(error).__name__}: {str(error).splitlines()[0][:256] if str(error) else ''}"
-    click.echo(f"evenspread: a fault of ours, please report it ({what}); EVENSPREAD_DEBUG=1 shows where", err=True)
+    click.echo(
+        f"evenspread: a fault of evenspread itself, please report it ({what}); EVENSPREAD_DEBUG=1 shows where", err=True
+    )
     return Exit.OUR_FAULT

@@ -193,7 +193,7 @@ _FRAME = (
         "--namespace",
         metavar="NAME",
         default="",
-        help="Namespace of objects that name none; audit looks at this one alone.",
+        help="Namespace of objects that name none, and of KIND/NAME; audit looks at this one alone.",
     ),
 )
 
@@ -204,7 +204,7 @@ _LOOKING = (
     click.option(
         "--ceiling",
         type=click.Choice([str(mode) for mode in Mode]),
-        help="Instead of the configuration's ceilings; with deny, modes are what they were without any.",
+        help="Instead of the configuration's ceilings: the most that a rule may do; with deny, what its mode says.",
     ),
 )
 

@@ -19,6 +19,15 @@ from webhook.core.rules.pod_fixes import fix_text
 # Worst first: what somebody has to change, then what waits by itself.
 FITS, GATED, FOREIGN = "fits", "gated", "other scheduler"
 _ORDER = ("spread", "capacity", "other", FITS, GATED, FOREIGN)
+# What each waits for, of one pod and of several.
+_WAITS = {
+    "spread": ("waits for its spread constraints", "wait for their spread constraints"),
+    "capacity": ("waits for room", "wait for room"),
+    "other": ("is kept out by something else", "are kept out by something else"),
+    FITS: ("has a node that would take it", "have nodes that would take them"),
+    GATED: ("is held back by scheduling gates", "are held back by scheduling gates"),
+    FOREIGN: ("waits for another scheduler", "wait for another scheduler"),
+}
 _MOST_GROUPS = 12  # of some five lines: a screen
 _MOST_WORKLOADS = 3
 
@@ -81,7 +90,7 @@ def render(
     kinds = Counter[str]()
     for each in groups:
         kinds[each.kind] += len(each.pods)
-    told = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+    told = ", ".join(f"{count:,} {_WAITS[kind][count > 1]}" for kind, count in kinds.items())
     yield f"{paint(plural(total, 'Pending pod'), BOLD)} in {namespace or 'all namespaces'}: {told}\n"
     for each in groups[:_MOST_GROUPS]:
         yield "\n"
@@ -91,18 +100,19 @@ def render(
         yield f"\nand {plural(rest, 'pod')} in {plural(len(groups) - _MOST_GROUPS, 'more group')}: -o json has all\n"
     first = groups[0].answer.question.pod.meta
     command = f"evenspread explain pod/{one_line(first.name)} -n {one_line(first.namespace)}{options}"
-    yield "\n" + paint(f"all of one pod: {command}", DIM) + "\n"
+    yield "\n" + paint(f"all there is to say of one pod: {command}", DIM) + "\n"
 
 
 def _block(each: Group, index: ClusterIndex, paint: Paint) -> Iterator[str]:
     found, oldest = each.answer.explanation, each.pods[0]
     color = {"spread": RED, "capacity": YELLOW, "other": YELLOW}.get(each.kind, GREEN)
-    yield f"{paint(each.kind, color, BOLD)}  {plural(len(each.pods), 'pod')}: {_owners(each, index)}\n"
+    waits = paint(_WAITS[each.kind][len(each.pods) > 1], color, BOLD)
+    yield f"{plural(len(each.pods), 'pod')} {waits}: {_owners(each, index)}\n"
     since = f", since {one_line(oldest.meta.creation_timestamp, 32)}" if oldest.meta.creation_timestamp else ""
     yield f"  oldest: {one_line(oldest.meta.namespace)}/{one_line(oldest.meta.name)}{since}\n"
     if each.kind == FITS:
         nodes = plural(found.verdict.feasible.bit_count(), "node")
-        yield f"  {nodes} would take it: the scheduler has not come to it yet, or preemption made the room\n"
+        yield f"  {nodes} would take it: the scheduler has not come to it yet, or preemption has made room for it\n"
         return
     if each.kind in (GATED, FOREIGN):
         yield "".join(f"  {one_line(note)}\n" for note in each.answer.question.notes)

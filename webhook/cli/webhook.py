@@ -86,22 +86,47 @@ def _version(_context: click.Context, _parameter: click.Parameter, text: str | N
 
 @click.command(name="webhook", short_help="Answer AdmissionReviews over TLS.")
 @_option("--bind", metavar="HOST:PORT", help=f"Where to answer admission requests, over TLS. [default: {_BIND}]")
-@_option("--health-bind", metavar="HOST:PORT", help=f"/healthz, /readyz, /metrics, plain. [default: {_HEALTH_BIND}]")
+@_option(
+    "--health-bind",
+    metavar="HOST:PORT",
+    help=f"Where to answer /healthz, /readyz, /metrics, over plain HTTP. [default: {_HEALTH_BIND}]",
+)
 @_option("--cert", metavar="FILE", help="Certificate (PEM); followed when it changes. Without it, a throw-away CA.")
 @_option("--key", metavar="FILE", help="Private key of --cert (PEM).")
 @_option("--client-ca", metavar="FILE", help="Answer only callers whose certificate this CA signed (an API server's).")
 @_option("--tls-name", metavar="NAME", multiple=True, help="A further name in the throw-away certificate.")
 @_option("--config", metavar="FILE", help="SpreadPolicy file; followed when it changes. Without it, the defaults.")
-@_option("--snapshot", metavar="FILE", help="What is known of the cluster: a snapshot, or `kubectl get -o json`.")
-@_option("--kube-version", metavar="VERSION", callback=_version, help=f"Judge as this release. [default: {RECORDED}]")
-@_option("--drain-seconds", type=click.FloatRange(0, 15), default=5.0, show_default=True, help="After SIGTERM.")
-@_option("--log-level", type=click.Choice(logs.LEVELS), help="[default: info; warning with --example]")
+@_option(
+    "--snapshot", metavar="FILE", help="What is known of the cluster: a snapshot, or what kubectl printed (JSON, YAML)."
+)
+@_option(
+    "--kube-version",
+    metavar="VERSION",
+    callback=_version,
+    help=f"Answer as this Kubernetes release does. [default: {RECORDED}]",
+)
+@_option(
+    "--drain-seconds",
+    type=click.FloatRange(0, 15),
+    default=5.0,
+    show_default=True,
+    help="Time for open requests after SIGTERM.",
+)
+@_option(
+    "--log-level",
+    type=click.Choice(logs.LEVELS),
+    help="Least severe lines of the log. [default: info; warning with --example]",
+)
 @click.option(
-    "--example", is_flag=True, help="A policy that denies and injects, an example cluster, three things to try."
+    "--example",
+    is_flag=True,
+    help="Start with a policy that denies and injects and an example cluster; print three things to try.",
 )
 @click.option("--kubeconfig", metavar="FILE", help="Watch this cluster, register with it after asking, and unregister.")
 @click.option("--context", metavar="NAME", help="The kubeconfig's context.")
-@click.option("--register/--no-register", default=True, help="Or only watch the cluster of --kubeconfig.")
+@click.option(
+    "--register/--no-register", default=True, help="Register with the cluster of --kubeconfig, or only watch it."
+)
 @click.option("--advertise", metavar="HOST", help="Where that cluster's API server reaches this machine.")
 @click.option("--yes", is_flag=True, help="Register without asking.")
 def webhook(**given: object) -> None:
@@ -207,7 +232,8 @@ def _cluster(options: Options, policy: Policy) -> _Known:
         except ClusterError as error:
             raise Stopped(str(error), _UNREACHABLE) from error
         return _Known(version=asked or RECORDED, index=feed.index, lock=feed.lock, feed=feed)
-    from webhook.cluster.snapshot import SnapshotError, load_snapshot  # noqa: PLC0415 only who has one
+    from webhook.cli.clusters import load_snapshot  # noqa: PLC0415 only who has one
+    from webhook.cluster.snapshot import SnapshotError  # noqa: PLC0415 the same
 
     try:
         snapshot = load_snapshot(file, policy.workloads, as_version=asked)

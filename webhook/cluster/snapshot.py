@@ -10,7 +10,6 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
 
 import msgspec
 from msgspec import Raw, Struct
@@ -98,20 +97,6 @@ _LIST = msgspec.json.Decoder(_List)
 _UNREADABLE = (ValueError, RecursionError)  # msgspec's errors and those of UTF-8 are ValueErrors
 
 
-def load_snapshot(
-    path: str | Path, embedded: tuple[EmbeddedKind, ...] = (), *, as_version: KubernetesVersion | None = None
-) -> Snapshot:
-    """Read a snapshot file; without ``as_version`` the index judges as the release that the header names.
-
-    Errors: SnapshotError for a file that cannot be read, and for the first line of it that is wrong.
-    """
-    try:
-        with Path(path).open("rb") as stream:
-            return read_snapshot(stream, str(path), embedded, as_version=as_version)
-    except OSError as error:
-        raise SnapshotError(str(path), error.strerror or "cannot be read") from error
-
-
 def read_snapshot(
     stream: io.BufferedReader,
     name: str,
@@ -171,6 +156,8 @@ def read_items(stream: io.BufferedReader, name: str, limits: Limits = LIMITS) ->
             yield from _lines(first, unpacked, name, limits)
         else:
             text = first + unpacked.read(limits.document + 1 - len(first))
+            if not text or text.isspace():
+                raise SnapshotError(name, "the file is empty")
             if len(text) > limits.document:
                 raise SnapshotError(name, f"more than {limits.document} bytes in one JSON document")
             yield from _document(text, name)
@@ -205,7 +192,7 @@ def _document(text: bytes, name: str) -> Iterator[Item]:
     try:
         found = _LIST.decode(text)
     except _UNREADABLE as error:
-        raise SnapshotError(name, f"no JSON: {bounded(str(error))}", _line_of(text, error)) from error
+        raise SnapshotError(name, f"not JSON: {bounded(str(error))}", _line_of(text, error)) from error
     listed = found.kind or ""
     if not listed.endswith("List"):
         yield _item(text, name, 1)
@@ -224,7 +211,7 @@ def _item(raw: bytes | Raw, name: str, line: int, stated: TypeMeta | None = None
     try:
         of = _TYPE.decode(raw)
     except _UNREADABLE as error:
-        raise SnapshotError(name, f"no API object: {bounded(str(error))}", line) from error
+        raise SnapshotError(name, f"not a Kubernetes object: {bounded(str(error))}", line) from error
     if not of.kind or not (of.api_version or of.kind == HEADER_KIND):
         if stated is None:
             raise SnapshotError(name, "an object without apiVersion and kind", line)

@@ -79,7 +79,7 @@ def _headline(answer: Answer, paint: Paint) -> Iterator[str]:
         yield one_line(found.verdict.sentence, 4096) + "\n"
     yield paint(summary(found), RED) + "\n"
     if line := in_the_way(found):
-        yield line + "\n"
+        yield from _wrapped(line, paint)
 
 
 def _constraint(balance: Balance, found: Explanation, question: Question, paint: Paint) -> Iterator[str]:
@@ -112,13 +112,17 @@ def _rule(balance: Balance, domains: int) -> Iterator[str]:
     if balance.too_few:
         least = f"minimum 0 ({plural(domains, 'domain')}, minDomains {each.constraint.min_domains})"
     if not balance.hard:
-        yield f"  it scores and keeps no node away; {least}\n"
+        yield f"  a preference, which keeps no node away; {least}\n"
         return
     own = " - 1 for this pod" if each.self_match else ", which does not count this pod"
     if each.limit < 0:
         yield f"  no domain admits the pod: {least} + maxSkew {each.constraint.max_skew}{own} is below 0\n"
     else:
-        most = f"a domain with at most {each.limit} admits it" if each.limit else "only an empty domain admits it"
+        most = (
+            f"a domain with at most {plural(each.limit, 'pod')} admits it"
+            if each.limit
+            else "only an empty domain admits it"
+        )
         yield f"  {most}: {least} + maxSkew {each.constraint.max_skew}{own}\n"
 
 
@@ -232,7 +236,7 @@ def _help(answer: Answer, paint: Paint) -> Iterator[str]:
     tolerations = [relief for relief in found.reliefs if relief.what == "toleration"]
     lines += [(one_line(relief_text(each, found), 400), each.nodes.bit_count()) for each in tolerations]
     if not found.fixes and any(balance.hard for balance in found.balances):
-        yield "no change of its spread constraints helps\n"
+        yield "no change of its spread constraints alone helps\n"
     if lines:
         yield f"{paint('fix', GREEN)}, smallest first; with each of them a node admits this pod:\n"
         width = max(52, *(len(text) for text, _ in lines if len(text) <= _WIDEST), 0)

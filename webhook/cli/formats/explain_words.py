@@ -11,7 +11,7 @@ from webhook.core.editing import Json, command, patch
 from webhook.core.explain import Balance, Cause, Explanation, standstill
 from webhook.core.fit import NODE_RESOURCES_FIT, TAINT_TOLERATION
 from webhook.core.fixes import Fix
-from webhook.core.obstacles import STATES
+from webhook.core.obstacles import STATES, segment_of
 from webhook.core.reliefs import CAPACITY_FILTERS, PARTS, Relief, Shortage, Way, amount_text, shortages, too_small
 from webhook.core.rules.edits import flow
 from webhook.core.rules.finding import one_line, plural
@@ -19,12 +19,12 @@ from webhook.core.strangers import listed, together
 from webhook.core.verdict import NOT_EVALUATED
 
 _CAUSES: Mapping[Cause | None, str] = {
-    Cause.SPREAD: "without its hard constraints {} would admit it",
+    Cause.SPREAD: "without its DoNotSchedule constraints {} would admit it",
     Cause.CAPACITY: "with room {} would admit it",
-    Cause.OTHER: "whatever one of its filters is left out, no node would admit it",
+    Cause.OTHER: "no node would admit it, whatever is left out",
 }
 _PARTS: Mapping[str, str] = {
-    "spread": "its hard constraints",
+    "spread": "its DoNotSchedule constraints",
     "cordons": "cordons",
     "taints": "taints",
     "selection": "its node selector and affinity",
@@ -108,10 +108,21 @@ def in_the_way(found: Explanation) -> str:
 
 
 def _waits(balance: Balance, found: Explanation) -> str:
-    """What a hard constraint waits for: ``zone[0]: zone c (1 node, cordoned) stays at 0``."""
+    """What a hard constraint waits for: ``zone[0]: zone c (1 node, cordoned) stays at 0 pods, and …``."""
     waits = standstill(balance, found.verdict, every=found.obstacles)
+    if waits.endswith(f" at {balance.domains.global_minimum}"):  # and not what keeps the minimum at 0
+        waits += f" pod{'' if balance.domains.global_minimum == 1 else 's'}{_ceiling(balance)}"
     others = f"; {foreign}" if (foreign := company_text(balance, names=False)) else ""
     return one_line(f"{balance.name}: {waits}{instead(balance)}{others}", 300)
+
+
+def _ceiling(balance: Balance) -> str:
+    """What that means for the other domains, of pods that the constraint counts."""
+    each = balance.domains
+    if not each.self_match or each.limit < 0 or len(balance.lowest) == len(each.counts):
+        return ""
+    segment, most = segment_of(each.constraint.topology_key), each.global_minimum + each.constraint.max_skew
+    return f", and maxSkew {each.constraint.max_skew} lets no other {segment} have more than {most}"
 
 
 def instead(balance: Balance) -> str:
