@@ -10,6 +10,7 @@ import pytest
 
 from conformance.claims.readings import READINGS, edited
 from conformance.claims.referee import Recorded, Unasked, read_cases
+from conformance.claims.together import is_true, terms
 from conformance.claims.verdicts import Inspection, contradictions
 from conformance.claims.worlds import HOSTNAME, ZONE, plain_constraint, world
 
@@ -93,6 +94,32 @@ def test_silence_is_wrong_only_where_no_order_places_all(most, expected):
     }
     inspected = Inspection({"id": "order", "objects": nodes, "workload": manifest}, Answers(most))
     assert [rule for rule, *_ in contradictions(inspected)] == expected
+
+
+def held(key, max_skew=1, **more):
+    return terms({**plain_constraint(key, {"app": "web"}, max_skew), **more})
+
+
+@pytest.mark.parametrize(
+    ("words", "here", "there", "expected"),
+    [
+        ("zone maxSkew 1 here, 2 there", {held(ZONE)}, {held(ZONE, 2)}, True),
+        ("zone maxSkew 2 here, 1 there", {held(ZONE)}, {held(ZONE, 2)}, False),
+        ("zone minDomains 1 here, 3 there", {held(ZONE)}, {held(ZONE, minDomains=3)}, True),
+        ("zone hard here, soft there", {held(ZONE)}, {held(ZONE, whenUnsatisfiable="ScheduleAnyway")}, True),
+        ("zone soft here, hard there", {held(ZONE)}, {held(ZONE, whenUnsatisfiable="ScheduleAnyway")}, False),
+        ("zone here, hostname there", {held(ZONE)}, {held(HOSTNAME)}, True),
+        ("zone here, hostname there", {held(ZONE)}, {held(HOSTNAME), held("rack")}, False),
+        ("zone here, zone there", {held(ZONE)}, {held("zone")}, False),
+        (f"{ZONE} here, zone there", {held(ZONE)}, {held("zone")}, True),
+        ("hostname only there", set(), {held(HOSTNAME)}, True),
+        ("hostname only there", {held(ZONE)}, {held(HOSTNAME)}, False),
+        ("hostname only here", set(), {held(HOSTNAME)}, False),
+        ("something else", {held(ZONE)}, {held(ZONE, 2)}, False),
+    ],
+)
+def test_terms_are_read_from_words(words, here, there, expected):
+    assert is_true(words, here, there) == expected
 
 
 def changed_number(answer, field):
