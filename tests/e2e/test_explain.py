@@ -55,7 +55,8 @@ def test_a_workload_and_all_that_waits(plane, namespace):
     assert out.splitlines()[0].endswith(f"(1 of 2 Pending of Deployment {namespace}/web): no node admits it")
     code, out = explain(plane, "--pending", "-n", namespace)
     assert code == 1
-    assert out.startswith(f"2 Pending pods in namespace {namespace}: 2 spread\n\nspread  2 pods: Deployment ")
+    waits = "wait for their spread constraints"
+    assert out.startswith(f"2 Pending pods in namespace {namespace}: 2 {waits}\n\n2 pods {waits}: Deployment ")
 
 
 @pytest.mark.usefixtures("stuck")
