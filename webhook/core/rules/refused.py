@@ -5,6 +5,8 @@ It speaks only of what no other rule says: `webhook.core.rules.api` has what is 
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from webhook.core.kinds import Template, Workload
 from webhook.core.model import LabelSelector, LabelSelectorRequirement, PodAffinityTerm
 from webhook.core.policy import Mode
@@ -118,40 +120,32 @@ def _is_long(workload: Workload) -> bool:
 
 
 def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Finding:
-    error = refusal.error
-    nobody = _nobody(subject.workload, refusal)
+    error, workload = refusal.error, subject.workload
     said = error.text.removeprefix(f"{error.field}: ")
-    detail = f"kube-apiserver accepts the {subject.workload.kind} and refuses each of its pods: {error.text}"
     if refusal.index is None:
         if refusal.term is not None:
-            return _of_term(refusal, refusal.term, subject.workload, detail)
-        return _of_label(refusal, nobody, said, detail)
+            return _of_term(refusal, refusal.term, workload)
+        return _of_label(refusal, workload, said)
     where = placed[refusal.index]
-    if takes_any_template(subject.workload, subject.version):
+    if takes_any_template(workload, subject.version):
         known = api.as_finding(error, "spec.topologySpreadConstraints", placed, subject)
-        return Finding(
-            rule=REFUSED.id,
-            path=refusal.path,
-            summary=f"{nobody}: {error.text}",
-            warning=f"no pod can be created: {known.warning}",
-            detail=detail,
-            fix=known.fix,
-            edits=known.edits,
-            key=known.key,
-        )
+        return _told(refusal, workload, known.warning, Fix(known.fix, known.edits), known.key)
     key = str(error.bad_value)
-    twice = _twice(key, where.constraint.selector)
-    fix = _fix(where, refusal.path, subject.workload)
+    fix = _fix(where, refusal.path, workload)
+    warning = f"{where.name}: {_twice(key, where.constraint.selector)}"
+    return replace(_told(refusal, workload, warning, fix, f"{where.key} {key} {said}"), remedy=fix.text)
+
+
+def _told(refusal: Refusal, workload: Workload, warning: str, fix: Fix, key: str) -> Finding:
     return Finding(
         rule=REFUSED.id,
         path=refusal.path,
-        summary=f"{nobody}: {error.text}",
-        remedy=fix.text,
-        warning=f"no pod can be created: {where.name}: {twice}",
-        detail=detail,
+        summary=f"{_nobody(workload, refusal)}: {refusal.error.text}",
+        warning=f"no pod can be created: {warning}",
+        detail=f"kube-apiserver accepts the {workload.kind} and refuses each of its pods: {refusal.error.text}",
         fix=fix.text,
         edits=fix.edits,
-        key=f"{where.key} {key} {said}",
+        key=key,
     )
 
 
@@ -161,9 +155,9 @@ def _twice(key: str, selector: LabelSelector | None) -> str:
     return f"{short} is in labelSelector and in matchLabelKeys" if in_selector else f"matchLabelKeys has {short} twice"
 
 
-def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload, detail: str) -> Finding:
+def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Finding:
     """Of pod affinity, where the path of the pod and that of the term in its workload have the same end."""
-    error, key = refusal.error, str(refusal.error.bad_value)
+    key = str(refusal.error.bad_value)
     template = max((each for each in workload.templates if refusal.path.startswith(each.path)), key=_length)
     path = refusal.path.rpartition(".")[0]
     selector, keys = _once(
@@ -178,17 +172,8 @@ def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload, detail
         text = f"set {one_field('matchLabelKeys', keys)}" if keys else "remove matchLabelKeys"
         fix = all_of((fix, Fix(text, (Edit(f"{path}.matchLabelKeys", keys or None),))))
     kind = "podAntiAffinity" if ".podAntiAffinity." in path else "podAffinity"
-    return Finding(
-        rule=REFUSED.id,
-        path=refusal.path,
-        summary=f"{_nobody(workload, refusal)}: {error.text}",
-        remedy=fix.text,
-        warning=f"no pod can be created: {kind}: {_twice(key, term.label_selector)}",
-        detail=detail,
-        fix=fix.text,
-        edits=fix.edits,
-        key=f"{path} {key}",
-    )
+    warning = f"{kind}: {_twice(key, term.label_selector)}"
+    return replace(_told(refusal, workload, warning, fix, f"{path} {key}"), remedy=fix.text)
 
 
 def _length(template: Template) -> int:
@@ -203,18 +188,12 @@ def _nobody(workload: Workload, refusal: Refusal) -> str:
     return f"no pod of {one_line(template.rstrip('.'))} can be created"
 
 
-def _of_label(refusal: Refusal, nobody: str, said: str, detail: str) -> Finding:
+def _of_label(refusal: Refusal, workload: Workload, said: str) -> Finding:
     is_name = refusal.path == "metadata.name"
     most = _MOST_CHARS - _HASH - len("-")
-    return Finding(
-        rule=REFUSED.id,
-        path=refusal.path,
-        summary=f"{nobody}: {refusal.error.text}",
-        warning=f"no pod can be created: {'the name is too long for a label' if is_name else f'label: {said}'}",
-        detail=detail,
-        fix=f"use a name of at most {most} characters: it is part of labels of the pods" if is_name else "",
-        key=f"{refusal.path} {said}",
-    )
+    warning = "the name is too long for a label" if is_name else f"label: {said}"
+    fix = Fix(f"use a name of at most {most} characters: it is part of labels of the pods" if is_name else "")
+    return _told(refusal, workload, warning, fix, f"{refusal.path} {said}")
 
 
 def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
