@@ -166,3 +166,23 @@ def test_is_what_the_page_shows(fix):
     _, out, err = fix("--fix", "web.yaml")
     page = Path(__file__).parents[2] / "docs" / "cli.md"
     assert f"$ evenspread check --fix web.yaml\n{out}{err}```\n" in page.read_text()
+
+
+RULES = ("--rule", "unread-constraints", "--rule", "unknown-field")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        pytest.param("kind: Deployment", "kind: Deployment", id="the right one"),
+        pytest.param("kind: deployment", "kind: Deployment", id="a kind in another case"),
+        pytest.param("kind: Deploymnet", "kind: Deployment", id="a misspelt kind"),
+        pytest.param("topologySpreadConstraint:", "topologySpreadConstraints:", id="a misspelt name"),
+    ],
+)
+def test_a_wrong_name_is_replaced_though_a_note_comes_to_light(fix, tmp_path, wrong, right):
+    spread = FIXED.partition("      - maxSkew: 1\n        topologyKey: kubernetes.io/hostname")[0]
+    code, _, err = fix("--fix", "--write", *RULES, "web.yaml", web=spread.replace(right, wrong))
+    assert (tmp_path / "web.yaml").read_text() == spread
+    assert code == 0
+    assert ("1 finding fixed" if wrong != right else "0 findings fixed") in err

@@ -18,6 +18,7 @@ from webhook.core.objects import Autoscaler
 from webhook.core.policy import Policy
 from webhook.core.review import Examination, examine
 from webhook.core.rules.api import WRONG_TYPE
+from webhook.core.rules.unknown import right_paths
 from webhook.core.version import RECORDED, KubernetesVersion
 
 
@@ -143,6 +144,8 @@ class Seen:
             self._failures.append(Failure(manifest.file, manifest.title, "", error))
             return Examination()
         told = [each for each in examined.findings if not frame.rules or each.finding.rule in frame.rules]
+        misspelt = right_paths(each.finding for each in told if not each.waived)
+        told = [each for each in told if each.finding.path not in misspelt]
         if examined.workload is None and examined.decode_error is None:
             if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
                 self.faults.append(manifest.document.fault(f"{manifest.title}: cannot be decoded"))

@@ -20,7 +20,7 @@ from webhook.core.model import ObjectMeta, TypeMeta
 from webhook.core.objects import Autoscaler
 from webhook.core.owners import Awaited
 from webhook.core.policy import Mode, Policy
-from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, TRIED
+from webhook.core.rules import API_RULES, BY_ID, FEASIBILITY, OFFLINE
 from webhook.core.rules.api import wrong_type
 from webhook.core.rules.feasibility import Feasibility
 from webhook.core.rules.finding import NO_TIME, Answer, Finding, NotEvaluated, guarded, one_line
@@ -241,8 +241,8 @@ def _exactly(
 ) -> tuple[Evaluation, tuple[str, ...]]:
     """What every rule answers of an object as kube-apiserver keeps it, and of what nobody reads or keeps in it.
 
-    Edits that bring other findings are left out: without a cluster those that put fields under their name or in their
-    place, or narrow a selector; beside one all but those of the API rules, without which nothing else can be said.
+    Edits that bring other findings that warn are left out: without a cluster those that put fields under their name or
+    in their place; beside one all but those of the API rules, without which nothing else can be said.
     Errors: DecodeError.
     """
     kept, strict = read_exactly(raw, stated)
@@ -260,11 +260,8 @@ def _exactly(
     def again(changed: Mapping[str, object]) -> tuple[Answer, ...]:
         return _exactly(changed, stated_type(changed), replace(setting, fixes=False))[0].answers
 
-    found = found.with_fixes(tried_as_a_whole(found.answers, TRIED, raw, again))
-    if setting.index is not None:
-        others = BY_ID.keys() - API_RULES - TRIED
-        found = found.with_fixes(tried_as_a_whole(found.answers, others, raw, again, warns=warns_by_default))
-    return found, strict
+    rules = OFFLINE if setting.index is None else BY_ID.keys() - API_RULES
+    return found.with_fixes(tried_as_a_whole(found.answers, rules, raw, again, warns_by_default)), strict
 
 
 def _unknown_fields(

@@ -16,6 +16,10 @@ LOUD = Finding(rule="loud", path="d", summary="d is wrong", key="d", warns=True)
 BOOM = RuntimeError("broken on purpose")
 
 
+def warns(finding):
+    return finding.warns is True
+
+
 def raising(_):
     raise BOOM
 
@@ -30,23 +34,15 @@ def raising(_):
         pytest.param([NOTE, LOUD], "set a: 2; after that, loud: d is wrong", False, id="another rule warns"),
     ],
 )
-def test_beside_a_cluster(left, fix, kept):
+def test_what_warns_afterwards_speaks_against_a_fix(left, fix, kept):
     changed = []
 
     def again(value):
         changed.append(value)
         return left
 
-    ((told,), _) = tried_as_a_whole([FOUND], {"one"}, {"a": 1}, again, warns=lambda each: each.warns is True)
+    ((told,), _) = tried_as_a_whole([FOUND], {"one"}, {"a": 1}, again, warns)
     assert (told.fix, bool(told.edits), changed) == (fix, kept, [{"a": 2}])
-
-
-@pytest.mark.parametrize(
-    ("left", "kept"), [pytest.param([], True, id="it goes"), pytest.param([NOTE], False, id="any other finding")]
-)
-def test_without_a_cluster_nothing_new_may_come(left, kept):
-    ((told,), _) = tried_as_a_whole([FOUND], {"one"}, {"a": 1}, lambda _: left)
-    assert (told.fix, bool(told.edits)) == ("a: 2", kept)
 
 
 def unreadable(_):
@@ -56,7 +52,6 @@ def unreadable(_):
 THROUGH = replace(FOUND, edits=(Edit("a.b", 2),))
 
 
-@pytest.mark.parametrize("warns", [None, lambda each: each.warns is True], ids=["anything new", "what warns"])
 @pytest.mark.parametrize(
     ("found", "again"),
     [
@@ -64,8 +59,8 @@ THROUGH = replace(FOUND, edits=(Edit("a.b", 2),))
         pytest.param(FOUND, unreadable, id="what it makes cannot be read"),
     ],
 )
-def test_what_cannot_be_tried_is_for_people_and_no_fault(found, again, warns):
-    ((told,), faults) = tried_as_a_whole([found], {"one"}, {"a": 1}, again, warns=warns)
+def test_what_cannot_be_tried_is_for_people_and_no_fault(found, again):
+    ((told,), faults) = tried_as_a_whole([found], {"one"}, {"a": 1}, again, warns)
     assert (told.edits, faults) == ((), ())
 
 
@@ -85,27 +80,27 @@ def missing_a_place(_):
     ],
 )
 def test_what_is_raised_meanwhile_is_a_fault_of_the_rule(again, rule):
-    ((told,), faults) = tried_as_a_whole([FOUND], {"one"}, {"a": 1}, again)
+    ((told,), faults) = tried_as_a_whole([FOUND], {"one"}, {"a": 1}, again, warns)
     assert (told.fix, told.edits) == ("set a: 2", ())
     assert [(each.rule, each.missing, each.fault is not None) for each in faults] == [(rule, FAILED, True)]
 
 
 def test_a_rule_that_raises_anyway_does_not_speak_against_the_fixes_of_others():
-    ((told,), faults) = tried_as_a_whole([FOUND, OTHER_FAILS], {"one"}, {"a": 1}, lambda _: [OTHER_FAILS])
+    ((told,), faults) = tried_as_a_whole([FOUND, OTHER_FAILS], {"one"}, {"a": 1}, lambda _: [OTHER_FAILS], warns)
     assert (told, faults) == (FOUND, ())
 
 
 def test_a_rule_whose_fixes_raise_is_told_of_once():
     second = replace(FOUND, key="second")
-    _, faults = tried_as_a_whole([FOUND, second], {"one"}, {"a": 1}, raising)
+    _, faults = tried_as_a_whole([FOUND, second], {"one"}, {"a": 1}, raising, warns)
     assert faults == (NotEvaluated("one", FAILED, BOOM),)
 
 
 def test_other_rules_are_not_tried():
-    assert tried_as_a_whole([FOUND], {"other"}, {"a": 1}, raising) == ((FOUND,), ())
+    assert tried_as_a_whole([FOUND], {"other"}, {"a": 1}, raising, warns) == ((FOUND,), ())
 
 
 def test_of_very_many_the_rest_is_for_people():
-    many = [Finding(rule="one", path="a", summary=str(n), edits=(Edit("a", n),), key=str(n)) for n in range(2, 12)]
-    told, _ = tried_as_a_whole(many, {"one"}, {"a": 1}, lambda _: ())
-    assert [bool(each.edits) for each in told] == [True] * 8 + [False] * 2
+    many = [Finding(rule="one", path="a", summary=str(n), edits=(Edit("a", n),), key=str(n)) for n in range(2, 20)]
+    told, _ = tried_as_a_whole(many, {"one"}, {"a": 1}, lambda _: (), warns)
+    assert [bool(each.edits) for each in told] == [True] * 16 + [False] * 2

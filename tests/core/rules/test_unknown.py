@@ -8,6 +8,7 @@ from webhook.core.policy import Mode, Policy
 from webhook.core.review import Request, examine, review
 from webhook.core.rules.edits import applied
 from webhook.core.rules.finding import Edit
+from webhook.core.rules.unknown import right_paths
 from webhook.core.version import RECORDED
 
 RULE = "unknown-field"
@@ -58,7 +59,7 @@ def keys(manifest):
     ("manifest", "path", "remedy", "fix"),
     [
         pytest.param(
-            pod(RIGHT | {"minDomain": 3}),
+            pod(RIGHT | {"minDomain": 3, "whenUnsatisfiable": "DoNotSchedule"}),
             "spec.topologySpreadConstraints[0].minDomain",
             "rename it to minDomains",
             "minDomains: 3",
@@ -157,7 +158,7 @@ def test_silence(manifest):
         ),
         pytest.param(pod(RIGHT | {"maxScew": 1}), (Edit("spec.topologySpreadConstraints[0].maxScew"),), id="taken out"),
         pytest.param(
-            rollout(TopologySpreadConstraints=[RIGHT]),
+            rollout(TopologySpreadConstraints=[RIGHT | {"maxSkew": 0}]),
             (),
             id="not where the constraints that come to light break other rules",
         ),
@@ -176,8 +177,8 @@ def test_edits_make_it_go_and_bring_nothing(manifest, edits):
 
 
 def test_only_so_many_are_tried():
-    manifest = pod(*(renamed("maxSkew", "maxskew") | {"topologyKey": f"k{number}"} for number in range(10)))
-    assert [bool(each.edits) for each in found(manifest)] == [True] * 8 + [False] * 2
+    manifest = pod(*(renamed("maxSkew", "maxskew") | {"topologyKey": f"k{number}"} for number in range(18)))
+    assert [bool(each.edits) for each in found(manifest)] == [True] * 16 + [False] * 2
 
 
 def test_the_order_is_that_of_rules():
@@ -203,3 +204,18 @@ def test_the_webhook_leaves_it_to_kube_apiserver():
     )
     decision = review(request, Policy(), None, version=RECORDED, today="2026-01-01", remaining=lambda: 9.0)
     assert RULE not in {each.finding.rule for each in decision.findings}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        pytest.param(
+            pod(renamed("maxSkew", "maxskew")), {"spec.topologySpreadConstraints[0].maxSkew"}, id="another name"
+        ),
+        pytest.param(pod(RIGHT | {"maxScew": 1}), set(), id="the right one is there"),
+        pytest.param(pod(renamed("maxSkew", "maxskew") | {"maxskew": "x"}), set(), id="no fix of it helps"),
+    ],
+)
+def test_where_a_misspelt_field_belongs(manifest, expected):
+    judged = examine(manifest, Policy(), None, version=RECORDED, today="2026-01-01").findings
+    assert right_paths(each.finding for each in judged) == expected

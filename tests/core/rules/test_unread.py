@@ -155,7 +155,8 @@ def test_a_wrong_place_without_constraints(value):
 def test_constraints_that_are_wrong_in_their_right_place_too_are_moved_by_people():
     value = deployment("spec.topologySpreadConstraints", [{**ZONE, "maxSkew": 0}])
     [judged] = examined(value).findings
-    assert (judged.finding.fix, judged.finding.edits) == ("move to spec.template.spec", ())
+    assert judged.finding.fix.startswith("move to spec.template.spec; after that, max-skew: ")
+    assert judged.finding.edits == ()
 
 
 def test_constraints_that_cannot_be_decoded_where_they_belong_are_moved_by_people():
@@ -201,6 +202,18 @@ def test_a_type_that_no_api_server_has(stated, path, fix):
     finding = next(each.finding for each in examined(value).findings if each.finding.rule == "unread-constraints")
     assert finding.severity is Severity.HIGH
     assert unread(applied(value, finding.edits)) == []
+
+
+@pytest.mark.parametrize(
+    ("max_skew", "kept"), [pytest.param(1, True, id="a note"), pytest.param(0, False, id="what is refused")]
+)
+def test_what_a_wrong_type_hides_speaks_against_its_fix_only_if_it_warns(max_skew, kept):
+    soft = {**ZONE, "maxSkew": max_skew, "whenUnsatisfiable": "ScheduleAnyway"}
+    value = deployment(value=[soft], kind="deployment")
+    [judged] = examined(value).findings
+    assert bool(judged.finding.edits) is kept
+    after = {each.finding.rule for each in examined({**value, "kind": "Deployment"}).findings}
+    assert after == {"system-defaults-lost"} | (set() if kept else {"max-skew"})
 
 
 def test_an_old_deployment_without_a_selector_needs_more_than_a_version():

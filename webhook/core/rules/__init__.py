@@ -58,8 +58,6 @@ FEASIBILITY = frozenset(
 
 # The webhook never asks them: what they look at is gone from an object before it is called.
 OFFLINE = frozenset({unknown.UNKNOWN_FIELD.id, unread.UNREAD.id})
-# Their edits may let rules speak that look at the cluster: where nobody waits, the whole object is asked again.
-TRIED = OFFLINE | {neighbours.TOO_WIDE.id}
 # Of resources of operators not more than this is known: their constraints, and some labels of their pods.
 _OF_CONSTRAINTS = API_RULES.union(
     rule.id

@@ -31,6 +31,7 @@ GONE: Final = object()
 _MOST_CHARS = 500
 # Letters first: what begins with a digit, a sign or a point may be a number or a date to some reader of YAML.
 _PLAIN = re.compile(r"[A-Za-z](?:[A-Za-z0-9_./-]*[A-Za-z0-9])?", re.ASCII)
+_VERBS = frozenset({"add", "remove", "set", "move", "rename"})
 _NO_TEXT = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _NAME = re.compile(r"\.?([^.\[\]]+)|\[(\d{1,7})\]|\[([^\]]*)\]")
 
@@ -122,7 +123,7 @@ def in_words(fix: Fix) -> Fix:
 
 
 def _as_words(fix: Fix) -> str:
-    return fix.text if fix.text.partition(" ")[0] in {"add", "remove", "set"} else f"set {fix.text}"
+    return fix.text if fix.text.partition(" ")[0] in _VERBS else f"set {fix.text}"
 
 
 def _edits(several: Iterable[Placed], fields: Mapping[str, object]) -> Iterable[Edit]:

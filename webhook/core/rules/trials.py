@@ -25,7 +25,7 @@ from webhook.core.rules.finding import FAILED, Answer, Edit, Finding, NotEvaluat
 # request waits there is less time for it.
 _MOST_IN_TEMPLATES, _MOST_OFFLINE = 16, 200
 # Each is an evaluation of the whole object; the edits of others are left out.
-_MOST_AS_A_WHOLE = 8
+_MOST_AS_A_WHOLE = 16
 
 
 class Tried(NamedTuple):
@@ -77,6 +77,10 @@ def _identity(finding: Finding) -> tuple[str, str]:
     return (finding.rule, finding.key)
 
 
+def _for_people(finding: Finding, later: str = "") -> Finding:
+    return structs.replace(finding, edits=(), fix=f"{in_words(Fix(finding.fix)).text}{later}")
+
+
 def _all_tried(findings: Iterable[Finding], tried: Iterable[Finding], attempt: Callable[[Finding], Finding]) -> Tried:
     told: dict[int, Finding] = {}
     faults: list[NotEvaluated] = []
@@ -84,7 +88,7 @@ def _all_tried(findings: Iterable[Finding], tried: Iterable[Finding], attempt: C
         try:
             told[id(each)] = attempt(each)
         except Exception as error:  # noqa: BLE001 as `guarded`: the finding, and all others, stay
-            told[id(each)] = structs.replace(each, fix=in_words(Fix(each.fix)).text, edits=())
+            told[id(each)] = _for_people(each)
             faults += error.faults if isinstance(error, _FailedError) else (NotEvaluated(each.rule, FAILED, error),)
     once = {each.rule: each for each in reversed(faults)}
     return Tried(tuple(told.get(id(each), each) for each in findings), tuple(reversed(once.values())))
@@ -95,13 +99,12 @@ def tried_as_a_whole(
     rules: Collection[str],
     raw: bytes | Mapping[str, object],
     again: Callable[[Mapping[str, object]], Iterable[Answer]],
-    *,
-    warns: Callable[[Finding], bool] | None = None,
+    warns: Callable[[Finding], bool],
 ) -> Tried:
     """The findings among the answers, those of these rules without edits that do not help or that nobody could try.
 
-    Shape: ``again`` answers of a changed object. With ``warns``, whether anybody is told of a finding, notes that the
-    fault had hidden do not speak against a fix; what does is said behind it.
+    Shape: ``again`` answers of a changed object. Notes that the fault had hidden do not speak against a fix, but any
+    finding of which somebody is told, as ``warns`` has it: the first is said behind the fix.
     Errors: DecodeError.
     """
     before = _Said(answers)
@@ -110,26 +113,22 @@ def tried_as_a_whole(
         return Tried(tuple(before.findings))
     value = parsed(raw)
 
-    def for_people(finding: Finding, told: Finding | None = None) -> Finding:
-        if warns is None:
-            return structs.replace(finding, edits=())
-        later = f"; after that, {told.rule}: {told.summary}" if told else ""
-        return structs.replace(finding, edits=(), fix=f"{in_words(Fix(finding.fix)).text}{later}")
-
     def attempt(finding: Finding) -> Finding:
         try:
             changed = applied(value, finding.edits)
         except LookupError:
-            return for_people(finding)
+            return _for_people(finding)
         try:
             left = before.after(again(changed))
         except DecodeError:
-            return for_people(finding)
-        new = [each for each in left if before.is_new(each)]
-        told = next((each for each in new if warns is None or each.rule == finding.rule or warns(each)), None)
-        return for_people(finding, told) if told or before.stays(finding, left) else finding
+            return _for_people(finding)
+        new = (each for each in left if before.is_new(each))
+        told = next((each for each in new if each.rule == finding.rule or warns(each)), None)
+        if told is not None:
+            return _for_people(finding, f"; after that, {told.rule}: {told.summary}")
+        return _for_people(finding) if before.stays(finding, left) else finding
 
-    late = {id(each): for_people(each) for each in editing[_MOST_AS_A_WHOLE:]}
+    late = {id(each): _for_people(each) for each in editing[_MOST_AS_A_WHOLE:]}
     rest = (late.get(id(each), each) for each in before.findings)
     return _all_tried(rest, editing[:_MOST_AS_A_WHOLE], attempt)
 
@@ -156,7 +155,7 @@ def tried_in_templates(
         try:
             later = _after(subject, fix.edits)
         except (LookupError, msgspec.ValidationError):
-            return structs.replace(finding, fix=in_words(fix).text, edits=())
+            return _for_people(finding)
         if later is None:
             return finding
         left = before.after(ask(later))

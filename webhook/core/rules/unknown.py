@@ -74,6 +74,12 @@ def unknown_fields(
     )
 
 
+def right_paths(findings: Iterable[Finding]) -> frozenset[str]:
+    """Where fields with a misspelt name belong: that nothing stands there is the same mistake."""
+    unknown = (each for each in findings if each.rule == UNKNOWN_FIELD.id)
+    return frozenset(edit.path for each in unknown for edit in each.edits if edit.value is not None)
+
+
 def _finding(path: str, meant: str, value: Mapping[str, object], *, built_in: bool) -> Finding:
     """One field; of the right name at the wrong place nothing is known but that."""
     above, _, name = path.rpartition(".")
