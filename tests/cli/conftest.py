@@ -19,3 +19,14 @@ def run(capsys, monkeypatch, tmp_path):
         return code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def check(run, tmp_path):
+    """Runs check in a directory that holds this text as web.yaml."""
+
+    def check(*arguments, web, stdin=b""):
+        (tmp_path / "web.yaml").write_text(web)
+        return run("check", *arguments, stdin=stdin)
+
+    return check

@@ -48,13 +48,12 @@ DAEMON = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: log}\nspec
 
 
 @pytest.fixture
-def add(run, tmp_path):
+def add(check, tmp_path):
     """Runs check with the policy in a directory that holds web.yaml."""
     (tmp_path / "policy").write_text(POLICY)
 
     def add(*arguments, web=WEB, stdin=b""):
-        (tmp_path / "web.yaml").write_text(web)
-        return run("check", "--config", "policy", *arguments, stdin=stdin)
+        return check("--config", "policy", *arguments, web=web, stdin=stdin)
 
     return add
 

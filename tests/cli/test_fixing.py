@@ -38,12 +38,11 @@ LEFT = (
 
 
 @pytest.fixture
-def fix(run, tmp_path):
+def fix(check):
     """Runs check in a directory that holds web.yaml."""
 
     def fix(*arguments, web=WEB, stdin=b""):
-        (tmp_path / "web.yaml").write_text(web)
-        return run("check", *arguments, stdin=stdin)
+        return check(*arguments, web=web, stdin=stdin)
 
     return fix
 
