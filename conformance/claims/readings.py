@@ -15,11 +15,11 @@ from conformance.claims.worlds import HOSTNAME, NAMESPACE, ZONE
 FIT = re.compile(r"at most (\d+) (?:of (\d+) fit|pods? fit)")
 HOLD = re.compile(r"holds? at most (\d+)(?: of (\d+))? pods?")
 LOSS = re.compile(r"if zone (\S+) goes NotReady, (?:at least )?(\d+) of (\d+) stay Pending")
-CAPPED = re.compile(r"minDomains (\d+) with (?:1 domain|(\d+) domains) caps each at (?:1 pod|(\d+) pods)")
-SHUT_OUT = re.compile(r"shuts out (\d+) of (\d+) usable nodes?")
+CAPPED = re.compile(r"minDomains is (\d+) but (?:1 .* counts|(\d+) .* count), with at most (?:1 pod|(\d+) pods)")
+SHUT_OUT = re.compile(r"(\d+) of (\d+) usable nodes lacks? the label, so .* excludes")
 TOGETHER = re.compile(r"all (\d+) running pods are (?:in|on) (?:zone|node|one) ?(\S*)")
 COUNTED = re.compile(r"also counts? (.+)")
-NEXT = re.compile(r"the next pod may go to (?:1 node|(\d+) nodes), and to (\d+) without those that no constraint over (\S+) keeps")
+NEXT = re.compile(r"the next pod may go to (?:1 node|(\d+) nodes), and could go to (\d+) if .* without a constraint over (\S+) were")
 OTHERS = re.compile(r"(\d+) (?:pods? )?of ")
 
 
@@ -78,7 +78,7 @@ def min_domains(world, finding):
     if found is None:
         yield from ceiling(world, finding)
         return
-    if (total := re.search(r"and (\d+) what all", finding.detail)) is not None:
+    if (total := re.search(r"may hold (\d+) in all", finding.detail)) is not None:
         placed = world.place(replicas=most_of(world.world), anew=True)
         if placed["most"] > int(total[1]):
             yield f"{placed['most']} find a place in some order, it says {total[1]}"
@@ -219,7 +219,7 @@ def without_effect(world, finding):
     for anew in (False, True):
         one, other = world.place(anew=anew), world.place(manifest=without, anew=anew)
         if one["exact"] and other["exact"] and (one["first"], rounded(one)) != (other["first"], rounded(other)):
-            if "nodes without the key are shut out" in finding.detail:
+            if "keeps pods off nodes without the key" in finding.detail:
                 continue
             yield f"without it the orders end {other['ends']} instead of {one['ends']}, the first pod on {len(other['first'])} nodes, not {len(one['first'])}"
             return

@@ -28,7 +28,7 @@ FIT = Finding(
         ),
         pytest.param(
             workload("Pod", "app=web", "topology.kubernetes.io/hostname hard 1 app=web"),
-            "evenspread/topology-key-typo: topology.kubernetes.io/hostname is no label of Kubernetes;"
+            "evenspread/topology-key-typo: Kubernetes has no label topology.kubernetes.io/hostname;"
             " use kubernetes.io/hostname",
             id="topology-key-typo",
         ),
@@ -40,9 +40,8 @@ FIT = Finding(
         ),
         pytest.param(
             workload("StatefulSet", "app=web", "zone hard 1 app=web keys:pod-template-hash"),
-            "evenspread/match-label-key-wrong-kind: zone[0] matches on pod-template-hash,"
-            " which pods of a StatefulSet …; remove it",
-            id="the end of a long text goes before the fix does",
+            "evenspread/match-label-key-wrong-kind: zone[0]: StatefulSet pods never have pod-template-hash; remove it",
+            id="match-label-key-wrong-kind",
         ),
     ],
 )
@@ -103,7 +102,10 @@ def test_a_denial_has_a_first_line_that_stands_alone():
     assert decision.message.splitlines() == [
         "Rollout shop/web: zone[0] counts app=web but the pods have app=web-v2; set matchLabels app=web-v2",
         "  1 selector-not-self  spec.template.spec.topologySpreadConstraints[0].labelSelector",
-        "    counts app=web, the pods have app=web-v2: it holds pods back and does not spread these pods",
+        (
+            "    the constraint counts app=web, but the pods have app=web-v2: it may keep these pods Pending,"
+            " and does not spread them"
+        ),
         "    fix: labelSelector: {matchLabels: {app: web-v2}}",
         "  check before pushing: kubectl evenspread check -f FILE",
     ]

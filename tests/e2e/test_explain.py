@@ -83,7 +83,7 @@ def test_who_creates_such_a_pod_is_warned(plane, namespace, tmp_path):
     with serving(tmp_path, {"ceiling": "warn"}, *flags) as webhook, registered(plane, namespace, webhook.server):
         answer = plane.api.send("POST", path("Pod", namespace), pod("ninth", ALONE))
     assert answer.status == 201
-    told = "no place: 6 hostnames, fewer than minDomains 20: the minimum is 0; set minDomains: 6"
+    told = "6 hostnames, fewer than minDomains 20: the minimum is 0; set minDomains: 6"
     assert any(f"evenspread/replicas-do-not-fit: {told}" in each for each in answer.warnings), answer.warnings
 
 

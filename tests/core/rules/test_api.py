@@ -230,7 +230,7 @@ def test_the_fix_follows_from_what_is_written(fields, where, fix, edits):
         (
             {"labelSelector": None, "matchLabelKeys": ["v"]},
             ".matchLabelKeys",
-            "write a labelSelector beside it that the pods match, or take matchLabelKeys out",
+            "add a labelSelector that the pods match, or remove matchLabelKeys",
         ),
         (
             {"labelSelector": {"matchLabels": {"a b": ""}}},
@@ -277,8 +277,8 @@ def test_of_constraints_with_one_key_and_action_the_first_stays():
 MISFITS = [
     ({"maxSkew": "1"}, ".maxSkew", "maxSkew: 1", 1),
     ({"maxSkew": " +2 "}, ".maxSkew", "maxSkew: 2", 2),
-    ({"maxSkew": "0"}, ".maxSkew", "write a whole number here, without quotes, from 1 on", None),
-    ({"maxSkew": "9999999999"}, ".maxSkew", "write a whole number here, without quotes, from 1 on", None),
+    ({"maxSkew": "0"}, ".maxSkew", "write a whole number of at least 1 here, without quotes", None),
+    ({"maxSkew": "9999999999"}, ".maxSkew", "write a whole number of at least 1 here, without quotes", None),
     ({"maxSkew": "one"}, ".maxSkew", "write a whole number here, without quotes", None),
     ({"maxSkew": 1.5}, ".maxSkew", "write a whole number here", None),
     ({"matchLabelKeys": "app"}, ".matchLabelKeys", "matchLabelKeys: [app]", ["app"]),
@@ -288,11 +288,11 @@ MISFITS = [
     (
         {"labelSelector": {"matchLabels": {"v": -1}}},
         ".labelSelector.matchLabels.v",
-        "write it in quotes: a text belongs here",
+        "write it in quotes: this has to be a string",
         None,
     ),
-    ({"labelSelector": {"matchLabels": {"v": []}}}, ".labelSelector.matchLabels.v", "write a text here", None),
-    ({"topologyKey": 1}, ".topologyKey", "write it in quotes: a text belongs here", None),
+    ({"labelSelector": {"matchLabels": {"v": []}}}, ".labelSelector.matchLabels.v", "write a string here", None),
+    ({"topologyKey": 1}, ".topologyKey", "write it in quotes: this has to be a string", None),
     ({"labelSelector": "app"}, ".labelSelector", "write matchLabels or matchExpressions here", None),
     (
         {"labelSelector": {"matchLabels": ["app"]}},
@@ -318,7 +318,7 @@ def test_a_value_of_the_wrong_type_as_the_right_one(fields, where, fix, value):
 
 def test_where_the_text_of_a_number_is_not_known_it_is_not_guessed():
     [wrong] = examined(workload("Deployment", "app=web", broken(labelSelector={"matchLabels": {"v": 1}}))).findings
-    assert (wrong.finding.fix, wrong.finding.edits) == ("write it in quotes: a text belongs here", ())
+    assert (wrong.finding.fix, wrong.finding.edits) == ("write it in quotes: this has to be a string", ())
 
 
 def test_two_constraints_of_one_key_and_action():

@@ -109,9 +109,9 @@ def test_karpenter_lists_every_pod_for_a_selector_without_conditions(constraint,
 def test_karpenter_counts_each_constraint_alone():
     racked = index(node("n1", "a", rack="r", karpenter__sh__nodepool="x"), node("n2", "a", rack="r"), node("n3", "b"))
     both = asked("zone hard 1 app=web", "rack hard 1 app=web")
-    assert told(both, racked) == ["audit zone[0]: Karpenter counts 1 node without the other key; label it"]
+    assert told(both, racked) == ["audit zone[0]: Karpenter also counts 1 node that lacks another key; label it"]
     racked.apply("ADDED", node("n4", "b"))
-    assert told(both, racked) == ["audit zone[0]: Karpenter counts 2 nodes without the other key; label them"]
+    assert told(both, racked) == ["audit zone[0]: Karpenter also counts 2 nodes that lack another key; label them"]
     assert told(asked("zone hard 1 app=web", "rack soft 1 app=web"), racked) == []
     chosen = asked("zone hard 1 app=web", "rack hard 1 app=web", nodeSelector={"rack": "r"})
     assert told(chosen, racked) == []
@@ -127,7 +127,7 @@ def test_karpenter_counts_each_constraint_alone():
     ],
 )
 def test_karpenter_takes_constraints_for_one_that_differ_in_min_domains(soft, speaks):
-    expected = ["audit zone[0]: Karpenter takes it and zone[1] for one; use another maxSkew"] if speaks else []
+    expected = ["audit Karpenter treats zone[0] and zone[1] as one constraint; use another maxSkew"] if speaks else []
     assert told(asked("zone hard 1 app=web minDomains:2", soft)) == expected
     assert told(asked("zone hard 1 app=web", soft)) == []
 
@@ -137,7 +137,7 @@ def test_karpenter_leaves_match_fields_out(policy, speaks):
     name = {"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}
     terms = {"nodeSelectorTerms": [{"matchFields": [name]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    expected = ["audit zone[0]: Karpenter leaves matchFields out; use matchExpressions"] if speaks else []
+    expected = ["audit zone[0]: Karpenter ignores matchFields; use matchExpressions"] if speaks else []
     assert told(asked(f"zone hard 1 app=web{policy}", affinity=affinity)) == expected
     terms["nodeSelectorTerms"][0]["matchExpressions"] = terms["nodeSelectorTerms"][0].pop("matchFields")
     assert told(asked(f"zone hard 1 app=web{policy}", affinity=affinity)) == []
@@ -148,7 +148,7 @@ def test_karpenter_leaves_match_fields_out(policy, speaks):
     [
         (
             ["zone hard 1 app=web", "hostname hard 1 app=web"],
-            ["audit hostname[1]: descheduler balances zone[0] apart; use ScheduleAnyway"],
+            ["audit the descheduler handles zone and hostname separately; use ScheduleAnyway"],
         ),
         (["zone hard 1 app=web", "hostname soft 1 app=web"], []),
         (["zone hard 1 app=web", "zone hard 2 app=web"], []),

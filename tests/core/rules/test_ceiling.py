@@ -42,7 +42,7 @@ def with_node(index, name, *, cordoned=False, **taints):
             "a: n1 | b: n2 | c: ~n3",
             [ZONE],
             7,
-            ["warn at most 2 of 7 fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"],
+            ["warn at most 2 of 7 fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"],
             id="a tainted zone",
         ),
         pytest.param("a: n1 | b: n2 | c: n3 ~n4", [ZONE], 7, [], id="a zone with a node that is not"),
@@ -53,14 +53,14 @@ def with_node(index, name, *, cordoned=False, **taints):
             "a: n1 | b: n2 | c: ~n3 ~n4 | d: ~n5",
             [ZONE],
             7,
-            ["warn at most 2 of 7 fit: 2 tainted zones stay at 0; nodeTaintsPolicy: Honor"],
+            ["warn at most 2 of 7 fit: 2 tainted zones stay at 0; set nodeTaintsPolicy: Honor"],
             id="two tainted zones",
         ),
         pytest.param(
             "a: n1 n2 n3 | c: ~n4",
             [HOST],
             4,
-            ["warn at most 3 of 4 fit: 1 tainted host stays at 0; nodeTaintsPolicy: Honor"],
+            ["warn at most 3 of 4 fit: 1 tainted node stays at 0; set nodeTaintsPolicy: Honor"],
             id="a tainted host, not named",
         ),
         pytest.param("a: n1 n2 n3 | c: ~n4", [HOST], 2, [], id="where other hosts are empty too"),
@@ -68,28 +68,28 @@ def with_node(index, name, *, cordoned=False, **taints):
             "a: n1 | b: n2 | c: ~n3",
             [ZONE],
             2,
-            ["audit at most 2 pods fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"],
+            ["audit at most 2 pods fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"],
             id="no replica too many, and no room for another",
         ),
         pytest.param(
             "a: n1 n2 | b: n3 | c: ~n4",
             ["zone hard 2 app=web"],
             3,
-            ["audit at most 4 pods fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"],
+            ["audit at most 4 pods fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"],
             id="room for some",
         ),
         pytest.param(
             "a: n1=2 | b: n2=1 | c: ~n3=1",
             [ZONE],
             5,
-            ["audit at most 5 pods fit (4 run already): tainted zone c stays at 1; nodeTaintsPolicy: Honor"],
+            ["audit at most 5 pods fit (4 run already): tainted zone c stays at 1; set nodeTaintsPolicy: Honor"],
             id="its own pods count",
         ),
         pytest.param(
             "a: n1=2 | b: n2=1 | c: ~n3=1",
             [ZONE],
             6,
-            ["warn at most 5 of 6 fit (4 run already): tainted zone c stays at 1; nodeTaintsPolicy: Honor"],
+            ["warn at most 5 of 6 fit (4 run already): tainted zone c stays at 1; set nodeTaintsPolicy: Honor"],
             id="and are among the replicas",
         ),
         pytest.param("a: ~n1 | b: ~n2", [ZONE], 2, [], id="no node at all for these pods"),
@@ -103,7 +103,7 @@ def with_node(index, name, *, cordoned=False, **taints):
             7,
             [
                 "warn at most 2 of 7 fit: tainted zone c stays at 0",
-                "warn at most 2 of 7 fit: 1 tainted host stays at 0",
+                "warn at most 2 of 7 fit: 1 tainted node stays at 0",
             ],
             id="two constraints, and no change of one is enough",
         ),
@@ -111,7 +111,7 @@ def with_node(index, name, *, cordoned=False, **taints):
             "a: n1 n4 n5 n6| b: n2 n7 n8 n9| c: ~n3",
             [ZONE, HOST],
             4,
-            ["warn at most 2 of 4 fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"],
+            ["warn at most 2 of 4 fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"],
             id="two constraints, and hosts enough",
         ),
         pytest.param(
@@ -134,14 +134,14 @@ def test_what_it_says_at_length():
     assert finding.path == "spec.template.spec.topologySpreadConstraints[1].nodeTaintsPolicy"
     assert finding.detail == (
         "at most 2 of 7 fit: tainted zone c stays at 0 (2 nodes), and maxSkew 1 lets no other zone have more than 1; "
-        "nodeTaintsPolicy Ignore counts nodes that the pods do not tolerate"
+        "nodeTaintsPolicy Ignore counts nodes although the pods do not tolerate their taints"
     )
     # With one domain fewer the end of a rollout may be uneven: that fix joins.
     assert finding.fix == "add nodeTaintsPolicy: Honor and add matchLabelKeys: [pod-template-hash]"
     assert finding.edits[0] == Edit(finding.path, "Honor")
     (warning,) = warnings_of([finding])
     assert warning == (
-        "evenspread/tainted-nodes-counted: at most 2 of 7 fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"
+        "evenspread/tainted-nodes-counted: at most 2 of 7 fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"
     )
     assert len(warning) < WARNING_CHARS
 
@@ -151,15 +151,15 @@ def test_what_it_says_at_length():
     [
         pytest.param("minimal", "zone", "1 tainted zone stays at 0", id="no names"),
         pytest.param("own-namespace", "zone", "tainted zone c stays at 0", id="names of zones"),
-        pytest.param("own-namespace", "hostname", "1 tainted host stays at 0", id="no names of hosts"),
-        pytest.param("full", "hostname", "tainted host n3 stays at 0", id="all names"),
+        pytest.param("own-namespace", "hostname", "1 tainted node stays at 0", id="no names of hosts"),
+        pytest.param("full", "hostname", "tainted node n3 stays at 0", id="all names"),
     ],
 )
 def test_names_as_configured(detail, key, expected):
     policy = Policy(capacity="fixed", messages=Messages(detail=detail))
     manifest = asked(f"{key} hard 1 app=web", replicas=7)
     assert told(TAINTED, manifest, cluster("a: n1 | b: n2 | c: ~n3"), policy) == [
-        f"warn at most 2 of 7 fit: {expected}; nodeTaintsPolicy: Honor"
+        f"warn at most 2 of 7 fit: {expected}; set nodeTaintsPolicy: Honor"
     ]
 
 
@@ -172,20 +172,20 @@ def test_names_as_configured(detail, key, expected):
         ),
         pytest.param(
             {"cordoned": True, "node.kubernetes.io/unschedulable": "2026-11-21T09:00:00Z"},
-            ["warn at most 2 of 7 fit: cordoned zone c stays at 0; nodeTaintsPolicy: Honor"],
+            ["warn at most 2 of 7 fit: cordoned zone c stays at 0; set nodeTaintsPolicy: Honor"],
             id="cordoned for hours",
         ),
         pytest.param({"node.kubernetes.io/not-ready": None}, [], id="not ready, nobody knows since when"),
         pytest.param({"node.kubernetes.io/not-ready": "2026-11-21T11:30:00Z"}, [], id="not ready since just now"),
         pytest.param(
             {"node.kubernetes.io/not-ready": "2026-11-21T09:00:00Z"},
-            ["warn at most 2 of 7 fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"],
+            ["warn at most 2 of 7 fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"],
             id="not ready for hours",
         ),
         pytest.param({"karpenter.sh/disrupted": "2026-11-21T11:59:00Z"}, [], id="about to be replaced"),
         pytest.param(
             {"dedicated": None, "karpenter.sh/disrupted": "2026-11-21T11:59:00Z"},
-            ["warn at most 2 of 7 fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"],
+            ["warn at most 2 of 7 fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"],
             id="about to be replaced by one that is tainted too",
         ),
         pytest.param({"node.kubernetes.io/not-ready": "yesterday"}, [], id="a time that is none"),
@@ -217,10 +217,10 @@ def test_pods_of_others_hold_the_zone_up():
     index = cluster("a: n1 | b: n2 | c: ~n3=2")
     manifest = workload("Deployment", "app=web team=new", ZONE, selector="team=new", replicas=6)
     assert told(TAINTED, manifest, index, FIXED) == [
-        "audit at most 6 pods fit: tainted zone c stays at 2; nodeTaintsPolicy: Honor"
+        "audit at most 6 pods fit: tainted zone c stays at 2; set nodeTaintsPolicy: Honor"
     ]
     assert told(TAINTED, {**manifest, "spec": {**manifest["spec"], "replicas": 7}}, index, FIXED) == [
-        "warn at most 6 of 7 fit: tainted zone c stays at 2; nodeTaintsPolicy: Honor"
+        "warn at most 6 of 7 fit: tainted zone c stays at 2; set nodeTaintsPolicy: Honor"
     ]
 
 
@@ -228,7 +228,7 @@ def test_a_fix_is_offered_only_if_there_is_room():
     small = cluster("a: n1 | b: n2 | c: ~n3", resources={"cpu": "2", "pods": "110"})
     requests = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
     assert told(TAINTED, asked(ZONE, replicas=4, containers=requests), small, FIXED) == [
-        "warn at most 2 of 4 fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"
+        "warn at most 2 of 4 fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"
     ]
     assert told(TAINTED, asked(ZONE, replicas=5, containers=requests), small, FIXED) == [
         "warn at most 2 of 5 fit: tainted zone c stays at 0"
@@ -282,7 +282,7 @@ def test_replicas_that_the_manifest_leaves_out():
     assert told(TAINTED, manifest, index, FIXED) == []
     index.apply("ADDED", owner("Rollout/web", replicas=7))
     assert told(TAINTED, manifest, index, FIXED) == [
-        "warn at most 2 of 7 fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"
+        "warn at most 2 of 7 fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"
     ]
 
 
@@ -443,7 +443,7 @@ def test_a_cluster_that_nobody_knows_for_sure(moment, expected):
 )
 def test_of_what_nothing_is_said(manifest):
     if "team" in str(manifest):  # ignored by Kubernetes, so that the constraint holds as it is
-        expected = ["warn at most 2 of 7 fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"]
+        expected = ["warn at most 2 of 7 fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"]
     else:
         expected = []
     assert told(TAINTED, manifest, cluster("a: n1 | b: n2 | c: ~n3"), FIXED) == expected
@@ -470,7 +470,7 @@ def test_a_kind_without_a_selector():
     manifest["spec"] = {"headGroupSpec": {"template": asked()["spec"]["template"]}, "workerGroupSpecs": [group]}
     # Any of the two pods that run may be its own.
     assert told(TAINTED, manifest, cluster("a: n1=1 | b: n2=1 | c: ~n3"), FIXED) == [
-        "warn at most 2 of 7 fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"
+        "warn at most 2 of 7 fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"
     ]
 
 
@@ -478,5 +478,5 @@ def test_admission_warns():
     answer = decide(asked(ZONE, replicas=7), policy=FIXED, index=cluster("a: n1 | b: n2 | c: ~n3"))
     assert answer.allowed
     assert [each for each in answer.warnings if TAINTED in each] == [
-        "evenspread/tainted-nodes-counted: at most 2 of 7 fit: tainted zone c stays at 0; nodeTaintsPolicy: Honor"
+        "evenspread/tainted-nodes-counted: at most 2 of 7 fit: tainted zone c stays at 0; set nodeTaintsPolicy: Honor"
     ]

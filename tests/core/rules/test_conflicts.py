@@ -32,7 +32,7 @@ IGNORE = " nodeAffinityPolicy:Ignore"
 IN_A = {"nodeSelector": {ZONE_KEY: "a"}}
 DATA = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
 IN_ZONE_A = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE_KEY, "operator": "In", "values": ["a"]}]}]}
-BOTH_POLICIES = "nodeAffinityPolicy and nodeTaintsPolicy: Honor"
+BOTH_POLICIES = "set nodeAffinityPolicy and nodeTaintsPolicy: Honor"
 OUTSIDE_C = {
     "affinity": {
         "nodeAffinity": {
@@ -66,7 +66,7 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
             "a: n1 | b: n2 | c: n3",
             [ZONE + IGNORE],
             {"replicas": 3, **OUTSIDE_C},
-            ["warn at most 2 of 3 fit: node affinity leaves 2 of 3 zones; nodeAffinityPolicy: Honor"],
+            ["warn at most 2 of 3 fit: node affinity leaves 2 of 3 zones; set nodeAffinityPolicy: Honor"],
             id="a selector that leaves two zones",
         ),
         pytest.param(
@@ -91,7 +91,7 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
             "a: n1 | b: n2 | c: n3",
             [f"{ZONE} minDomains:3"],
             {"replicas": 3, **IN_A},
-            ["warn at most 1 of 3 fit: node selector leaves 1 zone of minDomains 3; remove zone[0]"],
+            ["warn at most 1 of 3 fit: node selector leaves 1 zone, and minDomains is 3; remove zone[0]"],
             id="minDomains",
         ),
         pytest.param(
@@ -105,14 +105,14 @@ APART, NEAR = pods_term("podAntiAffinity", "hostname"), pods_term("podAffinity",
             "a: n1 n2 | b: n3 | c: n4",
             [f"{ZONE} minDomains:1000000"],
             {"replicas": 3, **IN_A},
-            ["warn at most 1 of 3 fit: node selector leaves 1 zone of minDomains 1000000; remove zone[0]"],
+            ["warn at most 1 of 3 fit: node selector leaves 1 zone, and minDomains is 1000000; remove zone[0]"],
             id="minDomains as a cap is left alone",
         ),
         pytest.param(
             "a: n1 | b: n2 n3 n4 n5",
             [ZONE],
             {"replicas": 5, **APART},
-            ["warn at most 3 of 5 fit: anti-affinity lets a zone hold 1 pod; make zone ScheduleAnyway"],
+            ["warn at most 3 of 5 fit: anti-affinity lets one zone hold only 1 pod; make zone ScheduleAnyway"],
             id="anti-affinity over hosts",
         ),
         pytest.param("a: n1 | b: n2 n3 n4 n5", [ZONE], {"replicas": 3, **APART}, [], id="places enough"),
@@ -372,7 +372,7 @@ NODES = "a: a1 a2 | b: b1 b2 | c: c1 c2"
             "a a a",
             [HOST],
             {"replicas": 3},
-            ["warn at most 1 of 3 fit: volumes hold 3 pods in one host; make hostname ScheduleAnyway"],
+            ["warn at most 1 of 3 fit: volumes hold 3 pods in one node; make hostname ScheduleAnyway"],
             id="volumes of one host, not named",
         ),
         pytest.param(

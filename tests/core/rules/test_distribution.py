@@ -113,14 +113,14 @@ def test_what_helps(constraint, remedy):
 @pytest.mark.parametrize(
     ("constraints", "remedy"),
     [
-        pytest.param(["zone hard 1 app=web"], "count these pods alone", id="it balances them with others"),
+        pytest.param(["zone hard 1 app=web"], "count only these pods", id="it balances them with others"),
         pytest.param(["zone hard 1 app=web keys:pod-template-hash"], "restart it to place them anew", id="by revision"),
         pytest.param(
             ["zone soft 1 app=web", "zone hard 1 track=stable"], "restart it to place them anew", id="one is for them"
         ),
         pytest.param(
             ["zone hard 1 app=web", "zone soft 1 track=stable"],
-            "count these pods alone",
+            "count only these pods",
             id="one is for them, and the other holds them",
         ),
     ],
@@ -172,7 +172,10 @@ def test_what_is_missing():
 def test_the_words():
     found = examined(asked(), index=shop(APART)).findings
     [together] = [each.finding for each in found if each.finding.rule == RULE]
-    assert together.detail == "the loss of that zone takes all 2 running pods down; another zone is open to them"
+    assert (
+        together.detail
+        == "the loss of that zone takes all 2 running pods down; made anew, they could go to another zone"
+    )
     what = "maxSkew 1, ScheduleAnyway, the workload's own selector"
     assert together.fix == f"add a constraint over {ZONE} ({what}): its rollout places the pods anew"
     warned = replace(DENY, rules={RULE: Mode.WARN})
@@ -204,7 +207,7 @@ def fix_of(manifest, found):
         pytest.param(
             "Deployment",
             "zone hard 4 app=web",
-            "set maxSkew: 1, since maxSkew 4 lets all 2 stand in one zone",
+            "set maxSkew: 1, since maxSkew 4 lets all 2 be in one zone",
             id="a large maxSkew",
         ),
         pytest.param(
@@ -257,7 +260,7 @@ def test_counting_these_pods_alone_has_to_open_another_zone():
         "Deployment", LABELS["stable"], "zone hard 1 app=web", "hostname hard 1 track=canary", selector=LABELS["stable"]
     )
     held = shop("a: n1=stable n2=stable | b: n3=canary,canary,canary")
-    assert told(manifest, held) == ["audit all 2 running pods are in zone a; count these pods alone"]
+    assert told(manifest, held) == ["audit all 2 running pods are in zone a; count only these pods"]
     full = workload(
         "Deployment", LABELS["stable"], "zone hard 1 app=web", selector=LABELS["stable"], nodeSelector={"no": "x"}
     )
@@ -306,7 +309,7 @@ def test_volumes_hold_the_pods_of_a_statefulset(disks, expected):
         [together] = [
             each.finding for each in examined(asked(**SET), index=found).findings if each.finding.rule == RULE
         ]
-        assert together.detail.endswith("another zone is open to one of them at least")
+        assert together.detail.endswith("made anew, at least one of them could go to another zone")
 
 
 def test_a_claim_that_is_not_there_says_nothing():

@@ -126,7 +126,7 @@ SOFT_ZONE = Placed(
         pytest.param(all_of(()), "", {}, id="none of them"),
         pytest.param(
             changes(ZONE, topologyKey="a" * 600),
-            "use check --fix, which writes it: it is too long for a line",
+            "run evenspread check --fix, which writes it: it is too long for one line",
             {"[0].topologyKey": "a" * 600},
             id="too long for a line",
         ),

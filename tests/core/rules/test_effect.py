@@ -156,7 +156,7 @@ SINGLE = ["zone[0] has no effect on a single replica"]
             "StatefulSet",
             "zone hard 3 app=web",
             3,
-            ["zone[0] spreads nothing: maxSkew 3 is never reached by 3 replicas"],
+            ["zone[0] does not spread the pods: 3 replicas cannot exceed maxSkew 3"],
             id="maxSkew 3 over 3 pods",
         ),
         pytest.param("StatefulSet", "zone hard 2 app=web", 3, [], id="maxSkew 2 over 3 pods"),
@@ -166,7 +166,7 @@ SINGLE = ["zone[0] has no effect on a single replica"]
             "Deployment",
             "zone hard 4 app=web",
             3,
-            ["zone[0] spreads nothing: maxSkew 4 is never reached by 3 replicas"],
+            ["zone[0] does not spread the pods: 3 replicas cannot exceed maxSkew 4"],
             id="maxSkew 4 over 3 and a fourth",
         ),
         pytest.param("StatefulSet", "zone soft 3 app=web", 3, [], id="a soft one still prefers"),
@@ -175,7 +175,7 @@ SINGLE = ["zone[0] has no effect on a single replica"]
             "StatefulSet",
             "hostname hard 3 app=web",
             3,
-            ["hostname[0] has no effect: maxSkew 3 is never reached by 3 replicas"],
+            ["hostname[0] has no effect: 3 replicas cannot exceed maxSkew 3"],
             id="a key that every node has",
         ),
         pytest.param("StatefulSet", "hostname hard 0 app=web", 3, [], id="a maxSkew that is refused"),
@@ -291,13 +291,13 @@ def fixed(manifest, rule, **more):
         pytest.param(
             "a: n1 n2 | b: n3",
             ["zone hard 5 app=web", "hostname soft 1 app=web"],
-            ("remove it or lower its maxSkew", "remove it or lower its maxSkew", []),
+            ("lower its maxSkew", "lower its maxSkew, or remove it", []),
             id="the scheduler's own spreading over zones would be missed",
         ),
         pytest.param(
             "n0 | a: n1 | b: n3",
             ["zone hard 5 app=web"],
-            ("remove it or lower its maxSkew", "remove it or lower its maxSkew", []),
+            ("lower its maxSkew", "lower its maxSkew, or remove it", []),
             id="it keeps pods off a node without zone",
         ),
     ],
@@ -383,8 +383,8 @@ def test_without_a_selector_of_its_own_a_workload_gives_that_of_its_constraint(c
 
 
 IN_A = {"nodeSelector": {"topology.kubernetes.io/zone": "a"}}
-ONE_ZONE = ["zone[0] has no effect: all nodes are one domain"]
-CHOSEN = ["zone[0] has no effect: usable nodes are one domain"]
+ONE_ZONE = ["zone[0] has no effect: all nodes are in one zone"]
+CHOSEN = ["zone[0] has no effect: all usable nodes are in one zone"]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def modes(decision):
         pytest.param(
             TAINTED,
             [ZONE],
-            "no place: zone b (1 node, tainted) stays at 0; add nodeTaintsPolicy: Honor",
+            "zone b (1 node, tainted) stays at 0; add nodeTaintsPolicy: Honor",
             id="a tainted zone",
         ),
         pytest.param("a: n1=1 | b: n2", [ZONE], "", id="the same with the zone open"),
@@ -50,25 +50,25 @@ def modes(decision):
         pytest.param(
             "a: n1=1 n2=1 | b: ~n3",
             ["zone hard 3 app=web", HOST],
-            "no place: 1 hostname (1 node) stays at 0; add nodeTaintsPolicy: Honor in hostname[1]",
+            "1 hostname (1 node, tainted) stays at 0; add nodeTaintsPolicy: Honor in hostname[1]",
             id="of two constraints the one in the way",
         ),
         pytest.param(
             "a: n1=1 n2=1 | b: n3=1 ~n4",
             [HOST],
-            "no place: 1 hostname (1 node, tainted) stays at 0; add nodeTaintsPolicy: Honor",
+            "1 hostname (1 node, tainted) stays at 0; add nodeTaintsPolicy: Honor",
             id="names of nodes are not told",
         ),
         pytest.param(
             "a: n1=1 | b: n2=1",
             [ZONE + " minDomains:3"],
-            "no place: 2 zones, fewer than minDomains 3: the minimum is 0; set minDomains: 2",
+            "2 zones, fewer than minDomains 3: the minimum is 0; set minDomains: 2",
             id="too few domains",
         ),
         pytest.param(
             "n1 n2",
             [ZONE],
-            "no place: no node has the label zone; set whenUnsatisfiable: ScheduleAnyway",
+            "no node has the label zone; set whenUnsatisfiable: ScheduleAnyway",
             id="no key",
         ),
     ],
@@ -84,7 +84,7 @@ def test_a_pod_that_spread_keeps_away_is_a_warning(state, constraints, warning):
 def test_the_finding_has_the_sentence_and_offline_every_fix():
     state = cluster("a: n1=1 n2 | b: ~n3")
     [judged] = tried(state, ZONE).findings
-    assert judged.finding.fix == "add nodeTaintsPolicy: Honor (2 nodes)"
+    assert judged.finding.fix == "add nodeTaintsPolicy: Honor (opens 2 nodes)"
     [judged] = examined(bare(ZONE), index=state).findings
     finding = judged.finding
     assert finding.path == "spec.topologySpreadConstraints[0]"
@@ -93,8 +93,8 @@ def test_the_finding_has_the_sentence_and_offline_every_fix():
         "2 node(s) didn't match pod topology spread constraints."
     )
     assert finding.fix == (
-        "add nodeTaintsPolicy: Honor (2 nodes) | set maxSkew: 2 (2 nodes) | "
-        "set whenUnsatisfiable: ScheduleAnyway (2 nodes)"
+        "add nodeTaintsPolicy: Honor (opens 2 nodes) | set maxSkew: 2 (opens 2 nodes) | "
+        "set whenUnsatisfiable: ScheduleAnyway (opens 2 nodes)"
     )
 
 
@@ -110,19 +110,22 @@ def test_names_are_told_as_the_configuration_says(detail, zone, host):
     policy = Policy(messages=Messages(detail=detail))
     for constraint, expected in ((ZONE, zone), (HOST, host)):
         [judged] = tried(TAINTED, constraint, policy=policy).findings
-        assert judged.finding.summary == f"no place: {expected}"
+        assert judged.finding.summary == f"this pod fits on no node: {expected}"
 
 
 def test_a_line_that_would_be_too_long_leaves_the_reasons_out():
-    index = cluster("europe-central2-1a: n1=2 | europe-central2-1-b: n2=1 ~n3 n4 n5")
+    index = cluster("europe-central2-1a: n1=2 | europe-central2-production-bb: n2=1 ~n3 n4 n5")
     for name, cpu in (("n2", "1500m"), ("n4", "2"), ("n5", "2")):
         index.apply("MODIFIED", replace(index.node(name), status=NodeStatus(allocatable=SMALL)))
         asks = Container(name="c", resources=ResourceRequirements(requests={"cpu": cpu}))
         index.apply("ADDED", running(f"x-{name}", name, "app=x", containers=(asks,)))
     [warning] = tried(index, ZONE, containers=asking()).warnings
-    assert warning == (f"evenspread/{RULE}: no place: zone europe-central2-1-b (4 nodes) stays at 1; set maxSkew: 2")
+    assert warning == (f"evenspread/{RULE}: zone europe-central2-production-bb (4 nodes) stays at 1; set maxSkew: 2")
     [judged] = tried(index, ZONE, containers=asking()).findings
-    assert judged.finding.summary == "no place: zone europe-central2-1-b (3 short of cpu, 1 tainted) stays at 1"
+    assert (
+        judged.finding.summary
+        == "this pod fits on no node: zone europe-central2-production-bb (3 short of cpu, 1 tainted) stays at 1"
+    )
     assert len(warning) <= WARNING_CHARS
 
 
@@ -213,7 +216,7 @@ class TestModes:
         decision = tried(state, ZONE, policy=policy, **spec)
         assert (decision.warnings, modes(decision)) == ((), ["audit"])
         assert (decision.feasibility.verdict, decision.feasibility.cause) == ("does-not-fit", cause)
-        assert decision.audit["finding-1"].startswith(f"{RULE} audit spec: no place: 0/")
+        assert decision.audit["finding-1"].startswith(f"{RULE} audit spec: this pod fits on no node: 0/")
 
     def test_a_pod_is_never_denied_for_it(self):
         policy = Policy(ceiling=Mode.DENY, rules={RULE: Mode.DENY})
@@ -267,7 +270,7 @@ class TestOffline:
     def test_what_would_be_injected_counts(self):
         [judged] = examined(bare(), self.INJECTS, index=self.index()).findings
         assert (judged.finding.path, judged.finding.key) == ("spec", "spec")
-        assert judged.finding.summary == "no place: zone b (1 node, tainted) stays at 0"
+        assert judged.finding.summary == "this pod fits on no node: zone b (1 node, tainted) stays at 0"
 
     def test_not_for_a_request_that_has_passed_the_webhook(self):
         assert decide(bare(), policy=self.INJECTS, index=self.index()).feasibility is None

@@ -20,7 +20,7 @@ from webhook.core.rules.edits import applied, value_at
 from webhook.core.version import RECORDED
 
 ROOT = Path(__file__).resolve().parents[3]
-VERBS = ("add ", "remove ", "set ", "use check --fix")
+VERBS = ("add ", "remove ", "set ", "run evenspread check --fix")
 # Text that reads as a field to be pasted.
 _FIELD = re.compile(r"(- )?[\w./\"-]+: .+|\[.*|\{.*", re.DOTALL)
 # It is off unless somebody wants a constraint in each workload; another rule may ask to take the only one out.

@@ -16,7 +16,7 @@ RULE = "min-domains-unreachable"
 ZONE = "topology.kubernetes.io/zone"
 FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")
 NO_PORTS = SchedulerProfile(name="default-scheduler", disabled_filters=("NodePorts",))
-CAPPED = ["audit at most 2 of 3 fit: minDomains 3 with 2 domains caps each at 1 pod; use minDomains: 2"]
+CAPPED = ["audit at most 2 of 3 fit: minDomains is 3 but 2 zones count, with at most 1 pod each; use minDomains: 2"]
 
 
 def asked(*constraints, **more):
@@ -50,7 +50,7 @@ def cordoned(name, zone, since):
             "a: n1",
             "zone hard 2 app=web minDomains:3",
             {},
-            ["audit at most 2 of 3 fit: minDomains 3 with 1 domain caps each at 2 pods; remove zone[0]"],
+            ["audit at most 2 of 3 fit: minDomains is 3 but 1 zone counts, with at most 2 pods; remove zone[0]"],
             id="one domain",
         ),
         pytest.param("a: n1 | b: n2", "zone hard 3 app=web minDomains:3", {}, [], id="no domain gets so many"),
@@ -167,7 +167,7 @@ def test_a_selector_that_is_refused_fills_no_cap():
             "a: n1",
             ["hostname soft 1 app=web"],
             {"replicas": 3},
-            ["audit at most 1 of 3 fit: minDomains 3 with 1 domain caps each at 1 pod; remove minDomains"],
+            ["audit at most 1 of 3 fit: minDomains is 3 but 1 zone counts, with at most 1 pod; remove minDomains"],
             id="one domain, beside another constraint",
         ),
     ],

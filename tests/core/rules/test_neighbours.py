@@ -38,42 +38,42 @@ def told(manifest, found, policy=DENY):
             "a: n1=cart,pay | b: n2=pay",
             "zone soft 1 part=shop",
             [deployed("pay")],
-            ["audit zone[0] also counts 2 pods of pay; add app=cart"],
+            ["audit zone[0] also counts 2 pods of pay; narrow it to app=cart"],
             id="two pods of another",
         ),
         pytest.param(
             "a: n1=cart,pay | b: n2=cart",
             "zone soft 1 part=shop",
             [deployed("pay")],
-            ["audit zone[0] also counts 1 pod of pay; add app=cart"],
+            ["audit zone[0] also counts 1 pod of pay; narrow it to app=cart"],
             id="one pod of another",
         ),
         pytest.param(
             "a: n1=cart,pay,db | b: n2=db",
             "zone soft 1 part=shop",
             [deployed("pay"), deployed("db", kind="StatefulSet")],
-            ["audit zone[0] also counts 2 pods of db and 1 of pay; add app=cart"],
+            ["audit zone[0] also counts 2 pods of db and 1 of pay; narrow it to app=cart"],
             id="of two others, more pods first",
         ),
         pytest.param(
             "a: n1=cart,pay,db,loose | b: n2=db,loose",
             "zone soft 1 part=shop",
             [deployed("pay"), deployed("db")],
-            ["audit zone[0] also counts 2 pods of db, 1 of pay and 2 of others; add app=cart"],
+            ["audit zone[0] also counts 2 pods of db, 1 of pay and 2 of others; narrow it to app=cart"],
             id="and some of nobody that is known",
         ),
         pytest.param(
             "a: n1=cart,pay | b: n2=pay",
             "zone soft 1 part=shop",
             [deployed("db"), deployed("pay")],
-            ["audit zone[0] also counts 2 pods of pay; add app=cart"],
+            ["audit zone[0] also counts 2 pods of pay; narrow it to app=cart"],
             id="one that has no pod is not named",
         ),
         pytest.param(
             "a: n1=cart,loose | b: n2=loose",
             "zone soft 1 part=shop",
             [],
-            ["audit zone[0] also counts 2 pods of other workloads; add app=cart"],
+            ["audit zone[0] also counts 2 pods of other workloads; narrow it to app=cart"],
             id="of nobody that is known",
         ),
         pytest.param("a: n1=cart | b: n2=cart", "zone soft 1 part=shop", [], [], id="nobody else is there"),
@@ -110,11 +110,11 @@ def test_pods_of_other_workloads(cluster, constraint, owners, expected):
 def test_two_constraints_that_count_the_same_pods():
     found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"), rack="r")
     assert told(asked("cart", "hostname soft 1 part=shop", HARD), found) == [
-        "warn hostname[0] and zone[1] also count 2 pods of pay; add app=cart"
+        "warn hostname[0] and zone[1] also count 2 pods of pay; narrow them to app=cart"
     ]
     three = ("hostname soft 1 part=shop", "zone soft 1 part=shop", "rack soft 1 part=shop", "zone soft 1 app=cart")
     assert told(asked("cart", *three), found) == [
-        "audit hostname[0], zone[1] and rack[2] also count 2 pods of pay; add app=cart"
+        "audit hostname[0], zone[1] and rack[2] also count 2 pods of pay; narrow them to app=cart"
     ]
 
 
@@ -139,42 +139,42 @@ def test_finished_pods_do_not_count():
             "a: n1=cart,pay,pay | b: n2=cart",
             HARD,
             [deployed("pay")],
-            ["warn zone[0] also counts 2 pods of pay; add app=cart"],
+            ["warn zone[0] also counts 2 pods of pay; narrow it to app=cart"],
             id="nothing keeps them even, and they close a zone",
         ),
         pytest.param(
             "a: n1=cart,pay | b: n2=cart,pay",
             HARD,
             [deployed("pay")],
-            ["audit zone[0] also counts 2 pods of pay; add app=cart"],
+            ["audit zone[0] also counts 2 pods of pay; narrow it to app=cart"],
             id="they are even at present",
         ),
         pytest.param(
             "a: n1=cart,pay,pay | b: n2=cart",
             "zone soft 1 part=shop",
             [deployed("pay")],
-            ["audit zone[0] also counts 2 pods of pay; add app=cart"],
+            ["audit zone[0] also counts 2 pods of pay; narrow it to app=cart"],
             id="a soft one closes nothing",
         ),
         pytest.param(
             "a: n1=cart,pay,pay | b: n2=cart",
             HARD,
             [deployed("pay", "hostname hard 1 app=pay")],
-            ["warn zone[0] also counts 2 pods of pay; add app=cart"],
+            ["warn zone[0] also counts 2 pods of pay; narrow it to app=cart"],
             id="their constraint is over another key",
         ),
         pytest.param(
             "a: n1=cart,pay,pay | b: n2=cart",
             HARD,
             [deployed("pay", "zone soft 1 app=pay")],
-            ["audit zone[0] also counts 2 pods of pay; add app=cart unless they are one application"],
+            ["audit zone[0] also counts 2 pods of pay; narrow it to app=cart unless they are one application"],
             id="they have a constraint over the key",
         ),
         pytest.param(
             "a: n1=cart,pay,pay,loose | b: n2=cart",
             HARD,
             [deployed("pay", HARD)],
-            ["audit zone[0] also counts 2 pods of pay and 1 of others; add app=cart"],
+            ["audit zone[0] also counts 2 pods of pay and 1 of others; narrow it to app=cart"],
             id="what others have is not known",
         ),
         pytest.param(
@@ -193,13 +193,13 @@ def test_it_warns_where_others_without_the_constraint_change_the_verdict(cluster
 def test_the_second_hard_constraint_is_judged_by_its_own_counts():
     found = shop("a: n1=cart | b: n2=cart,pay,pay", deployed("pay"))
     manifest = asked("cart", "zone soft 1 app=cart", "zone hard 1 app=cart", "hostname hard 1 part=shop")
-    assert told(manifest, found) == ["warn hostname[2] also counts 2 pods of pay; add app=cart"]
+    assert told(manifest, found) == ["warn hostname[2] also counts 2 pods of pay; narrow it to app=cart"]
 
 
 def test_beside_a_selector_that_cannot_be_read_no_verdict_is_reached():
     found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"))
     assert told(asked("cart", HARD, "hostname hard 1 app=a_"), found) == [
-        "audit zone[0] also counts 2 pods of pay; add app=cart"
+        "audit zone[0] also counts 2 pods of pay; narrow it to app=cart"
     ]
 
 
@@ -207,32 +207,37 @@ def test_the_numbers_of_nodes_are_in_the_detail():
     found = shop("a: n1=cart,pay,pay n2 | b: n3=cart", deployed("pay"))
     [wide] = [each.finding for each in examined(asked("cart", HARD), index=found).findings if each.finding.rule == RULE]
     assert wide.detail == (
-        "2 pods that the workload's own selector does not match: the next pod may go to 1 node, and to 3"
-        " without those that no constraint over zone keeps even"
+        "this workload's own selector does not match 2 pods of those counted: the next pod may go to 1 node,"
+        " and could go to 3"
+        " if pods of workloads without a constraint over zone were not counted"
     )
     assert wide.fix == "labelSelector: {matchLabels: {part: shop, app: cart}}"
     assert wide.path == "spec.template.spec.topologySpreadConstraints[0].labelSelector"
 
 
-@pytest.mark.parametrize(("action", "weight"), [("hard", "closed to these"), ("soft", "the last choice for these")])
+@pytest.mark.parametrize(
+    ("action", "weight"), [("hard", "takes no pod of this one"), ("soft", "comes last for pods of this one")]
+)
 def test_what_others_weigh(action, weight):
     manifest = asked("cart", f"zone {action} 1 part=shop")
     found = examined(manifest, index=shop("a: n1=pay | b: n2=loose")).findings
     [wide] = [each.finding for each in found if each.finding.rule == RULE]
     assert wide.detail == (
-        f"2 pods that the workload's own selector does not match: a domain that they fill is {weight}"
+        f"this workload's own selector does not match 2 pods of those counted: a domain that they fill {weight}"
     )
 
 
 def test_without_nodes_it_does_not_warn():
     found = shop("", deployed("pay"))
     found.apply("ADDED", running("pay-1", "n1", LABELS["pay"]))
-    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 1 pod of pay; add app=cart"]
+    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 1 pod of pay; narrow it to app=cart"]
 
 
 def test_a_template_that_is_not_known_may_have_the_constraint():
     found = shop("a: n1=cart,pay,pay | b: n2=cart", owner("Deployment/pay", LABELS["pay"]))
-    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 2 pods of other workloads; add app=cart"]
+    assert told(asked("cart", HARD), found) == [
+        "audit zone[0] also counts 2 pods of other workloads; narrow it to app=cart"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -257,7 +262,9 @@ def test_kinds_without_a_selector(kind, cluster, missing):
 
 def test_an_owners_selector_that_says_nothing_names_nobody():
     found = shop("a: n1=pay", replace(deployed("pay"), selector=None))
-    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 1 pod of other workloads; add app=cart"]
+    assert told(asked("cart", HARD), found) == [
+        "audit zone[0] also counts 1 pod of other workloads; narrow it to app=cart"
+    ]
 
 
 def test_keys_that_are_added_later_decide():
@@ -278,27 +285,29 @@ def test_an_operators_shards_are_counted_together_on_purpose():
     operator = {"ownerReferences": [{"kind": "Redis", "name": "cache", "controller": True}]}
     found = shop("a: n1=pay,pay | b: n2=cart,loose", deployed("pay", above="Redis/cache"))
     assert told(asked("cart", HARD, meta=operator), found) == [
-        "audit zone[0] also counts 1 pod of other workloads; add app=cart"
+        "audit zone[0] also counts 1 pod of other workloads; narrow it to app=cart"
     ]
-    assert told(asked("cart", HARD), found) == ["warn zone[0] also counts 2 pods of pay and 1 of others; add app=cart"]
+    assert told(asked("cart", HARD), found) == [
+        "warn zone[0] also counts 2 pods of pay and 1 of others; narrow it to app=cart"
+    ]
 
 
 def test_pods_under_two_names_are_named_once():
     found = shop("a: n1=pay,pay", deployed("pay"), replace(deployed("pay", kind="Rollout")))
-    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 2 pods of pay; add app=cart"]
+    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 2 pods of pay; narrow it to app=cart"]
 
 
 def test_a_namesake_is_told_apart_by_its_kind():
     namesake = replace(deployed("pay", kind="StatefulSet"), meta=replace(deployed("pay").meta, name="cart"))
     assert told(asked("cart", HARD), shop("a: n1=pay", namesake)) == [
-        "audit zone[0] also counts 1 pod of StatefulSet cart; add app=cart"
+        "audit zone[0] also counts 1 pod of StatefulSet cart; narrow it to app=cart"
     ]
 
 
 def test_with_minimal_detail_nobody_is_named():
     minimal = replace(DENY, messages=Messages(detail="minimal"))
     assert told(asked("cart", HARD), shop("a: n1=pay", deployed("pay")), minimal) == [
-        "audit zone[0] also counts 1 pod of other workloads; add app=cart"
+        "audit zone[0] also counts 1 pod of other workloads; narrow it to app=cart"
     ]
 
 
@@ -320,7 +329,7 @@ def test_an_own_selector_that_cannot_be_read_is_another_rules_matter():
 def test_the_warning_is_one_short_line():
     found = shop("a: n1=cart,pay,pay,db | b: n2=cart", deployed("pay"), deployed("db"))
     assert decide(asked("cart", HARD), index=found).warnings == (
-        "evenspread/selector-too-wide: zone[0] also counts 2 pods of pay and 1 of db; add app=cart",
+        "evenspread/selector-too-wide: zone[0] also counts 2 pods of pay and 1 of db; narrow it to app=cart",
     )
     long = replace(deployed("pay"), meta=replace(deployed("pay").meta, name="p" * 63))
     [wide] = [
@@ -329,7 +338,7 @@ def test_the_warning_is_one_short_line():
         if each.finding.rule == RULE
     ]
     [warning] = warnings_of([wide])
-    assert warning == f"evenspread/selector-too-wide: zone[0] also counts 1 pod of {'p' * 31}…; add app=cart"
+    assert warning == f"evenspread/selector-too-wide: zone[0] also counts 1 pod of {'p' * 31}…; narrow it to app=cart"
     assert len(warning) <= WARNING_CHARS
 
 
@@ -387,7 +396,7 @@ def effect(manifest, found, policy=DENY):
     return [each.finding.detail.rpartition(": ")[2] for each in judged if each.finding.rule == RULE]
 
 
-WITHOUT = "without those that no constraint over zone keeps even"
+WITHOUT = "if pods of workloads without a constraint over zone were not counted"
 PER_HOST = "hostname hard 1 app=cart keys:pod-template-hash"
 CURRENT = owner("ReplicaSet/cart-1", "app=cart pod-template-hash=1", above="Deployment/cart", replicas=1)
 
@@ -399,29 +408,29 @@ def carts(*where):
 @pytest.mark.parametrize(
     ("owners", "constraints", "expected"),
     [
-        pytest.param([], [HARD], f"the next pod may go to 1 node, and to 2 {WITHOUT}", id="alone"),
+        pytest.param([], [HARD], f"the next pod may go to 1 node, and could go to 2 {WITHOUT}", id="alone"),
         pytest.param(
             [],
             [HARD, PER_HOST],
-            f"the next pod may go to 1 node, and to 2 {WITHOUT}",
+            f"the next pod may go to 1 node, and could go to 2 {WITHOUT}",
             id="of a revision that has no pod yet",
         ),
         pytest.param(
             [deployed("cart"), CURRENT],
             [HARD, PER_HOST],
-            f"the next pod may go to other nodes than {WITHOUT}",
+            f"the next pod could go to other nodes {WITHOUT}",
             id="a new revision has one node, and the present one none",
         ),
         pytest.param(
             [],
             [HARD, "hostname hard 1 part=shop"],
-            f"the next pod may go to 1 node, and to 2 {WITHOUT}",
+            f"the next pod may go to 1 node, and could go to 2 {WITHOUT}",
             id="they are taken from the other constraint too",
         ),
         pytest.param(
             [],
             [HARD, "hostname hard 1 app=cart keys:controller-revision-hash,topology.kubernetes.io/zone"],
-            "a domain that they fill is closed to these",
+            "a domain that they fill takes no pod of this one",
             id="another counts by a label that is not known yet",
         ),
     ],
@@ -433,7 +442,9 @@ def test_the_next_pod_is_tried_as_its_controller_makes_it(owners, constraints, e
 
 def test_another_scheduler_may_decide_otherwise():
     found = shop("a: n1=cart,pay,pay | b: n2=cart", deployed("pay"))
-    assert effect(asked("cart", HARD, schedulerName="own"), found) == ["a domain that they fill is closed to these"]
+    assert effect(asked("cart", HARD, schedulerName="own"), found) == [
+        "a domain that they fill takes no pod of this one"
+    ]
 
 
 CLAIMS = {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
@@ -476,7 +487,9 @@ def test_pods_that_two_workloads_select_are_not_named_twice():
     found = shop("a: n1=cart | b: n2=cart", *twins)
     for number in range(2):
         found.apply("ADDED", running(f"x-{number}", "n1", "app=x tier=x part=shop"))
-    assert told(asked("cart", HARD), found) == ["audit zone[0] also counts 2 pods of other workloads; add app=cart"]
+    assert told(asked("cart", HARD), found) == [
+        "audit zone[0] also counts 2 pods of other workloads; narrow it to app=cart"
+    ]
 
 
 @pytest.mark.parametrize(

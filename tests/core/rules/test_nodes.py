@@ -59,7 +59,7 @@ def tainted(name, key, zone=None, *, cordoned=False):
         pytest.param(
             "a: n1 | b: n2",
             ["hostname soft 1 app=web", "rack soft 1 app=web"],
-            ["warn no soft constraint has an effect: no node has rack; label the nodes"],
+            ["warn no ScheduleAnyway constraint has an effect: no node has rack; label the nodes"],
             id="a soft one takes the others with it",
         ),
         pytest.param(
@@ -77,7 +77,12 @@ def tainted(name, key, zone=None, *, cordoned=False):
         pytest.param(
             "n1 n2",
             ["zone soft 1 app=web", "hostname soft 1 app=web"],
-            ["warn no soft constraint has an effect: no node has topology.kubernetes.io/zone; label the nodes"],
+            [
+                (
+                    "warn no ScheduleAnyway constraint has an effect: no node has topology.kubernetes.io/zone;"
+                    " label the nodes"
+                )
+            ],
             id="it takes the hosts with it",
         ),
         pytest.param(
@@ -166,14 +171,14 @@ def test_a_former_name_is_answered_by_what_nodes_have():
             "n0 | a: n1 n2 | b: n3",
             "zone hard 1 app=web",
             {},
-            ["warn zone[0] shuts out 1 of 4 usable nodes for lack of the key; add the label"],
+            ["warn 1 of 4 usable nodes lacks the label, so zone[0] excludes it; add the label"],
             id="one has not",
         ),
         pytest.param(
             "n0 | a: n1 n2 | b: n3",
             "zone soft 1 app=web",
             {},
-            ["audit zone[0] puts last 1 of 4 usable nodes for lack of the key; add the label"],
+            ["audit 1 of 4 usable nodes lacks the label, so zone[0] puts it last; add the label"],
             id="a soft one",
         ),
         pytest.param("~n0 | a: n1 | b: n2", "zone hard 1 app=web", {}, [], id="pods do not tolerate it"),
@@ -181,7 +186,7 @@ def test_a_former_name_is_answered_by_what_nodes_have():
             "~n0 | a: n1 | b: n2",
             "zone hard 1 app=web",
             {"tolerations": EVERYWHERE},
-            ["warn zone[0] shuts out 1 of 3 usable nodes for lack of the key; add the label"],
+            ["warn 1 of 3 usable nodes lacks the label, so zone[0] excludes it; add the label"],
             id="pods tolerate it",
         ),
         pytest.param("n0 | a: n1", "zone hard 1 app=web", {"nodeSelector": IN_A}, [], id="pods choose others"),
@@ -189,7 +194,7 @@ def test_a_former_name_is_answered_by_what_nodes_have():
             "n0 n1 n2 | a: n3",
             "zone hard 1 app=web",
             {},
-            ["warn zone[0] shuts out 3 of 4 usable nodes for lack of the key; add the label"],
+            ["warn 3 of 4 usable nodes lack the label, so zone[0] excludes them; add the label"],
             id="most lack a key that every node should have",
         ),
     ],
@@ -203,7 +208,12 @@ def test_a_key_that_some_nodes_lack(nodes, constraint, more, expected):
 )
 def test_a_key_that_most_nodes_lack_may_choose_a_pool(racked, plain, mode):
     found = index(*(node(f"r{n}", rack="x") for n in range(racked)), *(node(f"p{n}") for n in range(plain)))
-    said = f"rack[0] shuts out {plain} of 4 usable nodes for lack of the key; add the label"
+    lack = (
+        "1 of 4 usable nodes lacks the label, so rack[0] excludes it"
+        if plain == 1
+        else (f"{plain} of 4 usable nodes lack the label, so rack[0] excludes them")
+    )
+    said = f"{lack}; add the label"
     assert told(PARTIAL, asked("rack hard 1 app=web"), found) == [f"{mode} {said}"]
 
 
@@ -231,7 +241,7 @@ def test_a_key_that_only_nodes_of_others_have(constraint, policy, expected):
 def test_one_node_in_twenty_is_missed(labelled, mode):
     found = index(node("n"), *(node(f"n{number}", "a") for number in range(labelled)))
     (line,) = told(PARTIAL, asked("zone hard 1 app=web"), found)
-    assert line.startswith(f"{mode} zone[0] shuts out 1 of {labelled + 1} usable nodes")
+    assert line.startswith(f"{mode} 1 of {labelled + 1} usable nodes lacks the label")
 
 
 def test_a_node_with_the_key_that_is_being_upgraded_comes_back():
@@ -267,8 +277,8 @@ def test_nodes_on_their_way_in_or_out_do_not_count_even_where_everything_is_tole
 def test_each_constraint_and_each_template_is_asked_by_itself():
     found = index(node("n1", "a", rack="r"), node("n2", rack="r"), node("n3", "b"), node("n4", "b", rack="r"))
     assert told(PARTIAL, asked("zone hard 1 app=web", "rack hard 1 app=web"), found) == [
-        "warn zone[0] shuts out 1 of 4 usable nodes for lack of the key; add the label",
-        "warn rack[1] shuts out 1 of 4 usable nodes for lack of the key; add the label",
+        "warn 1 of 4 usable nodes lacks the label, so zone[0] excludes it; add the label",
+        "warn 1 of 4 usable nodes lacks the label, so rack[1] excludes it; add the label",
     ]
 
 

@@ -15,7 +15,7 @@ WEB = {"matchLabels": {"app": "web"}}
 IN_A = {ZONE: "a"}
 ALONE = "zone[0] has no effect: all pods go to one zone"
 TOGETHER = "zone[0] has no effect: pod affinity keeps the pods in one zone"
-APART = "adds nothing: anti-affinity allows one pod a"
+APART = "adds nothing: anti-affinity already allows only one pod per"
 
 
 def constraint(key=ZONE, **fields):
@@ -114,16 +114,16 @@ def test_without_effect(declared, spec, said):
 
 def test_what_stands_beside_is_told():
     [finding] = [each.finding for each in found(workload(constraint(), nodeSelector=IN_A), "spread-without-effect")]
-    assert finding.detail == "node selector leaves zone a alone, and within one zone there is nothing to balance"
+    assert finding.detail == "node selector leaves only zone a, and within one zone there is nothing to spread over"
     assert (finding.fix, finding.edits) == ("remove the constraint", ())
     [finding] = [each.finding for each in found(workload(constraint(), **within("a")), "spread-without-effect")]
-    assert finding.detail.startswith("node affinity leaves zone a alone")
+    assert finding.detail.startswith("node affinity leaves only zone a")
     [finding] = [each.finding for each in found(workload(constraint(), **apart()), "spread-without-effect")]
-    assert finding.detail.endswith("; nodes that name no zone are shut out by it")
+    assert finding.detail.endswith("; it only keeps pods off nodes that name no zone")
 
 
-BOUND = "at most 1 of 3 fit: node selector leaves 1 zone of minDomains 2"
-NEAR = "at most 1 of 3 fit: pod affinity keeps all in one zone"
+BOUND = "at most 1 of 3 fit: node selector leaves 1 zone, and minDomains is 2"
+NEAR = "at most 1 of 3 fit: pod affinity keeps all pods in one zone"
 WARN, AUDIT = Mode.WARN, Mode.AUDIT
 TWO = constraint(minDomains=2)
 
@@ -134,7 +134,7 @@ TWO = constraint(minDomains=2)
         pytest.param(workload(TWO, nodeSelector=IN_A), [(BOUND, WARN)], id="one zone, minDomains 2"),
         pytest.param(
             workload(constraint(minDomains=3), replicas=5, **within("ab")),
-            [("at most 2 of 5 fit: node affinity leaves 2 zones of minDomains 3", WARN)],
+            [("at most 2 of 5 fit: node affinity leaves 2 zones, and minDomains is 3", WARN)],
             id="two zones, minDomains 3",
         ),
         pytest.param(workload(constraint(minDomains=2, maxSkew=3), nodeSelector=IN_A), [], id="maxSkew is enough"),
@@ -179,12 +179,12 @@ def hpa(most, namespace="shop", name="web"):
 
 def test_an_autoscaler_of_the_same_input_counts():
     value = workload(constraint(minDomains=2, maxSkew=3), nodeSelector=IN_A)
-    more = "at most 3 of 9 fit: node selector leaves 1 zone of minDomains 2"
+    more = "at most 3 of 9 fit: node selector leaves 1 zone, and minDomains is 2"
     assert conflicts(value, scalers=hpa(9)) == [(more, AUDIT)]
     assert conflicts(value, scalers=hpa(9, namespace="other")) == []
     assert conflicts(value, scalers=hpa(9, name="other")) == []
     never = workload(constraint(maxSkew=5))
-    assert effects(never) == ["zone[0] spreads nothing: maxSkew 5 is never reached by 3 replicas"]
+    assert effects(never) == ["zone[0] does not spread the pods: 3 replicas cannot exceed maxSkew 5"]
     assert effects(never, scalers=hpa(9)) == []
 
 
@@ -192,5 +192,5 @@ def test_where_nodes_are_known_they_are_looked_at_instead():
     nodes = cluster("a: n1 n2 | b: n3")
     assert conflicts(workload(TWO, nodeSelector=IN_A), index=nodes) == [(BOUND, WARN)], "once"
     assert effects(workload(constraint(), nodeSelector=IN_A), index=nodes) == [
-        "zone[0] has no effect: usable nodes are one domain"
+        "zone[0] has no effect: all usable nodes are in one zone"
     ]

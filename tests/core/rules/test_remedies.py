@@ -16,7 +16,7 @@ from webhook.core.policy import Mode
         pytest.param(
             "a: n1 n2 | b: n3 n4 n5 | c: ~n6",
             [ZONE, HOST],
-            "nodeTaintsPolicy: Honor",
+            "set nodeTaintsPolicy: Honor",
             "add nodeTaintsPolicy: Honor and add nodeTaintsPolicy: Honor in hostname[1] and add matchLabelKeys:"
             " [pod-template-hash]",
             3,
@@ -25,7 +25,7 @@ from webhook.core.policy import Mode
         pytest.param(
             "a: n1 n2 | b: n4 | c: ~n3",
             ["hostname hard 2 app=web minDomains:3", ZONE],
-            "nodeTaintsPolicy: Honor",
+            "set nodeTaintsPolicy: Honor",
             "add nodeTaintsPolicy: Honor",
             0,
             id="the loss of a zone goes on costing pods: for people alone",
@@ -33,7 +33,7 @@ from webhook.core.policy import Mode
         pytest.param(
             "a: n1 n2 n3 | c: ~n4 | n9",
             ["zone hard 9 app=web", HOST],
-            "nodeTaintsPolicy: Honor",
+            "set nodeTaintsPolicy: Honor",
             "add nodeTaintsPolicy: Honor",
             0,
             id="as it does where the other constraint would have a single zone",

@@ -21,7 +21,7 @@ def rolling(**fields):
     return {"strategy": {"type": "RollingUpdate", "rollingUpdate": fields}}
 
 
-NEVER = "zone[0] matches on {}, which pods of a {} never have"
+NEVER = "matchLabelKeys of zone[0] names {}, which pods of a {} never have"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ NEVER = "zone[0] matches on {}, which pods of a {} never have"
         pytest.param(
             "Deployment",
             "nope",
-            [("match-label-key-absent", "zone[0] matches on nope, which no pod here has: it is ignored")],
+            [("match-label-key-absent", "matchLabelKeys of zone[0] names nope, which no pod here has: it is ignored")],
             id="a label of nobody",
         ),
         pytest.param(
@@ -156,7 +156,7 @@ def ends(summary):
             2, 12, "zone hard 2 app=web", {}, "audit 12 replicas the zones may differ by 4", id="another maxSkew"
         ),
         pytest.param(
-            2, 12, "hostname hard 1 app=web", {}, "audit 12 replicas the hosts may differ by 4", id="another key"
+            2, 12, "hostname hard 1 app=web", {}, "audit 12 replicas the nodes may differ by 4", id="another key"
         ),
         pytest.param(
             2,
@@ -186,7 +186,7 @@ def test_another_hard_constraint_may_keep_them_together():
     racks = index(node("n1", "a", rack="r"), node("n2", "b", rack="s"))
     assert [ends(text) for text in said("revision-mixed", manifest, index=racks)] == [
         "12 replicas the zones may differ by more than 1",
-        "12 replicas the rack domains may differ by more than 1",
+        "12 replicas the racks may differ by more than 1",
     ]
 
 
@@ -259,7 +259,7 @@ def test_it_says_how_often_and_how_to_mend_it():
     )
     assert mixed.detail == (
         "maxSkew 1 holds for old and new pods together, and when the old ones are gone nothing moves the new ones;"
-        " of such rollouts ended so: 13 of 20 over 2 zones, 13 of 20 over 3 zones"
+        " of such rollouts these ended beyond maxSkew: 13 of 20 over 2 zones, 13 of 20 over 3 zones"
     )
     assert (mixed.remedy, mixed.fix) == (
         "add matchLabelKeys: [pod-template-hash]",

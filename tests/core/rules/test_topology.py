@@ -57,7 +57,7 @@ def test_a_key_of_ones_own_is_right():
 
 def test_a_misspelt_key_is_told_with_the_right_one():
     manifest = workload("Deployment", "app=web", "topology.kubernetes.io/hostname hard 1 app=web")
-    expected = ("topology.kubernetes.io/hostname is no label of Kubernetes", "use kubernetes.io/hostname")
+    expected = ("Kubernetes has no label topology.kubernetes.io/hostname", "use kubernetes.io/hostname")
     assert ("topology-key-typo", "warn", *expected) in findings(manifest)
 
 

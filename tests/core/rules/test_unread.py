@@ -103,7 +103,7 @@ def test_other_kinds_have_their_own_place():
 
 def test_another_name():
     value = deployment("spec.template.spec.spreadConstraints")
-    told = "spreadConstraints is no field of a pod's spec: they reach no pod"
+    told = "a pod's spec has no field spreadConstraints: these constraints reach no pod"
     assert unread(value) == [("spec.template.spec.spreadConstraints", told, "rename it to topologySpreadConstraints")]
     [finding] = [each.finding for each in examined(value).findings]
     assert applied(value, finding.edits) == deployment()
@@ -291,7 +291,7 @@ def test_a_path_that_the_configuration_cannot_say():
         (
             "spec.[a/b].topologySpreadConstraints".replace(".[", "["),
             NOWHERE,
-            "name the kind in workloads of the configuration",
+            "add the kind to workloads of the configuration",
         )
     ]
 
@@ -308,9 +308,9 @@ def test_a_configured_path_that_finds_nothing():
     assert unread(thing(TEMPLATED, template=TEMPLATE), Policy(workloads=(kind,))) == [
         (
             TEMPLATED,
-            "workloads of the configuration reads a Thing at spec.tmpl: these constraints were not checked",
+            "the configuration (workloads) has a Thing read at spec.tmpl: these constraints were not checked",
             (
-                "in workloads of the configuration: - "
+                "change the entry in workloads of the configuration to: - "
                 "{apiVersion: example.com/v1, kind: Thing, templatePath: spec.template}"
             ),
         )
@@ -318,12 +318,12 @@ def test_a_configured_path_that_finds_nothing():
     kind = EmbeddedKind(api_version="example.com/v1", kind="Thing", constraints_path="spec.other")
     [(_, told, fix)] = unread(thing("spec.a/b.topologySpreadConstraints"), Policy(workloads=(kind,)))
     assert "at spec.other" in told
-    assert fix == "correct its path"
+    assert fix == "correct the path in workloads"
 
 
 def test_a_known_custom_resource_has_its_place():
     rollout = deployment("spec.topologySpreadConstraints", apiVersion="argoproj.io/v1alpha1", kind="Rollout")
-    told = "not where evenspread knows constraints of a Rollout: they were not checked"
+    told = "evenspread does not know constraints of a Rollout at this place: they were not checked"
     assert unread(rollout) == [("spec.topologySpreadConstraints", told, "move to spec.template.spec")]
     kafka = {"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "metadata": {"name": "k"}}
     [(_, _, fix)] = unread(put(kafka, "spec.kafka.topologySpreadConstraints", BOTH))
@@ -337,7 +337,7 @@ def test_values_of_a_chart_are_rendered_first():
     assert unread(put(value, "spec.values.topologySpreadConstraints", BOTH)) == [
         (
             "spec.values.topologySpreadConstraints",
-            "values of a chart: these constraints were not checked",
+            "these are values of a chart: the constraints in them were not checked",
             "check what the chart renders: helm template CHART | evenspread check -",
         )
     ]

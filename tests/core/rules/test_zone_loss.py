@@ -142,7 +142,7 @@ def test_what_it_says_at_length():
     assert finding.path == "spec.template.spec.topologySpreadConstraints[0].nodeTaintsPolicy"
     assert finding.detail == (
         "if zone a goes NotReady, at least 2 of 6 stay Pending: its nodes are tainted and still count for zone[0] with"
-        " 0 pods, so that no other domain may take more than 1"
+        " 0 pods, so that no other zone may have more than 1 pod"
     )
     assert finding.fix == "add nodeTaintsPolicy: Honor"
     assert finding.edits == (Edit(finding.path, "Honor"),)

@@ -103,7 +103,7 @@ def _disagreement(
         summary=f"counted with {name}{more}, but {words}",
         remedy="make them alike",
         detail=f"these pods and those of {name}{more} count each other, but {words}",
-        fix="the same maxSkew, whenUnsatisfiable, minDomains and policies for each key that counts them together",
+        fix="use the same maxSkew, whenUnsatisfiable, minDomains and policies for each key that counts them together",
         key=f"{template.path} {words}",
     )
 

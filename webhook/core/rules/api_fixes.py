@@ -124,7 +124,7 @@ def _match_label_keys(broken: Broken) -> Fix:
         return changes(placed, at=broken.path, labelSelector={"matchLabels": own})
     if any(key in labels for key in placed.constraint.match_label_keys or ()):
         return changes(placed, at=broken.path, labelSelector={})
-    return Fix("write a labelSelector beside it that the pods match, or take matchLabelKeys out")
+    return Fix("add a labelSelector that the pods match, or remove matchLabelKeys")
 
 
 def _key_in_both(broken: Broken) -> Fix:
@@ -221,7 +221,7 @@ def _worded(wanted: str) -> Fix:
 
 
 _WORDS = {
-    "string": "write a text here",
+    "string": "write a string here",
     "int32": "write a whole number here",
     "[]v1.TopologySpreadConstraint": "write a list here: each constraint begins with a hyphen",
     "v1.LabelSelector": "write matchLabels or matchExpressions here",
@@ -236,14 +236,14 @@ def _number(path: str, written: object) -> Fix:
         return Fix("write a whole number here, without quotes")
     number = int(written)
     if abs(number) > _MOST_INT32 or (name in _POSITIVE and number < 1):
-        return Fix("write a whole number here, without quotes, from 1 on")
+        return Fix("write a whole number of at least 1 here, without quotes")
     return Fix(one_field(name, number), (Edit(path, number),))
 
 
 def _text(path: str, written: str) -> Fix:
     found = re.search(_LABEL_TEXTS.pattern + "$", f".{path}")
     if found is None or not written or value_faults(written) or ("matchLabelKeys" in found[0] and key_faults(written)):
-        return Fix("write it in quotes: a text belongs here")
+        return Fix("write it in quotes: this has to be a string")
     quoted = f'"{written}"'
     if found[0].endswith("]") and path.endswith("]") and found[0].startswith((".values[", ".matchLabelKeys[")):
         return Fix(quoted, (Edit(path, written),))

@@ -20,15 +20,15 @@ from webhook.core.spread import COUNTS_EMPTY_SELECTOR
 
 AUTOSCALER = Rule(
     id="autoscaler-reads-it-differently",
-    title="what adds nodes or moves pods reads the constraint in another way than kube-scheduler",
+    title="Karpenter or the descheduler reads the constraint in another way than kube-scheduler",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
         "Karpenter computes by itself where pods would go. It takes the minimum over hosts as 0, so that a hostname "
         "constraint asks for one node per maxSkew pods; it tries ScheduleAnyway as a hard constraint first; it counts "
         "each constraint alone, every pod of the namespace for a selector without conditions, two constraints that "
-        "differ in minDomains as one, and it leaves matchFields out. The descheduler balances one constraint at a "
-        "time, so that it may evict for one what another brings back."
+        "differ in minDomains as one, and it leaves matchFields out. The descheduler evicts pods for one constraint "
+        "after the other, so that what it does for one may undo what it did for another."
     ),
     silent=(
         "unless a node carries a label of Karpenter's, or a Deployment of the descheduler's usual name exists; about "
@@ -89,7 +89,7 @@ def _finding(placed: Placed, difference: _Difference) -> Finding:
     return Finding(
         rule=AUTOSCALER.id,
         path=placed.path + difference.field,
-        summary=f"{placed.name}: {difference.summary}",
+        summary=difference.summary,
         remedy=difference.remedy,
         detail=difference.detail,
         fix=difference.fix.text,
@@ -120,17 +120,16 @@ def _hosts(placed: Placed, ground: Ground, subject: Subject) -> _Difference | No
     if not 0 < there < asked:
         return None
     enough = -(-replicas // there)
+    asks, also = "asks for", ""
+    if not constraint.hard:
+        asks, also = "first wants", "treats ScheduleAnyway as DoNotSchedule until that fails, and "
     said = f"{plural(asked, 'node')}, {there:,} exist{'s' if there == 1 else ''}"
-    if constraint.hard:
-        summary, first = f"Karpenter asks for {said}", "takes the minimum over hosts as 0"
-    else:
-        summary = f"Karpenter first wants {said}"
-        first = "treats ScheduleAnyway as hard until that fails, and takes the minimum over hosts as 0"
     return _Difference(
-        summary,
+        f"{placed.name}: Karpenter {asks} {said}",
         f"use maxSkew: {enough}",
-        f"Karpenter {first}: no node that it makes gets more than {max_skew} of {plural(replicas, 'pod')}, while"
-        f" kube-scheduler spreads them over the {plural(there, 'node')} that they may use",
+        f"Karpenter {also}takes the fewest pods on a node to be 0: it puts no more than {max_skew} of"
+        f" {plural(replicas, 'pod')} on a node that it makes, while kube-scheduler spreads them over the"
+        f" {plural(there, 'node')} that they may use",
         changes(placed, maxSkew=enough),
         ".maxSkew",
         warns=constraint.hard,
@@ -149,9 +148,9 @@ def _unselecting(placed: Placed, subject: Subject) -> _Difference | None:
     fix = changes(placed, labelSelector={"matchLabels": own}) if own else Fix("select the pods' own labels")
     written = "no labelSelector" if selector is None else "labelSelector {}"
     return _Difference(
-        "Karpenter counts every pod of the namespace",
+        f"{placed.name}: Karpenter counts every pod of the namespace",
         "set labelSelector",
-        f"with {written} kube-scheduler counts no pod, and Karpenter lists every pod of the namespace",
+        f"with {written} kube-scheduler counts no pod, and Karpenter counts every pod of the namespace",
         fix,
         ".labelSelector",
     )
@@ -167,11 +166,11 @@ def _alone(placed: Placed, ground: Ground) -> _Difference | None:
         return None
     nodes = plural(more, "node")
     return _Difference(
-        f"Karpenter counts {nodes} without the other key",
+        f"{placed.name}: Karpenter also counts {nodes} that lack{'s' if more == 1 else ''} another key",
         "label them" if more > 1 else "label it",
-        "kube-scheduler leaves out a node that lacks the key of any hard constraint; Karpenter counts each alone, here"
-        f" with {nodes} more of those that the pods may use",
-        Fix("give all nodes the keys of all hard constraints"),
+        "kube-scheduler counts no node that lacks the key of any DoNotSchedule constraint; Karpenter looks at each"
+        f" constraint by itself, and here counts {nodes} more of those that the pods may use",
+        Fix("label all nodes with the keys of all DoNotSchedule constraints"),
         ".topologyKey",
     )
 
@@ -184,11 +183,11 @@ def _taken_for_one(placed: Placed, all_placed: list[Placed]) -> _Difference | No
     if not twins:
         return None
     return _Difference(
-        f"Karpenter takes it and {twins[0]} for one",
+        f"Karpenter treats {placed.name} and {twins[0]} as one constraint",
         "use another maxSkew",
-        f"Karpenter tells constraints apart by all but minDomains and whenUnsatisfiable: {placed.name} and {twins[0]}"
-        " share one of the two minDomains",
-        Fix(f"use another maxSkew in {twins[0]}"),
+        f"Karpenter takes constraints that differ only in minDomains or whenUnsatisfiable for the same one: it uses one"
+        f" of the two minDomains for both {placed.name} and {twins[0]}",
+        Fix(f"set another maxSkew in {twins[0]}"),
         ".minDomains",
     )
 
@@ -207,9 +206,10 @@ def _fields(placed: Placed) -> _Difference | None:
     if placed.constraint.node_affinity_policy == IGNORE or not any(term.match_fields for term in terms):
         return None
     return _Difference(
-        "Karpenter leaves matchFields out",
+        f"{placed.name}: Karpenter ignores matchFields",
         "use matchExpressions",
-        "Karpenter takes the nodes that count from nodeSelector and matchExpressions only, not from matchFields",
+        "Karpenter chooses the nodes to count by nodeSelector and matchExpressions, and ignores matchFields of the"
+        " node affinity",
         Fix("use matchExpressions in the required node affinity"),
     )
 
@@ -221,12 +221,14 @@ def _one_at_a_time(every: list[Placed]) -> Iterator[Finding]:
     if not others:
         return
     names = one_line(f"{hard[0].name} and {others[0].name}", 60)
+    keys = one_line(f"{hard[0].short_name} and {others[0].short_name}", 60)
     yield _finding(
         others[0],
         _Difference(
-            f"descheduler balances {hard[0].name} apart",
+            f"the descheduler handles {keys} separately",
             "use ScheduleAnyway",
-            f"the descheduler evicts for {names} one at a time, and may undo for one what it did for the other",
+            f"the descheduler evicts pods for {names} one after the other: what it does for one may undo what it did"
+            " for the other",
             softening(others[0], every),
             ".whenUnsatisfiable",
         ),

@@ -22,7 +22,7 @@ from webhook.core.places import Hard, Places, Tally, Terrain, survey, tallies, t
 from webhook.core.policy import Mode
 from webhook.core.rules.added import REVISION_LABELS, may_be_added
 from webhook.core.rules.distribution import NO_REPLICAS, NOT_REPLICATED
-from webhook.core.rules.finding import Placed, Subject, plural, quoted
+from webhook.core.rules.finding import Placed, Subject, noun_of, plural, quoted
 from webhook.core.rules.neighbours import own_selector
 from webhook.core.workload import namespace_of
 
@@ -125,7 +125,7 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
         """What is taken for granted of the pods that run, as the end of a sentence."""
         if not self.running:
             return ""
-        return f"; the {plural(self.running, 'pod')} that {'runs is' if self.running == 1 else 'run are'} taken to stay"
+        return f"; this assumes that the {plural(self.running, 'running pod')} stay{'s' if self.running == 1 else ''}"
 
     def targets(self, admitted: int) -> tuple[int, ...]:
         """How many pods a fix has to make room for: the autoscaler's maximum, or at least the replicas."""
@@ -208,9 +208,8 @@ def _keys(constraint: SpreadConstraint) -> Iterator[str]:
 
 
 def noun(tally: Tally, many: int = 1) -> str:
-    """What messages call domains of the key: zone, hosts, racks."""
-    name = quoted(tally.column.key.rpartition("/")[2], 40)
-    return f"{'host' if name == 'hostname' else name}{'' if many == 1 else 's'}"
+    """What messages call domains of the key: zone, nodes, racks."""
+    return f"{noun_of(tally.column.key)}{'' if many == 1 else 's'}"
 
 
 def staying(case: Case, tally: Tally, domains: Collection[int], kind: str = "") -> str:

@@ -15,12 +15,23 @@ from webhook.core.places import Tally
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode
 from webhook.core.rules import conflicts, zone_loss
 from webhook.core.rules.cases import Case, cases, is_replicated, noun, staying
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, guarded, plural
+from webhook.core.rules.finding import (
+    Answer,
+    Finding,
+    NotEvaluated,
+    Placed,
+    Rule,
+    Severity,
+    Subject,
+    guarded,
+    plural,
+    short_enough,
+)
 from webhook.core.rules.remedies import AFFINITY, TAINTS, WHEN, first_that_helps, honoring, softened
 
 TAINTED = Rule(
     id="tainted-nodes-counted",
-    title="a domain of tainted nodes holds the minimum down",
+    title="tainted nodes count with too few pods, which caps the other zones or nodes",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
@@ -153,15 +164,17 @@ def _holding(case: Case, tally: Tally, placed: Placed, held: Sequence[int], admi
         field=TAINTS,
         brings=_brings,
     )
+    lines = [f"{case.fit(admitted)}: {said}; {how}" for how in (found.words, found.words.removeprefix("set "))]
     return Finding(
         rule=TAINTED.id,
         path=f"{placed.path}.nodeTaintsPolicy",
         summary=f"{case.fit(admitted)}: {said}",
         remedy=found.words,
+        warning=short_enough(TAINTED.id, *lines) if found.words else "",
         detail=(
             f"{case.fit(admitted)}: {said} ({plural(barred.bit_count(), 'node')}), and"
             f" maxSkew {tally.limit.max_skew} lets no other {noun(tally)} have more than {top};"
-            f" nodeTaintsPolicy Ignore counts nodes that the pods do not tolerate{case.stay}"
+            f" nodeTaintsPolicy Ignore counts nodes although the pods do not tolerate their taints{case.stay}"
         ),
         fix=found.fix.text,
         edits=found.fix.edits,
@@ -226,8 +239,9 @@ def _capped(case: Case, zones: Tally, placed: tuple[Placed, Placed], admitted: i
         path=f"{loose.path}.{WHEN}",
         summary=said,
         remedy=found.words,
-        detail=f"{said}: {zone.name} (maxSkew {zone.constraint.max_skew}) lets no zone run ahead of the smallest,"
-        f" {host.name} (maxSkew {host.constraint.max_skew}) no host ahead of the emptiest{case.stay}",
+        detail=f"{said}: {zone.name} lets no zone get further than maxSkew {zone.constraint.max_skew} ahead of the"
+        f" emptiest zone, and {host.name} no node further than maxSkew {host.constraint.max_skew} ahead of the emptiest"
+        f" node{case.stay}",
         fix=found.fix.text,
         edits=found.fix.edits,
         key=f"{zone.key} {host.key}",

@@ -58,8 +58,8 @@ def _finding(case: Case, tally: Tally, homes: dict[int, Home], admitted: int) ->
         path=f"{placed.path}.{found.field}",
         summary=said,
         remedy=found.words,
-        detail=f"{said}, and {placed.name} (maxSkew {tally.limit.max_skew}) lets it run no further ahead of the others;"
-        f" the pods held there are those that do not run yet{case.stay}",
+        detail=f"{said}, and {placed.name} lets no {noun(tally)} get further than maxSkew {tally.limit.max_skew} ahead"
+        f" of the others; the pods that volumes hold there do not run yet{case.stay}",
         fix=found.fix.text,
         edits=found.fix.edits,
         key=placed.key,

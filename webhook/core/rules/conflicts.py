@@ -11,7 +11,17 @@ from webhook.core.rules import zone_loss
 from webhook.core.rules.cases import Case, noun, staying
 from webhook.core.rules.claims import pinned_replicas
 from webhook.core.rules.edits import changes
-from webhook.core.rules.finding import Answer, Finding, NotEvaluated, Placed, Rule, Severity, plural, quoted
+from webhook.core.rules.finding import (
+    Answer,
+    Finding,
+    NotEvaluated,
+    Placed,
+    Rule,
+    Severity,
+    plural,
+    quoted,
+    short_enough,
+)
 from webhook.core.rules.nodes import A_CAP
 from webhook.core.rules.remedies import AFFINITY as AFFINITY_POLICY
 from webhook.core.rules.remedies import TAINTS, WHEN, Remedy, first_that_helps, honoring, removed, softened
@@ -131,11 +141,14 @@ def _finding(case: Case, tally: Tally, who: str, admitted: int, *, together: boo
     found = first_that_helps(case, admitted, _remedies(case, tally, placed), field=WHEN, brings=zone_loss.speaks)
     held = _held(tally)
     more = f", and {staying(case, tally, held)}" if held else ""
+    brief, bare = said.partition(", and minDomains")[0], found.words.removeprefix("set ")
+    lines = [f"{case.fit(admitted)}: {each}; {how}" for each in (said, brief) for how in (found.words, bare) if how]
     return Finding(
         rule=CONFLICTS.id,
         path=f"{placed.path}.{found.field}",
         summary=f"{case.fit(admitted)}: {said}",
         remedy=found.words,
+        warning=short_enough(CONFLICTS.id, *lines),
         detail=f"{case.fit(admitted)} with {placed.name} (maxSkew {tally.limit.max_skew}): {said}{more}{case.stay}",
         fix=found.fix.text,
         edits=found.fix.edits,
@@ -150,8 +163,8 @@ def _said(tally: Tally, who: str, *, together: bool) -> str:
     if together:
         return f"{who} keeps all pods together"
     if tally.limit.enough and not tally.closed:
-        return f"{who} lets a {noun(tally)} hold {plural(tally.minimum or 0, 'pod')}"
-    minimum = "" if tally.limit.enough else f" of minDomains {tally.domains.constraint.min_domains}"
+        return f"{who} lets one {noun(tally)} hold only {plural(tally.minimum or 0, 'pod')}"
+    minimum = "" if tally.limit.enough else f", and minDomains is {tally.domains.constraint.min_domains}"
     of = f" of {total}" if tally.closed and not minimum else ""
     opened = len(tally.open_domains)
     return f"{who} leaves {opened}{of} {noun(tally, total if of else opened)}{minimum}"

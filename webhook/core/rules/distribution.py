@@ -37,7 +37,7 @@ from webhook.core.workload import made_from, namespace_of, posted
 
 ALL_IN_ONE = Rule(
     id="all-in-one-domain",
-    title="all pods of the workload stand in one zone or on one node",
+    title="all pods of the workload are in one zone or on one node",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
@@ -205,7 +205,7 @@ def _help(template: Template, away: Away, own: Selector, subject: Subject, anew:
     is_open = bool(decide(anew).feasible & away.nodes)
     if len(alone) < len(counting) and not (alone and is_open):
         opened = decide(changed(anew, _without_any)).feasible & away.nodes
-        return ("count these pods alone", "use the workload's own selector as labelSelector") if opened else None
+        return ("count only these pods", "use the workload's own selector as labelSelector") if opened else None
     if not is_open:
         return None
     noun = _NOUNS[away.key]
@@ -214,7 +214,8 @@ def _help(template: Template, away: Away, own: Selector, subject: Subject, anew:
         return f"spread them over {noun}s", fix
     if all(each.hard and (each.max_skew or 0) >= away.pods for each in alone):
         most = alone[0].max_skew
-        return "use maxSkew: 1", f"set maxSkew: 1, since maxSkew {most} lets all {away.pods} stand in one {noun}"
+        where = "in one zone" if away.key == ZONE else "on one node"
+        return "use maxSkew: 1", f"set maxSkew: 1, since maxSkew {most} lets all {away.pods} be {where}"
     restart = "kubectl rollout restart" if subject.workload.kind in _RESTARTED else "delete one after the other"
     return "restart it to place them anew", f"restart the pods ({restart}): a pod is placed once, when it is made"
 
@@ -261,8 +262,8 @@ def _finding(key: str, domain: str, pods: int, help_: Help, subject: Subject) ->
         path=f"{path}spec.topologySpreadConstraints",
         summary=f"all {plural(pods, 'running pod')} are {'in' if key == ZONE else 'on'} {place}",
         remedy=help_[0],
-        detail=f"the loss of that {noun} takes all {plural(pods, 'running pod')} down; another {noun} is open to"
-        f" {'them' if subject.workload.claims is None else 'one of them at least'}",
+        detail=f"the loss of that {noun} takes all {plural(pods, 'running pod')} down; made anew,"
+        f" {'they' if subject.workload.claims is None else 'at least one of them'} could go to another {noun}",
         fix=help_[1],
         key=f"{path} {noun}",
     )

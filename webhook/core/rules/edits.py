@@ -141,7 +141,9 @@ def _is_there(placed: Placed, name: str) -> bool:
 
 
 def _bounded(text: str) -> str:
-    return text if len(text) <= _MOST_CHARS else "use check --fix, which writes it: it is too long for a line"
+    return (
+        text if len(text) <= _MOST_CHARS else "run evenspread check --fix, which writes it: it is too long for one line"
+    )
 
 
 def one_field(name: str, value: object) -> str:

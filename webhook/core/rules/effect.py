@@ -1,6 +1,7 @@
 """Rules about what declaring constraints does at all: nothing, less than thought, or that none is declared."""
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -12,7 +13,19 @@ from webhook.core.model import HOSTNAME, IGNORE, SCHEDULE_ANYWAY, ZONE, SpreadCo
 from webhook.core.policy import DEFAULT_SCHEDULER, Mode
 from webhook.core.rules.added import may_be_added
 from webhook.core.rules.edits import Fix, flow, plain, removal
-from webhook.core.rules.finding import Answer, Edit, Finding, Placed, Rule, Severity, Subject, guarded, place, plural
+from webhook.core.rules.finding import (
+    Answer,
+    Edit,
+    Finding,
+    Placed,
+    Rule,
+    Severity,
+    Subject,
+    guarded,
+    place,
+    plural,
+    quoted,
+)
 from webhook.core.rules.neighbours import counts_own_pods_only, own_selector, readable_selector
 from webhook.core.rules.nodes import Ground, grounds
 from webhook.core.rules.pinned import nothing_to_balance
@@ -26,7 +39,7 @@ DEFAULTS_LOST = Rule(
     mode=Mode.AUDIT,
     why=(
         "kube-scheduler spreads pods that have no constraints over nodes and zones by itself, softly. A pod with one "
-        "constraint of its own gets neither: if it names zones alone, all pods of a zone may stand on one node."
+        "constraint of its own gets neither: if it names zones alone, all pods of a zone may be on one node."
     ),
     silent=(
         "if hosts and zones are both named, by constraints or by pod anti-affinity; for a single replica; for kinds "
@@ -49,7 +62,7 @@ NO_EFFECT = Rule(
         "single replica it speaks only if a cluster shows that no autoscaler adds to it, and if the constraint does "
         "not keep the next pod of a rolling update away from the last one. Of one domain it speaks only if nodes are "
         "known, all that the pods may use are in it, and neither `capacity` nor `domains` promises another; or if node "
-        "selector, affinity or anti-affinity leave nothing to balance on any cluster. Of a "
+        "selector, affinity or anti-affinity leave nothing to spread over on any cluster. Of a "
         "DaemonSet it is silent if a hard constraint can keep a pod from its node: with `nodeAffinityPolicy: Ignore`, "
         "with minDomains, or where a node may lack the key. Of a soft constraint that counts several pods nothing is "
         "said: however large its maxSkew, it prefers the emptier domain a little."
@@ -79,11 +92,15 @@ _DEFAULT_SKEWS = {HOSTNAME: 3, ZONE: 5}
 # The fewest replicas of which one can be lost without losing all.
 _REPLICATED = 2
 
-_ONE_DOMAIN = ("has no effect: all nodes are one domain", "every node that has the key has the same value")
-_CHOSEN_DOMAIN = (
-    "has no effect: usable nodes are one domain",
-    "every node that the pods may use has the same value of the key",
-)
+_REMOVED = "remove the constraint"
+
+
+class _Why(NamedTuple):
+    """Why a constraint has no effect, in short and in full, and what to do where nothing else would miss it."""
+
+    summary: str
+    detail: str
+    fix: str = _REMOVED
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
@@ -114,8 +131,8 @@ def _required(template: Template, subject: Subject) -> Iterator[Finding]:
         path=f"{template.path}spec.topologySpreadConstraints",
         summary=f"{plural(template.replicas or 1, 'replica')} declare neither spread constraints nor anti-affinity",
         remedy="add topologySpreadConstraints for zone and hostname",
-        detail="nothing keeps the replicas apart but the scheduler's own soft spreading",
-        fix="topologySpreadConstraints for topology.kubernetes.io/zone and kubernetes.io/hostname",
+        detail="at most the scheduler's default spreading, a mere preference, puts the replicas on several nodes",
+        fix="add topologySpreadConstraints for topology.kubernetes.io/zone and kubernetes.io/hostname",
         key=template.path,
     )
 
@@ -155,15 +172,16 @@ def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
     said = " and ".join(_SPREAD_KEYS[key] for key in missing)
     places = " and ".join(_PLACES[key] for key in missing)
     short = said if len(missing) == 1 else "both"
+    constraints = f"{said} constraint{'' if len(missing) == 1 else 's'}"
     fix = _given_back(template, missing, subject)
     yield Finding(
         rule=DEFAULTS_LOST.id,
         path=f"{template.path}spec.topologySpreadConstraints",
         summary=f"pods with constraints of their own lose the scheduler's default spreading across {places}",
-        remedy=f"add {said} ScheduleAnyway",
-        warning=f"constraints end the scheduler's spreading across {places}; add {short} ScheduleAnyway",
-        detail=f"no constraint names {said}: the scheduler's soft defaults (hostname 3, zone 5) hold only for pods"
-        " without any constraint",
+        remedy=f"add {'a ' if len(missing) == 1 else ''}{constraints} with ScheduleAnyway",
+        warning=f"pods lose the scheduler's spreading across {places}; add {short} with ScheduleAnyway",
+        detail=f"no constraint is over {said}, and the scheduler's defaults (ScheduleAnyway, hostname with maxSkew 3"
+        " and zone with maxSkew 5) are only for pods without constraints of their own",
         fix=fix.text,
         edits=fix.edits,
         key=template.path,
@@ -208,7 +226,8 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
         for key in missing
     )
     if not _counts_itself(added[0], labels):
-        return Fix(f"add a ScheduleAnyway constraint over {' and '.join(missing)}, with a labelSelector of these pods")
+        keys_ = " and ".join(missing)
+        return Fix(f"add a ScheduleAnyway constraint over {keys_}, with a labelSelector that matches these pods")
     text = " and ".join(f"add {flow(each)}" for each in added)
     certain = all(_is_everywhere(key, subject) for key in missing)
     path = f"{template.path}spec.topologySpreadConstraints"
@@ -239,23 +258,21 @@ def _counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> b
 
 def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding]:
     idle = _idle(subject, kind)
-    for placed, (summary, detail) in idle:
-        free = _is_free_to_go(placed, kind, subject, len(idle))
-        pinned = nothing_to_balance(placed, subject) is not None
-        fix = removal(placed) if free else Fix("remove the constraint" if pinned else "remove it or lower its maxSkew")
+    for placed, why in idle:
+        fix = removal(placed) if _is_free_to_go(placed, kind, subject, len(idle)) else Fix(why.fix)
         yield Finding(
             rule=NO_EFFECT.id,
             path=placed.path,
-            summary=f"{placed.name} {summary}",
-            remedy="remove it" if free else fix.text,
-            detail=detail,
+            summary=f"{placed.name} {why.summary}",
+            remedy="remove it" if fix.text == _REMOVED else fix.text.partition(",")[0],
+            detail=why.detail,
             fix=fix.text,
             edits=fix.edits,
             key=placed.key,
         )
 
 
-def _idle(subject: Subject, kind: tuple[str, str]) -> list[tuple[Placed, tuple[str, str]]]:
+def _idle(subject: Subject, kind: tuple[str, str]) -> list[tuple[Placed, _Why]]:
     """The constraints without an effect, each with why."""
     if subject.workload.kind == "DaemonSet":
         found = [(placed, _on_its_node(placed, subject)) for placed in subject.placed]
@@ -264,13 +281,17 @@ def _idle(subject: Subject, kind: tuple[str, str]) -> list[tuple[Placed, tuple[s
         found = [
             (
                 placed,
-                single.get(number)
-                or nothing_to_balance(placed, subject)
-                or (_too_few(placed, subject) if serves else None),
+                single.get(number) or _pinned(placed, subject) or (_too_few(placed, subject) if serves else None),
             )
             for number, placed in enumerate(subject.placed)
         ]
     return [(placed, why) for placed, why in found if why is not None]
+
+
+def _pinned(placed: Placed, subject: Subject) -> _Why | None:
+    """What the template itself leaves nothing to spread over."""
+    why = nothing_to_balance(placed, subject)
+    return None if why is None else _Why(*why)
 
 
 def _is_free_to_go(placed: Placed, kind: tuple[str, str], subject: Subject, idle: int) -> bool:
@@ -303,7 +324,7 @@ def _is_everywhere(key: str, subject: Subject) -> bool:
     return view.column(key).present == view.live and (key in ON_EVERY_NODE or not grows(subject.policy, view))
 
 
-def _on_its_node(placed: Placed, subject: Subject) -> tuple[str, str] | None:
+def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
     """A pod of a DaemonSet may use one node: it is the only one that counts, unless affinity is ignored.
 
     Source: daemon_controller.go, util ReplaceDaemonSetPodNodeNameNodeAffinity; scoring is skipped for one node.
@@ -313,9 +334,9 @@ def _on_its_node(placed: Placed, subject: Subject) -> tuple[str, str] | None:
         alone = constraint.node_affinity_policy != IGNORE and (constraint.min_domains or 1) == 1
         if not alone or (constraint.max_skew or 0) < 1 or not _has_the_key(placed, subject):
             return None
-    return (
+    return _Why(
         "has no effect: a DaemonSet puts one pod on each node",
-        "each pod of a DaemonSet is bound to its node by affinity, so that no other node is asked or counted",
+        "node affinity ties each pod of a DaemonSet to its node, so that no other node is considered or counted",
     )
 
 
@@ -333,7 +354,7 @@ def _has_the_key(placed: Placed, subject: Subject) -> bool:
     return not grown and bool(used) and not used & ~view.column(key).present
 
 
-def _single_domains(subject: Subject) -> Mapping[int, tuple[str, str]]:
+def _single_domains(subject: Subject) -> Mapping[int, _Why]:
     """Of which constraints, by their place, all nodes that pods may use are one domain: none is ever ahead of another.
 
     Shape: a usable node outside of all domains would be worse than the rest; then the constraint has an effect. Beside
@@ -348,11 +369,19 @@ def _single_domains(subject: Subject) -> Mapping[int, tuple[str, str]]:
         column = view.column(placed.constraint.topology_key or "")
         alone = len(placed.template.template.pod_spec.constraints) == 1
         if not (ground.open if alone else view.live) & ~column.present:
-            found[number] = _ONE_DOMAIN if len(column.values) == 1 else _CHOSEN_DOMAIN
+            found[number] = _one_domain(placed, usable="" if len(column.values) == 1 else "usable ")
     return found
 
 
-def _too_few(placed: Placed, subject: Subject) -> tuple[str, str] | None:
+def _one_domain(placed: Placed, *, usable: str) -> _Why:
+    which, noun = "every node with the label" if not usable else "every node that the pods may use", placed.noun
+    where = "there is only one usable node" if noun == "node" else f"all {usable}nodes are in one {noun}"
+    return _Why(
+        f"has no effect: {where}", f"{which} has the same value of {quoted(placed.constraint.topology_key or '')}"
+    )
+
+
+def _too_few(placed: Placed, subject: Subject) -> _Why | None:
     """A constraint that counts these pods only, and so few of them that it can refuse or prefer nothing."""
     workload = subject.workload
     replicas, max_skew = placed.template.replicas or 0, placed.constraint.max_skew or 0
@@ -367,18 +396,22 @@ def _too_few(placed: Placed, subject: Subject) -> tuple[str, str] | None:
         # A chart that starts with one replica is made for more.
         if not everywhere or subject.lacks("horizontalpodautoscalers"):
             return None
-        return (
+        return _Why(
             "has no effect on a single replica",
-            "one pod is balanced wherever it stands, and no autoscaler adds to it",
+            "a single pod cannot be spread, and no autoscaler adds replicas",
         )
     if (placed.constraint.min_domains or 1) > 1 or _running(subject) > most:
         return None
     what, rest = (
-        ("has no effect", "") if everywhere else ("spreads nothing", ", but nodes without the key are shut out")
+        ("has no effect", "")
+        if everywhere
+        else ("does not spread the pods", "; the constraint only keeps pods off nodes without the key")
     )
-    return (
-        f"{what}: maxSkew {max_skew} is never reached by {plural(replicas, 'replica')}",
-        f"at most {plural(most, 'pod')} exist at a time: no domain can be more than {max_skew} ahead of another{rest}",
+    return _Why(
+        f"{what}: {plural(replicas, 'replica')} cannot exceed maxSkew {max_skew}",
+        f"at most {plural(most, 'pod')} exist at a time, so that no {placed.noun} can have more than {max_skew} above"
+        f" another{rest}",
+        "lower its maxSkew, or remove it",
     )
 
 

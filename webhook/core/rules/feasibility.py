@@ -16,7 +16,6 @@ from webhook.core.policy import Mode, profile_for
 from webhook.core.reliefs import without_limits
 from webhook.core.rules.finding import (
     NOT_YET,
-    WARNING_CHARS,
     Finding,
     NotEvaluated,
     Rule,
@@ -24,6 +23,7 @@ from webhook.core.rules.finding import (
     Subject,
     one_line,
     plural,
+    short_enough,
     shortened,
 )
 from webhook.core.rules.pod_fixes import fix_text
@@ -45,6 +45,7 @@ DO_NOT_FIT = Rule(
     "is not known, or was not heard of for `maxStaleness`, gives no finding.",
 )
 
+_NO_NODE = "this pod fits on no node"
 _STORAGE = ("persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes")
 
 
@@ -111,7 +112,7 @@ def _finding(found: Explanation, subject: Subject, index: ClusterIndex) -> Findi
         return Finding(
             rule=DO_NOT_FIT.id,
             path="spec",
-            summary=f"no place: {found.verdict.sentence}",
+            summary=f"{_NO_NODE}: {found.verdict.sentence}",
             detail=f"cause: {found.cause}",
             key="spec",
             at_most=Mode.AUDIT,
@@ -123,23 +124,23 @@ def _finding(found: Explanation, subject: Subject, index: ClusterIndex) -> Findi
     return Finding(
         rule=DO_NOT_FIT.id,
         path=placed.path if placed else "spec",
-        summary=f"no place: {_waits(blocking, found, subject)}",
+        summary=f"{_NO_NODE}: {_waits(blocking, found, subject)}",
         remedy=remedy,
         warning=_warning(blocking, found, subject, remedy),
         detail=f"cause: spread; {found.verdict.sentence}",
-        fix=" | ".join(f"{text} ({plural(fix.nodes, 'node')})" for text, fix in zip(texts, found.fixes, strict=True)),
+        fix=" | ".join(
+            f"{text} (opens {plural(fix.nodes, 'node')})" for text, fix in zip(texts, found.fixes, strict=True)
+        ),
         key=placed.key if placed else "spec",
         at_most=Mode.WARN if _told(found, subject, index) else Mode.AUDIT,
     )
 
 
 def _warning(balance: Balance, found: Explanation, subject: Subject, remedy: str) -> str:
-    """The line without the reasons, or without the remedy too, where it is too long with them; empty elsewhere."""
-    room = WARNING_CHARS - len(f"evenspread/{DO_NOT_FIT.id}: ")
-    if len(f"no place: {_waits(balance, found, subject)}; {remedy}") <= room:
-        return ""
-    said = f"no place: {_waits(balance, found, subject, reasons=False)}"
-    return f"{said}; {remedy}" if remedy and len(f"{said}; {remedy}") <= room else said
+    """The whole line; where it is too long, without its first words, the reasons, or at last the remedy."""
+    full, brief = (_waits(balance, found, subject, reasons=reasons) for reasons in (True, False))
+    mended = [f"{said}; {remedy}" for said in (f"{_NO_NODE}: {full}", full, brief)] if remedy else []
+    return short_enough(DO_NOT_FIT.id, *mended, f"{_NO_NODE}: {brief}")
 
 
 def _told(found: Explanation, subject: Subject, index: ClusterIndex) -> bool:

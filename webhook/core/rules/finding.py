@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from webhook.core.index import ClusterIndex
 from webhook.core.kinds import Template, Workload
-from webhook.core.model import PodSpec, SpreadConstraint
+from webhook.core.model import HOSTNAME, PodSpec, SpreadConstraint
 from webhook.core.objects import Autoscaler
 from webhook.core.policy import Mode, Policy
 from webhook.core.version import KubernetesVersion
@@ -110,6 +110,16 @@ class Placed(Struct, frozen=True):
         """How messages call it: ``zone[0]``."""
         segment = (self.constraint.topology_key or "").rpartition("/")[2]
         return f"{quoted(segment, 40) if segment else 'constraint'}[{self.index}]"
+
+    @property
+    def noun(self) -> str:
+        """How messages call one of its domains: ``zone``; a host is a node."""
+        return noun_of(self.constraint.topology_key or "")
+
+    @property
+    def short_name(self) -> str:
+        """``zone`` of ``zone[0]``."""
+        return self.name.partition("[")[0]
 
     @property
     def key(self) -> str:
@@ -267,6 +277,18 @@ def shortened(text: str, limit: int) -> str:
         return flat
     words = flat[: limit - 1].rpartition(" ")[0].rstrip(" ,;:")
     return f"{words} …" if words else one_line(flat, limit)
+
+
+def short_enough(rule: str, *lines: str) -> str:
+    """The first of the lines that a warning of the rule has room for; empty where it has for none."""
+    room = WARNING_CHARS - len(f"evenspread/{rule}: ")
+    return next((line for line in lines if len(line) <= room), "")
+
+
+def noun_of(key: str) -> str:
+    """How messages call a domain of the key: ``zone``; a host is a node."""
+    segment = key.rpartition("/")[2] or "domain"
+    return "node" if key == HOSTNAME else quoted(segment, 40)
 
 
 def plural(count: int, noun: str) -> str:

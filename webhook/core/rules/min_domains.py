@@ -73,18 +73,19 @@ def _capped(case: Case, tally: Tally, placed: Placed) -> Iterator[Finding]:
     most = tallies(fewer, case.terrain, case.places.problem)[tally.hard.place].most
     if (most is not None and most <= admitted) or not case.has_room(admitted + 1):
         return
-    domains = plural(found, "domain")
+    domains, count = plural(found, placed.noun), "counts" if found == 1 else "count"
+    said = f"{case.fit(admitted)}: minDomains is {wanted} but {domains} {count}"
     remedy = first_that_helps(
         case, admitted, _remedies(case, tally, placed, found), field=_FIELD, brings=zone_loss.speaks
     )
     yield Finding(
         rule=MIN_DOMAINS.id,
         path=f"{placed.path}.{remedy.field}",
-        summary=f"{case.fit(admitted)}: minDomains {wanted} with {domains} caps each at {plural(cap, 'pod')}",
+        summary=f"{said}, with at most {plural(cap, 'pod')}{'' if found == 1 else ' each'}",
         remedy=remedy.words,
-        warning=f"{case.fit(admitted)}: minDomains {wanted} with {domains}; {remedy.words}".removesuffix("; "),
-        detail=f"with {domains}, fewer than minDomains {wanted}, the minimum is 0: maxSkew {cap} is the most matching"
-        f" pods that one may hold, and {cap * found} what all of them may hold{case.stay}",
+        warning=f"{said}; {remedy.words}".removesuffix("; "),
+        detail=f"with fewer than minDomains {wanted} the minimum counts as 0, so that maxSkew {cap} is the most"
+        f" matching pods that one {placed.noun} may hold: {domains} may hold {cap * found} in all{case.stay}",
         fix=remedy.fix.text,
         edits=remedy.fix.edits,
         key=placed.key,

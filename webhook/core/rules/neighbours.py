@@ -37,10 +37,10 @@ TOO_WIDE = Rule(
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
-        "Pods of another workload that the selector matches take places in the balance that these pods then lack: all "
-        "pods of this workload may end in one zone while the sum is even. It warns if workloads without a constraint "
-        "over the same key, which nothing keeps even, change at this moment which nodes the hard constraints leave to "
-        "the next pod."
+        "The scheduler spreads the sum of all pods that the selector matches: if pods of another workload are among "
+        "them, all pods of this one may end in one zone while the sum is even. It warns if workloads without a "
+        "constraint over the same key, which nothing spreads, change at this moment which nodes the hard constraints "
+        "leave to the next pod."
     ),
     silent=(
         "about pods that the workload's own selector matches, those of other revisions among them; finished and "
@@ -256,11 +256,11 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
     Unit: ``numbers`` are the pods of others that they select, and those of them on nodes that count.
     """
     first, (pods, within) = alike[0], numbers
-    where = f", {within} of them on nodes that count" if within < pods else ""
+    where = f" ({within} of them on nodes that count)" if within < pods else ""
     lacking = [[each for each in others if _lacks_key(each.owner, placed)] for placed in alike]
     effect = next(filter(None, (_effect(placed, subject, of) for placed, of in zip(alike, lacking, strict=True))), "")
     hard = any(placed.constraint.hard for placed in alike)
-    weight = f"a domain that they fill is {'closed to these' if hard else 'the last choice for these'}"
+    weight = f"a domain that they fill {'takes no pod of this one' if hard else 'comes last for pods of this one'}"
     remedy, fix = _narrower(alike, subject.workload)
     agreed = bool(others) and not any(lacking) and sum(other.pods for other in others) >= pods
     names = _listed([placed.name for placed in alike])
@@ -269,7 +269,8 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
         path=f"{first.path}.labelSelector",
         summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {_named(pods, others, subject)}",
         remedy=f"{remedy} unless they are one application" if agreed else remedy,
-        detail=f"{plural(pods, 'pod')} that the workload's own selector does not match{where}: {effect or weight}",
+        detail=f"this workload's own selector does not match {plural(pods, 'pod')} of those counted{where}:"
+        f" {effect or weight}",
         fix=fix.text,
         edits=fix.edits,
         key=first.key,
@@ -295,11 +296,11 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
     found = [_numbers(pod, placed, subject, lacking, index) for pod in _next_pods(placed, subject, index)]
     if not found or None in found:
         return ""
-    over = f"those that no constraint over {placed.name.partition('[')[0]} keeps even"
+    over = f"if pods of workloads without a constraint over {placed.short_name} were not counted"
     first, *rest = found
     if first is None or any(each != first for each in rest):
-        return f"the next pod may go to other nodes than without {over}"
-    return f"the next pod may go to {plural(first[0], 'node')}, and to {first[1]} without {over}"
+        return f"the next pod could go to other nodes {over}"
+    return f"the next pod may go to {plural(first[0], 'node')}, and could go to {first[1]} {over}"
 
 
 def _next_pods(placed: Placed, subject: Subject, index: ClusterIndex) -> Iterator[Pod]:
@@ -378,7 +379,8 @@ def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
     added = tuple(each for each in own.match_expressions or () if each not in more)
     right = LabelSelector(match_labels={**asked, **missing} or None, match_expressions=(*more, *added) or None)
     fix = changes_in(alike, alike, labelSelector=right) if len(alike) > 1 else changes(first, labelSelector=right)
-    return ("use the workload's own selector" if added else f"add {written(missing)}"), fix
+    them = "them" if len(alike) > 1 else "it"
+    return ("use the workload's own selector" if added else f"narrow {them} to {written(missing)}"), fix
 
 
 def _named(pods: int, others: list[_Other], subject: Subject) -> str:

@@ -171,13 +171,16 @@ def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iter
     softs = sum(not constraint.hard for constraint in placed.template.template.pod_spec.constraints)
     if placed.constraint.hard:
         summary = f"pods stay Pending: no node has {said}"
-        detail = f"a hard constraint lets pods onto nodes with {said} only, and no node has it"
+        detail = f"with DoNotSchedule pods go only to nodes with the label {said}, and no node has it"
     elif softs > 1:
-        summary = f"no soft constraint has an effect: no node has {said}"
-        detail = f"the scheduler scores nodes with the keys of all soft constraints only, and no node has {said}"
+        summary = f"no ScheduleAnyway constraint has an effect: no node has {said}"
+        detail = (
+            "for ScheduleAnyway the scheduler compares only nodes with the labels of all such constraints, and no node"
+            f" has {said}"
+        )
     else:
         summary = f"{placed.name} has no effect: no node has {said}"
-        detail = f"the scheduler scores nodes with {said} only, and no node has it"
+        detail = f"for ScheduleAnyway the scheduler compares only nodes with the label {said}, and no node has it"
     portable = key in PLACES and not placed.constraint.hard and softs == 1
     instead = near(key, ground.view)
     fix = (
@@ -223,9 +226,10 @@ def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool, on_ever
         return
     said = one_line(key)
     if lacking < total:
-        outcome = "shuts out" if hard else "puts last"
-        summary = f"{placed.name} {outcome} {lacking} of {plural(total, 'usable node')} for lack of the key"
-        detail = f"without {said}: {lacking} of the {total} nodes that the pods may use; pods there are not counted"
+        lack, them = ("lacks", "it") if lacking == 1 else ("lack", "them")
+        outcome = f"excludes {them}" if hard else f"puts {them} last"
+        summary = f"{lacking} of {plural(total, 'usable node')} {lack} the label, so {placed.name} {outcome}"
+        detail = f"{lacking} of the {total} nodes that the pods may use {lack} {said}; pods there are not counted"
         warns = hard and lacking * _NOTICED >= total and (key in ON_EVERY_NODE or 2 * lacking <= total)
     elif present & ground.usable & (_unsettled(ground) | ground.tolerated if on_every_node else ground.tolerated):
         return  # those that have it are only on their way out, or in

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from webhook.core.kinds import Template
 from webhook.core.model import HOSTNAME, IGNORE, LabelSelector, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from webhook.core.rules.conflicts import CONFLICTS
-from webhook.core.rules.finding import Finding, Placed, Subject, plural, quoted
+from webhook.core.rules.finding import Finding, Placed, Subject, plural, quoted, short_enough
 from webhook.core.rules.neighbours import counts_own_pods_only
 from webhook.core.selectors import SelectorError, compile_selector
 
@@ -36,25 +36,25 @@ def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | No
     spec = template.template.pod_spec
     if (not spec.node_selector and spec.affinity is None) or (constraint.max_skew or 0) < 1 or not _is_asked(subject):
         return None
-    noun, few = _noun(placed), (constraint.min_domains or 1) <= 1
+    noun, few = placed.noun, (constraint.min_domains or 1) <= 1
     values = _values(template, constraint.topology_key or "")
     if few and values is not None and len(values) == 1 and constraint.node_affinity_policy != IGNORE:
         value = quoted(next(iter(values)), 40)
         return (
             f"has no effect: all pods go to one {noun}",
-            f"{_who(template)} leaves {noun} {value} alone, and within one {noun} there is nothing to balance",
+            f"{_who(template)} leaves only {noun} {value}, and within one {noun} there is nothing to spread over",
         )
     own = subject.workload.selector
     if few and not constraint.hard and _is_shared(placed, own) and counts_own_pods_only(constraint.selector, own):
         return (
             f"has no effect: pod affinity keeps the pods in one {noun}",
-            f"pods that must share a {noun} cannot be spread over several, and a soft constraint does not try",
+            f"pods that must share a {noun} cannot be spread over several, and ScheduleAnyway asks for no more",
         )
     if _is_apart(placed):
-        beyond = "" if constraint.topology_key == HOSTNAME else f"; nodes that name no {noun} are shut out by it"
+        beyond = "" if constraint.topology_key == HOSTNAME else f"; it only keeps pods off nodes that name no {noun}"
         return (
-            f"adds nothing: anti-affinity allows one pod a {noun}",
-            f"no {noun} ever has more than one of these pods, and so never more than 1 above another{beyond}",
+            f"adds nothing: anti-affinity already allows only one pod per {noun}",
+            f"no {noun} ever has more than one of these pods, so none has more than 1 above another{beyond}",
         )
     return None
 
@@ -65,7 +65,7 @@ def _is_asked(subject: Subject) -> bool:
 
 def _too_many(placed: Placed, subject: Subject) -> Finding | None:
     constraint, template = placed.constraint, placed.template
-    max_skew, noun = constraint.max_skew or 0, _noun(placed)
+    max_skew, noun = constraint.max_skew or 0, placed.noun
     stated, scaler = template.replicas, subject.scaler
     wanted = max(stated or 0, scaler.spec.max_replicas if scaler else 0)
     min_domains = constraint.min_domains or 1
@@ -78,29 +78,27 @@ def _too_many(placed: Placed, subject: Subject) -> Finding | None:
     given = "" if is_bound or min_domains > 1 else f"if there are two {noun}s, "
     if is_bound:
         domains = plural(most // max_skew, noun)
-        why = f"{_who(template)} leaves {domains} of minDomains {min_domains}"
+        short = f"{_who(template)} leaves {domains}"
+        why = f"{short}, and minDomains is {min_domains}"
         remedy = "remove minDomains"
         cap = plural(max_skew, "pod")
         detail = f"with fewer eligible {noun}s than minDomains no {noun} may have more than {cap} (maxSkew)"
     else:
-        why, remedy = f"pod affinity keeps all in one {noun}", "remove the constraint or the affinity"
-        detail = f"the pods must share a {noun}, and it may have no more than {max_skew} above an empty one"
+        short, why = "", f"pod affinity keeps all pods in one {noun}"
+        remedy = "remove the constraint or the affinity"
+        detail = f"the pods must share one {noun}, and it may have at most {plural(max_skew, 'pod')} above an empty one"
     return Finding(
         rule=CONFLICTS.id,
         path=placed.path,
         summary=f"{given}at most {most} of {wanted} fit: {why}",
         remedy=remedy,
+        warning=short_enough(CONFLICTS.id, f"at most {most} of {wanted} fit: {short}; {remedy}") if short else "",
         detail=detail,
         fix=remedy,
         key=placed.key,
         # Of what an autoscaler may ask for one day nobody is bothered.
         warns=None if most < (stated or 0) else False,
     )
-
-
-def _noun(placed: Placed) -> str:
-    key = placed.constraint.topology_key or ""
-    return "node" if key == HOSTNAME else quoted(key.rpartition("/")[2], 40)
 
 
 def _who(template: Template) -> str:

@@ -112,7 +112,7 @@ def _honoring(case: Case, several: Sequence[Placed], fields: Sequence[str]) -> R
     if len(several) > 1:
         touched = [each for each in several if any(each in found for found in changed.values())]
         where = f" in {_names(touched, constraints)}"
-    return Remedy(fields[0], f"{' and '.join(fields)}: {HONOR}{where}", fix, hard, is_last_word=fields[0] == TAINTS)
+    return Remedy(fields[0], f"set {' and '.join(fields)}: {HONOR}{where}", fix, hard, is_last_word=fields[0] == TAINTS)
 
 
 def _with_policies(hard: Hard, fields: Iterable[str]) -> Hard:
@@ -144,15 +144,10 @@ def softened(case: Case, *several: Placed) -> Iterator[Remedy]:
         return
     fixes = [softening(each, case.subject.placed, named=len(several) > 1) for each in several]
     words = [
-        f"remove {each.name}" if fix.text.startswith("remove") else f"make {short_name(each)} ScheduleAnyway"
+        f"remove {each.name}" if fix.text.startswith("remove") else f"make {each.short_name} ScheduleAnyway"
         for each, fix in zip(several, fixes, strict=True)
     ]
     if len(several) > 1 and all(each.startswith("make") for each in words):
-        words = [f"make {' and '.join(map(short_name, several))} ScheduleAnyway"]
+        words = [f"make {' and '.join(each.short_name for each in several)} ScheduleAnyway"]
     kept = tuple(each for each, placed in zip(case.places.hard, case.placed, strict=True) if placed not in several)
     yield Remedy(WHEN, " and ".join(words), all_of(fixes), kept)
-
-
-def short_name(placed: Placed) -> str:
-    """``zone`` of ``zone[0]``."""
-    return placed.name.partition("[")[0]

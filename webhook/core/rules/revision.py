@@ -16,7 +16,7 @@ Source: kubernetes/kubernetes #98215, #105661; the closed form is compared with 
 from collections.abc import Iterator, Mapping
 
 from webhook.core.kinds import Strategy, Workload
-from webhook.core.model import HOSTNAME, ZONE, LabelSelector
+from webhook.core.model import ZONE, LabelSelector
 from webhook.core.policy import Mode
 from webhook.core.rules.added import (
     CONTROLLER_REVISION_HASH,
@@ -38,6 +38,7 @@ from webhook.core.rules.finding import (
     guarded,
     plural,
     quoted,
+    short_enough,
 )
 from webhook.core.rules.neighbours import counts_own_pods_only
 from webhook.core.rules.nodes import Ground
@@ -69,12 +70,12 @@ WRONG_KIND = Rule(
 )
 MIXED = Rule(
     id="revision-mixed",
-    title="a rolling update can end further apart than maxSkew",
+    title="a rolling update can end with domains that differ by more than maxSkew",
     severity=Severity.MEDIUM,
     mode=Mode.AUDIT,
     why=(
         "The scheduler counts old and new pods together while both exist. When the old ones are gone the new ones can "
-        "be further apart than maxSkew, and nothing moves them: on a real control plane 276 of 600 rollouts of 3 to 12 "
+        "differ by more than maxSkew, and nothing moves them: on a real control plane 276 of 600 rollouts of 3 to 12 "
         "replicas over 2 to 4 zones ended so ([all of them](rollouts.md)). matchLabelKeys with pod-template-hash makes "
         "every revision count alone: none of 90 did. It warns of zones and maxSkew 1 at the default strategy, where at "
         "least one in ten of these rollouts ended beyond; all else is audit."
@@ -82,7 +83,7 @@ MIXED = Rule(
     silent=(
         "for soft constraints, strategy Recreate and maxSurge 0, before Kubernetes 1.27, if matchLabelKeys names any "
         "label that the pods have, or the selector pod-template-hash, if a domain that counts has no node for the "
-        "pods, and whenever no order of the update can end further apart than maxSkew at these replicas. Without a "
+        "pods, and whenever no order of the update can end beyond maxSkew at these replicas. Without a "
         "cluster it speaks only of zones, and only if it would with two of them as well as with three."
     ),
 )
@@ -121,7 +122,6 @@ SEEN: Mapping[int, Mapping[int, tuple[int, int]]] = {
 RUNS = 20
 # Fewer than one rollout in so many is for whoever looks for it.
 _NOTICED = 10
-_NOUNS = {ZONE: "zones", HOSTNAME: "hosts"}
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
@@ -145,11 +145,14 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
         if key in REVISION_LABELS and kind in _REVISION and _REVISION[kind] != key:
             yield _wrong_kind(placed, path, key, workload.kind, _REVISION[kind])
         elif not may_be_added(workload, key, in_template=False):
+            name = quoted(key, 80)
+            said = f"{placed.name}: no pod here has {name}, so it is ignored"
             yield Finding(
                 rule=ABSENT.id,
                 path=path,
-                summary=f"{placed.name} matches on {quoted(key, 80)}, which no pod here has: it is ignored",
+                summary=f"matchLabelKeys of {placed.name} names {name}, which no pod here has: it is ignored",
                 remedy="remove it or label the pods",
+                warning=short_enough(ABSENT.id, f"{said}; remove it or label the pods", f"{said}; remove it"),
                 detail=f"the pods have no label {quoted(key)}: Kubernetes leaves the key out of the selector",
                 fix=f"remove {quoted(key)} from matchLabelKeys, or label the pods with it",
                 edits=(Edit(path),),
@@ -173,12 +176,14 @@ def _selected(placed: Placed) -> set[str]:
 def _wrong_kind(placed: Placed, path: str, key: str, kind: str, right: str | None) -> Finding:
     # A StatefulSet replaces its pods in place: counted alone, a new revision may crowd into an occupied domain.
     there = {*(placed.constraint.match_label_keys or ()), *_selected(placed)}
+    said = f"{placed.name}: {kind} pods never have {key}"
     offered = right if right in {POD_TEMPLATE_HASH, ROLLOUTS_POD_TEMPLATE_HASH} and right not in there else None
     return Finding(
         rule=WRONG_KIND.id,
         path=path,
-        summary=f"{placed.name} matches on {key}, which pods of a {kind} never have",
+        summary=f"matchLabelKeys of {placed.name} names {key}, which pods of a {kind} never have",
         remedy=f"use {offered}" if offered else "remove it",
+        warning=short_enough(WRONG_KIND.id, f"{said}; {f'use {offered}' if offered else 'remove it'}", said),
         detail=f"pods of a {kind} never have {key}: Kubernetes leaves the key out of the selector",
         fix=offered or f"remove {key} from matchLabelKeys",
         edits=(Edit(path, offered),),
@@ -210,8 +215,7 @@ def _mixed(placed: Placed, subject: Subject) -> Iterator[Answer]:
 def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[int, int]) -> Finding:
     """How far apart a rollout can end, and how often it did; ``worst`` is the bound for each number of domains."""
     constraint, max_skew = placed.constraint, placed.constraint.max_skew or 0
-    key = constraint.topology_key or ""
-    what = _NOUNS.get(key) or f"{quoted(key.rpartition('/')[2], 30)} domains"
+    what = f"{placed.noun}s"
     seen = {domains: SEEN[replicas][domains] for domains in worst} if _is_counted(placed, subject) else {}
     apart = max((apart for _, apart in seen.values()), default=0)
     if apart > max_skew:
@@ -230,7 +234,7 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
         remedy=f"add matchLabelKeys: [{POD_TEMPLATE_HASH}]",
         warning=f"after a rollout of {replicas}, {what} {said}; add matchLabelKeys: [{POD_TEMPLATE_HASH}]",
         detail=f"maxSkew {max_skew} holds for old and new pods together, and when the old ones are gone nothing moves"
-        f" the new ones{often and f'; of such rollouts ended so: {often}'}",
+        f" the new ones{often and f'; of such rollouts these ended beyond maxSkew: {often}'}",
         fix=fix.text,
         edits=fix.edits,
         key=placed.key,

@@ -13,7 +13,6 @@ from webhook.core.policy import Mode
 from webhook.core.rules.added import may_be_added
 from webhook.core.rules.edits import Fix, changes, flow
 from webhook.core.rules.finding import (
-    WARNING_CHARS,
     Answer,
     Edit,
     Finding,
@@ -25,6 +24,7 @@ from webhook.core.rules.finding import (
     guarded,
     one_line,
     quoted,
+    short_enough,
 )
 
 NULL = Rule(
@@ -34,7 +34,7 @@ NULL = Rule(
     mode=Mode.WARN,
     why=(
         "A null or absent labelSelector matches no pod. Every domain counts 0 pods for ever, so that the constraint "
-        "spreads nothing; all it does is keep the pod off nodes that lack the topology key."
+        "does not spread these pods; all it does is keep them off nodes that lack the topology key."
     ),
     silent=(
         "for built-in kinds in admission: kube-apiserver itself warns of them since Kubernetes 1.28. Beside "
@@ -105,7 +105,7 @@ def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
         path=f"{placed.path}.labelSelector",
         summary=f"{placed.name} has no labelSelector: it counts no pod",
         remedy=f"use {own}",
-        detail="a null labelSelector matches no pod: every domain counts 0, whatever runs there",
+        detail="without labelSelector a constraint counts no pod: every domain stays at 0, and no pod is spread",
         fix=fix.text,
         edits=fix.edits,
         key=placed.key,
@@ -120,7 +120,7 @@ def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
         path=f"{placed.path}.labelSelector",
         summary=f"{placed.name} has labelSelector {{}}: in Kubernetes {subject.version} it counts {counts}",
         remedy=f"use {own}",
-        detail=f"labelSelector {{}} counts {counts} in Kubernetes {subject.version}, and not so in other releases",
+        detail=f"labelSelector {{}} counts {counts} in Kubernetes {subject.version}, and others in other releases",
         fix=fix.text,
         edits=fix.edits,
         key=placed.key,
@@ -165,19 +165,18 @@ def _mismatch(placed: Placed, failing: list[LabelSelectorRequirement], subject: 
     if not labels:
         remedy = setting = f"label {'this pod' if subject.workload.kind == 'Pod' else 'the pods'} {counts}"
         fix = _labelled(placed, failing)
-    holds = "holds pods back" if placed.constraint.hard else "follows other pods"
+    does = "may keep these pods Pending" if placed.constraint.hard else "follows other pods"
     said = f"{placed.name} counts {counts} but {subject.pods} {have}"
     them, these = ("it", "this pod") if subject.workload.kind == "Pod" else ("them", "these pods")
-    room = WARNING_CHARS - len(f"evenspread/{NOT_SELF.id}: ")
     lines = (f"{said}, so it does not spread {them}; {remedy}", f"{said}; {remedy}")
     return Finding(
         rule=NOT_SELF.id,
         path=f"{placed.path}.labelSelector",
         summary=f"{said}, so this constraint does not spread {these}",
         remedy=remedy,
-        warning=next((line for line in lines if len(line) <= room), ""),
+        warning=short_enough(NOT_SELF.id, *lines),
         headline=f"{said}; {setting}",
-        detail=f"counts {counts}, {subject.pods} {have}: it {holds} and does not spread {these}",
+        detail=f"the constraint counts {counts}, but {subject.pods} {have}: it {does}, and does not spread {them}",
         fix=fix.text,
         edits=fix.edits,
         key=f"{placed.key} {counts} {have}",

@@ -72,7 +72,7 @@ def _typo(placed: Placed, meant: str, subject: Subject, *, has_nodes: bool) -> I
     yield Finding(
         rule=TYPO.id,
         path=f"{placed.path}.topologyKey",
-        summary=f"no node has {said}" if has_nodes else f"{said} is no label of Kubernetes",
+        summary=f"no node has {said}" if has_nodes else f"Kubernetes has no label {said}",
         remedy=f"use {meant}",
         headline=f"{placed.name}: no node has {said}; use {meant}" if has_nodes else "",
         detail=f"Kubernetes sets {meant} on nodes, not {said}: "

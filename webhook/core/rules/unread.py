@@ -273,11 +273,13 @@ def _misplaced(of: _Object, place: Place, right: str) -> Finding:
             fix = f"move what is missing to {right} and remove this"
         elif there:
             edits = (Edit(place.path), Edit(right, place.value))
-    what = f"{_shown(place.key)} is no field of a pod's spec" if is_misspelt else "constraints do not belong here"
+    what, who = "constraints do not belong here", "they reach"
+    if is_misspelt:
+        what, who = f"a pod's spec has no field {_shown(place.key)}", "these constraints reach"
     return Finding(
         rule=UNREAD.id,
         path=place.path,
-        summary=f"{what}: they reach no pod" if place.value else f"{what}: it has no effect",
+        summary=f"{what}: {who} no pod" if place.value else f"{what}: it has no effect",
         remedy=fix,
         detail=f"kubectl refuses the field, and kube-apiserver drops it; constraints of a {of.kind} stand in {right}",
         fix=fix,
@@ -298,7 +300,7 @@ def _unknown(of: _Object, place: Place, read: tuple[str, ...]) -> Finding:
         summary = f"a {kind} makes no pods: these constraints reach none"
         remedy = fix = "move to the pod template of a workload"
     elif (of.group, of.kind) in _CHARTS and any("values" in step.lower() for step in place.steps):
-        summary = "values of a chart: these constraints were not checked"
+        summary = "these are values of a chart: the constraints in them were not checked"
         remedy, fix = (
             "check what the chart renders",
             "check what the chart renders: helm template CHART | evenspread check -",
@@ -307,16 +309,16 @@ def _unknown(of: _Object, place: Place, read: tuple[str, ...]) -> Finding:
         name, path = next(((name, entry[name]) for name in _PATHS if name in entry), ("", ""))
         own = next(each for each in of.embedded if (each.api_version, each.kind) == (of.api_version, of.kind))
         written = own.template_path or own.constraints_path
-        summary = f"workloads of the configuration reads a {kind} at {written}: these constraints were not checked"
-        remedy = f"set {name}: {path}" if path else "correct its path"
-        fix = f"in workloads of the configuration: {line}" if line else remedy
+        summary = f"the configuration (workloads) has a {kind} read at {written}: these constraints were not checked"
+        remedy = f"set {name}: {path}" if path else "correct the path in workloads"
+        fix = f"change the entry in workloads of the configuration to: {line}" if line else remedy
     elif read:
         near = _nearest(place, read)
         named = " or ".join(path.rpartition(".")[0] for path in near[:_MOST_NAMED])
-        summary = f"not where evenspread knows constraints of a {kind}: they were not checked"
+        summary = f"evenspread does not know constraints of a {kind} at this place: they were not checked"
         remedy = fix = f"move to {named}"
     else:
-        remedy = "name the kind in workloads of the configuration"
+        remedy = "add the kind to workloads of the configuration"
         fix = f"add to workloads of the configuration: {line}" if line else remedy
     return Finding(
         rule=UNREAD.id,

@@ -12,7 +12,7 @@ from webhook.core.nodes import FILTERING_EFFECTS
 from webhook.core.places import Hard, Tally, tallies
 from webhook.core.policy import Mode
 from webhook.core.rules.cases import Case
-from webhook.core.rules.finding import Finding, Placed, Rule, Severity, quoted
+from webhook.core.rules.finding import Finding, Placed, Rule, Severity, plural, quoted
 from webhook.core.rules.remedies import NOTHING, TAINTS, Remedy, honoring
 from webhook.core.selectors import first_untolerated
 
@@ -140,9 +140,9 @@ def _finding(case: Case, placed: Placed, zone: str, lost: int, pending: int) -> 
         rule=ZONE_LOSS.id,
         path=f"{placed.path}.{TAINTS}",
         summary=said,
-        remedy=f"set {remedy.words}" if remedy.field == TAINTS else remedy.words,
+        remedy=remedy.words,
         detail=f"{said}: its nodes are tainted and still count for {placed.name} with 0 pods,"
-        f" so that no other domain may take more than {placed.constraint.max_skew}",
+        f" so that no other {placed.noun} may have more than {plural(placed.constraint.max_skew or 0, 'pod')}",
         fix=remedy.fix.text,
         edits=remedy.fix.edits,
         key=placed.key,
