@@ -79,7 +79,7 @@ JOINT = "zone hard 1 app=web"
     ],
 )
 def test_terms(ours, theirs, expected):
-    answer = [f"audit counted with canary, but {expected}; make them alike"] if expected else []
+    answer = [f"audit counted together with canary, but {expected}; make them alike"] if expected else []
     assert told(stable(*ours), deployed("canary", *theirs)) == answer
 
 
@@ -89,7 +89,7 @@ def test_several_that_differ_are_counted_and_the_first_is_named():
         for name in ("c", "b", "d")
     )
     assert told(stable(JOINT), *others) == [
-        "audit counted with b and 2 more, but zone maxSkew 1 here, 2 there; make them alike"
+        "audit counted together with b and 2 more, but zone maxSkew 1 here, 2 there; make them alike"
     ]
 
 
@@ -106,7 +106,7 @@ def test_several_that_differ_are_counted_and_the_first_is_named():
 )
 def test_a_label_that_may_come_later(kind, keys, expected):
     theirs = deployed("canary", f"{JOINT} keys:{keys}", "hostname hard 2 app=web", kind=kind)
-    answer = [f"audit counted with canary, but {expected}; make them alike"] if expected else []
+    answer = [f"audit counted together with canary, but {expected}; make them alike"] if expected else []
     assert told(stable(JOINT), theirs) == answer
 
 
@@ -119,16 +119,16 @@ def test_a_label_that_may_come_later(kind, keys, expected):
 )
 def test_a_label_of_these_pods_that_may_come_later(key, expected):
     ours = stable(f"{JOINT} keys:{key}", "rack hard 1 app=web")
-    answer = [f"audit counted with canary, but {expected}; make them alike"] if expected else []
+    answer = [f"audit counted together with canary, but {expected}; make them alike"] if expected else []
     assert told(ours, deployed("canary", "zone hard 2 app=web", "rack hard 1 app=web")) == answer
 
 
 def test_keys_with_one_short_name_are_written_out():
     other = deployed("canary", "example.com/rack hard 1 app=web")
     assert told(stable("rack hard 1 app=web"), other) == [
-        "audit counted with canary, but rack here, example.com/rack there; make them alike"
+        "audit counted together with canary, but rack here, example.com/rack there; make them alike"
     ]
-    assert told(stable(JOINT), other) == ["audit counted with canary, but zone here, rack there; make them alike"]
+    assert told(stable(JOINT), other) == ["audit counted together with canary, but zone here, rack there; make them alike"]
 
 
 def test_each_template_is_compared():
@@ -136,7 +136,7 @@ def test_each_template_is_compared():
         owner("Thing/pair", None),
         templates=(Declared({"app": "other"}, ()), *deployed("canary", "zone hard 2 app=web").templates),
     )
-    assert told(stable(JOINT), pair) == ["audit counted with pair, but zone maxSkew 1 here, 2 there; make them alike"]
+    assert told(stable(JOINT), pair) == ["audit counted together with pair, but zone maxSkew 1 here, 2 there; make them alike"]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_what_is_missing():
     assert said(RULE, stable(JOINT)) == ["not evaluated: no cluster"]
     found = shop("", deployed("canary", "zone hard 2 app=web"))
     found.lack("statefulsets", "403 Forbidden")
-    assert said(RULE, stable(JOINT), index=found) == ["counted with canary, but zone maxSkew 1 here, 2 there"]
+    assert said(RULE, stable(JOINT), index=found) == ["counted together with canary, but zone maxSkew 1 here, 2 there"]
     assert said(RULE, stable("zone hard 2 app=web"), index=found) == ["not evaluated: statefulsets: 403 Forbidden"]
 
 
@@ -177,7 +177,7 @@ def test_the_words():
     assert differ.path == "spec.template.spec.topologySpreadConstraints"
     [warning] = warnings_of([differ])
     assert warning == (
-        "evenspread/constraints-differ-in-group: counted with canary, but zone hard here, soft there; make them alike"
+        "evenspread/constraints-differ-in-group: counted together with canary, but zone hard here, soft there; make them alike"
     )
     assert len(warning) <= WARNING_CHARS
 
@@ -185,5 +185,5 @@ def test_the_words():
 def test_with_minimal_detail_nobody_is_named():
     minimal = replace(DENY, messages=Messages(detail="minimal"))
     assert told(stable(JOINT), deployed("canary", "zone hard 2 app=web"), policy=minimal) == [
-        "audit counted with another workload, but zone maxSkew 1 here, 2 there; make them alike"
+        "audit counted together with another workload, but zone maxSkew 1 here, 2 there; make them alike"
     ]

@@ -100,7 +100,7 @@ def _disagreement(
     return Finding(
         rule=DIFFER.id,
         path=f"{template.path}spec.topologySpreadConstraints",
-        summary=f"counted with {name}{more}, but {words}",
+        summary=f"counted together with {name}{more}, but {words}",
         remedy="make them alike",
         detail=f"these pods and those of {name}{more} count each other, but {words}",
         fix="use the same maxSkew, whenUnsatisfiable, minDomains and policies for each key that counts them together",
