@@ -128,7 +128,9 @@ def test_keys_with_one_short_name_are_written_out():
     assert told(stable("rack hard 1 app=web"), other) == [
         "audit counted together with canary, but rack here, example.com/rack there; make them alike"
     ]
-    assert told(stable(JOINT), other) == ["audit counted together with canary, but zone here, rack there; make them alike"]
+    assert told(stable(JOINT), other) == [
+        "audit counted together with canary, but zone here, rack there; make them alike"
+    ]
 
 
 def test_each_template_is_compared():
@@ -136,7 +138,9 @@ def test_each_template_is_compared():
         owner("Thing/pair", None),
         templates=(Declared({"app": "other"}, ()), *deployed("canary", "zone hard 2 app=web").templates),
     )
-    assert told(stable(JOINT), pair) == ["audit counted together with pair, but zone maxSkew 1 here, 2 there; make them alike"]
+    assert told(stable(JOINT), pair) == [
+        "audit counted together with pair, but zone maxSkew 1 here, 2 there; make them alike"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +181,8 @@ def test_the_words():
     assert differ.path == "spec.template.spec.topologySpreadConstraints"
     [warning] = warnings_of([differ])
     assert warning == (
-        "evenspread/constraints-differ-in-group: counted together with canary, but zone hard here, soft there; make them alike"
+        "evenspread/constraints-differ-in-group: "
+        "counted together with canary, but zone hard here, soft there; make them alike"
     )
     assert len(warning) <= WARNING_CHARS
 
