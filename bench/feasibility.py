@@ -15,11 +15,11 @@ import time
 from msgspec.structs import replace
 
 from webhook.admission import Engine, answer, decode
-from webhook.core.index import ClusterIndex
-from webhook.core.model import Container, Node, NodeSpec, NodeStatus, ObjectMeta, Pod, PodSpec, Taint
-from webhook.core.policy import Mode, Policy
-from webhook.core.rules import RULES
-from webhook.core.version import RECORDED
+from webhook.core.api.types import Container, Node, NodeSpec, NodeStatus, ObjectMeta, Pod, PodSpec, Taint
+from webhook.core.api.version import RECORDED
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.rules.rule_set import RULES
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 ROOMY = {"cpu": "64", "memory": "256Gi", "pods": "110"}

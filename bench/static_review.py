@@ -13,10 +13,10 @@ import statistics
 from timeit import repeat
 
 from webhook.admission import Engine, answer, decode
-from webhook.core.index import ClusterIndex
-from webhook.core.model import Node, NodeSpec, NodeStatus, ObjectMeta, Taint
-from webhook.core.policy import Policy
-from webhook.core.version import KubernetesVersion
+from webhook.core.api.types import Node, NodeSpec, NodeStatus, ObjectMeta, Taint
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.policy.policy import Policy
 
 BYTES = 6 * 1024
 CALLS = 200

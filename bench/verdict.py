@@ -23,15 +23,15 @@ from pathlib import Path
 
 import msgspec
 
-from webhook.core import spread
-from webhook.core.created import as_created
-from webhook.core.index import ClusterIndex
-from webhook.core.model import DO_NOT_SCHEDULE, LabelSelector, LabelSelectorRequirement, Node, Pod, Service
-from webhook.core.objects import Namespace
-from webhook.core.selectors import compile_required_nodes, compile_selector
-from webhook.core.spread import SYSTEM_DEFAULTS
-from webhook.core.verdict import Cycle, eligible_nodes, take, verdict_alone
-from webhook.core.version import RECORDED
+from webhook.core.api.selectors import compile_required_nodes, compile_selector
+from webhook.core.api.types import DO_NOT_SCHEDULE, LabelSelector, LabelSelectorRequirement, Node, Pod, Service
+from webhook.core.api.version import RECORDED
+from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import Namespace
+from webhook.core.scheduler.cycle import Cycle, eligible_nodes, take, verdict_alone
+from webhook.core.scheduler.plugins import pod_topology_spread
+from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS
 
 SHAPES = ("pareto", "statefulsets", "classes")
 TARGETS = {"PodTopologySpread": 100, "all filters": 20}
@@ -162,9 +162,9 @@ def barest(pods):
 
 
 def spread_only(index, pod):
-    counted = spread.count_constraints(pod, DO_NOT_SCHEDULE, index, SYSTEM_DEFAULTS, RECORDED)
+    counted = pod_topology_spread.count_constraints(pod, DO_NOT_SCHEDULE, index, SYSTEM_DEFAULTS, RECORDED)
     nodes, required = index.view(), compile_required_nodes(pod.pod_spec.node_selector, pod.pod_spec.affinity)
-    ran, _ = spread.run_filter(counted, pod.labels, eligible_nodes(pod, nodes, required))
+    ran, _ = pod_topology_spread.run_filter(counted, pod.labels, eligible_nodes(pod, nodes, required))
     return verdict_alone(ran, nodes).codes
 
 

@@ -16,13 +16,13 @@ from collections import Counter
 
 import msgspec
 
-from webhook.cli.deciding import members
-from webhook.cli.scenarios import read_scenario
-from webhook.core import bits
-from webhook.core.explain import explain
-from webhook.core.fit import NODE_RESOURCES_FIT
-from webhook.core.reliefs import CAPACITY_FILTERS
-from webhook.core.verdict import take
+from webhook.conformance.validate_cases import members
+from webhook.conformance.verdict_cases import read_scenario
+from webhook.core.index import node_sets
+from webhook.core.explain.explanation import explain
+from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT
+from webhook.core.explain.reliefs import CAPACITY_FILTERS
+from webhook.core.scheduler.cycle import take
 
 MISSPELT = {"topology.kubernetes.io/zone": "topology.kubernetes.io/zoen", "kubernetes.io/hostname": "kubernetes.io/host"}
 ROOM = {"cpu": "1000", "memory": "100Ti", "ephemeral-storage": "100Ti", "hugepages-2Mi": "1Ti", "pods": "10000"}
@@ -92,9 +92,9 @@ def offers(scenario, found):
     names = found.verdict.nodes.names
     for fix in found.fixes:
         field = "+".join(dict.fromkeys(each.field or "remove" for each in fix.changes))
-        yield field, with_fix(scenario, fix), {names[slot] for slot in bits.to_slots(fix.open)}, False
+        yield field, with_fix(scenario, fix), {names[slot] for slot in node_sets.to_slots(fix.open)}, False
     for relief in found.reliefs:
-        nodes = [names[slot] for slot in bits.to_slots(relief.nodes)]
+        nodes = [names[slot] for slot in node_sets.to_slots(relief.nodes)]
         if relief.what == "toleration":
             yield relief.what, with_tolerations(scenario, relief.tolerations), set(nodes), False
         elif relief.what == "uncordon":

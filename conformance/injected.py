@@ -14,11 +14,11 @@ from collections import Counter
 
 import msgspec
 
-from webhook.cli.scenarios import read_scenario
+from webhook.conformance.verdict_cases import read_scenario
 from webhook.config import ConfigError, parse_policy
-from webhook.core.defaulting import Injection, inject
-from webhook.core.model import Pod
-from webhook.core.version import RECORDED
+from webhook.core.defaulting.injection import Injection, inject
+from webhook.core.api.types import Pod
+from webhook.core.api.version import RECORDED
 
 COMPARED = ("preFilter", "nodes", "spread", "spreadPreFilter", "scores", "message", "feasible", "fits")
 

@@ -2,9 +2,7 @@
 
 from msgspec.structs import replace
 
-from webhook.core.defaulting import inject
-from webhook.core.index import ClusterIndex
-from webhook.core.model import (
+from webhook.core.api.types import (
     HOSTNAME,
     ZONE,
     Container,
@@ -23,9 +21,11 @@ from webhook.core.model import (
     SpreadConstraint,
     Taint,
 )
-from webhook.core.objects import Autoscaler, AutoscalerSpec, Declared, Namespace, Owner, ScaleTarget
-from webhook.core.policy import DefaultConstraint, Defaults, Policy
-from webhook.core.version import RECORDED
+from webhook.core.api.version import RECORDED
+from webhook.core.defaulting.injection import inject
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import Autoscaler, AutoscalerSpec, Declared, Namespace, Owner, ScaleTarget
+from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
 
 NAMESPACE = "shop"
 API_VERSIONS = {

@@ -1,6 +1,6 @@
 """A fault to try the boundaries with: rules that look at `messages.detail` raise."""
 
-from webhook.core.rules import trials
+from webhook.core.rules.frame import trials
 
 
 class Raising:

@@ -6,9 +6,9 @@ A constraint is written ``zone hard 1 app=web``: key, action, maxSkew, selector.
 
 import json
 
-from webhook.core.policy import Mode, Policy
-from webhook.core.review import Request, examine, review
-from webhook.core.version import KubernetesVersion
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.review.review import Request, examine, review
 
 KEYS = {"zone": "topology.kubernetes.io/zone", "hostname": "kubernetes.io/hostname"}
 ACTIONS = {"hard": "DoNotSchedule", "soft": "ScheduleAnyway"}

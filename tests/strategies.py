@@ -6,8 +6,8 @@ import msgspec
 from build import index, namespace, node, owner, service
 from hypothesis import strategies as st
 
-from webhook.core.model import SpreadConstraint
-from webhook.core.policy import DefaultConstraint, Defaults, DefaultsOverride
+from webhook.core.api.types import SpreadConstraint
+from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride
 
 KEYS = ["app", "tier", "pod-template-hash", "controller-revision-hash"]
 TOPOLOGY = ["topology.kubernetes.io/zone", "kubernetes.io/hostname", "example.com/rack"]

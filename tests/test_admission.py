@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from webhook.admission import Engine, ReviewError, answer, decode, encode
-from webhook.core.policy import Mode, Policy
-from webhook.core.review import Decision, Request
-from webhook.core.version import RECORDED
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.review.review import Decision, Request
 
 REVIEWS = Path(__file__).parent / "testdata" / "reviews" / "reviews.jsonl.gz"
 ENGINE = Engine(policy=Policy(ceiling=Mode.DENY), version=RECORDED)

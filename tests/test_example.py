@@ -5,12 +5,12 @@ import pytest
 from build import pod
 
 import webhook.example
-from webhook.cli.clusters import load_snapshot
 from webhook.config import load_policy
-from webhook.core.defaulting import Skip, inject
-from webhook.core.model import ZONE
-from webhook.core.version import RECORDED
+from webhook.core.api.types import ZONE
+from webhook.core.api.version import RECORDED
+from webhook.core.defaulting.injection import Skip, inject
 from webhook.example.make import TAKEN_AT, TEAMS, text
+from webhook.snapshot.open_file import load_snapshot
 
 FILES = Path(webhook.example.__file__).parent
 CLUSTER = FILES / "cluster.jsonl"

@@ -1,4 +1,4 @@
-"""AdmissionReview v1, bytes to bytes, around core.review.
+"""AdmissionReview v1, bytes to bytes, around core.review.review.
 
     body -> decode -> Request -> review | mutate -> Decision -> encode -> body
 
@@ -19,10 +19,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from webhook.core.index import ClusterIndex
-from webhook.core.policy import Policy
-from webhook.core.review import Decision, Request, mutate, review
-from webhook.core.version import KubernetesVersion
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.policy.policy import Policy
+from webhook.core.review.review import Decision, Request, mutate, review
 from webhook.logs import bounded, described
 
 Route = Literal["validate", "mutate"]
@@ -179,7 +179,7 @@ def decode(body: bytes) -> Request:
     )
 
 
-def answer(  # noqa: PLR0913 as core.review
+def answer(  # noqa: PLR0913 as core.review.review
     route: Route,
     request: Request,
     engine: Engine,
@@ -236,7 +236,7 @@ def facts(request: Request) -> dict[str, Any]:
     }
 
 
-def _decide(  # noqa: PLR0913 as core.review
+def _decide(  # noqa: PLR0913 as core.review.review
     route: Route,
     request: Request,
     engine: Engine,

@@ -10,13 +10,13 @@ from conformance.claims.silences import silence, wrongly_silent
 from conformance.claims.together import RULE as DIFFER
 from conformance.claims.together import unspoken
 from conformance.claims.worlds import NOW, ZONE
-from webhook.core.index import ClusterIndex
-from webhook.core.model import Pod, TypeMeta
-from webhook.core.objects import decode_object
-from webhook.core.policy import Messages, Mode, Policy
-from webhook.core.review import examine
-from webhook.core.rules import BY_ID, RULES
-from webhook.core.version import RECORDED
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.api.types import Pod, TypeMeta
+from webhook.core.index.readers import decode_object
+from webhook.core.policy.policy import Messages, Mode, Policy
+from webhook.core.review.review import examine
+from webhook.core.rules.rule_set import BY_ID, RULES
+from webhook.core.api.version import RECORDED
 
 _POD = msgspec.json.Decoder(Pod)
 # Rules that ask for constraints instead of looking at them; one is off unless configured, and stays so.

@@ -11,7 +11,7 @@ from pathlib import Path
 import helm_python
 import yaml
 
-from webhook.config.shape import schema
+from webhook.config.schema_checks import schema
 
 CHART = Path(__file__).parents[2] / "charts" / "evenspread"
 SCHEMA = CHART / "values.schema.json"

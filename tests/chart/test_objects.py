@@ -18,10 +18,10 @@ from webhook.cli.main import evenspread
 from webhook.cluster.registration import configurations
 from webhook.cluster.resources import BUILT_IN, watched
 from webhook.config import parse_policy
-from webhook.config.shape import schema
-from webhook.core.policy import Defaults, Mode
-from webhook.core.review import examine
-from webhook.core.version import RECORDED
+from webhook.config.schema_checks import schema
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Defaults, Mode
+from webhook.core.review.review import examine
 
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
 

@@ -12,9 +12,9 @@ from webhook.cluster.feed import Feed
 from webhook.cluster.reflector import Pace, Reflector, Timing
 from webhook.cluster.resources import BUILT_IN
 from webhook.cluster.wire import meta_of
-from webhook.core.model import LabelSelector, TypeMeta
-from webhook.core.objects import reader
-from webhook.core.selectors import compile_selector
+from webhook.core.api.selectors import compile_selector
+from webhook.core.api.types import LabelSelector, TypeMeta
+from webhook.core.index.readers import reader
 
 QUICK = Timing(
     watch=(1.0, 1.0),

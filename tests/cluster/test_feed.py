@@ -10,8 +10,8 @@ from cluster.following import QUICK, contents, eventually, feeding, server
 
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN, watched
-from webhook.core.policy import Defaults, EmbeddedKind, Policy
-from webhook.core.version import KubernetesVersion
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.policy.policy import Defaults, EmbeddedKind, Policy
 
 POD = {"spec": {"nodeName": "n1"}}
 THING = EmbeddedKind(

@@ -6,7 +6,7 @@ import pytest
 
 from webhook.cluster.connection import ClusterError
 from webhook.cluster.registration import NAME, configurations, register, unregister
-from webhook.core.policy import Defaults
+from webhook.core.policy.policy import Defaults
 
 MADE = configurations("https://127.0.0.1:8443", b"the CA", Defaults(mode="inject"))
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 import yaml
 
-from webhook.cli.webhook import webhook as command
-from webhook.config.shape import resolved, schema
+from webhook.cli.commands.webhook import webhook as command
+from webhook.config.schema_checks import resolved, schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 

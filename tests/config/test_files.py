@@ -4,7 +4,7 @@ import pytest
 
 from webhook.config import ConfigError, load_policy, reloaded
 from webhook.config.files import SETTLE_SECONDS
-from webhook.core.policy import Mode
+from webhook.core.policy.policy import Mode
 
 HEAD = "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"
 

@@ -3,8 +3,9 @@ import textwrap
 import pytest
 
 from webhook.config import ConfigError, parse_policy
-from webhook.core.model import SpreadConstraint
-from webhook.core.policy import (
+from webhook.core.api.selectors import EVERYTHING, selector_from_labels
+from webhook.core.api.types import SpreadConstraint
+from webhook.core.policy.policy import (
     DefaultConstraint,
     Defaults,
     DefaultsOverride,
@@ -17,7 +18,6 @@ from webhook.core.policy import (
     NamespaceMatch,
     Policy,
 )
-from webhook.core.selectors import EVERYTHING, selector_from_labels
 
 HEAD = "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"
 MODES = "must be one of off, audit, warn, deny"

@@ -1,8 +1,8 @@
 from config.reference import PAGE, page
 
 from webhook.config import ConfigError, load_policy, parse_policy
-from webhook.config.shape import fields, schema
-from webhook.core.rules import RULES
+from webhook.config.schema_checks import fields, schema
+from webhook.core.rules.rule_set import RULES
 
 EXAMPLE = PAGE.parent / "example-policy.yaml"
 

@@ -5,14 +5,14 @@ import pytest
 
 from webhook.config import ConfigError, load_policy, reloaded
 from webhook.config.scheduler import FILTERS, read_profiles
-from webhook.core.model import (
+from webhook.core.api.types import (
     NodeAffinity,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     SpreadConstraint,
 )
-from webhook.core.policy import SchedulerProfile
+from webhook.core.policy.policy import SchedulerProfile
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 POLICY = (

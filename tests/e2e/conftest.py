@@ -15,7 +15,7 @@ from e2e.registration import registered
 from e2e.served import certified, serving
 from e2e.waiting import eventually
 
-from webhook.core.rules import RULES
+from webhook.core.rules.rule_set import RULES
 
 NUMBERS = itertools.count(1)
 

@@ -9,10 +9,10 @@ from e2e.registration import registered
 from e2e.served import PROGRAM
 from e2e.waiting import eventually
 
-from webhook.core.policy import Policy
-from webhook.core.review import examine
-from webhook.core.rules.edits import applied
-from webhook.core.version import RECORDED
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Policy
+from webhook.core.review.review import examine
+from webhook.core.rules.frame.edits import applied
 
 HASH = "pod-template-hash"
 TWICE = constraint(matchLabelKeys=["app"])

@@ -23,10 +23,10 @@ from e2e.waiting import eventually
 from webhook.cluster.connection import Account, ApiServer
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN
-from webhook.core.created import as_created
-from webhook.core.index import ClusterIndex
-from webhook.core.model import Pod
-from webhook.core.verdict import decide, not_evaluated, take
+from webhook.core.api.types import Pod
+from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.scheduler.cycle import decide, not_evaluated, take
 
 SEED = int(os.environ.get("EVENSPREAD_SEED") or time.time())
 PODS = 300

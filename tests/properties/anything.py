@@ -18,19 +18,19 @@ from pathlib import Path
 
 import msgspec
 
-from webhook.cli.looking import Frame, look
-from webhook.cli.mending import mend
-from webhook.cli.sources import File
-from webhook.core.decoding import DecodeError
-from webhook.core.index import ClusterIndex
-from webhook.core.layouts import CUSTOM
-from webhook.core.model import TypeMeta
-from webhook.core.objects import decode_object
-from webhook.core.policy import Messages, Mode, Policy
-from webhook.core.review import Request, examine, mutate, review
-from webhook.core.rules import RULES
-from webhook.core.rules.edits import applied
-from webhook.core.version import KubernetesVersion
+from webhook.cli.checking.mending import mend
+from webhook.cli.checking.run import Frame, look
+from webhook.core.api.types import TypeMeta
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import decode_object
+from webhook.core.policy.policy import Messages, Mode, Policy
+from webhook.core.review.review import Request, examine, mutate, review
+from webhook.core.rules.frame.edits import applied
+from webhook.core.rules.rule_set import RULES
+from webhook.core.workloads.custom_kinds import CUSTOM
+from webhook.manifests.files import File
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
 BUILT_IN = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob")

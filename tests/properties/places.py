@@ -5,13 +5,13 @@ from collections import Counter
 
 from msgspec import convert
 
-from webhook.core.created import as_created
-from webhook.core.index import ClusterIndex
-from webhook.core.model import Node, ObjectMeta, Pod
-from webhook.core.objects import Autoscaler, AutoscalerSpec, ScaleTarget
-from webhook.core.storage import Claim, PersistentVolume, StorageClass
-from webhook.core.verdict import decide, take
-from webhook.core.version import RECORDED
+from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
+from webhook.core.api.types import Node, ObjectMeta, Pod
+from webhook.core.api.version import RECORDED
+from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import Autoscaler, AutoscalerSpec, ScaleTarget
+from webhook.core.scheduler.cycle import decide, take
 
 KEYS = {"zone": "topology.kubernetes.io/zone", "hostname": "kubernetes.io/hostname", "rack": "rack"}
 ZONE, HOSTNAME = KEYS["zone"], KEYS["hostname"]

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from strategies import defaults
 
-from webhook.core.adoption import NOT_DECLARABLE, adopted
-from webhook.core.defaulting import Injection
-from webhook.core.kinds import Template, Workload
-from webhook.core.model import LabelSelector, PodTemplate
-from webhook.core.policy import Policy
-from webhook.core.version import RECORDED
+from webhook.core.api.types import LabelSelector, PodTemplate
+from webhook.core.api.version import RECORDED
+from webhook.core.defaulting.declared import NOT_DECLARABLE, adopted
+from webhook.core.defaulting.injection import Injection
+from webhook.core.policy.policy import Policy
+from webhook.core.workloads.reading import Template, Workload
 
 ORACLE = os.environ.get("EVENSPREAD_ORACLE")
 SPEC = {"containers": [{"name": "c", "image": "i"}]}

@@ -6,12 +6,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.cli.amendment import amend
-from webhook.cli.looking import Frame
-from webhook.cli.sources import File
-from webhook.core.index import ClusterIndex
-from webhook.core.model import SpreadConstraint
-from webhook.core.policy import DefaultConstraint, Defaults, Policy
+from webhook.cli.checking.amendment import amend
+from webhook.cli.checking.run import Frame
+from webhook.core.api.types import SpreadConstraint
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
+from webhook.manifests.files import File
 
 KEYS = ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
 SOFT = (SpreadConstraint(max_skew=2, topology_key=key, when_unsatisfiable="ScheduleAnyway") for key in KEYS)

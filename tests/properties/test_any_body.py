@@ -24,10 +24,10 @@ from msgspec.structs import replace
 from server.conftest import replies, server  # noqa: F401 a fixture
 
 from webhook.admission import Engine, ReviewError, answer, decode
-from webhook.core.model import NodeSpec, NodeStatus, ObjectMeta, Taint
-from webhook.core.policy import Mode, Policy
-from webhook.core.storage import Claim, ClaimSpec, PersistentVolume, Phase, StorageClass
-from webhook.core.version import RECORDED
+from webhook.core.api.storage import Claim, ClaimSpec, PersistentVolume, Phase, StorageClass
+from webhook.core.api.types import NodeSpec, NodeStatus, ObjectMeta, Taint
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Mode, Policy
 
 TAINTED = NodeSpec(taints=(Taint(key="dedicated", value="x", effect="NoSchedule"),))
 CLUSTER = index(

@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 from msgspec import convert, json, to_builtins
 from msgspec.structs import replace
 
-from webhook.core.ceiling import addable_pinned
-from webhook.core.claims import Missing
-from webhook.core.created import as_created
-from webhook.core.index import ClusterIndex
-from webhook.core.model import (
+from webhook.core.api.selectors import compile_selector
+from webhook.core.api.types import (
     DO_NOT_SCHEDULE,
     HOSTNAME,
     ZONE,
@@ -33,14 +30,17 @@ from webhook.core.model import (
     SpreadConstraint,
     Taint,
 )
-from webhook.core.places import survey, tallies, terrain
-from webhook.core.policy import Mode, Policy
-from webhook.core.review import examine
-from webhook.core.rules import ceiling, claims
-from webhook.core.rules.edits import applied
-from webhook.core.selectors import compile_selector
-from webhook.core.verdict import decide, take
-from webhook.core.version import RECORDED
+from webhook.core.api.version import RECORDED
+from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.placement.bounds import addable_pinned
+from webhook.core.placement.pinned_claims import Missing
+from webhook.core.placement.workload_problem import survey, tallies, terrain
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.review.review import examine
+from webhook.core.rules.frame.edits import applied
+from webhook.core.rules.placement import ceiling, volume_pins
+from webhook.core.scheduler.cycle import decide, take
 
 OURS = {"app": "web", "team": "shop"}
 THEIRS = {"app": "web", "team": "other"}
@@ -311,7 +311,7 @@ def test_pods_that_volumes_pin_are_placed_as_the_best_order_does(world, zones):
     view = tally.domains.column
     sets = [view.with_value(zone) for zone in zones if zone is not None]
     missing = Missing(dict(Counter(sets)), zones.count(None))
-    homes, free = claims._homes(tally, missing)
+    homes, free = volume_pins._homes(tally, missing)
 
     @cache
     def best(on, left):

@@ -3,7 +3,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from webhook.config import ConfigError, Loaded, parse_policy
-from webhook.config.shape import fields
+from webhook.config.schema_checks import fields
 
 NAMES = sorted({part for path, _schema in fields() for part in path.replace("[]", "").split(".")})
 WORDS = st.sampled_from(["off", "on", "deny", "inject", "List", "System", "60s", "1.0", "2027-03-31", "{}", "x-y", ""])

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from strategies import clusters, defaults, raw_pods
 
-from webhook.core.defaulting import Injection
-from webhook.core.model import Pod
-from webhook.core.policy import Policy
+from webhook.core.api.types import Pod
+from webhook.core.defaulting.injection import Injection
+from webhook.core.policy.policy import Policy
 
 ORACLE = os.environ.get("EVENSPREAD_ORACLE")
 

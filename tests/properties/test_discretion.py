@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from properties.test_any_body import nearly, odd
 
 from webhook.admission import Engine, answer, decode
-from webhook.core.model import NodeSpec, NodeStatus, ObjectMeta, Taint
-from webhook.core.policy import Messages, Mode, Policy
-from webhook.core.rules import NEED_CLUSTER, RULES
-from webhook.core.storage import Claim, ClaimReference, ClaimSpec, PersistentVolume, PersistentVolumeSpec, Phase
-from webhook.core.version import RECORDED
+from webhook.core.api.storage import Claim, ClaimReference, ClaimSpec, PersistentVolume, PersistentVolumeSpec, Phase
+from webhook.core.api.types import NodeSpec, NodeStatus, ObjectMeta, Taint
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Messages, Mode, Policy
+from webhook.core.rules.rule_set import NEED_CLUSTER, RULES
 
 TAINTED = NodeSpec(taints=(Taint(key="dedicated", value="x", effect="NoSchedule"),))
 OF_OTHERS = declared("app=web", constraint(select="app=web", max_skew=2))

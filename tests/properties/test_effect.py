@@ -5,10 +5,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from webhook.core import bits
-from webhook.core.index import ClusterIndex
-from webhook.core.kinds import Strategy, Template, Workload
-from webhook.core.model import (
+from webhook.core.api.types import (
     HOSTNAME,
     ZONE,
     Affinity,
@@ -25,11 +22,14 @@ from webhook.core.model import (
     Taint,
     Toleration,
 )
-from webhook.core.policy import Policy
-from webhook.core.rules.effect import NO_EFFECT, evaluate
-from webhook.core.rules.finding import Subject, place
-from webhook.core.verdict import Cycle, decide, take
-from webhook.core.version import RECORDED
+from webhook.core.api.version import RECORDED
+from webhook.core.index import node_sets
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.policy.policy import Policy
+from webhook.core.rules.cluster.effect import NO_EFFECT, evaluate
+from webhook.core.rules.frame.rule import Subject, place
+from webhook.core.scheduler.cycle import Cycle, decide, take
+from webhook.core.workloads.reading import Strategy, Template, Workload
 
 FIXED = Policy(capacity="fixed")
 OWN = LabelSelector(match_labels={"app": "web"})
@@ -164,6 +164,6 @@ def test_too_few_pods_are_placed_as_if_it_were_not_there(found, spec, replicas, 
         feasible = [assert_changes_nothing(index, spec, each) for each in told]
         if not feasible[0]:
             break
-        where = names[random.choice([*bits.to_slots(feasible[0])])]
+        where = names[random.choice([*node_sets.to_slots(feasible[0])])]
         standing[f"p{number}"] = running(f"p{number}", where, "app=web part=shop")
         index.apply("ADDED", standing[f"p{number}"])

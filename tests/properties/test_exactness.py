@@ -6,13 +6,13 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.core.args import ArgsError, decode_args, validate_args
-from webhook.core.decoding import BUILT_IN, DecodeError, as_go_reads, decode, decode_strictly
-from webhook.core.gojson import is_plain, resolve
-from webhook.core.model import LabelSelector, LabelSelectorRequirement, PodTemplate, SpreadConstraint
-from webhook.core.quantity import parse_quantity
-from webhook.core.selectors import SelectorError, compile_selector
-from webhook.core.validation import (
+from webhook.core.api.quantity import parse_quantity
+from webhook.core.api.selectors import SelectorError, compile_selector
+from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, PodTemplate, SpreadConstraint
+from webhook.core.api.version import NEWEST, OLDEST, RECORDED, KubernetesVersion
+from webhook.core.apiserver.decoding import BUILT_IN, DecodeError, as_go_reads, decode, decode_strictly
+from webhook.core.apiserver.go_json import is_plain, resolve
+from webhook.core.apiserver.validation import (
     _errors,
     _evidently_valid,
     constraint_warnings,
@@ -20,7 +20,7 @@ from webhook.core.validation import (
     selector_errors,
     validate_constraints,
 )
-from webhook.core.version import NEWEST, OLDEST, RECORDED, KubernetesVersion
+from webhook.core.scheduler.args import ArgsError, decode_args, validate_args
 
 POD = msgspec.json.Decoder(PodTemplate)
 QUANTITY = r"[+-]?[0-9]{0,25}\.?[0-9]{0,25}[eEinumkKMGTP]?i?[+-]?[0-9]{0,3}"

@@ -15,19 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
-from webhook.cli.deciding import members
-from webhook.cli.formats.explain_json import shape
-from webhook.cli.formats.explain_page import render
-from webhook.cli.formats.explain_words import Answer
-from webhook.cli.questions import of_pod
-from webhook.cli.scenarios import Scenario, read_scenario
-from webhook.core import bits
-from webhook.core.args import ArgsError
-from webhook.core.decoding import DecodeError
-from webhook.core.explain import Cause, explain, standstill
-from webhook.core.model import DO_NOT_SCHEDULE, HOSTNAME, SCHEDULE_ANYWAY, ZONE, NodeSpec, SpreadConstraint
-from webhook.core.spread import SYSTEM_DEFAULTS
-from webhook.core.verdict import decide, take
+from webhook.cli.explaining.as_json import shape
+from webhook.cli.explaining.page import render
+from webhook.cli.explaining.pods import of_pod
+from webhook.cli.explaining.words import Answer
+from webhook.conformance.validate_cases import members
+from webhook.conformance.verdict_cases import Scenario, read_scenario
+from webhook.core.api.types import DO_NOT_SCHEDULE, HOSTNAME, SCHEDULE_ANYWAY, ZONE, NodeSpec, SpreadConstraint
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.explain.explanation import Cause, explain, standstill
+from webhook.core.index import node_sets
+from webhook.core.scheduler.args import ArgsError
+from webhook.core.scheduler.cycle import decide, take
+from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
 FILES = sorted(path.name for path in VECTORS.glob("verdict-*.jsonl.gz"))
@@ -164,13 +164,13 @@ def test_what_is_said_of_any_pod_holds(index, incoming):
             assert decide(take(index, tolerant)).feasible == relief.nodes != 0
             continue
         assert relief.what == "uncordon"  # there is room everywhere
-        for name in (found.verdict.nodes.names[slot] for slot in bits.to_slots(relief.nodes)):
+        for name in (found.verdict.nodes.names[slot] for slot in node_sets.to_slots(relief.nodes)):
             node = index.node(name)
             index.apply("MODIFIED", replace(node, spec=NodeSpec(taints=node.spec.taints)))
             assert decide(take(index, incoming)).feasible
             index.apply("MODIFIED", node)
     if found.blocking is not None:
         assert standstill(found.blocking, found.verdict)
-    kept_out = {slot for each in found.obstacles for slot in bits.to_slots(each.nodes)}
-    assert kept_out == {*bits.to_slots(found.verdict.nodes.live & ~found.verdict.feasible)}
+    kept_out = {slot for each in found.obstacles for slot in node_sets.to_slots(each.nodes)}
+    assert kept_out == {*node_sets.to_slots(found.verdict.nodes.live & ~found.verdict.feasible)}
     assert bool(found.ways) == (found.cause is Cause.OTHER and found.verdict.nodes.live != 0)

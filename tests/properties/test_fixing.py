@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties.test_amendment import lines
 
-from webhook.cli.looking import Frame, look
-from webhook.cli.manifests import read_manifests
-from webhook.cli.mending import mend
-from webhook.cli.proving import value_of
-from webhook.cli.sources import File
-from webhook.core.policy import Policy
+from webhook.cli.checking.mending import mend
+from webhook.cli.checking.run import Frame, look
+from webhook.core.policy.policy import Policy
+from webhook.manifests.files import File
+from webhook.manifests.manifest import read_manifests
+from webhook.manifests.proven_edits import value_of
 
 FRAME = Frame(policy=Policy(), today="2026-11-21")
 

@@ -4,8 +4,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from webhook.core.index import ClusterIndex
-from webhook.core.model import (
+from webhook.core.api.selectors import compile_selector
+from webhook.core.api.types import (
     HOSTNAME,
     ZONE,
     Affinity,
@@ -26,10 +26,10 @@ from webhook.core.model import (
     SpreadConstraint,
     Taint,
 )
-from webhook.core.objects import Namespace
-from webhook.core.selectors import compile_selector
-from webhook.core.spread import SYSTEM_DEFAULTS
-from webhook.core.verdict import Cycle, take
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import Namespace
+from webhook.core.scheduler.cycle import Cycle, take
+from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 NODES = ("n0", "n1", "n2")

@@ -7,15 +7,15 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from webhook.core.index import ClusterIndex
-from webhook.core.kinds import Template, Workload
-from webhook.core.model import HOSTNAME, ZONE, LabelSelector, NodeStatus, ObjectMeta, Pod, PodSpec
-from webhook.core.policy import Policy
-from webhook.core.rules.finding import Subject, place
-from webhook.core.rules.neighbours import evaluate
-from webhook.core.spread import counting_selector
-from webhook.core.verdict import decide, take
-from webhook.core.version import RECORDED
+from webhook.core.api.types import HOSTNAME, ZONE, LabelSelector, NodeStatus, ObjectMeta, Pod, PodSpec
+from webhook.core.api.version import RECORDED
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.policy.policy import Policy
+from webhook.core.rules.cluster.shared_selectors import evaluate
+from webhook.core.rules.frame.rule import Subject, place
+from webhook.core.scheduler.cycle import decide, take
+from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
+from webhook.core.workloads.reading import Template, Workload
 
 OWN = "app=web part=shop"
 APPS = ("web", "pay", "db")

@@ -9,19 +9,19 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from webhook.core import bits
-from webhook.core.index import ClusterIndex
-from webhook.core.kinds import Template, Workload
-from webhook.core.model import HOSTNAME, ZONE, NodeSpec, NodeStatus, ObjectMeta, Pod, PodSpec, Taint, Toleration
-from webhook.core.policy import Policy
-from webhook.core.review import examine
-from webhook.core.rules.edits import applied
-from webhook.core.rules.effect import evaluate as effects
-from webhook.core.rules.finding import Subject, place
-from webhook.core.rules.nodes import evaluate
-from webhook.core.spread import MISSING_LABEL
-from webhook.core.verdict import Cycle, decide, take
-from webhook.core.version import RECORDED
+from webhook.core.api.types import HOSTNAME, ZONE, NodeSpec, NodeStatus, ObjectMeta, Pod, PodSpec, Taint, Toleration
+from webhook.core.api.version import RECORDED
+from webhook.core.index import node_sets
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.policy.policy import Policy
+from webhook.core.review.review import examine
+from webhook.core.rules.cluster.effect import evaluate as effects
+from webhook.core.rules.cluster.nodes import evaluate
+from webhook.core.rules.frame.edits import applied
+from webhook.core.rules.frame.rule import Subject, place
+from webhook.core.scheduler.cycle import Cycle, decide, take
+from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL
+from webhook.core.workloads.reading import Template, Workload
 
 RACK = "example.com/rack"
 KEYS = (ZONE, HOSTNAME, RACK)
@@ -148,7 +148,7 @@ def placed_one_by_one(index, spec, replicas, random):
     """How many of the replicas find a node, each put on any that admits it."""
     for number in range(replicas):
         verdict = decide(take(index, incoming(spec)))
-        feasible = [verdict.nodes.names[slot] for slot in bits.to_slots(verdict.feasible)]
+        feasible = [verdict.nodes.names[slot] for slot in node_sets.to_slots(verdict.feasible)]
         if not feasible:
             return number
         index.apply("ADDED", running(f"p{number}", random.choice(feasible)))

@@ -12,11 +12,11 @@ from random import Random
 import pytest
 from properties.places import NOW, TooManyStatesError, World
 
-from webhook.core.policy import Mode, Policy
-from webhook.core.review import examine
-from webhook.core.rules import ceiling
-from webhook.core.rules.edits import applied
-from webhook.core.version import RECORDED
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.review.review import examine
+from webhook.core.rules.frame.edits import applied
+from webhook.core.rules.placement import ceiling
 
 FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")
 FAMILY = {rule.id for rule in ceiling.RULES}

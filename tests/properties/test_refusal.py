@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from manifest import workload
 from strategies import TOPOLOGY, defaults, label_texts
 
-from webhook.core.defaulting import Injection
-from webhook.core.kinds import read_workload
-from webhook.core.model import Pod
-from webhook.core.policy import Policy
-from webhook.core.refusal import refusals
-from webhook.core.validation import label_errors, validate_constraints
-from webhook.core.version import RECORDED
-from webhook.core.workload import made_from
+from webhook.core.api.types import Pod
+from webhook.core.api.version import RECORDED
+from webhook.core.apiserver.validation import label_errors, validate_constraints
+from webhook.core.defaulting.injection import Injection
+from webhook.core.defaulting.next_pod import made_from
+from webhook.core.policy.policy import Policy
+from webhook.core.workloads.reading import read_workload
+from webhook.core.workloads.refused_pods import refusals
 
 KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Rollout")
 KEYS = ("app", "tier", "absent", "pod-template-hash", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-name")

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from msgspec import to_builtins
 
-from webhook.cli.deciding import members
-from webhook.cli.scenarios import read_scenario
-from webhook.core.args import ArgsError
-from webhook.core.decoding import DecodeError
-from webhook.core.policy import Mode, Policy
-from webhook.core.review import examine
-from webhook.core.rules import NEED_CLUSTER
-from webhook.core.version import RECORDED
+from webhook.conformance.validate_cases import members
+from webhook.conformance.verdict_cases import read_scenario
+from webhook.core.api.version import RECORDED
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.review.review import examine
+from webhook.core.rules.rule_set import NEED_CLUSTER
+from webhook.core.scheduler.args import ArgsError
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
 OPEN = Policy(ceiling=Mode.DENY, capacity="fixed")

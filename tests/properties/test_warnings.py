@@ -10,10 +10,10 @@ from core.rules.pages import EXAMPLES, OPEN, example
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from webhook.core.messages import warnings_of
-from webhook.core.review import examine
-from webhook.core.rules.finding import WARNING_CHARS
-from webhook.core.version import RECORDED
+from webhook.core.api.version import RECORDED
+from webhook.core.review.messages import warnings_of
+from webhook.core.review.review import examine
+from webhook.core.rules.frame.rule import WARNING_CHARS
 
 WORDS = st.lists(st.text("abcdefghij", min_size=1, max_size=30), min_size=1, max_size=8)
 LONG = st.builds("-".join, WORDS).map(lambda text: text[:63].rstrip("-"))

@@ -8,9 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.core.judging import Judged
-from webhook.core.policy import Mode
-from webhook.core.rules.finding import Finding, Severity
+from webhook.core.policy.policy import Mode
+from webhook.core.review.judging import Judged
+from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.report.documents import MOST_BYTES, MOST_RESULTS, ReportApi, Reported, report, report_name
 
 CRDS = Path(__file__).parents[1] / "e2e" / "testdata" / "crds"

@@ -14,18 +14,18 @@ from manifest import workload
 from server.conftest import review
 
 from webhook.admission import Engine
-from webhook.cli.clusters import load_snapshot
-from webhook.cli.example import CLUSTER, POLICY
+from webhook.cli.serving.example import CLUSTER, POLICY
 from webhook.config import load_policy
-from webhook.core.policy import Mode, Policy
-from webhook.core.version import RECORDED
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Mode, Policy
 from webhook.metrics import Metrics
 from webhook.server.asgi import AdmissionApp, health_app
-from webhook.server.bodies import BodyError, read_body
-from webhook.server.bridge import bridge
+from webhook.server.file_watchers import follow_configuration, take_configuration
+from webhook.server.request_body import BodyError, read_body
 from webhook.server.routes import create_admission, create_health
 from webhook.server.state import MAX_HELD_BYTES, State
-from webhook.server.upkeep import follow_configuration, take_configuration
+from webhook.server.wsgi_bridge import bridge
+from webhook.snapshot.open_file import load_snapshot
 
 ENGINE = Engine(policy=Policy(ceiling=Mode.DENY), version=RECORDED)
 

@@ -12,19 +12,18 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.exits import Exit
-from webhook.cli.stopped import Stopped
+from webhook.cli.exit_codes import Exit, Stopped
 
 _COMMANDS: Mapping[str, str] = {
-    "check": "webhook.cli.check",
-    "audit": "webhook.cli.audit",
-    "snapshot": "webhook.cli.snapshot",
-    "explain": "webhook.cli.explain",
-    "test": "webhook.cli.test",
-    "webhook": "webhook.cli.webhook",
-    "conformance": "webhook.cli.conformance",
+    "check": "webhook.cli.commands.check",
+    "audit": "webhook.cli.commands.audit",
+    "snapshot": "webhook.cli.commands.snapshot",
+    "explain": "webhook.cli.commands.explain",
+    "test": "webhook.cli.commands.test",
+    "webhook": "webhook.cli.commands.webhook",
+    "conformance": "webhook.cli.commands.conformance",
     "completion": "webhook.cli.completion",
-    "version": "webhook.cli.version",
+    "version": "webhook.cli.commands.version",
 }
 
 
@@ -109,7 +108,7 @@ def guarded(command: Callable[[], object]) -> int:
         error.show()
         return Exit.USAGE
     except Stopped as stopped:
-        from webhook.cli.console import say  # noqa: PLC0415 most commands end otherwise
+        from webhook.cli.terminal import say  # noqa: PLC0415 most commands end otherwise
 
         say(f"evenspread: {stopped}")
         return stopped.code

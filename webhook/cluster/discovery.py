@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from webhook.cluster.connection import ApiServer, RefusedError
 from webhook.cluster.resources import Resource, group_path, watched
 from webhook.cluster.wire import read_group_versions, read_plurals
-from webhook.core.layouts import TEMPLATED
-from webhook.core.operators import OPERATED
-from webhook.core.policy import Policy
+from webhook.core.policy.policy import Policy
+from webhook.core.workloads.custom_kinds import TEMPLATED
+from webhook.core.workloads.operators import OPERATED
 
 _BUILT_IN = (
     Resource(kind="DaemonSet", name="daemonsets", api_versions=("apps/v1",)),

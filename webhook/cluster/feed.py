@@ -10,13 +10,13 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 
-from webhook.cluster.arrivals import Arrivals
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.reflector import Pace, Reflector, Standing, Timing
 from webhook.cluster.resources import Resource
-from webhook.core.index import ClusterIndex, Event
-from webhook.core.objects import ApiObject
-from webhook.core.version import RECORDED, KubernetesVersion, parse_version
+from webhook.cluster.waiters import Arrivals
+from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
+from webhook.core.index.cluster_index import ClusterIndex, Event
+from webhook.core.index.readers import ApiObject
 
 _VERSION_SECONDS = 600.0  # how often an upgrade of the API server is looked for
 _LOOK_SECONDS = 0.2

@@ -17,7 +17,7 @@ from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.paging import Paging
 from webhook.cluster.resources import Resource
 from webhook.cluster.wire import read_raw_page
-from webhook.core.model import TypeMeta
+from webhook.core.api.types import TypeMeta
 
 _Kept = TypeVar("_Kept")
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from webhook.cluster.connection import ApiServer, RefusedError, Stream
 from webhook.cluster.resources import Resource, group_path
 from webhook.cluster.wire import read_plural
-from webhook.core.objects import Reader
+from webhook.core.index.readers import Reader
 
 _PAGE = 100  # objects: a decode holds the interpreter's lock, and a hundred pods take half a millisecond
 _LARGEST_PAGE = 10_000

@@ -32,9 +32,9 @@ from webhook.cluster.connection import ApiServer, ClusterError, RefusedError, Si
 from webhook.cluster.paging import Paging
 from webhook.cluster.resources import Resource
 from webhook.cluster.wire import meta_of, nothing_but, read_change, read_page
-from webhook.core.index import Event
-from webhook.core.model import ObjectMeta
-from webhook.core.objects import ApiObject, Reader
+from webhook.core.api.types import ObjectMeta
+from webhook.core.index.cluster_index import Event
+from webhook.core.index.readers import ApiObject, Reader
 from webhook.logs import bounded, described
 
 Sink = Callable[[Sequence[tuple[Event, ApiObject]]], None]

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook.cluster.connection import ApiServer, ClusterError
-from webhook.core.layouts import TEMPLATED
-from webhook.core.objects import MIRROR_ANNOTATION, SKIP_ANNOTATION
-from webhook.core.policy import Defaults
+from webhook.core.index.readers import MIRROR_ANNOTATION, SKIP_ANNOTATION
+from webhook.core.policy.policy import Defaults
+from webhook.core.workloads.custom_kinds import TEMPLATED
 
 NAME = "evenspread-local"
 _GROUP = "/apis/admissionregistration.k8s.io/v1"

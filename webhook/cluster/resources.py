@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
-from webhook.core.kinds import has_template
-from webhook.core.model import TypeMeta
-from webhook.core.objects import Reader, reader
-from webhook.core.policy import EmbeddedKind, Policy
+from webhook.core.api.types import TypeMeta
+from webhook.core.index.readers import Reader, reader
+from webhook.core.policy.policy import EmbeddedKind, Policy
+from webhook.core.workloads.reading import has_template
 
 
 class Resource(Struct, frozen=True, kw_only=True):

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from webhook.cluster.connection import ClusterError, RefusedError
-from webhook.core.model import ListMeta, Named, ObjectMeta
-from webhook.core.objects import ApiObject, Change, Owner, Page, Reader
+from webhook.core.api.types import ListMeta, Named, ObjectMeta
+from webhook.core.index.readers import ApiObject, Change, Owner, Page, Reader
 from webhook.logs import bounded
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -1,4 +1,4 @@
-"""The configuration file -> `core.policy.Policy`, or every fault of the file at once.
+"""The configuration file -> `core.policy.policy.Policy`, or every fault of the file at once.
 
     text -> document (values with line and column) -> shape (JSON Schema) -> meaning -> build -> Policy
 

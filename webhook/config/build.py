@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
-from webhook.config.meaning import seconds
-from webhook.core.model import LabelSelector, SpreadConstraint
-from webhook.core.policy import (
+from webhook.config.semantic_checks import seconds
+from webhook.core.api.selectors import EVERYTHING, Selector, compile_selector
+from webhook.core.api.types import LabelSelector, SpreadConstraint
+from webhook.core.policy.policy import (
     DefaultConstraint,
     Defaults,
     DefaultsOverride,
@@ -20,7 +21,6 @@ from webhook.core.policy import (
     Policy,
     SchedulerProfile,
 )
-from webhook.core.selectors import EVERYTHING, Selector, compile_selector
 
 Raw = Mapping[str, Any]  # raw YAML, already checked against the schema
 

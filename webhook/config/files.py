@@ -13,11 +13,11 @@ from msgspec import Struct
 from webhook.config.build import built
 from webhook.config.document import MAX_BYTES, read_document
 from webhook.config.faults import ConfigError, Fault, place_of
-from webhook.config.meaning import meaning_faults, meaning_warnings
+from webhook.config.lenient_view import view
 from webhook.config.scheduler import read_profiles
-from webhook.config.shape import made_plain, shape_faults
-from webhook.config.view import view
-from webhook.core.policy import Policy, SchedulerProfile
+from webhook.config.schema_checks import made_plain, shape_faults
+from webhook.config.semantic_checks import meaning_faults, meaning_warnings
+from webhook.core.policy.policy import Policy, SchedulerProfile
 
 SETTLE_SECONDS = 0.5  # a file written in place that recently may still be half-written
 

@@ -16,9 +16,9 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
-from webhook.core.judging import Judged
-from webhook.core.policy import Mode
-from webhook.core.rules.finding import Severity, one_line
+from webhook.core.policy.policy import Mode
+from webhook.core.review.judging import Judged
+from webhook.core.rules.frame.rule import Severity, one_line
 
 Json = dict[str, object]
 

@@ -16,8 +16,8 @@ from email.utils import formatdate
 from webhook import admission
 from webhook.admission import MAX_REVIEW_BYTES, Answer, ReviewError, Route
 from webhook.logs import bounded
-from webhook.server.bodies import Application, BodyError, Receive, Scope, Send, header, read_body, refuse, respond
-from webhook.server.patience import Patience
+from webhook.server.owner_wait import Patience
+from webhook.server.request_body import Application, BodyError, Receive, Scope, Send, header, read_body, refuse, respond
 from webhook.server.state import MAX_HELD_BYTES, State
 
 # kube-apiserver sends its remaining time in whole seconds, rounded up, at most 30; without it, its own default.

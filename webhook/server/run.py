@@ -19,12 +19,12 @@ from webhook.admission import Engine
 from webhook.cluster.feed import Feed
 from webhook.config import Loaded
 from webhook.metrics import Metrics
-from webhook.server import upkeep
+from webhook.server import file_watchers
 from webhook.server.asgi import AdmissionApp, health_app
-from webhook.server.bodies import Application
-from webhook.server.bridge import WsgiApplication, bridge
+from webhook.server.request_body import Application
 from webhook.server.state import State
 from webhook.server.tls import RotatingTls
+from webhook.server.wsgi_bridge import WsgiApplication, bridge
 
 # Nothing but the two routes has a body worth reading.
 _SMALL_BODY_BYTES = 64 * 1024
@@ -138,7 +138,7 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
         self.state = State(plan.engine, Metrics(), plan.feed)
         self._tls = RotatingTls(plan.certificate, plan.key, plan.client_ca)
         if plan.loaded is not None:
-            upkeep.take_configuration(self.state, plan.loaded)
+            file_watchers.take_configuration(self.state, plan.loaded)
         if plan.feed is not None:
             plan.feed.start()
         return AdmissionApp(self.state, bridge(self._admission_routes, limit=_SMALL_BODY_BYTES))
@@ -156,14 +156,14 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
         self._plan.on_ready()
 
     def upkeep(self) -> list[Coroutine[Any, Any, None]]:
-        tasks = [upkeep.follow_certificates(self.state, self._tls)]
+        tasks = [file_watchers.follow_certificates(self.state, self._tls)]
         if self._plan.loaded is not None:
-            tasks.append(upkeep.follow_configuration(self.state, self._plan.loaded))
+            tasks.append(file_watchers.follow_configuration(self.state, self._plan.loaded))
         if self._plan.feed is not None and self._plan.follows_version:
-            tasks.append(upkeep.follow_version(self.state, self._plan.feed))
+            tasks.append(file_watchers.follow_version(self.state, self._plan.feed))
         renewal = self._plan.renewal
         if renewal is not None:
-            tasks.append(upkeep.renew_certificates(renewal.directory, renewal.authority, renewal.names))
+            tasks.append(file_watchers.renew_certificates(renewal.directory, renewal.authority, renewal.names))
         return tasks
 
     def _admission_routes(self) -> WsgiApplication:

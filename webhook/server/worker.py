@@ -28,8 +28,8 @@ from gunicorn.asgi import protocol
 from gunicorn.workers import gasgi
 
 from webhook.server.asgi import AdmissionApp
-from webhook.server.bodies import Application
 from webhook.server.connection import Connection, HealthConnection, Parser
+from webhook.server.request_body import Application
 from webhook.server.state import State
 
 FIRST_REQUEST_SECONDS = 10.0

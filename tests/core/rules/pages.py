@@ -12,12 +12,12 @@ from typing import NamedTuple
 import yaml
 from build import cluster
 
-from webhook.core.messages import denial, warnings_of
-from webhook.core.policy import Messages, Mode, Policy
-from webhook.core.review import examine
-from webhook.core.rules import API_RULES, FEASIBILITY, NEED_CLUSTER, OFFLINE, RULES
-from webhook.core.rules.conflicts import CONFLICTS
-from webhook.core.version import RECORDED
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Messages, Mode, Policy
+from webhook.core.review.messages import denial, warnings_of
+from webhook.core.review.review import examine
+from webhook.core.rules.placement.affinity_conflicts import CONFLICTS
+from webhook.core.rules.rule_set import API_RULES, FEASIBILITY, NEED_CLUSTER, OFFLINE, RULES
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "tests" / "testdata" / "rules"

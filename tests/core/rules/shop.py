@@ -9,7 +9,7 @@ from manifest import constraint
 from msgspec import convert
 from msgspec.structs import replace
 
-from webhook.core.model import NodeSpec, NodeStatus, SpreadConstraint
+from webhook.core.api.types import NodeSpec, NodeStatus, SpreadConstraint
 
 LABELS = {
     "web": "app=web",

@@ -6,10 +6,10 @@ from faults import Raising, unfixable
 from manifest import DENY, constraint, decide, examined, workload
 from msgspec.structs import replace
 
-from webhook.core.policy import Mode
-from webhook.core.rules import FAMILIES, Family, evaluate, noted
-from webhook.core.rules.finding import FAILED, Finding, NotEvaluated, Rule, Severity, Subject, guarded, place
-from webhook.core.version import RECORDED
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, Rule, Severity, Subject, guarded, place
+from webhook.core.rules.rule_set import FAMILIES, Family, evaluate, noted
 
 ONE, OTHER = (
     Rule(id=id_, title="", severity=Severity.LOW, mode=Mode.WARN, why="", silent="")
@@ -131,7 +131,7 @@ def test_what_a_rule_raised_outweighs_what_it_lacked():
 def test_unknown_fields_that_cannot_be_looked_at_are_a_rule_that_raises(monkeypatch):
     manifest = workload("Deployment", "app=web", {**constraint("zone hard 0 app=web"), "maxskew": 1})
     assert "unknown-field" in {each.finding.rule for each in examined(manifest).findings}
-    monkeypatch.setattr("webhook.core.review.unknown_fields", at_once)
+    monkeypatch.setattr("webhook.core.review.review.unknown_fields", at_once)
     found = examined(manifest)
     assert "max-skew" in {each.finding.rule for each in found.findings}
     assert failed(found) == {"unknown-field"}

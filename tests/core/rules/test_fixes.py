@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from manifest import API_VERSIONS, TODAY
 
-from webhook.core.policy import Mode
-from webhook.core.review import examine
-from webhook.core.rules import API_RULES, BY_ID, NEED_CLUSTER
-from webhook.core.rules.edits import applied, value_at
-from webhook.core.version import RECORDED
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Mode
+from webhook.core.review.review import examine
+from webhook.core.rules.frame.edits import applied, value_at
+from webhook.core.rules.rule_set import API_RULES, BY_ID, NEED_CLUSTER
 
 ROOT = Path(__file__).resolve().parents[3]
 VERBS = ("add ", "remove ", "set ", "run evenspread check --fix")

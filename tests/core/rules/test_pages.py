@@ -3,7 +3,7 @@
 import pytest
 from core.rules.pages import EXAMPLES, PAGES, example, pages
 
-from webhook.core.rules import BY_ID, NEED_CLUSTER, RULES
+from webhook.core.rules.rule_set import BY_ID, NEED_CLUSTER, RULES
 
 BY_HAND = {"precision.md", "rollouts.md"}
 

@@ -4,10 +4,10 @@ import pytest
 from core.rules.shop import deployed, shop
 from manifest import RECENT, TODAY, decide, examined, request, template, workload
 
-from webhook.core.policy import Mode, Policy
-from webhook.core.review import review
-from webhook.core.rules import NEED_CLUSTER, RULES
-from webhook.core.rules.finding import MOST_COUNTED, MOST_RESOURCES, NO_TIME, STALE, TOO_MANY
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.review.review import review
+from webhook.core.rules.frame.rule import MOST_COUNTED, MOST_RESOURCES, NO_TIME, STALE, TOO_MANY
+from webhook.core.rules.rule_set import NEED_CLUSTER, RULES
 
 DENY = Policy(ceiling=Mode.DENY, rules={rule.id: Mode.DENY for rule in RULES}, capacity="fixed")
 OTHERS = (deployed("canary", "zone hard 2 app=web"),)

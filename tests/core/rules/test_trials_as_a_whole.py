@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from webhook.core.decoding import DecodeError
-from webhook.core.rules.finding import FAILED, Edit, Finding, NotEvaluated
-from webhook.core.rules.trials import tried_as_a_whole
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.rules.frame.rule import FAILED, Edit, Finding, NotEvaluated
+from webhook.core.rules.frame.trials import tried_as_a_whole
 
 FOUND = Finding(rule="one", path="a", summary="a is 1", fix="a: 2", edits=(Edit("a", 2),), key="a")
 SAME = Finding(rule="one", path="b", summary="b is 1", key="b")

@@ -4,10 +4,10 @@ import pytest
 from manifest import constraint, examined, workload
 from msgspec.structs import replace
 
-from webhook.core.policy import Policy
-from webhook.core.rules.finding import FAILED, Edit, Finding, NotEvaluated, Subject, place
-from webhook.core.rules.trials import tried_in_templates
-from webhook.core.version import RECORDED
+from webhook.core.api.version import RECORDED
+from webhook.core.policy.policy import Policy
+from webhook.core.rules.frame.rule import FAILED, Edit, Finding, NotEvaluated, Subject, place
+from webhook.core.rules.frame.trials import tried_in_templates
 
 ROOT = "spec.template.spec.topologySpreadConstraints[0]"
 

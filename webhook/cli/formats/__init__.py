@@ -4,17 +4,17 @@ import importlib
 from functools import partial
 from typing import cast
 
-from webhook.cli.formats.shape import Render
+from webhook.cli.formats.render import Render
 from webhook.report.documents import ReportApi
 
 FORMATS = {
-    "text": "webhook.cli.formats.as_text",
-    "json": "webhook.cli.formats.as_json",
-    "yaml": "webhook.cli.formats.as_yaml",
-    "github": "webhook.cli.formats.as_github",
-    "sarif": "webhook.cli.formats.as_sarif",
-    "junit": "webhook.cli.formats.as_junit",
-    "report": "webhook.cli.formats.as_report",
+    "text": "webhook.cli.formats.text",
+    "json": "webhook.cli.formats.json",
+    "yaml": "webhook.cli.formats.yaml",
+    "github": "webhook.cli.formats.github",
+    "sarif": "webhook.cli.formats.sarif",
+    "junit": "webhook.cli.formats.junit",
+    "report": "webhook.cli.formats.report",
 }
 
 

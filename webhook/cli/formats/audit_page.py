@@ -3,12 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from webhook.cli.formats.as_text import BOLD, COLORS, DIM, GREEN, RED, YELLOW, Paint, not_evaluated, unread
-from webhook.cli.formats.shape import fix, message
-from webhook.cli.outcome import Outcome, Row
-from webhook.core.policy import Mode
-from webhook.core.rules import BY_ID
-from webhook.core.rules.finding import Severity, one_line, plural
+from webhook.cli.checking.results import Outcome, Row
+from webhook.cli.formats.render import fix, message
+from webhook.cli.formats.text import BOLD, COLORS, DIM, GREEN, RED, YELLOW, Paint, not_evaluated, unread
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.rule import Severity, one_line, plural
+from webhook.core.rules.rule_set import BY_ID
 
 _MOST_KINDS = 8
 _MOST_WORST = 10

@@ -1,0 +1,122 @@
+"""A rule that raises: everything else is printed, and the exit code says whose fault it is."""
+
+import json
+
+import pytest
+from faults import Raising, unfixable
+from manifest import workload
+from msgspec.structs import replace
+
+from webhook.cli.checking.results import Failure, Outcome, exit_code
+from webhook.cli.checking.run import Frame, look
+from webhook.cli.checking.whole_cluster import survey
+from webhook.cli.exit_codes import Exit
+from webhook.cli.formats import renderer
+from webhook.cli.terminal import print_failures
+from webhook.core.policy.policy import Policy
+from webhook.manifests.documents import Fault
+from webhook.manifests.files import File
+from webhook.report.documents import ReportApi
+
+FRAME = Frame(policy=Policy(), today="2026-01-01")
+BROKEN = replace(FRAME, policy=Policy(messages=Raising()))
+NODES = [
+    {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": zone}}}
+    for name, zone in (("n1", "a"), ("n2", "b"))
+]
+CART = workload("Deployment", "app=cart part=shop", "zone hard 0 part=shop", selector="app=cart", meta={"name": "cart"})
+PAY = workload("Deployment", "app=pay part=shop", selector="app=pay", meta={"name": "pay"})
+PODS = [
+    {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"pay-{number}", "namespace": "shop", "labels": {"app": "pay", "part": "shop"}},
+        "spec": {"nodeName": f"n{number + 1}"},
+    }
+    for number in range(2)
+]
+CLUSTER = File("cluster.json", "\n".join(map(json.dumps, [*NODES, CART, PAY, *PODS])).encode())
+
+
+def rules(outcome):
+    return {row.judged.finding.rule for row in outcome.rows}
+
+
+def test_audit_keeps_the_report_on_the_whole_cluster(capsys):
+    whole, broken = survey([CLUSTER], FRAME), survey([CLUSTER], BROKEN)
+    assert rules(whole) == rules(broken) | {"selector-too-wide"}
+    assert [(each.title, each.rule, str(each.error)) for each in broken.failures] == [
+        ("Deployment shop/cart", "selector-too-wide", "broken on purpose")
+    ]
+    assert (exit_code(whole, "high"), exit_code(broken, "high")) == (Exit.FINDINGS, Exit.OUR_FAULT)
+    assert exit_code(broken, "never") == Exit.OUR_FAULT
+    print_failures(broken.failures)
+    assert capsys.readouterr().err == (
+        "cluster.json: Deployment shop/cart: the rule selector-too-wide failed (RuntimeError: broken on purpose); "
+        "everything else was looked at\n"
+        "evenspread: a fault of evenspread itself, please report it; EVENSPREAD_DEBUG=1 shows where\n"
+    )
+
+
+@pytest.mark.parametrize("output", ["text", "json", "yaml", "github", "junit", "sarif", "report"])
+def test_every_format_prints_the_other_findings(output):
+    outcome = survey([CLUSTER], BROKEN)
+    assert "max-skew" in "".join(renderer(output, ReportApi.OPEN_REPORTS)(outcome, color=False))
+
+
+def test_the_rule_is_among_those_that_could_not_look():
+    entries = json.loads("".join(renderer("json", ReportApi.OPEN_REPORTS)(survey([CLUSTER], BROKEN), color=False)))
+    gap = {"rule": "selector-too-wide", "notEvaluated": "the rule failed, which is a fault of evenspread", "objects": 1}
+    assert gap in entries
+
+
+def test_check_goes_on_after_an_object_that_nothing_can_be_done_with(capsys, monkeypatch):
+    files = [File("a.yaml", json.dumps(CART).encode())]
+
+    class _Unreadable:
+        def __getattr__(self, name):
+            raise RuntimeError(name)
+
+    outcome = look(files, replace(FRAME, policy=_Unreadable()))
+    assert [(each.rule, each.title) for each in outcome.failures] == [("", "Deployment shop/cart")]
+    assert exit_code(outcome, "never") == Exit.OUR_FAULT
+    monkeypatch.setenv("EVENSPREAD_DEBUG", "1")
+    print_failures(outcome.failures)
+    told = capsys.readouterr().err
+    assert told.startswith("a.yaml: Deployment shop/cart: the review failed (RuntimeError: ")
+    assert "Traceback" in told
+
+
+def test_rules_that_were_not_asked_for_cannot_fail():
+    outcome = survey([CLUSTER], replace(BROKEN, rules=frozenset({"max-skew"})))
+    assert (rules(outcome), outcome.failures) == ({"max-skew"}, ())
+
+
+def test_a_fix_that_raises_is_a_fault_of_its_rule(monkeypatch):
+    files, only = [File("a.yaml", json.dumps(CART).encode())], replace(FRAME, rules=frozenset({"max-skew"}))
+    whole = look(files, only)
+    unfixable(monkeypatch)
+    broken = look(files, only)
+    assert rules(broken) == rules(whole)
+    assert [(each.title, each.rule) for each in broken.failures] == [("Deployment shop/cart", "max-skew")]
+    assert (exit_code(whole, "never"), exit_code(broken, "never")) == (Exit.FINE, Exit.OUR_FAULT)
+
+
+def test_no_failure_no_word(capsys):
+    print_failures(())
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        pytest.param(Outcome(faults=(Fault(file="f", message="m"),)), Exit.UNREADABLE, id="only the input"),
+        pytest.param(
+            Outcome(faults=(Fault(file="f", message="m"),), failures=(Failure("f", "t", "r", ValueError()),)),
+            Exit.OUR_FAULT,
+            id="ours comes first",
+        ),
+    ],
+)
+def test_our_fault_outweighs_the_inputs(outcome, expected):
+    assert exit_code(outcome, "high") is expected

@@ -1,0 +1,34 @@
+"""Manifests with the mistakes that people make, each beside its right twin: exactly this is said of them."""
+
+import re
+
+import pytest
+from cli.said import MANIFESTS, names, said
+
+from webhook.core.rules.rule_set import API_RULES, BY_ID
+
+NAMES = names()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exactly_this_is_said(name):
+    assert said(name) == (MANIFESTS / f"{name}.said").read_text()
+
+
+def test_there_are_many_and_of_many_rules():
+    assert len(NAMES) >= 60
+    files = {path.name.partition(".")[0] for path in MANIFESTS.iterdir()}
+    assert files == set(NAMES), "every manifest has a twin"
+    every = "".join(path.read_text() for path in MANIFESTS.glob("*.said"))
+    spoken = set(re.findall(r"^\d\S* \w+ (\S+)", every, re.MULTILINE))
+    assert spoken <= BY_ID.keys()
+    assert spoken >= API_RULES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_of_the_twin_nothing_is_said(name):
+    wrong, right = (MANIFESTS / f"{name}.said").read_text().split(f"--- {name}.right.yaml\n")
+    assert wrong != "exit code 0\n"
+    assert right == "exit code 0\n"
+    first = (MANIFESTS / f"{name}.yaml").read_text().partition("\n")[0]
+    assert re.fullmatch(r"# [A-Za-z].*\.", first), "the first line says what is wrong"

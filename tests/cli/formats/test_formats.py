@@ -1,0 +1,331 @@
+import json
+import re
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook.cli.formats.text import Paint
+from webhook.cli.serving.example import CLUSTER
+
+ROOT = Path(__file__).parents[3]
+MANIFEST = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: a
+  annotations: {evenspread.io/exempt: topology-key-typo}
+  labels: {app: web}
+spec:
+  topologySpreadConstraints:
+  - maxSkew: 1
+    maxscew: 2
+    topologyKey: topology.kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector: {matchLabels: {app: "<old>"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: clean}
+"""
+RULES = tuple(
+    part
+    for rule in ("topology-key-typo", "label-selector", "unknown-field", "topology-key-unknown")
+    for part in ("--rule", rule)
+)
+
+
+@pytest.fixture
+def rendered(run, tmp_path):
+    (tmp_path / "a b.yaml").write_text(MANIFEST + "---\nx: [\n")
+
+    def rendered(output):
+        code, out, err = run("check", "a b.yaml", "-o", output, *RULES)
+        assert code == 3
+        assert err == "a b.yaml:20:1: error: not YAML: did not find expected node content while parsing a flow node\n"
+        return out
+
+    return rendered
+
+
+def test_json(rendered):
+    entries = json.loads(rendered("json"))
+    unknown, exempted, finding, gap = entries
+    assert finding == {
+        "file": "a b.yaml",
+        "line": 13,
+        "column": 21,
+        "object": {"apiVersion": "v1", "kind": "Pod", "namespace": "", "name": "a"},
+        "rule": "label-selector",
+        "mode": "warn",
+        "severity": "high",
+        "path": "spec.topologySpreadConstraints[0].labelSelector.matchLabels",
+        "message": finding["message"],
+        "fix": "set labelSelector: {matchLabels: {app: web}}",
+    }
+    assert finding["message"].startswith(
+        'spec.topologySpreadConstraints[0].labelSelector.matchLabels: Invalid value: "<old>": a valid label must be'
+    )
+    assert (exempted["rule"], exempted["waived"]) == ("topology-key-typo", "exempted by evenspread.io/exempt")
+    assert unknown == {
+        "file": "a b.yaml",
+        "line": 10,
+        "column": 5,
+        "object": {"apiVersion": "v1", "kind": "Pod", "namespace": "", "name": "a"},
+        "rule": "unknown-field",
+        "mode": "warn",
+        "severity": "high",
+        "path": "spec.topologySpreadConstraints[0].maxscew",
+        "message": 'unknown field "spec.topologySpreadConstraints[0].maxscew": '
+        "kube-apiserver drops it, kubectl refuses the object",
+        "fix": "remove maxscew",
+    }
+    assert gap == {"rule": "topology-key-unknown", "notEvaluated": "no cluster", "objects": 1}
+
+
+def test_sarif(rendered):
+    [run] = json.loads(rendered("sarif"))["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    unknown, exempted, finding = run["results"]
+    assert (unknown["ruleId"], unknown["level"]) == ("unknown-field", "error")
+    assert rules[finding["ruleIndex"]]["id"] == finding["ruleId"] == "label-selector"
+    [location] = finding["locations"]
+    assert location["physicalLocation"] == {
+        "artifactLocation": {"uri": "a%20b.yaml"},
+        "region": {"startLine": 13, "startColumn": 21, "endColumn": 48},
+    }
+    assert finding["level"] == "error"
+    assert exempted["suppressions"] == [{"kind": "external", "justification": "exempted by evenspread.io/exempt"}]
+    assert len(finding["partialFingerprints"]["evenspread/v1"]) == 32
+    [invocation] = run["invocations"]
+    assert invocation["executionSuccessful"] is False
+    [fault] = invocation["toolExecutionNotifications"]
+    assert fault["locations"][0]["physicalLocation"]["region"] == {"startLine": 20, "startColumn": 1}
+
+
+def test_the_fingerprint_stays_where_lines_are_added(run, tmp_path):
+    marks = set()
+    for above in ("", "# one more line\n"):
+        (tmp_path / "a.yaml").write_text(above + MANIFEST)
+        _, out, _ = run("check", "a.yaml", "-o", "sarif", *RULES)
+        marks.add(json.loads(out)["runs"][0]["results"][2]["partialFingerprints"]["evenspread/v1"])
+    assert len(marks) == 1
+
+
+def test_junit(rendered):
+    root = ET.fromstring(rendered("junit"))  # noqa: S314 our own text
+    assert root.attrib == {"tests": "6", "failures": "2", "errors": "1", "skipped": "2"}
+    cases = {case.get("name"): [child.tag for child in case] for case in root.iter("testcase")}
+    assert cases == {
+        "Pod clean": [],
+        "Pod a unknown-field": ["failure"],
+        "Pod a label-selector": ["failure"],
+        "Pod a topology-key-typo": ["skipped"],
+        "readable": ["error"],
+        "topology-key-unknown": ["skipped"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("rules", "tests"),
+    [
+        (("topology-key-typo", "label-selector"), {"tests": "3", "failures": "1", "errors": "0", "skipped": "1"}),
+        (("max-skew",), {"tests": "2", "failures": "0", "errors": "0", "skipped": "0"}),
+    ],
+)
+def test_junit_counts_a_workload_as_passed_if_no_rule_that_was_asked_objects(run, rules, tests):
+    options = [part for rule in rules for part in ("--rule", rule)]
+    _, out, _ = run("check", "-", "-o", "junit", *options, stdin=MANIFEST.encode())
+    assert ET.fromstring(out).attrib == tests  # noqa: S314 our own text
+
+
+def test_github(rendered):
+    lines = rendered("github").splitlines()
+    assert [line.partition(",title")[0] for line in lines] == [
+        "::error file=a b.yaml,line=20,col=1",
+        "::error file=a b.yaml,line=10,col=5",
+        "::error file=a b.yaml,line=13,col=21",
+    ]
+
+
+def test_text(rendered):
+    out = rendered("text")
+    assert "a b.yaml:11:5: topology-key-typo Pod a: exempted by evenspread.io/exempt\n" in out
+    assert out.endswith(
+        "1 file, 2 objects, 2 workloads: 2 findings (2 high), 1 exempted\n"
+        "1 rule not evaluated: 1 without a cluster (--cluster, --snapshot) (-v names it)\n"
+        "results are incomplete: 1 error in the input, see above\n"
+    )
+    heads = [line for line in out.splitlines() if line.startswith("a b.yaml")]
+    assert heads == [
+        "a b.yaml:10:5: high unknown-field (kubectl refuses it)",
+        "a b.yaml:11:5: topology-key-typo Pod a: exempted by evenspread.io/exempt",
+        "a b.yaml:13:21: high label-selector (kube-apiserver refuses it)",
+    ]
+
+
+def test_text_names_the_rules_that_could_not_look_if_asked(run):
+    arguments = (
+        "check",
+        "-",
+        "--rule",
+        "topology-key-unknown",
+        "--rule",
+        "group-cap",
+        "--rule",
+        "topology-key-partial",
+    )
+    manifest = f"""\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: db}}
+spec:
+  replicas: 3
+  template: {json.dumps({"spec": yaml.safe_load(MANIFEST.split("---", maxsplit=1)[0])["spec"]})}
+"""
+    _, brief, _ = run(*arguments, stdin=manifest.encode())
+    assert brief.splitlines()[-1] == (
+        "3 rules not evaluated: 2 without a cluster (--cluster, --snapshot), 1 not in this release (-v names them)"
+    )
+    _, long, _ = run(*arguments, "-v", stdin=manifest.encode())
+    assert long.splitlines()[-2:] == [
+        "not evaluated, without a cluster (--cluster, --snapshot): topology-key-partial, topology-key-unknown",
+        "not evaluated, not in this release: group-cap",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ceiling", "heads"),
+    [
+        pytest.param(
+            "Deployment",
+            "warn",
+            {
+                "max-skew": "kube-apiserver refuses it",
+                "unknown-field": "kubectl refuses it",
+                "selector-not-self": "the webhook warns",
+                "system-defaults-lost": "the webhook only records it",
+            },
+            id="as installed",
+        ),
+        pytest.param(
+            "Rollout",
+            "deny",
+            {
+                "max-skew": "the webhook denies it",
+                "unknown-field": "the webhook does not look",
+                "selector-not-self": "the webhook warns",
+                "system-defaults-lost": "the webhook only records it",
+            },
+            id="denying",
+        ),
+        pytest.param(
+            "Rollout",
+            "audit",
+            {
+                "max-skew": "the webhook only records it",
+                "unknown-field": "the webhook does not look",
+                "selector-not-self": "the webhook only records it",
+                "system-defaults-lost": "the webhook only records it",
+            },
+            id="observing",
+        ),
+    ],
+)
+def test_who_acts_on_a_finding(run, kind, ceiling, heads):
+    constraint = {
+        "maxSkew": 0,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "old"}},
+        "weight": 1,
+    }
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"topologySpreadConstraints": [constraint]}}
+    manifest = {
+        "apiVersion": "apps/v1" if kind == "Deployment" else "argoproj.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+    }
+    _, out, _ = run("check", "-", "--ceiling", ceiling, stdin=json.dumps(manifest).encode())
+    assert dict(re.findall(r"^<stdin>:\S+ \w+ (\S+) \((.*)\)$", out, re.MULTILINE)) == heads
+
+
+def test_colours_only_where_allowed():
+    assert Paint(color=True)("x", "1", "31") == "\033[1;31mx\033[0m"
+    assert Paint(color=False)("x", "1", "31") == "x"
+    assert Paint(color=True)("") == ""
+
+
+@pytest.mark.parametrize(
+    ("unknown", "place", "fix"),
+    [
+        pytest.param(
+            "spec:\n  topologySpreadConstraint: []\n", "4:3", "topologySpreadConstraints: []", id="misspelt as a whole"
+        ),
+        pytest.param(
+            "spec:\n  TopologySpreadConstraints:\n  - topologyKey: topology.kubernetes.io/zone\n    maxSkew: 1\n"
+            "    whenUnsatisfiable: ScheduleAnyway\n",
+            "4:3",
+            "rename TopologySpreadConstraints to topologySpreadConstraints; after that, selector-null: ",
+            id="in another case, and long",
+        ),
+        pytest.param(
+            "spec:\n  topologySpreadConstraints:\n  - labelSelector:\n      matchLabel: {a: b}\n",
+            "6:7",
+            "set matchLabels: {a: b}; after that, selector-not-self: ",
+            id="in the selector",
+        ),
+    ],
+)
+def test_unknown_fields(run, unknown, place, fix):
+    stdin = f"apiVersion: v1\nkind: Pod\n{unknown}".encode()
+    code, out, _ = run("check", "-", "--rule", "unknown-field", stdin=stdin)
+    assert code == 1
+    assert out.startswith(f"<stdin>:{place}: high unknown-field (kubectl refuses it)\n")
+    assert f"\n  fix: {fix}" in out
+    assert run("check", "-", "--rule", "unknown-field", "--fail-on", "never", stdin=stdin)[0] == 0
+    as_custom = stdin.replace(b"v1\nkind: Pod", b"example.com/v1\nkind: Thing")
+    assert run("check", "-", "--rule", "unknown-field", stdin=as_custom)[0] == 0
+
+
+def test_report(rendered):
+    [document] = yaml.safe_load_all(rendered("report"))
+    unknown, exempted, finding = document["results"]
+    assert (unknown["rule"], unknown["result"]) == ("unknown-field", "warn")
+    assert (document["kind"], document["scope"]) == ("Report", {"apiVersion": "v1", "kind": "Pod", "name": "a"})
+    assert document["summary"] == {"fail": 0, "warn": 2, "skip": 1}
+    assert (exempted["rule"], exempted["result"]) == ("topology-key-typo", "skip")
+    assert (finding["rule"], finding["result"]) == ("label-selector", "warn")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "api_version", "kind"),
+    [
+        ((), "openreports.io/v1alpha1", "Report"),
+        (("--report-api", "wgpolicyk8s.io/v1alpha2"), "wgpolicyk8s.io/v1alpha2", "PolicyReport"),
+    ],
+)
+def test_report_of_a_cluster(run, arguments, api_version, kind):
+    code, out, err = run("audit", str(CLUSTER), "-o", "report", *arguments)
+    documents = [*yaml.safe_load_all(out)]
+    _, listed, _ = run("audit", str(CLUSTER), "-o", "json")
+    objects = [entry["object"] for entry in json.loads(listed) if "object" in entry]
+    assert (code, err) == (1, "")
+    assert {(each["apiVersion"], each["kind"]) for each in documents} == {(api_version, kind)}
+    assert [each["scope"]["name"] for each in documents] == [*dict.fromkeys(each["name"] for each in objects)]
+    assert sum(sum(each["summary"].values()) for each in documents) == len(objects)
+    for each in documents:
+        [owner] = each["metadata"]["ownerReferences"]
+        assert {**owner, "namespace": each["metadata"]["namespace"]} == each["scope"]
+        assert {abs(entry["timestamp"]["seconds"] - time.time()) < 60 for entry in each["results"]} == {True}
+
+
+def test_the_page_shows_what_is_printed(run):
+    page = (ROOT / "docs" / "reports.md").read_text()
+    [shown] = re.findall(r"prints:\n\n```yaml\n(.*?)```", page, re.DOTALL)
+    [command] = re.findall(r"`evenspread (audit webhook/\S+ .*?)`", page)
+    _, out, _ = run(*command.replace("webhook/example/cluster.jsonl", str(CLUSTER)).split())
+    assert re.sub(r"seconds: \d+", "", out) == re.sub(r"seconds: \d+", "", shown)

@@ -1,0 +1,61 @@
+import pytest
+
+
+class Terminal:
+    """A stream that says that it is a terminal, and keeps what was written."""
+
+    def __init__(self, *, terminal=True):
+        self.terminal, self.text = terminal, ""
+
+    def isatty(self):
+        return self.terminal
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment", "colored"),
+    [
+        pytest.param(True, {}, True, id="a terminal"),
+        pytest.param(False, {}, False, id="a file"),
+        pytest.param(True, {"NO_COLOR": "1"}, False, id="NO_COLOR"),
+        pytest.param(True, {"NO_COLOR": ""}, True, id="NO_COLOR that is empty"),
+        pytest.param(True, {"TERM": "dumb"}, False, id="a terminal without colours"),
+    ],
+)
+def test_colours(monkeypatch, terminal, environment, colored):
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert terminal.colored(Terminal(terminal=terminal)) is colored
+
+
+@pytest.mark.parametrize(
+    ("terminal", "waited", "shown"),
+    [
+        pytest.param(True, True, "\r\033[K7 objects\r\033[K", id="on a terminal, for who waits"),
+        pytest.param(True, False, "", id="nothing at first"),
+        pytest.param(False, True, "", id="nothing in a file"),
+    ],
+)
+def test_progress(monkeypatch, terminal, waited, shown):
+    stream = Terminal(terminal=terminal)
+    monkeypatch.setattr("sys.stderr", stream)
+    progress = terminal.Progress(patience_seconds=-1 if waited else 60)
+    progress(7)
+    progress(8)
+    progress.close()
+    assert stream.text == shown
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(True, "\r\033[Knodes: 403\n"), (False, "nodes: 403\n")])
+def test_a_line_takes_the_place_of_the_counter(monkeypatch, terminal, shown):
+    stream = Terminal(terminal=terminal)
+    monkeypatch.setattr("sys.stderr", stream)
+    terminal.say("nodes: 403")
+    assert stream.text == shown

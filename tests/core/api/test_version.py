@@ -1,0 +1,24 @@
+import re
+
+import pytest
+
+from webhook.core.api.version import KubernetesVersion, parse_version
+
+
+@pytest.mark.parametrize("text", ["1.37", "v1.37", "v1.37.1", " v1.37.1+k3s1 ", "v1.37.2-gke.100"])
+def test_ways_to_write_a_release(text):
+    assert parse_version(text) == KubernetesVersion(1, 37)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("latest", "'latest' is no Kubernetes version; write it as 1.37"),
+        ("x" * 99, f"'{'x' * 40}' is no Kubernetes version; write it as 1.37"),
+        ("1.28", "Kubernetes 1.28 is not supported; 1.29 to 1.38 are"),
+        ("1.39", "Kubernetes 1.39 is not supported; 1.29 to 1.38 are"),
+    ],
+)
+def test_what_is_no_supported_release(text, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        parse_version(text)

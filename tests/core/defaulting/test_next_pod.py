@@ -1,0 +1,211 @@
+"""The next pod of a template: what its controller adds, and what this webhook would."""
+
+import msgspec
+import pytest
+from build import NAMESPACE, constraint, index, namespace, node, owner, pod, policy, running
+
+from webhook.core.api.version import RECORDED
+from webhook.core.defaulting.injection import Injection, Skip, SkipReason
+from webhook.core.defaulting.next_pod import NOT_YET, labels_given, made_from, namespace_of, posted, unknown_labels
+from webhook.core.index.readers import SKIP_ANNOTATION
+from webhook.core.policy.policy import Policy
+from webhook.core.workloads.reading import read_workload
+
+HASH = "pod-template-hash"
+API = {"Rollout": "argoproj.io/v1alpha1", "Job": "batch/v1", "Pod": "v1", "CronJob": "batch/v1"}
+
+
+def written(kind, *, keys=None, ordinals=None, **meta):
+    """An object of namespace shop, named web, with one constraint."""
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": keys}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"topologySpreadConstraints": [spread]}}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template, "ordinals": ordinals}
+    if kind == "CronJob":
+        spec = {"jobTemplate": {"spec": {"template": template}}}
+    metadata = {"name": "web", "namespace": NAMESPACE} | meta
+    raw = {"apiVersion": API.get(kind, "apps/v1"), "kind": kind, "metadata": metadata, "spec": spec}
+    return read_workload(msgspec.json.encode(raw))
+
+
+def made(kind, cluster=None, *, applied=False, **more):
+    workload = written(kind, **more)
+    return made_from(workload, workload.templates[0], NAMESPACE, cluster or index(), applied=applied)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "added", "owned"),
+    [
+        ("Deployment", f"web-{NOT_YET}-{NOT_YET}", {HASH: NOT_YET}, ("ReplicaSet", f"web-{NOT_YET}")),
+        (
+            "Rollout",
+            f"web-{NOT_YET}-{NOT_YET}",
+            {"rollouts-pod-template-hash": NOT_YET},
+            ("ReplicaSet", f"web-{NOT_YET}"),
+        ),
+        ("ReplicaSet", f"web-{NOT_YET}", {}, ("ReplicaSet", "web")),
+        (
+            "DaemonSet",
+            f"web-{NOT_YET}",
+            {"controller-revision-hash": NOT_YET, "pod-template-generation": NOT_YET},
+            ("DaemonSet", "web"),
+        ),
+        (
+            "CronJob",
+            f"web-{NOT_YET}-{NOT_YET}",
+            {
+                "batch.kubernetes.io/job-name": NOT_YET,
+                "batch.kubernetes.io/controller-uid": NOT_YET,
+                "job-name": NOT_YET,
+                "controller-uid": NOT_YET,
+            },
+            ("Job", f"web-{NOT_YET}"),
+        ),
+        (
+            "StatefulSet",
+            "web-0",
+            {
+                "statefulset.kubernetes.io/pod-name": "web-0",
+                "apps.kubernetes.io/pod-index": "0",
+                "controller-revision-hash": NOT_YET,
+            },
+            ("StatefulSet", "web"),
+        ),
+        (
+            "Job",
+            f"web-{NOT_YET}",
+            {
+                "batch.kubernetes.io/job-name": "web",
+                "batch.kubernetes.io/controller-uid": NOT_YET,
+                "job-name": "web",
+                "controller-uid": NOT_YET,
+            },
+            ("Job", "web"),
+        ),
+    ],
+)
+def test_what_a_controller_adds(kind, name, added, owned):
+    template = made(kind).template
+    assert (template.meta.name, template.meta.namespace) == (name, NAMESPACE)
+    assert template.labels == {"app": "web", **added}
+    controller = template.meta.controller
+    assert (controller.kind, controller.name) == owned
+    assert template.pod_spec.constraints[0].topology_key == "zone"
+
+
+def test_the_revision_of_a_set_that_stands_may_be_the_one_that_runs():
+    assert made("StatefulSet", applied=True).template.labels.keys() == {
+        *("app", "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index")
+    }
+
+
+def test_a_pod_is_its_own_template():
+    raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "labels": {"app": "web"}}}
+    workload = read_workload(msgspec.json.encode(raw))
+    found = made_from(workload, workload.templates[0], NAMESPACE, index())
+    assert (found.template, found.owners) == (workload.templates[0].template, ())
+
+
+def test_the_ordinal_is_the_lowest_that_is_free():
+    cluster = index(node("n"), running("web-0", "n"), running("web-2", "n"))
+    assert made("StatefulSet", cluster).template.meta.name == "web-1"
+
+
+@pytest.mark.parametrize(
+    ("ordinals", "first"),
+    [
+        pytest.param({"start": 5}, 5, id="begin at five"),
+        pytest.param({"start": 0}, 0, id="begin at nought"),
+        pytest.param({}, 0, id="begin nowhere"),
+        pytest.param(None, 0, id="are not named"),
+    ],
+)
+def test_ordinals_begin_where_the_set_says(ordinals, first):
+    workload = written("StatefulSet", ordinals=ordinals)
+    cluster = index(node("n"), running("web-0", "n"), running(f"web-{first}", "n"))
+    for pods, number in ((index(), first), (cluster, first + 1)):
+        template = made_from(workload, workload.templates[0], NAMESPACE, pods).template
+        assert template.meta.name == f"web-{number}"
+        assert template.labels["statefulset.kubernetes.io/pod-name"] == f"web-{number}"
+        assert template.labels["apps.kubernetes.io/pod-index"] == str(number)
+    assert labels_given(workload, workload.templates[0].template)["apps.kubernetes.io/pod-index"] == str(first)
+
+
+def test_an_applied_deployment_makes_pods_of_its_largest_replicaset():
+    cluster = index(
+        owner("ReplicaSet/web-old", f"app=web {HASH}=old", replicas=1, above="Deployment/web"),
+        owner("ReplicaSet/web-new", f"app=web {HASH}=new", replicas=2, above="Deployment/web"),
+        owner("ReplicaSet/db-1", f"app=db {HASH}=1", replicas=9, above="Deployment/db"),
+        owner("ReplicaSet/bare", "app=web", replicas=9),
+    )
+    template = made("Deployment", cluster, applied=True).template
+    assert (template.labels[HASH], template.meta.controller.name) == ("new", "web-new")
+    assert made("Deployment", cluster).template.labels[HASH] == NOT_YET
+    assert made("Deployment", index(), applied=True).template.labels[HASH] == NOT_YET
+
+
+def test_a_replicaset_without_its_hash_is_taken_for_none():
+    cluster = index(owner("ReplicaSet/web-1", "app=web", replicas=1, above="Deployment/web"))
+    assert made("Deployment", cluster, applied=True).template.labels[HASH] == NOT_YET
+
+
+def test_owners_that_may_not_exist_yet():
+    above, replica_set = made("Deployment").owners
+    assert (above.kind, above.replicas, above.meta.uid) == ("Deployment", 3, NOT_YET)
+    assert replica_set.selector.match_labels == {"app": "web", HASH: NOT_YET}
+    assert [each.kind for each in made("StatefulSet", uid="u1").owners] == ["StatefulSet"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"), [(None, ()), ([HASH], (HASH,)), (["app"], ())], ids=["none asked", "the hash", "another"]
+)
+def test_labels_that_constraints_ask_for_and_nobody_knows(keys, expected):
+    template = made("Deployment", keys=keys).template
+    assert unknown_labels(posted(template, NAMESPACE, Policy(), index(), RECORDED).pod) == expected
+
+
+def test_a_selector_may_ask_for_an_unknown_label():
+    incoming = pod(f"app=web {HASH}={NOT_YET} job-name={NOT_YET}", constraints=(constraint(select=f"app=web {HASH}"),))
+    assert unknown_labels(incoming) == (HASH,)
+    null = pod(f"app=web {HASH}={NOT_YET}", constraints=(constraint(),))
+    assert unknown_labels(null) == ()
+
+
+class TestPosted:
+    def test_nothing_is_injected_where_the_configuration_only_observes(self):
+        found = posted(pod(), NAMESPACE, policy(mode="observe"), index(namespace()), RECORDED)
+        assert (found.injected, found.pod.pod_spec.constraints) == (None, ())
+
+    def test_what_is_injected_counts(self):
+        cluster = index(namespace())
+        template = made("Deployment", cluster)
+        for each in template.owners:
+            cluster.apply("ADDED", each)
+        found = posted(msgspec.structs.replace(template.template, spec=None), NAMESPACE, policy(), cluster, RECORDED)
+        assert isinstance(found.injected, Injection)
+        [mine] = found.pod.pod_spec.constraints
+        assert mine.match_label_keys == (HASH,)
+        assert unknown_labels(found.pod) == (HASH,)
+
+    def test_a_deployment_that_opts_out_does_so_for_its_pods(self):
+        cluster = index(namespace())
+        template = made("Deployment", cluster, annotations={SKIP_ANNOTATION: "true"})
+        for each in template.owners:
+            cluster.apply("ADDED", each)
+        found = posted(msgspec.structs.replace(template.template, spec=None), NAMESPACE, policy(), cluster, RECORDED)
+        assert found.injected == Skip(SkipReason.OPTED_OUT)
+
+    def test_why_nothing_is_injected(self):
+        found = posted(pod(constraints=(constraint(),)), NAMESPACE, policy(), index(), RECORDED)
+        assert found.injected == Skip(SkipReason.OWN_CONSTRAINTS)
+        unknown = posted(pod(owner="ReplicaSet/web-1"), NAMESPACE, policy(), index(), RECORDED)
+        assert unknown.injected == Skip(SkipReason.OWNER_UNKNOWN)
+
+    def test_the_namespace_is_the_callers_where_none_is_written(self):
+        bare = msgspec.structs.replace(pod(), metadata=msgspec.structs.replace(pod().meta, namespace=""))
+        assert posted(bare, "here", Policy(), index(), RECORDED).pod.meta.namespace == "here"
+        assert posted(pod(), "here", Policy(), index(), RECORDED).pod.meta.namespace == NAMESPACE
+
+
+@pytest.mark.parametrize(("own", "given", "expected"), [("shop", "x", "shop"), ("", "x", "x"), ("", "", "default")])
+def test_where_pods_go(own, given, expected):
+    assert namespace_of(written("Deployment", namespace=own), given) == expected

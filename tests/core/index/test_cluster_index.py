@@ -1,0 +1,161 @@
+import pytest
+
+from webhook.core.api.types import Node, ObjectMeta, Pod, PodSpec, PodStatus, Service, ServiceSpec
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def meta(name, namespace="", **labels):
+    return ObjectMeta(name=name, namespace=namespace, labels=labels or None)
+
+
+def node(name, **labels):
+    return Node(metadata=ObjectMeta(name=name, labels={f"topology.kubernetes.io/{k}": v for k, v in labels.items()}))
+
+
+def pod(name, phase="Running"):
+    return Pod(metadata=meta(name, "shop"), status=PodStatus(phase=phase))
+
+
+def deployment(name, replicas, api_version="apps/v1"):
+    return Owner(api_version=api_version, kind="Deployment", meta=meta(name, "shop"), replicas=replicas)
+
+
+def autoscaler(name, target, most):
+    scale_target = ScaleTarget(api_version="apps/v1", kind="Deployment", name=target)
+    spec = AutoscalerSpec(scale_target_ref=scale_target, max_replicas=most)
+    return Autoscaler(metadata=meta(name, "shop"), spec=spec)
+
+
+def index(*values):
+    made = ClusterIndex()
+    for value in values:
+        made.apply("ADDED", value)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("events", "known"),
+    [
+        pytest.param([("ADDED", "a", "Running")], ["a"], id="added"),
+        pytest.param([("MODIFIED", "a", "Running")], ["a"], id="modified before it was added"),
+        pytest.param([("ADDED", "a", "Running"), ("ADDED", "a", "Running")], ["a"], id="added twice"),
+        pytest.param([("ADDED", "a", "Running"), ("DELETED", "a", "Running")], [], id="deleted"),
+        pytest.param([("DELETED", "a", "Running")], [], id="deleted and never known"),
+        pytest.param([("ADDED", "a", "Running"), ("MODIFIED", "a", "Succeeded")], [], id="finished"),
+        pytest.param([("ADDED", "a", "Failed")], [], id="failed before it was known"),
+        pytest.param([("ADDED", "a", "Pending"), ("ADDED", "b", "Running")], ["a", "b"], id="Pending pods stay"),
+    ],
+)
+def test_pods_after_events(events, known):
+    made = ClusterIndex()
+    for event, name, phase in events:
+        made.apply(event, pod(name, phase))
+    assert list(made.pod_names("shop")) == known
+    assert made.pod_names("elsewhere") == ()
+
+
+def test_the_newest_form_of_an_object_is_kept():
+    made = index(deployment("web", 1))
+    made.apply("MODIFIED", deployment("web", 5))
+    assert made.owner("apps/v1", "Deployment", "shop", "web").replicas == 5
+
+
+def test_an_owner_is_the_same_in_every_version_of_its_group():
+    made = index(deployment("web", 3, "apps/v1"))
+    assert made.owner("apps/v2", "Deployment", "shop", "web").replicas == 3
+    assert made.owner("extensions/v1", "Deployment", "shop", "web") is None
+    assert made.owner("apps/v1", "Deployment", "other", "web") is None
+
+
+def test_namespaces_carry_their_name_as_a_label():
+    made = index(Namespace(metadata=meta("shop", team="red")))
+    assert made.namespace_labels("shop") == {"kubernetes.io/metadata.name": "shop", "team": "red"}
+    assert made.namespace_labels("other") is None
+
+
+def test_services_of_a_namespace():
+    web = Service(metadata=meta("web", "shop"), spec=ServiceSpec(selector={"app": "web"}))
+    made = index(web)
+    assert made.services("shop") == (web,)
+    assert made.services("other") == ()
+    made.apply("DELETED", web)
+    assert made.services("shop") == ()
+
+
+def test_the_autoscaler_of_an_owner():
+    made = index(autoscaler("b", "web", 9), autoscaler("a", "web", 4), autoscaler("c", "api", 2))
+    assert made.autoscaler("apps/v1", "Deployment", "shop", "web").spec.max_replicas == 4
+    assert made.autoscaler("apps/v1", "Deployment", "shop", "other") is None
+    assert made.autoscaler("apps/v1", "Deployment", "other", "web") is None
+
+
+def test_domains_are_the_values_that_nodes_have():
+    made = index(node("n1", zone="a"), node("n2", zone="b"), node("n3", zone="a"), node("n4", region="r"))
+    assert made.domains(ZONE) == {"a", "b"}
+    assert made.domains("rack") == frozenset()
+
+
+def test_domains_follow_their_nodes():
+    made = index(node("n1", zone="a"), node("n2", zone="a"))
+    made.apply("MODIFIED", node("n1", zone="b"))
+    assert made.domains(ZONE) == {"a", "b"}
+    made.apply("DELETED", node("n2", zone="a"))
+    made.apply("DELETED", node("n2", zone="a"))
+    assert made.domains(ZONE) == {"b"}
+    made.apply("DELETED", node("n1", zone="b"))
+    assert made.domains(ZONE) == frozenset()
+    assert (made.nodes(), made.node("n1")) == ((), None)
+
+
+def test_namespaces_known_by_what_is_in_them():
+    made = index(Namespace(metadata=meta("idle")), pod("a"), node("n1"))
+    assert made.namespaces() == ("idle", "shop")
+
+
+@pytest.mark.parametrize(
+    ("known", "lacking", "asked", "answer"),
+    [
+        pytest.param([node("n1")], {}, ["nodes", "pods"], "", id="all is known, and there are no pods"),
+        pytest.param([], {}, ["pods", "nodes"], "no nodes known", id="a cluster has nodes"),
+        pytest.param([], {}, ["pods"], "", id="nodes are not asked for"),
+        pytest.param([], {"nodes": "403 Forbidden"}, ["nodes"], "nodes: 403 Forbidden", id="the reason is known"),
+        pytest.param(
+            [node("n1")], {"pods": "none in the input"}, ["nodes", "pods"], "pods: none in the input", id="one"
+        ),
+        pytest.param([node("n1")], {"pods": "none here"}, ["nodes"], "", id="another resource"),
+    ],
+)
+def test_what_is_missing_is_told_from_what_is_not_there(known, lacking, asked, answer):
+    made = index(*known)
+    for resource, why in lacking.items():
+        made.lack(resource, why)
+    assert made.lacks(*asked) == answer
+    for resource in lacking:
+        made.has(resource)
+    assert "known" in made.lacks(*asked) or not made.lacks(*asked)
+
+
+def waiting(name, node):
+    return Pod(metadata=meta(name, "shop"), status=PodStatus(phase="Pending", nominated_node_name=node))
+
+
+def test_what_is_nominated_for_a_node_follows_its_pods():
+    made = index(waiting("a", "n1"), waiting("b", "n1"), waiting("c", "n2"))
+    made.apply("DELETED", waiting("a", "n1"))
+    assert {node: [each.meta.name for each in pods] for node, pods in made.nominated_pods().items()} == {
+        "n1": ["b"],
+        "n2": ["c"],
+    }
+    made.apply("DELETED", waiting("b", "n1"))
+    assert [*made.nominated_pods()] == ["n2"]
+
+
+def test_pods_that_a_relist_does_not_name_are_forgotten():
+    placed = [Pod(metadata=meta(name, "shop"), spec=PodSpec(node_name="n1")) for name in ("a", "b")]
+    made = index(*placed, waiting("c", "n1"), waiting("d", None))
+    made.retain_pods({"shop": ["b", "d"]})
+    assert made.pod_names("shop") == ("b", "d")
+    assert made.nominated_pods() == {}

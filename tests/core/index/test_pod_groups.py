@@ -1,0 +1,127 @@
+"""Pods grouped by labels: keys with many values stand aside, big selectors keep their counts."""
+
+import pytest
+from build import pod, running, selector
+
+from webhook.core.api.selectors import compile_selector
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.pod_groups import NamespacePods
+
+
+def counted(index, text, **more):
+    names = index.node_table.names()
+    return {names[slot]: pods for slot, pods in index.count("shop", compile_selector(selector(text)), **more).items()}
+
+
+def groups_of(index):
+    return len(index.pod_table._namespaces["shop"].groups)
+
+
+def test_labels_of_statefulset_pods_do_not_make_groups():
+    index = ClusterIndex()
+    for number in range(9):
+        index.apply(
+            "ADDED", running(f"db-{number}", f"n{number % 2}", f"app=db statefulset.kubernetes.io/pod-name=db-{number}")
+        )
+    assert groups_of(index) == 1
+    assert counted(index, "app=db") == {"n0": 5, "n1": 4}
+    assert counted(index, "statefulset.kubernetes.io/pod-name=db-3") == {"n1": 1}
+    assert counted(index, "app=db statefulset.kubernetes.io/pod-name!=db-3") == {"n0": 5, "n1": 3}
+    assert counted(index, "statefulset.kubernetes.io/pod-name") == {"n0": 5, "n1": 4}
+    assert counted(index, "statefulset.kubernetes.io/pod-name=db-3 app=web") == {}
+
+
+def many(index, number, *, node="n0"):
+    for each in range(number):
+        index.apply("ADDED", running(f"p{each}", node, f"app=a{each % 2} serial={each}"))
+
+
+def test_a_key_with_a_value_for_nearly_every_pod_is_learnt():
+    index = ClusterIndex(learn_at=8)
+    many(index, 20)
+    assert groups_of(index) == 2
+    assert counted(index, "serial=3") == {"n0": 1}
+    assert counted(index, "app=a1 serial!=3") == {"n0": 9}
+    assert counted(index, "serial!=3 serial!=4") == {"n0": 18}
+    index.apply("DELETED", running("p3", "n0", "app=a1 serial=3"))
+    assert counted(index, "serial=3") == {}
+    assert counted(index, "serial!=4") == {"n0": 18}
+
+
+def test_a_key_that_was_learnt_too_early_goes_back():
+    index = ClusterIndex(learn_at=4)
+    for number in range(4):
+        index.apply("ADDED", running(f"p{number}", "n0", f"app=a{number} tier=t{number % 2}"))
+    assert groups_of(index) == 2
+    for number in range(4, 100):
+        index.apply("ADDED", running(f"p{number}", "n0", f"app=a{number % 5} tier=t{number % 2}"))
+    assert groups_of(index) == 10
+    assert counted(index, "app=a1 tier!=t1") == {"n0": 10}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "app!=a1",
+        "tier",
+        "serial!=7 odd",
+        "tier app!=a1",
+        "app!=a1 app!=a2",
+        "{}",
+        "app=a1 serial!=7",
+        "!odd",
+        "!tier",
+        "!serial app=a9",
+    ],
+)
+def test_counts_of_big_selectors_follow_events(text):
+    index = ClusterIndex(learn_at=10_000)
+    for number in range(200):
+        index.apply("ADDED", running(f"p{number}", f"n{number % 3}", f"app=a{number % 5} tier=x serial={number}"))
+
+    def fresh():
+        """The same pods, told to an index that has kept nothing."""
+        other = ClusterIndex()
+        for name in index.pod_names("shop"):
+            record = index.pod_table.record("shop", name)
+            labelled = " ".join(f"{key}={value}" for key, value in record.group.labels.items())
+            other.apply("ADDED", running(name, index.node_table.names()[record.slot], labelled))
+        return other
+
+    assert counted(index, text) == counted(fresh(), text)
+    index.apply("ADDED", running("new", "n1", "app=a9 tier=x"))
+    index.apply("DELETED", running("p9", "n0", "app=a4 tier=x serial=9"))
+    index.apply("MODIFIED", running("p10", "n2", "app=a0 serial=10"))
+    assert counted(index, text) == counted(fresh(), text)
+    assert counted(index, text, leaving=True) == counted(fresh(), text, leaving=True)
+
+
+def test_two_labels_that_most_pods_have():
+    index = ClusterIndex(learn_at=10_000)
+    for number in range(200):
+        index.apply("ADDED", running(f"p{number}", "n0", f"app=web tier=t{number % 2} serial={number}"))
+        index.apply("ADDED", running(f"q{number}", "n1", f"app=db tier=t{number % 2} serial=q{number}"))
+    assert counted(index, "app=web tier=t1") == {"n0": 100}
+
+
+def test_only_so_many_selectors_are_kept():
+    space = NamespacePods()
+    index = ClusterIndex(learn_at=10_000)
+    many(index, 100)
+    for number in range(30):
+        counted(index, f"app!=b{number}")
+    assert len(index.pod_table._namespaces["shop"]._kept) == 8
+    assert space.remove("nobody") is None
+
+
+def test_a_slot_is_used_again_when_node_and_pods_are_gone():
+    index = ClusterIndex()
+    index.apply("ADDED", running("p", "gone"))
+    assert index.node_table.names() == ("gone",)
+    index.apply("DELETED", running("p", "gone"))
+    index.apply("ADDED", running("q", "next"))
+    assert index.node_table.names() == ("next",)
+    assert counted(index, "app=web") == {"next": 1}
+    index.apply("ADDED", pod("app=web"))
+    assert index.waiting_pods("shop")[0].meta.name == "web-0"
+    assert index.waiting_pods("elsewhere") == ()

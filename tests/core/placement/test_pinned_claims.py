@@ -1,0 +1,145 @@
+"""Where the pods of a StatefulSet have to go, and what their claims leave uncertain."""
+
+import pytest
+from build import cluster
+from msgspec import convert
+
+from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.placement.pinned_claims import Missing, ordinals
+from webhook.core.workloads.reading import ClaimTemplates
+
+ZONE = "topology.kubernetes.io/zone"
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+LATE = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
+
+
+def index(*values):
+    made = cluster("a: n1 n2 | b: n3")
+    for value in values:
+        made.apply("ADDED", value)
+    return made
+
+
+def claim(spec=None, **fields):
+    meta = {"name": "data-web-0", "namespace": "shop", "annotations": fields.pop("annotations", {})}
+    meta |= fields.pop("meta", {})
+    return convert({"metadata": meta, "spec": spec or {}, **fields}, Claim)
+
+
+def volume(labels=None, **spec):
+    return convert({"metadata": {"name": "pv", "labels": labels or {}}, "spec": spec}, PersistentVolume)
+
+
+def made_late(name="late", annotations=None, **fields):
+    return convert({"metadata": {"name": name, "annotations": annotations or {}}, **LATE, **fields}, StorageClass)
+
+
+def only(*values, named="late"):
+    """The one pod, of which the claim template names that class."""
+    found = ordinals(index(*values), "shop", "web", ClaimTemplates(("data",), (named,)), range(1))
+    (pod,) = found.pods
+    return pod
+
+
+PINNED = claim({"volumeName": "pv"}, annotations=BOUND)
+IN_A = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}]}}
+
+
+@pytest.mark.parametrize(
+    ("values", "nodes"),
+    [
+        pytest.param((), None, id="no claim"),
+        pytest.param((PINNED, volume()), None, id="a volume that all nodes reach"),
+        pytest.param((PINNED, volume(nodeAffinity=IN_A)), 0b011, id="a volume with node affinity"),
+        pytest.param((PINNED, volume({ZONE: "b"})), 0b100, id="a volume with the label of a zone"),
+        pytest.param((claim({"volumeName": "pv"}), volume({ZONE: "b"})), None, id="a claim that is not bound for good"),
+    ],
+)
+def test_where_volumes_are(values, nodes):
+    assert only(*values).nodes == nodes
+
+
+DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
+
+
+@pytest.mark.parametrize(
+    ("values", "named", "likely", "certain"),
+    [
+        pytest.param((PINNED, volume()), "", True, True, id="bound"),
+        pytest.param(
+            (claim({"volumeName": "pv"}, annotations=BOUND, status={"phase": "Lost"}), volume()),
+            "",
+            *[False] * 2,
+            id="lost",
+        ),
+        pytest.param(
+            (
+                claim({"volumeName": "pv"}, annotations=BOUND, meta={"deletionTimestamp": "2026-11-21T09:00:00Z"}),
+                volume(),
+            ),
+            "",
+            *[False] * 2,
+            id="being deleted",
+        ),
+        pytest.param(
+            (claim({"volumeName": "pv", "accessModes": ["ReadWriteOncePod"]}, annotations=BOUND), volume()),
+            "",
+            *[False] * 2,
+            id="for one pod only",
+        ),
+        pytest.param((PINNED,), "", *[False] * 2, id="bound to a volume that is gone"),
+        pytest.param((made_late(),), "late", True, True, id="to be made of a class that waits for the pod"),
+        pytest.param((), "late", *[False] * 2, id="of a class that nobody knows"),
+        pytest.param((), "", True, False, id="of the default class, which nobody knows"),
+        pytest.param((made_late(annotations=DEFAULT),), "", True, True, id="of the default class"),
+        pytest.param(
+            (made_late(annotations=DEFAULT), made_late("other", DEFAULT)),
+            "",
+            True,
+            False,
+            id="of one of two default classes",
+        ),
+        pytest.param(
+            (made_late(volumeBindingMode="Immediate"),), "late", *[False] * 2, id="made before the pod has a node"
+        ),
+        pytest.param((made_late(provisioner="kubernetes.io/no-provisioner"),), "late", *[False] * 2, id="made by hand"),
+        pytest.param(
+            (made_late(allowedTopologies=[{"matchLabelExpressions": []}]),),
+            "late",
+            *[False] * 2,
+            id="made in some places",
+        ),
+        pytest.param((claim({"storageClassName": "late"}), made_late()), "", True, True, id="there, and waiting"),
+        pytest.param((claim(), made_late()), "late", *[False] * 2, id="there, without a class"),
+        pytest.param(
+            (
+                claim({"storageClassName": "late"}, annotations={"volume.kubernetes.io/selected-node": "n1"}),
+                made_late(),
+            ),
+            "",
+            *[False] * 2,
+            id="on its way to a node",
+        ),
+    ],
+)
+def test_what_is_known_of_claims(values, named, likely, certain):
+    pod = only(*values, named=named)
+    assert (pod.likely, pod.certain) == (likely, certain)
+
+
+def test_pods_to_be_placed():
+    made = index(PINNED, volume(nodeAffinity=IN_A), made_late())
+    found = ordinals(made, "shop", "web", ClaimTemplates(("data",), ("late",)), range(3))
+    assert found.to_place(3) == Missing({0b011: 1}, 2)
+    assert found.to_place(1) == Missing({0b011: 1}, 0)
+    assert found.are_certain(3)
+    assert not found.are_certain(4)
+    assert not found.are_likely(4)
+    assert ordinals(made, "shop", "web", ClaimTemplates(("data",), ("late",)), range(257)) is None
+
+
+def test_room_for_two_volumes_each():
+    drivers = [{"name": "disks", "allocatable": {"count": 5}}, {"name": "files"}]
+    nodes = [convert({"metadata": {"name": name}, "spec": {"drivers": drivers}}, CsiNode) for name in ("n2", "gone")]
+    found = ordinals(index(*nodes), "shop", "web", ClaimTemplates(("data", "log"), ("late", "late")), range(1))
+    assert found.room == {1: 2}

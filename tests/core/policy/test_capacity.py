@@ -1,0 +1,66 @@
+import pytest
+from build import index, node
+
+from webhook.core.api.types import HOSTNAME, ZONE
+from webhook.core.policy.capacity import grows, has_karpenter, known_domains
+from webhook.core.policy.policy import Policy
+
+PLAIN = node("n1", "a")
+
+
+def pooled(label):
+    return node("n2", "b", **{label: "default"})
+
+
+def nodes(*values):
+    return index(*values).view()
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "karpenter.sh/nodepool",
+        "karpenter.sh/provisioner-name",
+        "eks.amazonaws.com/nodegroup",
+        "eks.amazonaws.com/compute-type",
+        "alpha.eksctl.io/nodegroup-name",
+        "cloud.google.com/gke-nodepool",
+        "kubernetes.azure.com/agentpool",
+        "agentpool",
+    ],
+)
+def test_one_node_of_a_pool_says_that_nodes_can_be_added(label):
+    assert grows(Policy(), nodes(PLAIN, pooled(label)))
+    assert has_karpenter(nodes(PLAIN, pooled(label))) == label.startswith("karpenter.sh/")
+
+
+@pytest.mark.parametrize(
+    ("capacity", "found", "expected"),
+    [
+        pytest.param("auto", [], False, id="no node at all"),
+        pytest.param("auto", [PLAIN], False, id="nodes that nobody makes"),
+        pytest.param("auto", [node("n1", pool="x", nodepool="x")], False, id="a team's own label"),
+        pytest.param("fixed", [pooled("agentpool")], False, id="the configuration says that pools stay as they are"),
+        pytest.param("growing", [PLAIN], True, id="the configuration says that nodes are added"),
+    ],
+)
+def test_the_configuration_decides_before_the_labels_do(capacity, found, expected):
+    assert grows(Policy(capacity=capacity), nodes(*found)) is expected
+
+
+def test_capacity_follows_the_nodes():
+    cluster = index(PLAIN, pooled("agentpool"))
+    cluster.apply("MODIFIED", node("n2", "b"))
+    assert not grows(Policy(), cluster.view())
+    cluster.apply("MODIFIED", pooled("agentpool"))
+    assert grows(Policy(), cluster.view())
+    cluster.apply("DELETED", pooled("agentpool"))
+    assert not grows(Policy(), cluster.view())
+
+
+def test_domains_are_those_of_nodes_and_those_configured():
+    policy = Policy(domains={ZONE: ("b", "c")})
+    assert known_domains(policy, nodes(PLAIN, node("n2", "b")), ZONE) == {"a", "b", "c"}
+    assert known_domains(policy, nodes(PLAIN), HOSTNAME) == {"n1"}
+    assert known_domains(policy, nodes(), ZONE) == {"b", "c"}
+    assert known_domains(policy, nodes(PLAIN), "rack") == frozenset()

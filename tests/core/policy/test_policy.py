@@ -1,0 +1,134 @@
+import pytest
+
+from webhook.core.api.selectors import selector_from_labels
+from webhook.core.policy.policy import (
+    CEILING_LABEL,
+    Defaults,
+    DefaultsOverride,
+    Exemption,
+    Match,
+    Mode,
+    NamespaceCeiling,
+    NamespaceMatch,
+    Policy,
+    Target,
+    ceiling_for,
+    exempted,
+    mode_for,
+    override_for,
+)
+
+TEAM = selector_from_labels({"team": "red"})
+NAMED = selector_from_labels({"kubernetes.io/metadata.name": "legacy"})
+ENTRIES = (
+    NamespaceCeiling(match=NamespaceMatch(names=("payments", "shop")), ceiling=Mode.DENY),
+    NamespaceCeiling(match=NamespaceMatch(namespace_selector=TEAM), ceiling=Mode.AUDIT),
+    NamespaceCeiling(match=NamespaceMatch(names=("shop",)), ceiling=Mode.DENY),
+    NamespaceCeiling(match=NamespaceMatch(namespace_selector=NAMED), ceiling=Mode.OFF),
+)
+
+
+@pytest.mark.parametrize(
+    ("mode", "ceiling", "capped"),
+    [
+        pytest.param(Mode.DENY, Mode.WARN, Mode.WARN, id="a ceiling lowers"),
+        pytest.param(Mode.AUDIT, Mode.WARN, Mode.AUDIT, id="a ceiling never raises"),
+        pytest.param(Mode.WARN, Mode.OFF, Mode.OFF, id="off switches off"),
+    ],
+)
+def test_a_mode_under_a_ceiling(mode, ceiling, capped):
+    assert mode.capped(ceiling) is capped
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "namespace", "labels", "expected"),
+    [
+        pytest.param("warn", "web", {}, "warn", id="the global one where nothing matches"),
+        pytest.param("warn", "payments", {}, "deny", id="a namespace by name, above the global one"),
+        pytest.param("warn", "shop", {"team": "red"}, "deny", id="the first match wins"),
+        pytest.param("warn", "web", {"team": "red"}, "audit", id="a namespace by selector"),
+        pytest.param("warn", "legacy", {"team": "blue"}, "off", id="a later entry"),
+        pytest.param("warn", "payments", {CEILING_LABEL: "audit"}, "audit", id="the label speaks first, lower"),
+        pytest.param("warn", "legacy", {CEILING_LABEL: "deny"}, "deny", id="the label speaks first, higher"),
+        pytest.param("warn", "payments", {CEILING_LABEL: "Deny!"}, "deny", id="a label that is no mode is ignored"),
+        pytest.param("off", "payments", {CEILING_LABEL: "deny"}, "off", id="a global off is the kill switch"),
+    ],
+)
+def test_the_ceiling_of_a_namespace(ceiling, namespace, labels, expected):
+    policy = Policy(ceiling=Mode(ceiling), namespaces=ENTRIES)
+    assert ceiling_for(policy, namespace, labels) is Mode(expected)
+
+
+@pytest.mark.parametrize(
+    ("default", "since", "expected"),
+    [
+        pytest.param("warn", "1.9", "warn", id="as old as the rules version"),
+        pytest.param("warn", "1.10", "audit", id="newer than the rules version: 10 comes after 9"),
+        pytest.param("off", "2.0", "off", id="newer, but off anyway"),
+    ],
+)
+def test_the_mode_of_a_rule_that_nobody_configured(default, since, expected):
+    assert mode_for(Policy(rules_version="1.9"), "selector-null", Mode(default), since) is Mode(expected)
+
+
+def test_a_configured_mode_holds_for_a_newer_rule_too():
+    policy = Policy(rules_version="1.0", rules={"selector-null": Mode.DENY})
+    assert mode_for(policy, "selector-null", Mode.WARN, "1.4") is Mode.DENY
+    assert mode_for(policy, "selector-empty", Mode.WARN, "1.4") is Mode.AUDIT
+
+
+WEB = Target(namespace="legacy", namespace_labels={"team": "red"}, kind="Deployment", name="web", labels={"app": "web"})
+
+
+@pytest.mark.parametrize(
+    ("match", "matches"),
+    [
+        pytest.param(Match(), True, id="nothing given matches everything"),
+        pytest.param(Match(namespace="legacy", kind="Deployment", name="web"), True, id="every field matches"),
+        pytest.param(Match(namespace="shop"), False, id="another namespace"),
+        pytest.param(Match(namespace="legacy", kind="StatefulSet"), False, id="another kind"),
+        pytest.param(Match(namespace="legacy", name="api"), False, id="another name"),
+        pytest.param(Match(namespace_selector=TEAM), True, id="the namespace's labels"),
+        pytest.param(Match(namespace_selector=NAMED), True, id="the label that every namespace has"),
+        pytest.param(Match(selector=TEAM), False, id="the object's labels"),
+    ],
+)
+def test_what_an_exemption_matches(match, matches):
+    exemption = Exemption(rule="revision-mixed", match=match, reason="chart pinned")
+    found = exempted(Policy(exemptions=(exemption,)), "revision-mixed", WEB, "2026-11-21")
+    assert found is (exemption if matches else None)
+
+
+@pytest.mark.parametrize(
+    ("rule", "today", "exempt"),
+    [
+        pytest.param("revision-mixed", "2027-03-31", True, id="through its last day"),
+        pytest.param("revision-mixed", "2027-04-01", False, id="not the day after"),
+        pytest.param("selector-null", "2027-03-31", False, id="not for another rule"),
+    ],
+)
+def test_when_an_exemption_holds(rule, today, exempt):
+    exemption = Exemption(rule="revision-mixed", match=Match(), reason="chart pinned", expires="2027-03-31")
+    assert (exempted(Policy(exemptions=(exemption,)), rule, WEB, today) is exemption) is exempt
+
+
+@pytest.mark.parametrize(
+    ("namespace_labels", "pod_labels", "replicas", "name"),
+    [
+        pytest.param({"team": "red"}, {"app": "db"}, 3, "both", id="both selectors match"),
+        pytest.param({"team": "red"}, {"app": "web"}, 3, "red", id="the first match wins"),
+        pytest.param({"team": "red"}, {}, 1, None, id="fewer replicas than asked for"),
+        pytest.param({"team": "red"}, {}, None, None, id="unknown replicas meet no minimum"),
+        pytest.param({}, {"app": "db"}, 1, "db", id="no minimum asked for"),
+        pytest.param({}, {}, 9, None, id="nothing matches"),
+    ],
+)
+def test_the_override_of_a_pod(namespace_labels, pod_labels, replicas, name):
+    database = selector_from_labels({"app": "db"})
+    overrides = (
+        DefaultsOverride(name="both", namespace_selector=TEAM, pod_selector=database, min_replicas=2),
+        DefaultsOverride(name="red", namespace_selector=TEAM, min_replicas=2),
+        DefaultsOverride(name="db", pod_selector=database),
+    )
+    found = override_for(Defaults(overrides=overrides), namespace_labels, pod_labels, replicas)
+    assert (found.name if found else None) == name

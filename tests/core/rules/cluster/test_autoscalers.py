@@ -1,0 +1,208 @@
+"""Where Karpenter and the descheduler read a constraint in another way than kube-scheduler."""
+
+import pytest
+from build import cluster, index, node, owner
+from manifest import DENY, decide, examined, said, workload
+from msgspec.structs import replace
+
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.review.messages import WARNING_CHARS
+
+RULE = "autoscaler-reads-it-differently"
+KARPENTER = "karpenter.sh/nodepool=default"
+ALONE = cluster("a: n1 n2 | b: n3", labelled=KARPENTER)
+DESCHEDULER = replace(
+    owner("Deployment/descheduler"), meta=replace(owner("Deployment/descheduler").meta, namespace="kube-system")
+)
+
+
+def told(manifest, found=ALONE, policy=DENY, version=None):
+    """What the rule says and in which mode: ``warn hostname[0]: …; remedy``."""
+    more = {} if version is None else {"version": version}
+    judged = [each for each in examined(manifest, policy, index=found, **more).findings if each.finding.rule == RULE]
+    return [f"{each.mode} {each.finding.summary}; {each.finding.remedy}" for each in judged]
+
+
+def asked(*constraints, **more):
+    return workload("Deployment", "app=web", *constraints, **more)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "replicas", "more", "expected"),
+    [
+        pytest.param(
+            "hostname hard 1 app=web",
+            6,
+            {},
+            ["warn hostname[0]: Karpenter asks for 6 nodes, 3 exist; use maxSkew: 2"],
+            id="a node for each pod",
+        ),
+        pytest.param(
+            "hostname hard 2 app=web",
+            7,
+            {},
+            ["warn hostname[0]: Karpenter asks for 4 nodes, 3 exist; use maxSkew: 3"],
+            id="a node for two pods",
+        ),
+        pytest.param(
+            "hostname soft 1 app=web",
+            6,
+            {},
+            ["audit hostname[0]: Karpenter first wants 6 nodes, 3 exist; use maxSkew: 2"],
+            id="softly",
+        ),
+        pytest.param("hostname hard 1 app=web", 3, {}, [], id="there are enough"),
+        pytest.param("hostname hard 2 app=web", 6, {}, [], id="there are enough for two on each"),
+        pytest.param("zone hard 1 app=web", 6, {}, [], id="zones are read alike"),
+        pytest.param("hostname hard 0 app=web", 6, {}, [], id="a maxSkew that is refused"),
+        pytest.param(
+            "hostname hard 1 app=web",
+            3,
+            {"nodeSelector": {"topology.kubernetes.io/zone": "a"}},
+            ["warn hostname[0]: Karpenter asks for 3 nodes, 2 exist; use maxSkew: 2"],
+            id="pods choose two of the three",
+        ),
+        pytest.param("hostname hard 1 app=web", 6, {"nodeSelector": {"pool": "x"}}, [], id="a pool without nodes"),
+    ],
+)
+def test_karpenter_takes_the_minimum_over_hosts_as_none(constraint, replicas, more, expected):
+    assert told(asked(constraint, replicas=replicas, **more)) == expected
+
+
+@pytest.mark.parametrize(
+    "labels", ["", "eks.amazonaws.com/nodegroup=x", "cloud.google.com/gke-nodepool=x", "agentpool=x"], ids=str
+)
+def test_without_karpenter_nothing_is_said(labels):
+    found = cluster("a: n1 n2 | b: n3", labelled=labels)
+    manifest = asked("hostname hard 1 app=web", "zone soft 1 {}", "rack hard 1 null", replicas=6)
+    assert told(manifest, found) == []
+
+
+@pytest.mark.parametrize("kind", ["Pod", "DaemonSet"])
+def test_pods_that_are_alone_on_their_node_ask_for_no_other(kind):
+    assert told(workload(kind, "app=web", "hostname hard 1 app=web")) == []
+
+
+def test_replicas_that_nobody_wrote_are_not_guessed():
+    manifest = asked("hostname hard 1 app=web")
+    del manifest["spec"]["replicas"]
+    assert told(manifest) == []
+
+
+@pytest.mark.parametrize(
+    ("constraint", "version", "speaks"),
+    [
+        ("zone soft 1 null", (1, 37), True),
+        ("zone soft 1 {}", (1, 37), True),
+        ("zone soft 1 {}", (1, 38), False),
+        ("zone soft 1 null", (1, 38), True),
+        ("zone soft 1 {} keys:pod-template-hash", (1, 37), False),
+        ("zone soft 1 app=web", (1, 37), False),
+    ],
+)
+def test_karpenter_lists_every_pod_for_a_selector_without_conditions(constraint, version, speaks):
+    expected = ["audit zone[0]: Karpenter counts every pod of the namespace; set labelSelector"] if speaks else []
+    assert told(asked(constraint), version=KubernetesVersion(*version)) == expected
+
+
+def test_karpenter_counts_each_constraint_alone():
+    racked = index(node("n1", "a", rack="r", karpenter__sh__nodepool="x"), node("n2", "a", rack="r"), node("n3", "b"))
+    both = asked("zone hard 1 app=web", "rack hard 1 app=web")
+    assert told(both, racked) == ["audit zone[0]: Karpenter also counts 1 node that lacks another key; label it"]
+    racked.apply("ADDED", node("n4", "b"))
+    assert told(both, racked) == ["audit zone[0]: Karpenter also counts 2 nodes that lack another key; label them"]
+    assert told(asked("zone hard 1 app=web", "rack soft 1 app=web"), racked) == []
+    chosen = asked("zone hard 1 app=web", "rack hard 1 app=web", nodeSelector={"rack": "r"})
+    assert told(chosen, racked) == []
+
+
+@pytest.mark.parametrize(
+    ("soft", "speaks"),
+    [
+        ("zone soft 1 app=web", True),
+        ("zone soft 2 app=web", False),
+        ("zone soft 1 app=web tier=x", False),
+        ("hostname soft 1 app=web", False),
+    ],
+)
+def test_karpenter_takes_constraints_for_one_that_differ_in_min_domains(soft, speaks):
+    expected = ["audit Karpenter treats zone[0] and zone[1] as one constraint; use another maxSkew"] if speaks else []
+    assert told(asked("zone hard 1 app=web minDomains:2", soft)) == expected
+    assert told(asked("zone hard 1 app=web", soft)) == []
+
+
+@pytest.mark.parametrize(("policy", "speaks"), [("", True), (" nodeAffinityPolicy:Ignore", False)])
+def test_karpenter_leaves_match_fields_out(policy, speaks):
+    name = {"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [name]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    expected = ["audit zone[0]: Karpenter ignores matchFields; use matchExpressions"] if speaks else []
+    assert told(asked(f"zone hard 1 app=web{policy}", affinity=affinity)) == expected
+    terms["nodeSelectorTerms"][0]["matchExpressions"] = terms["nodeSelectorTerms"][0].pop("matchFields")
+    assert told(asked(f"zone hard 1 app=web{policy}", affinity=affinity)) == []
+
+
+@pytest.mark.parametrize(
+    ("constraints", "expected"),
+    [
+        (
+            ["zone hard 1 app=web", "hostname hard 1 app=web"],
+            ["audit the descheduler handles zone and hostname separately; use ScheduleAnyway"],
+        ),
+        (["zone hard 1 app=web", "hostname soft 1 app=web"], []),
+        (["zone hard 1 app=web", "zone hard 2 app=web"], []),
+        (["zone soft 1 app=web", "hostname soft 1 app=web"], []),
+        (["zone hard 1 app=web"], []),
+    ],
+)
+def test_the_descheduler_balances_one_constraint_at_a_time(constraints, expected):
+    plain = index(node("n1", "a"), node("n2", "b"), DESCHEDULER)
+    assert told(asked(*constraints), plain) == expected
+    plain.apply("DELETED", DESCHEDULER)
+    assert told(asked(*constraints), plain) == []
+
+
+def test_each_template_is_asked_by_itself():
+    hard = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    spec = {"topologySpreadConstraints": [{**hard, "labelSelector": {"matchLabels": {"app": "web"}}}]}
+    pods = {"metadata": {"labels": {"app": "web"}}, "spec": {}}
+    groups = {"replicas": 2, "template": pods}, {"replicas": 9, "template": {**pods, "spec": spec}}
+    manifest = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"workerGroupSpecs": [{"groupName": str(n), **group} for n, group in enumerate(groups)]},
+    }
+    assert told(manifest) == ["warn hostname[0]: Karpenter asks for 9 nodes, 3 exist; use maxSkew: 3"]
+
+
+def test_what_could_not_be_looked_at_is_said():
+    manifest = asked("hostname hard 1 app=web", replicas=6)
+    assert said(RULE, manifest) == ["not evaluated: no cluster"]
+    assert said(RULE, manifest, index=index()) == ["not evaluated: no nodes known"]
+    assert said(RULE, asked(), index=index()) == []
+    partly = cluster("a: n1", labelled=KARPENTER)
+    partly.lack("deployments", "403 Forbidden")
+    assert said(RULE, manifest, index=partly) == [
+        "hostname[0]: Karpenter asks for 6 nodes, 1 exists",
+        "not evaluated: deployments: 403 Forbidden",
+    ]
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        asked("hostname hard 1 app=web", replicas=9999),
+        asked("hostname soft 1 {}", replicas=9999),
+        asked("zone hard 1 app=web minDomains:2", "zone soft 1 app=web"),
+        asked("zone hard 1 app=web", "hostname hard 9 app=web"),
+    ],
+)
+def test_warnings_are_one_short_line(manifest):
+    policy = Policy(rules={RULE: Mode.WARN})
+    found = cluster("a: n1 | b: n2", labelled=KARPENTER)
+    found.apply("ADDED", DESCHEDULER)
+    lines = [line for line in decide(manifest, policy=policy, index=found).warnings if RULE in line]
+    assert lines
+    assert all(len(line) <= WARNING_CHARS and "…" not in line for line in lines)

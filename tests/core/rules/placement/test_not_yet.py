@@ -1,0 +1,71 @@
+"""Rules that need the cluster say that they could not look, of the objects that they are about."""
+
+import pytest
+from build import cluster
+from manifest import examined, workload
+
+from webhook.core.rules.rule_set import RULES
+
+DECLARED = {
+    "selector-too-wide",
+    "topology-key-unknown",
+    "topology-key-partial",
+    "autoscaler-reads-it-differently",
+}
+REPLICATED = {"all-in-one-domain", "group-cap"}
+GROUPED = {"constraints-differ-in-group"}
+HARD = {"replicas-do-not-fit"}
+UNSUPPORTED = {"group-cap", "replicas-do-not-fit", "replicas-can-get-stuck", "rollout-can-get-stuck"}
+PLACED = {"tainted-nodes-counted", "zone-loss-strands-pods", "replicas-can-get-stuck", "rollout-can-get-stuck"}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        pytest.param(workload("Pod", "app=web"), set(), id="a pod that declares nothing"),
+        pytest.param(workload("Deployment", "app=web"), REPLICATED, id="replicas that declare nothing"),
+        pytest.param(workload("Pod", "app=web", "zone soft 1 app=web"), DECLARED, id="a soft constraint on a pod"),
+        pytest.param(workload("Pod", "app=web", "zone hard 1 app=web"), DECLARED | HARD, id="a hard one on a pod"),
+        pytest.param(
+            workload("Deployment", "app=web", "zone hard 1 app=web"),
+            DECLARED | GROUPED | HARD | REPLICATED | PLACED,
+            id="a hard one on replicas",
+        ),
+        pytest.param(
+            workload("Deployment", "app=web", "zone hard 1 app=web minDomains:3", "hostname hard 1 app=web"),
+            (DECLARED | GROUPED | HARD | REPLICATED | PLACED)
+            | {"min-domains-unreachable", "zone-host-ceiling", "revision-mixed"},
+            id="zone and host",
+        ),
+        pytest.param(
+            workload("Pod", "app=web", "zone hard 1 app=web", nodeSelector={"disk": "ssd"}),
+            DECLARED | HARD,
+            id="a pinned pod",
+        ),
+        pytest.param(
+            workload(
+                "Deployment", "app=web", "zone hard 1 app=web nodeTaintsPolicy:Honor", nodeSelector={"disk": "ssd"}
+            ),
+            (DECLARED | GROUPED | HARD | REPLICATED | PLACED | {"spread-conflicts-affinity"})
+            - {"tainted-nodes-counted", "zone-loss-strands-pods"},
+            id="pinned replicas",
+        ),
+    ],
+)
+def test_rules_that_could_not_look(manifest, expected):
+    missing = examined(manifest).not_evaluated
+    assert {each.rule for each in missing} == expected
+    assert len(missing) == len(expected)
+
+
+def test_they_say_what_is_missing():
+    manifest = workload("Deployment", "app=web", "zone hard 1 app=web")
+    missing = {each.rule: each.missing for each in examined(manifest).not_evaluated}
+    assert set(missing.values()) == {"no cluster", "not in this release"}
+    with_one = examined(manifest, index=cluster("a: n1")).not_evaluated
+    assert {rule for rule, why in missing.items() if why == "not in this release"} == UNSUPPORTED
+    assert {each.rule for each in with_one if each.missing == "not in this release"} == UNSUPPORTED
+
+
+def test_rules_are_named_once():
+    assert len({rule.id for rule in RULES}) == len(RULES) == 39

@@ -1,0 +1,506 @@
+"""VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone: exact reasons; combinations are in the vectors."""
+
+import pytest
+from build import cluster, meta, pod, running
+from msgspec.structs import replace
+
+from webhook.core.api.storage import (
+    Claim,
+    ClaimReference,
+    ClaimSpec,
+    CsiDriverOnNode,
+    CsiNode,
+    CsiNodeSpec,
+    CsiSource,
+    DriverAllocatable,
+    PersistentVolume,
+    PersistentVolumeSpec,
+    Phase,
+    StorageClass,
+    TopologyRequirement,
+    TopologyTerm,
+    VolumeNodeAffinity,
+)
+from webhook.core.api.types import (
+    ZONE,
+    AwsElasticBlockStore,
+    AzureDisk,
+    ClaimSource,
+    EphemeralSource,
+    GcePersistentDisk,
+    Iscsi,
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
+    OwnerReference,
+    Rbd,
+    ResourceRequirements,
+    Volume,
+    VolumeIdSource,
+)
+from webhook.core.scheduler.cycle import Cycle, take
+from webhook.core.scheduler.plugins.status import OK, SKIPPED, Status
+
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+OTHER_NODE = "node(s) didn't match PersistentVolume's node affinity"
+NONE_TO_BIND = "node(s) didn't find available persistent volumes to bind"
+IN_USE = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+
+
+def claim(name="data", volume=None, *, of="fast", modes=("ReadWriteOnce",), size="5Gi", **more):
+    annotations = (BOUND if volume else {}) | more.pop("annotations", {})
+    requests = ResourceRequirements(requests={"storage": size})
+    spec = ClaimSpec(access_modes=modes, volume_name=volume, storage_class_name=of, resources=requests)
+    made = meta(name, annotations=annotations or None)
+    return Claim(metadata=replace(made, uid=f"uid-{name}", **more), spec=spec)
+
+
+def in_zone(*zones):
+    condition = NodeSelectorRequirement(key=ZONE, operator="In", values=zones)
+    return VolumeNodeAffinity(
+        required=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(condition,)),))
+    )
+
+
+def volume(name="pv", *, of="fast", affinity=None, labels=None, phase="Bound", size="10Gi"):
+    spec = PersistentVolumeSpec(
+        capacity={"storage": size},
+        access_modes=("ReadWriteOnce",),
+        storage_class_name=of,
+        node_affinity=affinity,
+        csi=CsiSource(driver="csi.example.com", volume_handle=f"h-{name}"),
+    )
+    return PersistentVolume(metadata=ObjectMeta(name=name, labels=labels), spec=spec, status=Phase(phase=phase))
+
+
+def storage_class(name="fast", mode="Immediate", provisioner="csi.example.com", zones=()):
+    term = TopologyTerm(match_label_expressions=(TopologyRequirement(key=ZONE, values=zones),))
+    topologies = (term,) if zones else None
+    made = ObjectMeta(name=name)
+    return StorageClass(metadata=made, provisioner=provisioner, volume_binding_mode=mode, allowed_topologies=topologies)
+
+
+def mounts(*names):
+    return tuple(Volume(name=f"v{name}", persistent_volume_claim=ClaimSource(claim_name=name)) for name in names)
+
+
+def index_of(*objects, spread="z1: a=0 | z2: b=0"):
+    index = cluster(spread)
+    for each in objects:
+        index.apply("ADDED", each)
+    return index
+
+
+def told(plugin, index, volumes, **more):
+    incoming = pod("app=x", volumes=volumes)
+    incoming = replace(incoming, metadata=replace(incoming.metadata, **more))
+    verdict = Cycle(take(index, incoming)).alone(plugin)
+    return verdict.before, [verdict.status(name) for name in sorted(verdict.nodes.slots)]
+
+
+def never(*reasons):
+    return Status("UnschedulableAndUnresolvable", reasons=reasons)
+
+
+def now(reason):
+    return Status("Unschedulable", reasons=(reason,))
+
+
+def failed(text):
+    return Status("Error", reasons=(text,))
+
+
+def choosy(operator):
+    """A claim whose selector has this operator."""
+    made = claim(of="static")
+    selector = LabelSelector(match_expressions=(LabelSelectorRequirement(key="x", operator=operator, values=("y",)),))
+    return replace(made, spec=replace(made.spec, selector=selector))
+
+
+LATER = storage_class("later", "WaitForFirstConsumer")
+ANYWHERE = TopologyTerm()
+STATIC = storage_class("static", "WaitForFirstConsumer", "kubernetes.io/no-provisioner")
+
+
+@pytest.mark.parametrize(
+    ("objects", "statuses"),
+    [
+        pytest.param([claim(volume="pv"), volume()], [OK, OK], id="bound and reachable"),
+        pytest.param(
+            [claim(volume="pv"), volume(affinity=in_zone("z1"))], [OK, never(OTHER_NODE)], id="bound to a zone"
+        ),
+        pytest.param(
+            [claim(volume="pv")],
+            [never("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)")] * 2,
+            id="bound to a volume that is gone",
+        ),
+        pytest.param([claim(of="later"), LATER], [OK, OK], id="made where the pod goes"),
+        pytest.param(
+            [claim(of="zonal"), storage_class("zonal", "WaitForFirstConsumer", zones=("z2",))],
+            [never(NONE_TO_BIND), OK],
+            id="made in some zones",
+        ),
+        pytest.param([claim(of="static"), STATIC], [never(NONE_TO_BIND)] * 2, id="nothing is made"),
+        pytest.param(
+            [claim(of="nowhere"), replace(LATER, metadata=ObjectMeta(name="nowhere"), allowed_topologies=(ANYWHERE,))],
+            [never(NONE_TO_BIND)] * 2,
+            id="a topology that names nothing",
+        ),
+        pytest.param(
+            [
+                claim(of="static"),
+                STATIC,
+                *(
+                    volume(f"local-{zone}", of="static", affinity=in_zone(zone), phase="Available")
+                    for zone in ("z1", "z2")
+                ),
+            ],
+            [OK, OK],
+            id="a free volume in each zone",
+        ),
+        pytest.param(
+            [choosy("Near"), STATIC, volume("local", of="static", phase="Available")],
+            [
+                failed(
+                    "error creating internal label selector for claim: shop/data: "
+                    '"Near" is not a valid label selector operator'
+                )
+            ]
+            * 2,
+            id="a selector that is none",
+        ),
+        pytest.param(
+            [claim(of="static"), STATIC, volume("local", of="static", affinity=in_zone("z1"), phase="Available")],
+            [OK, never(NONE_TO_BIND)],
+            id="a free volume in a zone",
+        ),
+        pytest.param(
+            [claim(of="static", size="11Gi"), STATIC, volume("local", of="static", phase="Available")],
+            [never(NONE_TO_BIND)] * 2,
+            id="a free volume that is too small",
+        ),
+        pytest.param(
+            [claim(of="later", annotations={"volume.kubernetes.io/selected-node": "b"}), LATER],
+            [never(NONE_TO_BIND), OK],
+            id="a node is chosen already",
+        ),
+    ],
+)
+def test_volume_binding(objects, statuses):
+    assert told("VolumeBinding", index_of(*objects), mounts("data")) == (OK, statuses)
+
+
+@pytest.mark.parametrize(
+    ("objects", "status"),
+    [
+        pytest.param([], never('persistentvolumeclaim "data" not found'), id="no claim"),
+        pytest.param(
+            [claim(), storage_class()], never("pod has unbound immediate PersistentVolumeClaims"), id="unbound"
+        ),
+        pytest.param(
+            [claim(volume="pv", deletion_timestamp="2026-01-01T00:00:00Z")],
+            never('persistentvolumeclaim "data" is being deleted'),
+            id="being deleted",
+        ),
+        pytest.param(
+            [replace(claim(volume="pv"), status=Phase(phase="Lost"))],
+            never('persistentvolumeclaim "data" bound to non-existent persistentvolume "pv"'),
+            id="lost",
+        ),
+        pytest.param(
+            [claim(of="odd"), storage_class("odd", None)],
+            failed('VolumeBindingMode not set for StorageClass "odd"'),
+            id="a class without a mode",
+        ),
+    ],
+)
+def test_claims_that_keep_the_pod_from_any_node(objects, status):
+    assert told("VolumeBinding", index_of(*objects), mounts("data")) == (status, [status, status])
+
+
+def test_two_claims_take_two_volumes():
+    free = [volume(f"local-{n}", of="static", phase="Available", affinity=in_zone("z1")) for n in range(2)]
+    claims = [claim("one", of="static"), claim("two", of="static")]
+    index = index_of(STATIC, *claims, free[0])
+    assert told("VolumeBinding", index, mounts("one", "two"))[1] == [never(NONE_TO_BIND)] * 2
+    index.apply("ADDED", free[1])
+    assert told("VolumeBinding", index, mounts("one", "two"))[1] == [OK, never(NONE_TO_BIND)]
+
+
+def test_both_reasons_on_one_node():
+    index = index_of(STATIC, claim("one", "pv"), volume(affinity=in_zone("z1")), claim("two", of="static"))
+    assert told("VolumeBinding", index, mounts("one", "two"))[1] == [
+        never(NONE_TO_BIND),
+        never(OTHER_NODE, NONE_TO_BIND),
+    ]
+
+
+def test_claims_of_ephemeral_volumes():
+    inline = (Volume(name="v", ephemeral=EphemeralSource()),)
+    waits = never('waiting for ephemeral volume controller to create the persistentvolumeclaim "web-0-v"')
+    assert told("VolumeBinding", index_of(), inline)[0] == waits
+    owner = OwnerReference(api_version="v1", kind="Pod", name="web-0", uid="u1", controller=True)
+    index = index_of(claim("web-0-v", "pv", owner_references=(owner,)), volume())
+    assert told("VolumeBinding", index, inline, uid="u1") == (OK, [OK, OK])
+    other = never("PVC shop/web-0-v was not created for pod shop/web-0 (pod is not owner)")
+    assert told("VolumeBinding", index, inline, uid="u2")[0] == other
+
+
+@pytest.mark.parametrize(
+    ("labels", "statuses"),
+    [
+        pytest.param({ZONE: "z1"}, [OK, "no"], id="a zone"),
+        pytest.param({ZONE: "z1__z2"}, [OK, OK], id="two zones"),
+        pytest.param({"failure-domain.beta.kubernetes.io/zone": "z2"}, ["no", OK], id="the beta label of a zone"),
+        pytest.param({ZONE: "z1__"}, [OK, OK], id="a value that cannot be read"),
+        pytest.param(None, [OK, OK], id="no label"),
+    ],
+)
+def test_volume_zone(labels, statuses):
+    index = index_of(claim(volume="pv"), volume(labels=labels))
+    expected = [never("node(s) had no available volume zone") if each == "no" else each for each in statuses]
+    assert told("VolumeZone", index, mounts("data"))[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason"),
+    [
+        pytest.param([], 'persistentvolumeclaim "data" not found', id="no claim"),
+        pytest.param([claim(volume="pv")], 'persistentvolume "pv" not found', id="no volume"),
+        pytest.param([claim(of=None)], "PersistentVolumeClaim had no pv name and storageClass name", id="no class"),
+        pytest.param([claim()], 'storageclass.storage.k8s.io "fast" not found', id="a class that is gone"),
+        pytest.param(
+            [claim(of="odd"), storage_class("odd", None)],
+            'VolumeBindingMode not set for StorageClass "odd"',
+            id="no mode",
+        ),
+        pytest.param([claim(), storage_class()], "PersistentVolume had no name", id="immediate and not bound"),
+    ],
+)
+def test_volume_zone_needs_to_know_the_volume(objects, reason):
+    assert told("VolumeZone", index_of(*objects), mounts("data"))[0] == never(reason)
+    assert told("VolumeZone", index_of(claim(of="later"), LATER), mounts("data"))[0] == SKIPPED
+
+
+def test_a_claim_for_one_pod_only():
+    single = claim(volume="pv", modes=("ReadWriteOncePod",))
+    index = index_of(single, volume())
+    assert told("VolumeRestrictions", index, mounts("data"))[0] == SKIPPED
+    user = running("user", "a", volumes=mounts("data"))
+    index.apply("ADDED", user)
+    assert told("VolumeRestrictions", index, mounts("data"))[1] == [now(IN_USE)] * 2
+    index.apply("DELETED", user)
+    assert told("VolumeRestrictions", index, mounts("data"))[1] == [OK, OK]
+    assert told("VolumeRestrictions", index, mounts("gone"))[0] == never('persistentvolumeclaim "gone" not found')
+
+
+GCE = GcePersistentDisk(pd_name="d")
+RBD = Rbd(monitors=("m1", "m2"), pool="p", image="i")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "conflict"),
+    [
+        pytest.param({"gce_persistent_disk": GCE}, {"gce_persistent_disk": GCE}, True, id="a disk of GCE"),
+        pytest.param(
+            {"gce_persistent_disk": replace(GCE, read_only=True)},
+            {"gce_persistent_disk": replace(GCE, read_only=True)},
+            False,
+            id="both read only",
+        ),
+        pytest.param(
+            {"aws_elastic_block_store": AwsElasticBlockStore(volume_id="v")},
+            {"aws_elastic_block_store": AwsElasticBlockStore(volume_id="v")},
+            True,
+            id="a disk of AWS",
+        ),
+        pytest.param(
+            {"iscsi": Iscsi(iqn="i")}, {"iscsi": Iscsi(iqn="i", read_only=True)}, True, id="iSCSI, one writes"
+        ),
+        pytest.param({"rbd": RBD}, {"rbd": replace(RBD, monitors=("m2",))}, True, id="RBD with a common monitor"),
+        pytest.param({"rbd": RBD}, {"rbd": replace(RBD, image="j")}, False, id="another image"),
+        pytest.param({"rbd": RBD}, {"iscsi": Iscsi(iqn="i")}, False, id="two kinds"),
+    ],
+)
+def test_disks_that_two_pods_cannot_share(one, other, conflict):
+    index = index_of(running("user", "a", volumes=(Volume(name="v", **other),)))
+    first = now("node(s) had no available disk") if conflict else OK
+    assert told("VolumeRestrictions", index, (Volume(name="v", **one),))[1] == [first, OK]
+
+
+def limits(node, **counts):
+    drivers = tuple(
+        CsiDriverOnNode(name=name.replace("__", "."), allocatable=DriverAllocatable(count=count))
+        for name, count in counts.items()
+    )
+    return CsiNode(metadata=ObjectMeta(name=node), spec=CsiNodeSpec(drivers=drivers))
+
+
+FULL = now("node(s) exceed max volume count")
+
+
+def test_attach_limits():
+    index = index_of(
+        *(claim(f"c{n}", f"pv{n}") for n in range(3)),
+        *(volume(f"pv{n}") for n in range(3)),
+        limits("a", csi__example__com=2),
+        running("user", "a", volumes=mounts("c0")),
+    )
+    assert told("NodeVolumeLimits", index, mounts("c1"))[1] == [OK, OK]
+    assert told("NodeVolumeLimits", index, mounts("c0", "c1"))[1] == [OK, OK]  # one is attached already
+    assert told("NodeVolumeLimits", index, mounts("c1", "c2"))[1] == [FULL, OK]  # the other node has no limit
+    missing = never('looking up PVC shop/gone: persistentvolumeclaim "gone" not found')
+    assert told("NodeVolumeLimits", index, mounts("gone"))[1] == [missing, missing]
+    assert told("NodeVolumeLimits", index, ())[0] == SKIPPED
+
+
+def test_volumes_of_in_tree_plugins_count_for_the_driver_that_replaced_them():
+    def disk(written):
+        return (Volume(name="v", aws_elastic_block_store=AwsElasticBlockStore(volume_id=written)),)
+
+    index = index_of(limits("a", ebs__csi__aws__com=1), running("user", "a", volumes=disk("vol-1")))
+    assert told("NodeVolumeLimits", index, disk("vol-2"))[1] == [FULL, OK]
+    assert told("NodeVolumeLimits", index, disk("aws://zone/vol-1"))[1] == [OK, OK]
+    text = (
+        "converting volume(v) from inline to csi: failed to translate Kubernetes ID to EBS Volume ID "
+        "Invalid format for AWS volume (aws://zone/disk)"
+    )
+    assert told("NodeVolumeLimits", index, disk("aws://zone/disk"))[1] == [failed(text), OK]
+    waiting = index_of(claim(of="later"), storage_class("later", "WaitForFirstConsumer", "kubernetes.io/aws-ebs"))
+    waiting.apply("ADDED", limits("a", ebs__csi__aws__com=0))
+    assert told("NodeVolumeLimits", waiting, mounts("data"))[1] == [FULL, OK]
+
+
+@pytest.mark.parametrize(
+    ("source", "driver"),
+    [
+        pytest.param({"cinder": VolumeIdSource(volume_id="v")}, "cinder__csi__openstack__org", id="Cinder"),
+        pytest.param({"portworx_volume": VolumeIdSource(volume_id="v")}, "pxd__portworx__com", id="Portworx"),
+        pytest.param({"azure_disk": AzureDisk(disk_uri="v", kind="Managed")}, "disk__csi__azure__com", id="Azure"),
+        pytest.param({"gce_persistent_disk": GCE}, "pd__csi__storage__gke__io", id="GCE"),
+    ],
+)
+def test_drivers_of_in_tree_plugins(source, driver):
+    bound = replace(volume(), spec=PersistentVolumeSpec(**source))
+    index = index_of(claim(volume="pv"), bound, limits("a", **{driver: 0}))
+    assert told("NodeVolumeLimits", index, mounts("data"))[1] == [FULL, OK]
+    assert told("NodeVolumeLimits", index, (Volume(name="v", **source),))[1] == [FULL, OK]
+
+
+def test_volumes_that_are_not_counted():
+    shared = replace(volume(), spec=PersistentVolumeSpec(azure_disk=AzureDisk(disk_uri="v", kind="Shared")))
+    index = index_of(claim(volume="pv"), shared, limits("a", disk__csi__azure__com=0))
+    assert told("NodeVolumeLimits", index, mounts("data"))[1] == [OK, OK]
+    text = "converting volume(v) from inline to csi: kind(Shared) is not supported in csi migration"
+    inline = (Volume(name="v", azure_disk=shared.spec.azure_disk),)
+    assert told("NodeVolumeLimits", index, inline)[1] == [failed(text), OK]
+    index = index_of(
+        claim(of="files"), storage_class("files", "Immediate", "kubernetes.io/azure-file"), limits("a", x=0)
+    )
+    assert told("NodeVolumeLimits", index, mounts("data"))[1] == [OK, OK]
+    assert told("NodeVolumeLimits", index, mounts(""))[1] == [failed("PersistentVolumeClaim had no name")] * 2
+
+
+def test_free_volumes_follow_events():
+    index = index_of(STATIC, claim(of="static"))
+    told_now = lambda: told("VolumeBinding", index, mounts("data"))[1][0]  # noqa: E731 - the same question each time
+    free = volume("local", of="static", phase="Available")
+    claimed = ClaimReference(namespace="shop", name="data")
+    for event, each, status in (
+        ("ADDED", free, OK),
+        ("MODIFIED", replace(free, spec=replace(free.spec, claim_ref=replace(claimed, name="x"))), never(NONE_TO_BIND)),
+        ("MODIFIED", replace(free, spec=replace(free.spec, claim_ref=claimed)), OK),
+        ("MODIFIED", replace(free, spec=replace(free.spec, storage_class_name="other")), never(NONE_TO_BIND)),
+        ("MODIFIED", free, OK),
+        ("DELETED", free, never(NONE_TO_BIND)),
+        ("DELETED", free, never(NONE_TO_BIND)),
+    ):
+        index.apply(event, each)
+        assert told_now() == status
+
+
+def test_a_limit_is_looked_at_only_where_it_may_be_reached():
+    index = index_of(
+        *(claim(f"c{n}", f"pv{n}") for n in range(4)),
+        *(volume(f"pv{n}") for n in range(4)),
+        limits("a", csi__example__com=2, other=1),
+        limits("b", csi__example__com=9),
+        running("user", "a", volumes=mounts("c0", "c1")),
+        running("other", "b", volumes=mounts("c2")),
+    )
+    problem = take(index, pod("app=x", volumes=mounts("c3")))
+    assert set(problem.storage.mounted) == {index.view().slots["a"]}
+    assert told("NodeVolumeLimits", index, mounts("c3"))[1] == [FULL, OK]
+
+
+def test_a_pod_without_namespace_finds_no_claim():
+    index = index_of(claim(volume="pv", namespace=""), volume())
+    status = failed('error getting PVC "/data": persistentvolumeclaims "/data" not found')
+    assert told("VolumeBinding", index, mounts("data"), namespace="")[0] == status
+
+
+def test_a_claim_that_several_pods_use_is_in_use_until_the_last_is_gone():
+    index = index_of(claim(volume="pv", modes=("ReadWriteOncePod",)), volume())
+    users = [running(name, "a", volumes=mounts("data")) for name in ("one", "two")]
+    for user in users:
+        index.apply("ADDED", user)
+    index.apply("DELETED", users[0])
+    assert told("VolumeRestrictions", index, mounts("data"))[1] == [now(IN_USE)] * 2
+    index.apply("DELETED", users[1])
+    assert told("VolumeRestrictions", index, mounts("data"))[1] == [OK, OK]
+
+
+def test_a_claim_for_many_pods_restricts_nobody():
+    assert told("VolumeRestrictions", index_of(claim(volume="pv"), volume()), mounts("data"))[0] == SKIPPED
+
+
+class TestAttachedVolumes:
+    LIMIT = limits("a", csi__example__com=1)
+
+    @pytest.mark.parametrize(
+        ("user", "status"),
+        [
+            pytest.param(mounts("c0"), FULL, id="one"),
+            pytest.param(mounts("gone"), OK, id="a claim that is gone"),
+            pytest.param(mounts(""), failed("PersistentVolumeClaim had no name"), id="a claim without name"),
+        ],
+    )
+    def test_by_a_pod_on_the_node(self, user, status):
+        bound = [each for n in range(2) for each in (claim(f"c{n}", f"pv{n}"), volume(f"pv{n}"))]
+        index = index_of(*bound, self.LIMIT, running("user", "a", volumes=user))
+        assert told("NodeVolumeLimits", index, mounts("c1"))[1] == [status, OK]
+
+    def test_of_nodes_that_are_gone_or_say_nothing(self):
+        index = index_of(
+            claim(volume="pv"), volume(), limits("gone", x=1), limits("a"), limits("b", csi__example__com=0)
+        )
+        assert told("NodeVolumeLimits", index, mounts("data"))[1] == [OK, FULL]
+
+    @pytest.mark.parametrize(
+        ("objects", "status"),
+        [
+            pytest.param([claim(), storage_class()], FULL, id="not yet made: by the driver of its class"),
+            pytest.param(
+                [claim(volume="pv"), replace(volume(), spec=PersistentVolumeSpec())],
+                OK,
+                id="of a kind that is not counted",
+            ),
+        ],
+    )
+    def test_by_a_claim(self, objects, status):
+        index = index_of(*objects, limits("a", csi__example__com=0))
+        assert told("NodeVolumeLimits", index, mounts("data"))[1] == [status, OK]
+
+    def test_by_a_claim_that_was_made_for_another_pod(self):
+        inline = (Volume(name="v", ephemeral=EphemeralSource()),)
+        index = index_of(claim("web-0-v", "pv"), volume(), self.LIMIT)
+        status = failed("PVC shop/web-0-v was not created for pod shop/web-0 (pod is not owner)")
+        assert told("NodeVolumeLimits", index, inline, uid="u1")[1] == [status, status]
+        owner = OwnerReference(api_version="v1", kind="Pod", name="web-0", uid="u1", controller=True)
+        index.apply("MODIFIED", claim("web-0-v", "pv", owner_references=(owner,)))
+        assert told("NodeVolumeLimits", index, inline, uid="u1")[1] == [OK, OK]

@@ -1,0 +1,62 @@
+import os
+import stat
+
+import pytest
+
+from webhook.manifests import atomic_write
+from webhook.manifests.atomic_write import replace_file
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_bytes(b"old")
+    return path
+
+
+def test_the_mode_stays(file):
+    file.chmod(0o640)
+    replace_file(str(file), b"old", b"new")
+    assert (file.read_bytes(), stat.S_IMODE(file.stat().st_mode)) == (b"new", 0o640)
+    assert [*file.parent.iterdir()] == [file]
+
+
+def test_a_link_still_leads_there(file, tmp_path):
+    link = tmp_path / "link.yaml"
+    link.symlink_to(file.name)
+    replace_file(str(link), b"old", b"new")
+    assert (link.is_symlink(), file.read_bytes()) == (True, b"new")
+
+
+def test_the_owner_stays(file, monkeypatch):
+    given = []
+    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+    monkeypatch.setattr(os, "fchown", lambda _, *owner: given.append(owner))
+    replace_file(str(file), b"old", b"new")
+    assert given == [(file.stat().st_uid, file.stat().st_gid)]
+
+
+@pytest.mark.parametrize("failing", ["fsync", "fchmod"])
+def test_what_goes_wrong_changes_nothing(file, monkeypatch, failing):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic_write.os, failing, fail)
+    with pytest.raises(OSError, match="No space"):
+        replace_file(str(file), b"old", b"new")
+    assert file.read_bytes() == b"old"
+    assert [*file.parent.iterdir()] == [file]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "message"),
+    [
+        ("a.yaml", b"older", "the file has changed since it was read"),
+        ("pipe", b"", "not a file that can be replaced"),
+    ],
+)
+def test_what_is_not_replaced(file, name, before, message):
+    os.mkfifo(file.parent / "pipe")
+    with pytest.raises(OSError, match=message):
+        replace_file(str(file.parent / name), before, b"new")
+    assert file.read_bytes() == b"old"

@@ -1,0 +1,1 @@
+"""What `check`, `audit` and `test` do with manifests: look, count, mend."""

@@ -1,0 +1,156 @@
+"""``check --add-defaults``: what injection would do, printed or written."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import click
+from msgspec import structs
+
+from webhook.cli.checking.amendment import Addition, Amended, Amendment, amend, namespace_of
+from webhook.cli.checking.run import Frame
+from webhook.cli.exit_codes import Exit
+from webhook.cli.terminal import print_faults, print_results
+from webhook.core.api.types import DO_NOT_SCHEDULE, HOSTNAME
+from webhook.core.defaulting.declared import NODES_UNKNOWN
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.policy.policy import Policy
+from webhook.core.review.review import examine
+from webhook.core.rules.cluster import nodes
+from webhook.core.rules.frame.edits import applied
+from webhook.core.rules.frame.rule import Edit, Finding, Subject, one_line, place, plural
+from webhook.core.rules.placement import affinity_conflicts, ceiling, pod_fits
+from webhook.core.rules.placement.case import cases
+from webhook.core.workloads.reading import read_workload
+from webhook.manifests.atomic_write import replace_file
+from webhook.manifests.documents import Fault
+from webhook.manifests.files import File
+from webhook.manifests.insertion import FIELD
+from webhook.manifests.manifest import Manifest
+from webhook.manifests.proven_edits import value_of
+from webhook.manifests.unified_diff import line_diff
+
+# Rules that say that pods stay without a place.
+_PLACES = frozenset(
+    rule.id
+    for rule in (
+        ceiling.TAINTED,
+        ceiling.CEILING,
+        affinity_conflicts.CONFLICTS,
+        pod_fits.DO_NOT_FIT,
+        nodes.KEY_UNKNOWN,
+        nodes.KEY_PARTIAL,
+    )
+)
+
+
+def add_defaults(files: Iterable[File | Fault], frame: Frame, *, write: bool) -> Exit:
+    """Print the changes as a diff, or make them."""
+    index = frame.index or ClusterIndex()
+    amendment = amend(files, frame, index)
+    print_faults(amendment.faults)
+    print_faults(amendment.refused)
+    unwritten: list[Fault] = []
+    if write:
+        print_results(_written(amendment.files, unwritten))
+        print_faults(unwritten)
+    else:
+        print_results(
+            line for each in amendment.files for line in line_diff(each.file.name, each.file.data, each.edits)
+        )
+    _summarize(amendment, frame.policy, index, write=write)
+    _warn(amendment.files, structs.replace(frame, index=index))
+    if any(fault.fatal for fault in amendment.faults):
+        return Exit.UNREADABLE
+    left = amendment.refused or unwritten or (amendment.files and not write)
+    return Exit.FINDINGS if left else Exit.FINE
+
+
+def _written(files: Iterable[Amended], unwritten: list[Fault]) -> Iterator[str]:
+    """Write each file, and say what was added where."""
+    for amended in files:
+        name = amended.file.name
+        try:
+            replace_file(name, amended.file.data, amended.after)
+        except OSError as error:
+            unwritten.append(Fault(file=name, message=f"not written: {(error.strerror or str(error)).lower()}"))
+            continue
+        for addition in amended.additions:
+            line = addition.manifest.locate(addition.path).line
+            yield f"{one_line(name)}:{line}: {addition.manifest.title}: {addition.names}\n"
+
+
+def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, write: bool) -> None:
+    """One line of numbers, and what could not be looked at."""
+    added = sum(len(each.additions) for each in amendment.files)
+    spared = ", ".join(f"{count:,} {reason}" for reason, count in sorted(amendment.spared.items()))
+    told = f"constraints {'were' if write else 'would be'} added to {plural(added, 'workload')}"
+    told += f"; left alone: {spared}" if spared else ""
+    click.echo(told, err=True)
+    if NODES_UNKNOWN in amendment.spared:
+        click.echo(
+            "nodes-unknown: the defaults depend on the domains of the cluster: name it with --cluster or --snapshot",
+            err=True,
+        )
+    constraints = (each for file in amendment.files for addition in file.additions for each in addition.constraints)
+    hostnames = any(each["topologyKey"] == HOSTNAME for each in constraints)
+    if hostnames and index.lacks("nodes") and not policy.defaults.accept_node_growth:
+        click.echo(
+            f"note: no nodes are known: where Karpenter adds nodes, the webhook leaves out constraints over {HOSTNAME}",
+            err=True,
+        )
+
+
+def _warn(files: Iterable[Amended], frame: Frame) -> None:
+    """What the rules that know the cluster say of the workloads with their new constraints, and did not before."""
+    hard = [each for file in files for each in file.additions if any(map(_is_hard, each.constraints))]
+    if hard and frame.index is not None and (missing := frame.index.lacks("nodes")):
+        click.echo(
+            f"note: DoNotSchedule may leave pods Pending; whether it does here is not known ({missing}): "
+            "name the cluster with --cluster or --snapshot",
+            err=True,
+        )
+        return
+    for addition in hard:
+        place = addition.manifest.locate(addition.path)
+        for told in _effects(addition, frame):
+            head = f"{one_line(addition.manifest.file)}:{place.line}: warning: {addition.manifest.title}"
+            click.echo(f"{head}: with the added constraints {told}", err=True)
+
+
+def _is_hard(constraint: Mapping[str, object]) -> bool:
+    return constraint["whenUnsatisfiable"] == DO_NOT_SCHEDULE
+
+
+def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
+    """What the new constraints do to pods that have a place without them."""
+    before = value_of(addition.manifest)
+    after = applied(before, [Edit(f"{addition.path}.{FIELD}", [*addition.constraints])])
+    known = {each.rule for each in _found(before, addition.manifest, frame)}
+    brought = [each for each in _found(after, addition.manifest, frame) if each.rule not in known]
+    yield from (one_line(each.summary) for each in brought)
+    if not brought and (wanted := _uncertain(after, addition.manifest, frame)):
+        yield (
+            f"some of the {wanted} pods may stay Pending, depending on the order in which they are placed; "
+            "without them all have a place"
+        )
+
+
+def _found(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Iterator[Finding]:
+    namespace = namespace_of(manifest, frame)
+    examined = examine(value, frame.policy, frame.index, version=frame.version, today=frame.today, namespace=namespace)
+    yield from (each.finding for each in examined.findings if each.finding.rule in _PLACES)
+
+
+def _uncertain(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> int:
+    """The pods of a workload that all have a place without hard constraints, and not surely with them; else 0."""
+    workload = read_workload(value, frame.policy.workloads, api_version=manifest.api_version, kind=manifest.kind)
+    if workload is None or frame.index is None:
+        return 0
+    meta = structs.replace(workload.meta, namespace=namespace_of(manifest, frame))
+    workload = structs.replace(workload, meta=meta)
+    subject = Subject(
+        workload=workload, placed=place(workload), policy=frame.policy, version=frame.version, index=frame.index
+    )
+    for case in cases(subject, frame.index):
+        if not case.fits(case.places.hard, case.wanted) and case.has_room(case.wanted):
+            return case.wanted
+    return 0

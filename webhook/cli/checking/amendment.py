@@ -1,0 +1,180 @@
+"""Files -> the same files with the constraints that injection would give their workloads.
+
+Nothing is taken on trust: the new text is read again, and must hold the same objects but for those constraints.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from webhook.cli.checking.run import Frame
+from webhook.core.api.types import Service, SpreadConstraint, TypeMeta
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.defaulting.declared import adopted
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import Autoscaler, decode_object
+from webhook.core.rules.frame.edits import applied
+from webhook.core.rules.frame.rule import Edit as EditOfObject
+from webhook.core.rules.frame.rule import one_line
+from webhook.core.workloads.reading import has_template, read_workload
+from webhook.manifests.documents import Fault
+from webhook.manifests.files import File
+from webhook.manifests.insertion import FIELD, Edit, RefusedError, insertion
+from webhook.manifests.manifest import Manifest, read_manifests
+from webhook.manifests.proven_edits import Change, edited, in_order, json_of, proven, value_of
+
+Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+
+# Where kubectl puts an object that names no namespace, unless it is told otherwise.
+_NAMESPACE = "default"
+
+
+class Addition(Struct, frozen=True, kw_only=True):
+    """Constraints for one workload; ``path`` leads to its pod spec, ``number`` is its place among what a file holds."""
+
+    manifest: Manifest
+    number: int
+    path: str
+    constraints: tuple[Mapping[str, Json], ...]
+
+    @property
+    def names(self) -> str:
+        """The constraints as messages call them: ``zone[0], hostname[1]``."""
+        keys = (str(each["topologyKey"]).rpartition("/")[2] for each in self.constraints)
+        return ", ".join(f"{one_line(key, 40)}[{place}]" for place, key in enumerate(keys))
+
+
+class Amended(Struct, frozen=True, kw_only=True):
+    """One file before and after; each addition has its edit, in the order of the text."""
+
+    file: File
+    additions: tuple[Addition, ...]
+    edits: tuple[Edit, ...]
+    after: bytes
+
+
+class Amendment(Struct, frozen=True, kw_only=True):
+    """Everything that a run comes to.
+
+    Shape: ``files`` are those that change. ``refused`` are workloads whose text cannot take the constraints; ``spared``
+    counts the reasons why others get none.
+    """
+
+    files: tuple[Amended, ...]
+    refused: tuple[Fault, ...]
+    faults: tuple[Fault, ...]
+    spared: Mapping[str, int]
+
+
+def amend(files: Iterable[File | Fault], frame: Frame, index: ClusterIndex) -> Amendment:
+    """Add to every workload what injection would give its pods.
+
+    Shape: ``index`` is told of the Services, autoscalers, namespaces and nodes of the files.
+    """
+    read: list[tuple[File, list[Manifest | Fault]]] = []
+    faults: list[Fault] = []
+    for file in files:
+        if isinstance(file, Fault):
+            faults.append(file)
+        else:
+            found = [*read_manifests(file.name, file.data)]
+            faults += (each for each in found if isinstance(each, Fault))
+            read.append((file, found))
+    for _, found in read:
+        for manifest in found:
+            if isinstance(manifest, Manifest):
+                _index(manifest, frame, index)
+    spared: Counter[str] = Counter()
+    refused: list[Fault] = []
+    amended = [_amended(file, found, [*_wanted(found, frame, index, spared)], refused) for file, found in read]
+    changed = tuple(each for each in amended if each.additions)
+    return Amendment(files=changed, refused=tuple(refused), faults=tuple(faults), spared=spared)
+
+
+def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
+    """Tell the index of an object around the workloads, in the namespace where it will be."""
+    of = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
+    if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
+        return
+    try:
+        value = decode_object(Raw(json_of(manifest)), of, frame.policy.workloads)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(value, Service | Autoscaler) and value.metadata is not None:
+        meta = structs.replace(value.metadata, namespace=namespace_of(manifest, frame))
+        value = structs.replace(value, metadata=meta)
+    if value is not None:
+        index.apply("ADDED", value)
+
+
+def namespace_of(manifest: Manifest, frame: Frame) -> str:
+    """Where an object will be."""
+    return manifest.namespace or frame.namespace or _NAMESPACE
+
+
+def _wanted(
+    found: Sequence[Manifest | Fault], frame: Frame, index: ClusterIndex, spared: Counter[str]
+) -> Iterable[Addition]:
+    """The additions to one file; why other workloads get none is counted."""
+    for number, manifest in enumerate(found):
+        if isinstance(manifest, Fault):
+            continue
+        try:
+            workload = read_workload(
+                manifest.value, frame.policy.workloads, api_version=manifest.api_version, kind=manifest.kind
+            )
+        except DecodeError:
+            spared["unreadable"] += 1
+            continue
+        if workload is None or not workload.whole:
+            continue
+        given = adopted(workload, namespace_of(manifest, frame), frame.policy, index, frame.version)
+        if isinstance(given, str):
+            spared[given] += 1
+        else:
+            path = f"{workload.templates[0].path}spec"
+            yield Addition(manifest=manifest, number=number, path=path, constraints=tuple(map(_plain, given)))
+
+
+def _plain(constraint: SpreadConstraint) -> Mapping[str, Json]:
+    value: Mapping[str, Json] = msgspec.json.decode(msgspec.json.encode(constraint))
+    return value
+
+
+def _amended(
+    file: File, found: Sequence[Manifest | Fault], wanted: Sequence[Addition], refused: list[Fault]
+) -> Amended:
+    """The file with all additions that its text can take; those that it cannot are told."""
+    changes: dict[int, Change] = {}
+    for addition in wanted:
+        try:
+            edit = insertion(file.data, addition.manifest, addition.path, addition.constraints)
+        except RefusedError as error:
+            refused.append(_refusal(addition, str(error)))
+            continue
+        given = EditOfObject(f"{addition.path}.{FIELD}", [*addition.constraints])
+        after = applied(value_of(addition.manifest), [given])
+        changes[addition.number] = Change(addition.number, after, (edit,))
+    kept = proven(file, found, sorted(changes.values(), key=lambda each: each.edits[0].start))
+    told = {each.number for each in kept}
+    refused += (
+        _refusal(addition, "read again, the file would differ in more than the constraints")
+        for addition in wanted
+        if addition.number in changes and addition.number not in told
+    )
+    by_number = {addition.number: addition for addition in wanted}
+    return Amended(
+        file=file,
+        additions=tuple(by_number[each.number] for each in kept),
+        edits=tuple(in_order(kept)),
+        after=edited(file.data, kept),
+    )
+
+
+def _refusal(addition: Addition, reason: str) -> Fault:
+    place = addition.manifest.locate(addition.path)
+    message = f"{addition.manifest.title}: {addition.names} not added: {reason}"
+    return Fault(file=addition.manifest.file, message=message, line=place.line, column=place.column)

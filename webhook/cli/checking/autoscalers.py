@@ -1,0 +1,50 @@
+"""The autoscalers in the input: how many replicas a workload may have, its own manifest does not say."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from webhook.core.api.types import ObjectMeta
+from webhook.core.index.readers import Autoscaler, AutoscalerSpec, ScaleTarget
+from webhook.manifests.files import File
+from webhook.manifests.manifest import Manifest, read_manifests
+
+Json = Any
+
+# Files without any of these words are not read for it.
+_WORDS = (b"HorizontalPodAutoscaler", b"ScaledObject")
+# KEDA makes a HorizontalPodAutoscaler of it. Source: keda.sh/v1alpha1 ScaledObjectSpec, defaultHPAMaxReplicas.
+_SCALED_OBJECT = ("keda.sh", "ScaledObject")
+_MOST_OF_KEDA = 100
+
+
+def autoscalers(files: Iterable[File], namespace: str) -> Iterator[Autoscaler]:
+    """Every autoscaler of the files; ``namespace`` is for those that name none. What cannot be read is left out."""
+    for file in files:
+        if any(word in file.data for word in _WORDS):
+            for found in read_manifests(file.name, file.data, duplicates=False):
+                if isinstance(found, Manifest) and (scaler := _autoscaler(found)) is not None:
+                    meta = ObjectMeta(name=found.name, namespace=found.namespace or namespace)
+                    yield structs.replace(scaler, metadata=meta)
+
+
+def _autoscaler(manifest: Manifest) -> Autoscaler | None:
+    kind = (manifest.api_version.rpartition("/")[0], manifest.kind)
+    if kind not in {("autoscaling", "HorizontalPodAutoscaler"), _SCALED_OBJECT}:
+        return None
+    try:
+        value: Json = msgspec.json.decode(manifest.value) if isinstance(manifest.value, bytes) else manifest.value
+        spec = value.get("spec") or {}
+        return Autoscaler(spec=_of_keda(spec)) if kind == _SCALED_OBJECT else msgspec.convert(value, Autoscaler)
+    except (msgspec.DecodeError, AttributeError, TypeError):
+        return None
+
+
+def _of_keda(spec: Mapping[str, Json]) -> AutoscalerSpec:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", **(spec.get("scaleTargetRef") or {})}
+    return AutoscalerSpec(
+        scale_target_ref=msgspec.convert(target, ScaleTarget),
+        max_replicas=msgspec.convert(spec.get("maxReplicaCount", _MOST_OF_KEDA), int),
+    )

@@ -1,0 +1,87 @@
+"""``check --fix``: the findings' own fixes, printed as a diff or written."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import click
+
+from webhook.cli.checking.mending import Mended, mend
+from webhook.cli.checking.results import Outcome, Row, exit_code
+from webhook.cli.checking.run import Frame, look
+from webhook.cli.exit_codes import Exit
+from webhook.cli.formats.render import fix, message
+from webhook.cli.terminal import print_failures, print_faults, print_results
+from webhook.core.rules.frame.rule import one_line, plural
+from webhook.manifests.atomic_write import replace_file
+from webhook.manifests.documents import Fault
+from webhook.manifests.files import File
+from webhook.manifests.unified_diff import line_diff
+
+
+def fix_files(files: Iterable[File | Fault], frame: Frame, *, write: bool, fail_on: str) -> Exit:
+    """Print the fixes as a diff, or write them; then tell what is left."""
+    read = [*files]
+    mending = mend((each for each in read if isinstance(each, File)), frame)
+    changed = [each for each in mending.files if each.after != each.file.data]
+    unwritten: list[Fault] = []
+    if write:
+        print_results(_written(changed, unwritten))
+    else:
+        print_results(
+            line for each in changed for line in line_diff(each.file.name, each.file.data, each.pieces.edits())
+        )
+    failed = {fault.file for fault in unwritten}
+    after: list[File | Fault] = [
+        *(each for each in read if isinstance(each, Fault)),
+        *(File(each.file.name, each.file.data if each.file.name in failed else each.after) for each in mending.files),
+    ]
+    left = look(after, frame)
+    print_faults([*left.faults, *unwritten])
+    reasons = {_told(row): reason for row, reason in mending.refused}
+    for line in _left(left, reasons):
+        click.echo(line, err=True)
+    click.echo(_summary(changed, left, write=write), err=True)
+    print_failures(left.failures)
+    code = exit_code(left, fail_on)
+    if code == Exit.FINE and (unwritten or (changed and not write)):
+        return Exit.FINDINGS
+    return code
+
+
+def _written(files: Iterable[Mended], unwritten: list[Fault]) -> Iterator[str]:
+    """Write each file, and say what was fixed where; the places are those of the file before."""
+    for mended in files:
+        name = mended.file.name
+        try:
+            replace_file(name, mended.file.data, mended.after)
+        except OSError as error:
+            unwritten.append(Fault(file=name, message=f"not written: {(error.strerror or str(error)).lower()}"))
+            continue
+        for row in mended.rows:
+            yield f"{_place(row)}: fixed {row.judged.finding.rule}: {row.manifest.title}: {fix(row)}\n"
+
+
+def _left(outcome: Outcome, reasons: Mapping[tuple[str, str, str, str], str]) -> Iterator[str]:
+    """The findings that stay, each with what its reader may do and why nothing was done."""
+    for row in outcome.rows:
+        if row.waived:
+            continue
+        finding = row.judged.finding
+        reason = reasons.get(_told(row), "" if finding.edits else "by hand")
+        todo = f"; fix{f' ({reason})' if reason else ''}: {fix(row)}" if fix(row) else ""
+        yield f"{_place(row)}: left {finding.rule}: {row.manifest.title}: {message(row)}{todo}"
+
+
+def _told(row: Row) -> tuple[str, str, str, str]:
+    """What tells a finding from others of the run."""
+    return row.manifest.file, row.manifest.title, row.judged.finding.rule, row.judged.finding.path
+
+
+def _place(row: Row) -> str:
+    return f"{one_line(row.manifest.file)}:{row.place.line}:{row.place.column}"
+
+
+def _summary(changed: Sequence[Mended], left: Outcome, *, write: bool) -> str:
+    fixed = sum(len(each.rows) for each in changed)
+    stay = sum(not row.waived for row in left.rows)
+    told = f"{plural(fixed, 'finding')} {'fixed' if write else 'would be fixed'} in {plural(len(changed), 'file')}"
+    return f"{told}, {stay} left"

@@ -1,0 +1,129 @@
+"""Files -> the same files with the fixes of their findings, as far as their text can take them.
+
+Fixes that meet in one place wait for the next round: after each, the files are read and looked at again.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from webhook.cli.checking.results import Row
+from webhook.cli.checking.run import Frame, Seen, with_autoscalers
+from webhook.core.rules.frame.edits import marked, without_gone
+from webhook.core.rules.frame.rule import Finding
+from webhook.manifests.documents import Fault
+from webhook.manifests.edit_rounds import Pieces
+from webhook.manifests.files import File
+from webhook.manifests.insertion import RefusedError
+from webhook.manifests.manifest import Manifest, read_manifests
+from webhook.manifests.proven_edits import Change, edited, in_order, proven, value_of
+from webhook.manifests.rewriting import rewritten
+
+Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+
+# As eslint does: what is not right by then undoes itself.
+_MOST_ROUNDS = 10
+
+
+class Mended(Struct, frozen=True):
+    """One file before and after, and the findings whose fixes are in it."""
+
+    file: File
+    after: bytes
+    pieces: Pieces
+    rows: tuple[Row, ...]
+
+
+class Mending(Struct, frozen=True):
+    """Everything that a run comes to: ``files`` are all that were read, also those that stay as they are.
+
+    Shape: ``refused`` are findings of the last round whose fix the text cannot take, each with the reason.
+    """
+
+    files: tuple[Mended, ...]
+    refused: tuple[tuple[Row, str], ...]
+
+
+def mend(files: Iterable[File], frame: Frame) -> Mending:
+    """Fix what can be fixed; exempted findings and those of rules that nobody asked for are left alone."""
+    refused: list[tuple[Row, str]] = []
+    given = [*files]
+    frame = with_autoscalers(frame, given)
+    return Mending(tuple(_mended(file, frame, refused) for file in given), tuple(refused))
+
+
+def _mended(file: File, frame: Frame, refused: list[tuple[Row, str]]) -> Mended:
+    data, pieces, told = file.data, Pieces.of(file.data), list[Row]()
+    for _ in range(_MOST_ROUNDS):
+        found = [*read_manifests(file.name, data)]
+        left: list[tuple[Row, str]] = []
+        offered = {number: _offer(number, each, data, frame, left) for number, each in enumerate(found)}
+        changes = proven(File(file.name, data), found, [each.change for each in offered.values() if each])
+        kept = {each.number for each in changes}
+        left += (
+            (row, "read again, the file would differ in more than the fix")
+            for number, each in offered.items()
+            if each and number not in kept
+            for row in each.rows
+        )
+        if not changes:
+            break
+        told += (row for number, each in offered.items() if each and number in kept for row in each.rows)
+        pieces = pieces.edited(in_order(changes))
+        data = edited(data, changes)
+    refused += left
+    return Mended(file, data, pieces, tuple(told))
+
+
+class _Offer(Struct, frozen=True):
+    """The change of one object, and the findings that ask for it."""
+
+    change: Change
+    rows: tuple[Row, ...]
+
+
+def _offer(
+    number: int, manifest: Manifest | Fault, data: bytes, frame: Frame, left: list[tuple[Row, str]]
+) -> _Offer | None:
+    """The fixes of one object that go together and that its text can take."""
+    if isinstance(manifest, Fault):
+        return None
+    seen = Seen()
+    seen.examine(manifest, frame)
+    rows = [each for each in seen.rows if each.judged.finding.edits and not each.waived]
+    if not rows:
+        return None
+    before = value_of(manifest)
+    kept: list[Row] = []
+    for row in rows:
+        if any(_meet(row.judged.finding, each.judged.finding) for each in kept):
+            continue
+        try:
+            _change(number, manifest, data, before, [row])
+        except (RefusedError, LookupError) as error:
+            left.append((row, str(error)))
+        else:
+            kept.append(row)
+    while kept:
+        try:
+            return _Offer(_change(number, manifest, data, before, kept), tuple(kept))
+        except (RefusedError, LookupError):
+            kept.pop()  # it waits for the next round
+    return None
+
+
+def _change(number: int, manifest: Manifest, data: bytes, before: Json, rows: Sequence[Row]) -> Change:
+    """What the fixes make of an object. Errors: RefusedError, LookupError."""
+    edits = list({(each.path, repr(each.value)): each for row in rows for each in row.judged.finding.edits}.values())
+    after = marked(before, edits)
+    return Change(number, without_gone(after), tuple(rewritten(data, manifest, before, after)))
+
+
+def _meet(one: Finding, other: Finding) -> bool:
+    """Whether two fixes change the same place, and not to the same."""
+    return any(a != b and (_within(a.path, b.path) or _within(b.path, a.path)) for a in one.edits for b in other.edits)
+
+
+def _within(path: str, other: str) -> bool:
+    return path == other or path.startswith((f"{other}.", f"{other}[")) or not other

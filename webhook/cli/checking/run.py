@@ -1,0 +1,187 @@
+"""Manifests in, an outcome out: every object through `core.review.review.examine`."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct, structs
+
+from webhook.cli.checking.autoscalers import autoscalers
+from webhook.cli.checking.results import Failure, Gap, Outcome, Row
+from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.apiserver.pod_defaults import DEFAULT_NAMESPACE
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import Autoscaler
+from webhook.core.policy.policy import Policy
+from webhook.core.review.review import Examination, examine
+from webhook.core.rules.constraint.api import WRONG_TYPE
+from webhook.core.rules.constraint.unknown_fields import right_paths
+from webhook.core.workloads.reading import has_template
+from webhook.manifests.carried_texts import carried
+from webhook.manifests.documents import Fault
+from webhook.manifests.files import File
+from webhook.manifests.manifest import Manifest, Place, read_manifests
+
+
+class Frame(Struct, frozen=True, kw_only=True):
+    """What objects are looked at with.
+
+    Shape: ``today`` is an ISO date; ``namespace`` is for objects that name none; ``rules`` are the only ones to
+    report, all where it is empty. ``index`` is None where no cluster is known. ``asked_version`` outweighs
+    ``cluster_version``. ``scalers`` stand in the input.
+    """
+
+    policy: Policy
+    today: str
+    namespace: str = ""
+    rules: frozenset[str] = frozenset()
+    index: ClusterIndex | None = None
+    asked_version: KubernetesVersion | None = None
+    cluster_version: KubernetesVersion | None = None
+    scalers: tuple[Autoscaler, ...] = ()
+
+    @property
+    def version(self) -> KubernetesVersion:
+        """The release whose behaviour counts."""
+        return self.asked_version or self.cluster_version or RECORDED
+
+
+def look(
+    files: Iterable[File | Fault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
+) -> Outcome:
+    """Examine every object of the files; ``progress`` is told the number of objects so far."""
+    given = [*files]
+    frame = with_autoscalers(frame, [each for each in given if isinstance(each, File)])
+    seen = Seen()
+    for manifest in seen.manifests(given, duplicates=True):
+        seen.examine(manifest, frame)
+        progress(seen.objects)
+    return seen.outcome()
+
+
+def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
+    """The frame with the autoscalers of the input, which are as if the cluster had them already."""
+    scalers = tuple(autoscalers(files, frame.namespace))
+    if frame.index is not None:
+        for scaler in scalers:
+            meta = structs.replace(scaler.meta, namespace=scaler.meta.namespace or DEFAULT_NAMESPACE)
+            frame.index.apply("ADDED", structs.replace(scaler, metadata=meta))
+    return structs.replace(frame, scalers=scalers)
+
+
+def _as_written(place: Place) -> str:
+    """A number or a boolean as it stands in the text, which parsed JSON may not have kept: of 1.0 it has 1."""
+    return place.text[place.caret :][: place.width].rpartition(":")[2].strip()
+
+
+def _unfilled(row: Row) -> Fault:
+    """What a placeholder for envsubst and the like is, where another type belongs."""
+    message = "a placeholder ${…} that nobody has filled in; check what envsubst, kustomize or helm template prints"
+    place = row.place
+    return Fault(file=row.manifest.file, message=message, line=place.line, column=place.column, fatal=False)
+
+
+class Seen:
+    """What a run has come to so far."""
+
+    def __init__(self) -> None:
+        self.objects = 0
+        self._files = 0
+        self.faults: list[Fault] = []
+        self._workloads = 0
+        self._owned = 0
+        self._kinds: Counter[str] = Counter()
+        self._clean: list[tuple[str, str]] = []
+        self.rows: list[Row] = []
+        self._gaps: Counter[tuple[str, str]] = Counter()
+        self._failures: list[Failure] = []
+
+    def manifests(self, files: Iterable[File | Fault], *, duplicates: bool) -> Iterator[Manifest]:
+        """The objects of the files; faults and files are counted on the way.
+
+        Shape: ``duplicates`` as in `read_manifests`.
+        """
+        for file in files:
+            if isinstance(file, Fault):
+                self.faults.append(file)
+                continue
+            self._files += 1
+            empty = True
+            for found in read_manifests(file.name, file.data, duplicates=duplicates):
+                empty = False
+                if isinstance(found, Fault):
+                    self.faults.append(found)
+                else:
+                    yield found
+            if empty:
+                message = "no Kubernetes object in it"
+                self.faults.append(Fault(file=file.name, message=message, line=1, column=1, fatal=False))
+
+    def leave_out(self, manifest: Manifest) -> None:
+        """Count an object that nobody asked about."""
+        self.objects += 1
+        self._kinds[manifest.kind] += 1
+
+    def pass_by(self, manifest: Manifest) -> None:
+        """Count an object that is looked at in its controller."""
+        self.leave_out(manifest)
+        self._owned += 1
+
+    def examine(self, manifest: Manifest, frame: Frame) -> Examination:
+        """Look at one object."""
+        self.leave_out(manifest)
+        try:
+            examined = examine(
+                manifest.value,
+                frame.policy,
+                frame.index,
+                version=frame.version,
+                today=frame.today,
+                namespace=manifest.namespace or frame.namespace,
+                scalers=frame.scalers,
+                as_written=lambda path: _as_written(manifest.locate(path)),
+            )
+        except Exception as error:  # noqa: BLE001 whatever one object does to us, the others are looked at
+            self._failures.append(Failure(manifest.file, manifest.title, "", error))
+            return Examination()
+        told = [each for each in examined.findings if not frame.rules or each.finding.rule in frame.rules]
+        misspelt = right_paths(each.finding for each in told if not each.waived)
+        told = [each for each in told if each.finding.path not in misspelt]
+        if examined.workload is None and examined.decode_error is None:
+            if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
+                self.faults.append(manifest.document.fault(f"{manifest.title}: cannot be decoded"))
+        else:
+            self._workloads += 1
+            if not told:
+                self._clean.append((manifest.file, manifest.title))
+        self.faults += carried(manifest)
+        reported = manifest.without_text()
+        rows = [Row(manifest=reported, judged=each, place=manifest.locate(each.finding.path)) for each in told]
+        if row := next(
+            (row for row in rows if row.judged.finding.rule == WRONG_TYPE.id and "${" in row.place.text), None
+        ):
+            self.faults.append(_unfilled(row))
+        # In the order of the text, as compilers do; of one place in the order of the rules.
+        self.rows += sorted(rows, key=lambda row: (row.place.line, row.place.column))
+        # A rule that lacks the same fact for several constraints of an object is one gap of that object.
+        asked = [gap for gap in examined.not_evaluated if not frame.rules or gap.rule in frame.rules]
+        self._gaps.update({(gap.rule, gap.missing) for gap in asked})
+        self._failures += (
+            Failure(manifest.file, manifest.title, gap.rule, gap.fault) for gap in asked if gap.fault is not None
+        )
+        return examined
+
+    def outcome(self) -> Outcome:
+        """The whole; that there was nothing to look at is said where no fault says why."""
+        if not self.objects and not self.faults:
+            self.faults.append(Fault(file="evenspread", message="nothing to check: no file was read", fatal=False))
+        return Outcome(
+            rows=tuple(self.rows),
+            faults=tuple(self.faults),
+            gaps=tuple(Gap(rule, missing, count) for (rule, missing), count in sorted(self._gaps.items())),
+            failures=tuple(self._failures),
+            files=self._files,
+            kinds=self._kinds,
+            workloads=self._workloads,
+            owned=self._owned,
+            clean=tuple(self._clean),
+        )

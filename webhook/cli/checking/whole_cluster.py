@@ -1,0 +1,116 @@
+"""A whole cluster in, an outcome out: like `looking`, but every object is looked at where its author wrote it.
+
+The ReplicaSets of a Deployment and their pods repeat its template; they are passed by where the controller is in the
+input too. Pods of one controller that is not in the input count as one.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import Raw, structs
+
+from webhook.cli.checking.results import Outcome
+from webhook.cli.checking.run import Frame, Seen
+from webhook.cli.exit_codes import no_namespace
+from webhook.core.api.types import Named, OwnerReference, TypeMeta
+from webhook.core.api.version import KubernetesVersion, parse_version
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import decode_object
+from webhook.core.workloads.reading import has_template
+from webhook.manifests.documents import Fault
+from webhook.manifests.files import File
+from webhook.manifests.manifest import Manifest
+from webhook.snapshot.load import Header, absent, read_header
+
+_NAMED = msgspec.json.Decoder(Named)
+
+_NAMESPACE = ("v1", "Namespace")
+
+_Key = tuple[str, str, str, str]  # namespace, group, kind, name
+
+
+def survey(
+    files: Sequence[File | Fault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
+) -> Outcome:
+    """Examine every object that no other object of the input has made.
+
+    Errors: Stopped for a namespace of which the input says nothing.
+    """
+    here, index, kinds, namespaces = set[_Key](), ClusterIndex(frame.version), set[str](), set[str]()
+    for manifest in Seen().manifests(files, duplicates=False):
+        kinds.add(manifest.kind)
+        namespaces.add(manifest.name if (manifest.api_version, manifest.kind) == _NAMESPACE else manifest.namespace)
+        if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
+            here.add((manifest.namespace, _group(manifest.api_version), manifest.kind, manifest.name))
+        _index(manifest, frame, index)
+    if frame.namespace and namespaces and frame.namespace not in namespaces:
+        raise no_namespace("the input", frame.namespace, namespaces)
+    header = stated_header(files)
+    index.taken_at = (header and header.taken_at) or ""
+    for resource, why in (absent(kinds) if header is None else header.missing).items():
+        index.lack(resource, why)
+    seen, elsewhere, frame = Seen(), set[_Key](), structs.replace(frame, index=index)
+    for manifest in seen.manifests(files, duplicates=False):
+        if frame.namespace not in {"", manifest.namespace}:
+            seen.leave_out(manifest)
+            continue
+        owner = _controller(manifest, frame)
+        key = owner and (manifest.namespace, _group(owner.api_version), owner.kind, owner.name)
+        if key and (key in here or key in elsewhere):
+            seen.pass_by(manifest)
+        else:
+            seen.examine(manifest, frame)
+            if key:
+                elsewhere.add(key)
+        progress(seen.objects)
+    return seen.outcome()
+
+
+def stated_header(files: Sequence[File | Fault]) -> Header | None:
+    """The header of the first snapshot among the files, which then are a whole cluster."""
+    for file in files:
+        if isinstance(file, File):
+            header = read_header(file.data.partition(b"\n")[0])
+            if header is not None:
+                return header
+    return None
+
+
+def stated_version(files: Sequence[File | Fault]) -> KubernetesVersion | None:
+    """The release that a snapshot's header names, if it is a supported one."""
+    header = stated_header(files)
+    try:
+        return parse_version(header.kubernetes_version or "") if header else None
+    except ValueError:
+        return None
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
+    """Tell the index of an object; one that it cannot decode is examined all the same."""
+    of = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
+    try:
+        value = decode_object(Raw(_json(manifest)), of, frame.policy.workloads)
+    except (ValueError, RecursionError):
+        return
+    if value is not None:
+        index.apply("ADDED", value)
+
+
+def _controller(manifest: Manifest, frame: Frame) -> OwnerReference | None:
+    """The controller that made an object with a template; None where that is no kind with a template itself."""
+    workloads = frame.policy.workloads
+    if not has_template(manifest.api_version, manifest.kind, workloads):
+        return None
+    try:
+        owner = _NAMED.decode(_json(manifest)).meta.controller
+    except (ValueError, RecursionError):
+        return None
+    return owner if owner and has_template(owner.api_version, owner.kind, workloads) else None
+
+
+def _json(manifest: Manifest) -> bytes:
+    return manifest.value if isinstance(manifest.value, bytes) else msgspec.json.encode(manifest.value)

@@ -1,0 +1,104 @@
+"""What a command knows of a cluster: a snapshot file, or lists of a live one; to neither is anything ever written."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from msgspec import Raw, Struct
+
+from webhook.cli.commands.options import Given
+from webhook.cli.exit_codes import Exit, Stopped, no_namespace
+from webhook.cli.live_cluster import loss, open_cluster, read_kinds
+from webhook.cli.terminal import say
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.resources import watched
+from webhook.core.api.types import TypeMeta
+from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import ApiObject, decode_object
+from webhook.core.policy.policy import Policy
+from webhook.snapshot.load import SnapshotError
+from webhook.snapshot.open_file import load_snapshot
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """A cluster as it was read.
+
+    Shape: ``source`` is what people call it: ``cluster prod``, ``snapshot prod.jsonl``. ``missing`` has a line for each
+    kind that could not be read, with what is lost by it. ``namespace`` is where manifests go that name none, empty
+    where nobody knows. ``version`` is None where the cluster does not say, or runs a release that is not supported.
+    """
+
+    index: ClusterIndex
+    version: KubernetesVersion | None
+    source: str
+    missing: tuple[str, ...] = ()
+    server: ApiServer | None = None
+    namespace: str = ""
+
+
+def read_known(
+    given: Given,
+    policy: Policy,
+    progress: Callable[[int], None],
+    *,
+    as_version: KubernetesVersion | None = None,
+) -> Known | None:
+    """The cluster that the options name, if they name one; ``progress`` is told how many objects were read so far.
+
+    What could not be read is said on the standard error. Pods are measured as the cluster's own release does, unless
+    ``as_version`` names another.
+    Errors: Stopped with exit code 4 for a cluster that cannot be read, 3 for a snapshot.
+    """
+    if given.snapshot is not None:
+        return _from_file(given.snapshot, policy, as_version)
+    return _from_cluster(given, policy, progress, as_version) if given.live else None
+
+
+def _from_file(file: str, policy: Policy, as_version: KubernetesVersion | None) -> Known:
+    try:
+        snapshot = load_snapshot(file, policy.workloads, as_version=as_version)
+    except SnapshotError as error:
+        raise Stopped(str(error), Exit.UNREADABLE) from error
+    return Known(index=snapshot.index, version=snapshot.version, source=f"snapshot {file}")
+
+
+def _from_cluster(
+    given: Given, policy: Policy, progress: Callable[[int], None], as_version: KubernetesVersion | None
+) -> Known:
+    live = open_cluster(given)
+    index, missing = ClusterIndex(as_version or live.version or RECORDED), list[str]()
+    index.taken_at = datetime.now(UTC).isoformat()
+
+    def keep(raw: Raw, of: TypeMeta) -> ApiObject | None:
+        try:
+            return decode_object(raw, of, policy.workloads)
+        except (ValueError, RecursionError):
+            return None  # as the feed has it: what cannot be read is not there
+
+    for listing in read_kinds(live, watched(policy), keep, progress):
+        for value in listing.values:
+            if value is not None:
+                index.apply("ADDED", value)
+        if listing.refused:
+            index.lack(listing.resource, listing.refused)
+            missing.append(loss(listing))
+    for line in missing:
+        say(f"{live.source}: note: {line}")
+    return Known(
+        index=index,
+        version=live.version,
+        source=live.source,
+        missing=tuple(missing),
+        server=live.server,
+        namespace=live.namespace,
+    )
+
+
+def known_namespace(known: Known, namespace: str) -> None:
+    """Make sure that a namespace that was named is one of the cluster, as far as its namespaces are known.
+
+    Errors: Stopped with exit code 2.
+    """
+    names = known.index.namespaces()
+    if namespace and names and namespace not in names and not known.index.lacks("namespaces"):
+        raise no_namespace(known.source, namespace, names)

@@ -1,0 +1,90 @@
+"""``evenspread check``: the rules over manifests."""
+
+import sys
+
+import click
+from msgspec import structs
+
+from webhook.cli.checking.results import exit_code
+from webhook.cli.checking.run import Frame, look
+from webhook.cli.commands.options import Given, Results, cluster_options, looking_options, result_options
+from webhook.cli.formats import renderer
+from webhook.cli.terminal import Progress, collect_rarely, colored, print_failures, print_faults, print_results
+from webhook.manifests.files import read_files
+
+
+@click.command(
+    short_help="Check manifests: what is refused, and what is legal but wrong.",
+    epilog="Exit code: 0 fine, 1 findings, 2 usage or configuration, 3 unreadable input, 4 no cluster, "
+    "5 a fault of evenspread.",
+)
+@click.argument("paths", nargs=-1, metavar="PATH...|-")
+@click.option(
+    "-f", "--filename", "files", multiple=True, metavar="PATH", help="The same as an argument, as in kubectl."
+)
+@click.option(
+    "--ignore", multiple=True, metavar="PATTERN", help="Leave out files and directories whose path or name matches."
+)
+@click.option("--fix", is_flag=True, help="Print the findings' own fixes as a diff, and the findings that they leave.")
+@click.option(
+    "--add-defaults",
+    is_flag=True,
+    help="Print as a diff what the configured defaults add to workloads without constraints.",
+)
+@click.option("--write", is_flag=True, help="Write what --fix or --add-defaults shows into the files.")
+@result_options
+@cluster_options
+@looking_options
+def check(  # noqa: PLR0913 one parameter an option
+    *,
+    paths: tuple[str, ...],
+    files: tuple[str, ...],
+    ignore: tuple[str, ...],
+    fix: bool,
+    add_defaults: bool,
+    write: bool,
+    results: Results,
+    frame: Frame,
+    given: Given,
+) -> None:
+    """Check manifests: what kube-apiserver would say of their spread constraints, and what is legal but wrong.
+
+    PATH is a file, a directory (all .yaml, .yml and .json files below it), a pattern, or - for the standard input:
+
+      helm template CHART | evenspread check -
+    """
+    named = (*paths, *files)
+    if not named:
+        raise click.UsageError("name the manifests to check: files, directories, patterns, or - for the standard input")
+    collect_rarely()
+    progress = Progress()
+    if fix or add_defaults or write:
+        from webhook.cli.checking.changes import check_usage, make  # noqa: PLC0415 most runs do without
+
+        check_usage(named, frame.policy, fix=fix, add_defaults=add_defaults, write=write, output=results.output)
+        looked = _with_cluster(frame, given, progress)
+        progress.close()
+        asked = read_files(named, ignore)
+        code = make(asked, looked, fix=fix, write=write, fail_on=results.fail_on)
+        click.get_current_context().exit(code)
+    outcome = look(read_files(named, ignore), _with_cluster(frame, given, progress), progress=progress)
+    progress.close()
+    print_faults(outcome.faults)
+    render = renderer(results.output, results.report_api, verbose=results.verbose)
+    print_results(render(outcome, color=colored(sys.stdout)))
+    print_failures(outcome.failures)
+    click.get_current_context().exit(exit_code(outcome, results.fail_on))
+
+
+def _with_cluster(frame: Frame, given: Given, progress: Progress) -> Frame:
+    """The frame with what is known of the cluster that was named, if one was."""
+    if given == Given():
+        return frame
+    from webhook.cli.cluster_source import known_namespace, read_known  # noqa: PLC0415 offline work does without
+
+    known = read_known(given, frame.policy, progress, as_version=frame.asked_version)
+    if known is None:
+        return frame
+    known_namespace(known, frame.namespace)
+    namespace = frame.namespace or known.namespace
+    return structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)

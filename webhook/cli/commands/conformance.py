@@ -1,0 +1,81 @@
+"""``evenspread conformance``: agreement with recorded verdicts of Kubernetes."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from webhook.cli.exit_codes import Exit
+from webhook.conformance.vectors import Tally, VectorError, compare_file
+
+_SHOWN = 3
+_MAX_SHOWN = 400  # characters of a value; a verdict of many nodes is long
+
+
+@click.command(
+    short_help="Compare answers with Kubernetes' own, in vector files.",
+    epilog="Exit code: 0 everything compared agrees, 1 something differs or nothing could be compared, "
+    "2 usage, 3 a file that could not be read.",
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def conformance(*, files: tuple[Path, ...], output: str) -> None:
+    """Decide the cases of vector files, and say where the answers differ from Kubernetes' own.
+
+    FILE is JSON Lines, plain or gzip, as conformance/README.md describes it. Kinds that cannot be decided yet are
+    named and never counted as agreeing.
+    """
+    tallies: list[Tally] = []
+    unreadable = False
+    for file in files:
+        try:
+            tallies += compare_file(file)
+        except VectorError as error:
+            unreadable = True
+            click.echo(f"evenspread: {error}", err=True)
+    click.echo(as_json(tallies) if output == "json" else as_text(tallies))
+    click.get_current_context().exit(exit_code(tallies, unreadable=unreadable))
+
+
+def exit_code(tallies: list[Tally], *, unreadable: bool) -> Exit:
+    """A run that compared nothing has not agreed."""
+    compared = [tally for tally in tallies if tally.supported]
+    if any(tally.agree < tally.cases for tally in compared):
+        return Exit.FINDINGS
+    if unreadable:
+        return Exit.UNREADABLE
+    return Exit.FINE if compared else Exit.FINDINGS
+
+
+def as_json(tallies: list[Tally]) -> str:
+    """Shape: ``[{file, kind, cases, agree, first: [{id, where, expected, got}], supported}]``."""
+    return msgspec.json.format(msgspec.json.encode(tallies)).decode()
+
+
+def as_text(tallies: list[Tally]) -> str:
+    """One line a file and kind, the first differences below it, and the sum."""
+    lines = []
+    for tally in tallies:
+        if not tally.supported:
+            lines.append(f"{tally.file}: {tally.kind}: not supported yet; {_cases(tally.cases)} not compared")
+            continue
+        # Rounded down: 100 % is said only of agreement in every case.
+        rate = f"{int(tally.rate * 10_000) / 100:.2f} %"
+        lines.append(f"{tally.file}: {tally.kind}: {tally.agree} of {tally.cases} cases agree ({rate})")
+        for difference in tally.first[:_SHOWN]:
+            lines.append(f"  {difference.id}: {difference.where}")
+            lines.append(f"    expected {_shown(difference.expected)}")
+            lines.append(f"    got      {_shown(difference.got)}")
+    compared = [tally for tally in tallies if tally.supported]
+    left = sum(tally.cases for tally in tallies if not tally.supported)
+    total = f"{sum(tally.agree for tally in compared)} of {sum(tally.cases for tally in compared)} compared cases agree"
+    return "\n".join([*lines, f"{total}; {_cases(left)} not compared" if left else total])
+
+
+def _cases(number: int) -> str:
+    return "1 case was" if number == 1 else f"{number} cases were"
+
+
+def _shown(value: object) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."

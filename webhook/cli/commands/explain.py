@@ -1,0 +1,195 @@
+"""``evenspread explain``: why no node admits a pod, by domain and by node, and what would help."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import click
+from msgspec import Raw, Struct, structs
+
+from webhook.cli.checking.run import Frame, Seen
+from webhook.cli.cluster_source import Known, known_namespace, read_known
+from webhook.cli.commands.options import Given, cluster_options, frame_options
+from webhook.cli.exit_codes import Exit, Stopped
+from webhook.cli.explaining import find_object, pending
+from webhook.cli.explaining.as_json import Json, one_or_all, render, shape
+from webhook.cli.explaining.page import render as render_page
+from webhook.cli.explaining.pods import Question, of_object, of_pod, problem_of, waiting, waiting_of, with_siblings
+from webhook.cli.explaining.refused import Refused, refused_of
+from webhook.cli.explaining.words import Answer
+from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.explain.explanation import explain as explain_pod
+from webhook.manifests.files import STDIN, read_files
+
+
+class _Asked(Struct, frozen=True):
+    """The questions; ``holes`` says that a part of the input could not be read."""
+
+    questions: Sequence[Question]
+    holes: bool = False
+
+
+@click.command(
+    short_help="Say why no node admits a pod, and what would help.",
+    epilog="Exit code: 0 a node admits it, 1 none does (of several pods: of one) or it is refused, 2 usage or "
+    "configuration, 3 input that could not be read, 4 the cluster could not be read.",
+)
+@click.argument("words", nargs=-1, metavar="[FILE|KIND/NAME]")
+@click.option("--pending", "all_pending", is_flag=True, help="All Pending pods, grouped by what is in the way.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="With --pending: of every namespace.")
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="Format."
+)
+@cluster_options
+@frame_options
+def explain(  # noqa: PLR0913 one parameter an option
+    *,
+    words: tuple[str, ...],
+    all_pending: bool,
+    all_namespaces: bool,
+    output: str,
+    given: Given,
+    frame: Frame,
+) -> None:
+    """Say why no node admits a pod: per domain, per node, and the smallest change that helps.
+
+    FILE is a pod or a workload, whose next pod is judged; - is the standard input. KIND/NAME is an object of the
+    cluster: pod/web-0, deployment/web. Without --snapshot the kubeconfig's current cluster is asked.
+
+      kubectl evenspread explain deployment/web -n shop
+
+    The answer is kube-scheduler's own, for this moment and one pod: what else it depends on is listed as not evaluated.
+    """
+    what = "/".join(words[:2]) if words else None  # people write KIND NAME too, as for kubectl
+    if (what is None) != all_pending:
+        raise click.UsageError(f"give {'only ' * all_pending}one of them: FILE, KIND/NAME or --pending")
+    if words[2:]:
+        raise click.UsageError("explain takes one object at a time: KIND/NAME")
+    if all_namespaces and not all_pending:
+        raise click.UsageError("-A goes with --pending")
+    collect_rarely()
+    progress = Progress()
+    named = given if given != Given() else structs.replace(given, cluster=True)
+    known = read_known(named, frame.policy, progress, as_version=frame.asked_version)
+    progress.close()
+    if known is None or (missing := known.index.lacks("nodes", "pods")):
+        why = missing if known else "no cluster"
+        raise Stopped(f"{known.source if known else 'explain'}: {why}: no verdict without", _unread(known))
+    known_namespace(known, frame.namespace)
+    namespace = frame.namespace or known.namespace
+    frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
+    context = click.get_current_context()
+    if what is None:
+        context.exit(_pending(known, named, frame, output, everywhere=all_namespaces))
+    asked = _asked(what, named, known, frame)
+    answers = [
+        Answer(
+            question=each,
+            explanation=explain_pod(problem_of(each.pod, known.index, frame.policy), known.index),
+            missing=known.missing,
+            options=given.words if known.server is not None else "",
+        )
+        for each in asked.questions
+    ]
+    if output == "text":
+        for number, answer in enumerate(answers):
+            print_results(["\n" * bool(number), *render_page(answer, color=colored(sys.stdout))])
+    elif answers:
+        print_results(render(one_or_all(answers), "json" if output == "json" else "yaml"))
+    if asked.holes or not answers:
+        context.exit(Exit.UNREADABLE)
+    nowhere = any(each.question.refused or (each.explanation.cause and not each.question.bound) for each in answers)
+    context.exit(Exit.FINDINGS if nowhere else Exit.FINE)
+
+
+def _unread(known: Known | None) -> Exit:
+    return Exit.CLUSTER if known is None or known.server is not None else Exit.UNREADABLE
+
+
+def _asked(what: str, given: Given, known: Known, frame: Frame) -> _Asked:
+    """What to judge: a file if there is one of that name, else an object of the cluster."""
+    if what == STDIN or Path(what).exists():
+        return _in_files(what, known, frame)
+    wanted = find_object.parse(what, frame.namespace or "default", frame.policy.workloads)
+    if wanted is None:
+        raise click.UsageError(
+            f"{what[:64]!r} is neither a file nor KIND/NAME of a kind that has pods, as deployment/web"
+        )
+    return _Asked([*_of_cluster(wanted, given, known, frame)])
+
+
+def _in_files(what: str, known: Known, frame: Frame) -> _Asked:
+    seen, questions = Seen(), list[Question]()
+    for manifest in seen.manifests(read_files([what], unpack=True), duplicates=False):
+        try:
+            questions += of_object(manifest.value, frame, known.index, applied=False)
+        except DecodeError as error:
+            seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
+    print_faults(seen.faults)
+    if not questions and not any(fault.fatal for fault in seen.faults):
+        click.echo(f"{what}: error: no pod and no workload in it", err=True)
+    return _Asked(questions, holes=any(fault.fatal for fault in seen.faults))
+
+
+def _of_cluster(wanted: find_object.Wanted, given: Given, known: Known, frame: Frame) -> Iterator[Question]:
+    """The pod; of a workload its oldest Pending pod, and where none waits the next one.
+
+    Errors: Stopped where the object is not there.
+    """
+    index = known.index
+    if wanted.kind == "Pod":
+        mine = [pod for pod in index.waiting_pods(wanted.namespace) if pod.meta.name == wanted.name]
+    else:
+        mine = [*waiting_of(wanted.kind, wanted.name, wanted.namespace, index)]
+    if mine and wanted.kind == "Pod":
+        yield of_pod(mine[0], frame.policy, index)
+        return
+    # A DaemonSet is asked for its nodes, where it can be read.
+    found = _looked_up(wanted, given, known) if wanted.kind == "DaemonSet" or not mine else None
+    if found is None and mine:
+        question = with_siblings(of_pod(mine[0], frame.policy, index), len(mine), wanted.title)
+        yield structs.replace(question, refused=_refused_beside(wanted, given, known, frame))
+        return
+    if found is None:
+        hint = "; -n names the namespace" if frame.namespace == known.namespace else ""  # nobody named one
+        raise Stopped(f"{known.source}: no {wanted.title}{hint}", Exit.UNREADABLE)
+    try:
+        yield from of_object(found, frame, index, applied=True)
+    except DecodeError as error:
+        raise Stopped(f"{known.source}: {wanted.title}: {error.message}", Exit.UNREADABLE) from error
+
+
+def _looked_up(wanted: find_object.Wanted, given: Given, known: Known) -> Raw | Mapping[str, object] | None:
+    """Errors: Stopped where it cannot be read."""
+    if known.server is None:
+        return find_object.in_file(wanted, given.snapshot or "")
+    return find_object.in_cluster(wanted, known.server, known.source)
+
+
+def _refused_beside(wanted: find_object.Wanted, given: Given, known: Known, frame: Frame) -> tuple[Refused, ...]:
+    """Why the next pods of a workload are refused, of which others wait."""
+    try:
+        found = _looked_up(wanted, given, known)
+    except Stopped:  # the pod that waits can be explained without
+        return ()
+    return () if found is None else refused_of(found, frame)
+
+
+def _pending(known: Known, given: Given, frame: Frame, output: str, *, everywhere: bool) -> Exit:
+    index = known.index
+    namespaces = (frame.namespace,) if frame.namespace and not everywhere else index.namespaces()
+    where = "" if everywhere or not frame.namespace else f"namespace {frame.namespace}"
+    groups = pending.group(
+        waiting(index, namespaces), index, frame.policy, known.missing, given.words if known.server else ""
+    )
+    if output == "text":
+        print_results(pending.render(groups, index, where, color=colored(sys.stdout), options=given.words))
+    else:
+        print_results(render([_group(each) for each in groups], "json" if output == "json" else "yaml"))
+    return Exit.FINDINGS if any(each.answer.explanation.cause for each in groups) else Exit.FINE
+
+
+def _group(each: pending.Group) -> Json:
+    """A group: its pods, and the answer for the first of them."""
+    return {"pods": [f"{pod.meta.namespace}/{pod.meta.name}" for pod in each.pods], **shape(each.answer)}

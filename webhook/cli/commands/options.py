@@ -1,0 +1,270 @@
+"""Options that several commands have, and what they turn into."""
+
+import functools
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from shlex import quote
+from typing import TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+from msgspec import Struct, structs
+
+from webhook.cli.checking.run import Frame
+from webhook.cli.exit_codes import Exit
+from webhook.cli.formats import FORMATS
+from webhook.core.api.version import NEWEST, OLDEST, RECORDED, KubernetesVersion, parse_version
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.rules.rule_set import BY_ID
+from webhook.report.documents import ReportApi
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """Which cluster was named on the command line, if one was."""
+
+    snapshot: str | None = None
+    cluster: bool = False
+    kubeconfig: str | None = None
+    context: str | None = None
+    user: str | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether an API server is to be asked."""
+        return self.cluster or any((self.kubeconfig, self.context, self.user))
+
+    @property
+    def words(self) -> str:
+        """The options again, for a command that people paste; empty for the cluster that is asked anyhow."""
+        named = {"snapshot": self.snapshot, "kubeconfig": self.kubeconfig, "context": self.context, "as": self.user}
+        return "".join(f" --{option} {quote(value)}" for option, value in named.items() if value)
+
+
+class Results(Struct, frozen=True, kw_only=True):
+    """How findings are told: the format, the lowest severity that makes the exit code 1, and how much of the rest."""
+
+    output: str
+    report_api: str
+    fail_on: str
+    verbose: bool = False
+
+
+class Version(click.ParamType[KubernetesVersion]):
+    """A Kubernetes release as a parameter."""
+
+    name = "version"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> KubernetesVersion:
+        """Read it, or refuse it as a usage error."""
+        try:
+            return parse_version(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class RuleId(click.ParamType[str]):
+    """The id of a rule, with a did-you-mean and completion."""
+
+    name = "rule"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Take a known id, or refuse it as a usage error."""
+        if str(value) not in BY_ID:
+            import difflib  # noqa: PLC0415 only needed for a mistake
+
+            near = difflib.get_close_matches(str(value), BY_ID, n=1)
+            self.fail(f"no rule {str(value)[:64]!r}" + (f"; did you mean {near[0]!r}?" if near else ""), param, ctx)
+        return str(value)
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 click's signature
+        param: click.Parameter,  # noqa: ARG002 click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """The ids that begin so."""
+        return [CompletionItem(rule.id, help=rule.title) for rule in BY_ID.values() if rule.id.startswith(incomplete)]
+
+
+def frame_options(command: Callable[..., object]) -> Callable[..., object]:
+    """--config, --kube-version, --namespace; the command gets the `Frame` that they stand for.
+
+    Errors: exits with 2 where the configuration has faults, after printing each.
+    """
+
+    @functools.wraps(command)
+    def framed(*, config: str | None, kube_version: KubernetesVersion | None, namespace: str, **rest: object) -> object:
+        today = _today()
+        policy = _policy(config, today) if config else Policy()
+        frame = Frame(policy=policy, asked_version=kube_version, today=today, namespace=namespace)
+        return command(frame=frame, **rest)
+
+    return _with(_FRAME, framed)
+
+
+def looking_options(command: Callable[..., object]) -> Callable[..., object]:
+    """`frame_options`, --rule and --ceiling; the command gets the `Frame` that they stand for."""
+
+    @functools.wraps(command)
+    def narrowed(*, frame: Frame, rules: tuple[str, ...], ceiling: str | None, **rest: object) -> object:
+        policy = frame.policy
+        if ceiling is not None:
+            policy = structs.replace(policy, ceiling=Mode(ceiling), namespaces=())
+        return command(frame=structs.replace(frame, policy=policy, rules=frozenset(rules)), **rest)
+
+    return frame_options(_with(_LOOKING, narrowed))
+
+
+def policy_option(command: Callable[..., object]) -> Callable[..., object]:
+    """--config; the command gets the policy that it stands for.
+
+    Errors: as `looking_options`.
+    """
+
+    @functools.wraps(command)
+    def decided(*, config: str | None, **rest: object) -> object:
+        return command(policy=_policy(config, _today()) if config else Policy(), **rest)
+
+    return _CONFIG(decided)
+
+
+def result_options(command: Callable[..., object]) -> Callable[..., object]:
+    """--output, --report-api, --fail-on, --verbose; the command gets them as ``results``."""
+
+    @functools.wraps(command)
+    def told(*, output: str, report_api: str, fail_on: str, verbose: bool, **rest: object) -> object:
+        results = Results(output=output, report_api=report_api, fail_on=fail_on, verbose=verbose)
+        return command(results=results, **rest)
+
+    return _with(_RESULTS, told)
+
+
+def cluster_options(command: Callable[..., object]) -> Callable[..., object]:
+    """--snapshot, --cluster, --kubeconfig, --context, --as; the command gets them as ``given``.
+
+    Errors: a usage error for a file and a live cluster at once.
+    """
+
+    @functools.wraps(command)
+    def named(
+        *,
+        snapshot: str | None,
+        cluster: bool,
+        kubeconfig: str | None,
+        context: str | None,
+        user: str | None,
+        **rest: object,
+    ) -> object:
+        given = Given(snapshot=snapshot, cluster=cluster, kubeconfig=kubeconfig, context=context, user=user)
+        if given.live and snapshot is not None:
+            raise click.UsageError("--snapshot stands for a cluster; leave --cluster and its options out")
+        return command(given=given, **rest)
+
+    return _with(_CLUSTER, named)
+
+
+def _with(options: Iterable[Callable[[_Command], _Command]], command: _Command) -> _Command:
+    for option in reversed(tuple(options)):
+        command = option(command)
+    return command
+
+
+_CONFIG = click.option(
+    "--config",
+    metavar="FILE",
+    envvar="EVENSPREAD_CONFIG",
+    show_envvar=True,
+    type=click.Path(),
+    help="Configuration: modes, ceilings, exemptions, further workload kinds.",
+)
+
+_FRAME = (
+    _CONFIG,
+    click.option(
+        "--kube-version",
+        type=Version(),
+        metavar="VERSION",
+        help=f"Kubernetes release whose behaviour is asked for, {OLDEST} to {NEWEST}.  [default: {RECORDED}]",
+    ),
+    click.option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        default="",
+        help="Namespace of objects that name none, and of KIND/NAME; audit looks at this one alone.",
+    ),
+)
+
+_LOOKING = (
+    click.option(
+        "--rule", "rules", type=RuleId(), metavar="ID", multiple=True, help="Report only this rule; may be repeated."
+    ),
+    click.option(
+        "--ceiling",
+        type=click.Choice([str(mode) for mode in Mode]),
+        help="Instead of the configuration's ceilings: the most that a rule may do; with deny, what its mode says.",
+    ),
+)
+
+_CLUSTER = (
+    click.option(
+        "--snapshot",
+        metavar="FILE",
+        type=click.Path(),
+        help="The cluster is what this file says: a snapshot, or what kubectl printed (JSON, YAML).",
+    ),
+    click.option("--cluster", is_flag=True, help="Ask the kubeconfig's current cluster; only get and list."),
+    click.option(
+        "--kubeconfig",
+        metavar="FILE",
+        type=click.Path(),
+        help="Ask the cluster of this kubeconfig.  [default: as kubectl]",
+    ),
+    click.option("--context", metavar="NAME", help="Ask the cluster of this context."),
+    click.option("--as", "user", metavar="USER", help="Ask as this user (impersonation)."),
+)
+
+_RESULTS = (
+    click.option(
+        "-o",
+        "--output",
+        type=click.Choice([*FORMATS]),
+        default="text",
+        show_default=True,
+        help="Format of the results.",
+    ),
+    click.option(
+        "--report-api",
+        type=click.Choice([str(api) for api in ReportApi]),
+        default=str(ReportApi.OPEN_REPORTS),
+        show_default=True,
+        help="With report: the API of the documents.",
+    ),
+    click.option(
+        "--fail-on",
+        type=click.Choice(["high", "medium", "low", "never"]),
+        default="high",
+        show_default=True,
+        help="Lowest severity of a finding that makes the exit code 1.",
+    ),
+    click.option("-v", "--verbose", is_flag=True, help="With text: name the rules that were not evaluated, and why."),
+)
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def _policy(file: str, today: str) -> Policy:
+    from webhook.config import ConfigError, load_policy  # noqa: PLC0415 the JSON Schema library is slow to import
+
+    try:
+        loaded = load_policy(file, today=today)
+    except ConfigError as error:
+        click.echo(error.render(), err=True)
+        click.get_current_context().exit(Exit.USAGE)
+    for warning in loaded.rendered_warnings():
+        click.echo(warning, err=True)
+    return loaded.policy

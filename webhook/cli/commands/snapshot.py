@@ -1,0 +1,123 @@
+"""``evenspread snapshot``: a live cluster as a file."""
+
+import contextlib
+import gzip
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+from msgspec import Struct
+
+from webhook.cli.commands.options import Given, cluster_options, policy_option
+from webhook.cli.exit_codes import Stopped
+from webhook.cli.live_cluster import open_cluster
+from webhook.cli.terminal import Progress, collect_rarely, say
+from webhook.core.policy.policy import Policy
+from webhook.core.rules.frame.rule import plural
+from webhook.snapshot.capture import Taken, take, take_file, without_names
+
+_MOST_KINDS = 4
+
+
+@click.command(
+    short_help="Write what is known of a cluster into a file.",
+    epilog="Exit code: 0 written, 2 usage or configuration, 4 no cluster, 5 no room for the file.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "file",
+    metavar="FILE",
+    type=click.Path(),
+    help="Write there, packed if it ends in .gz.  [default: stdout]",
+)
+@click.option("--anonymise", is_flag=True, help="Replace every name by another; findings and verdicts stay.")
+@cluster_options
+@policy_option
+def snapshot(*, file: str | None, anonymise: bool, given: Given, policy: Policy) -> None:
+    """Write what is known of a cluster into a file, for check --snapshot, audit, and others to look at.
+
+    Only get and list. Of every object only what an answer can depend on is written: no environment, no command, no
+    image, nothing of Secrets and ConfigMaps. The file is there when it is whole, and for its owner alone. With
+    --snapshot an existing file is read instead of a cluster: another snapshot, or what kubectl printed.
+    """
+    if file is None and sys.stdout.isatty():
+        raise click.UsageError("name a file with -o, or send the output into one")
+    collect_rarely()
+    began, progress = time.monotonic(), Progress()
+    with _opened(file) as target:
+        taken = take_file(given.snapshot, policy) if given.snapshot else take(open_cluster(given), policy, progress)
+        if anonymise:
+            taken = without_names(taken)
+        progress.close()
+        for line in taken.missing:
+            say(f"{taken.source}: note: {line}")
+        written = _write(taken, target, packed=file is not None and file.endswith(".gz"))
+    click.echo(f"{taken.source}, Kubernetes {taken.header.kubernetes_version or 'unknown'}: {_kinds(taken)}", err=True)
+    click.echo(f"{file or 'written'}: {written}, {time.monotonic() - began:.1f} s", err=True)
+
+
+@contextlib.contextmanager
+def _opened(file: str | None) -> Iterator[BinaryIO]:
+    """Where to write: a file that takes its name when it is whole, readable by its owner alone.
+
+    Errors: Stopped where there can be no such file.
+    """
+    if file is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(file)
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
+    except OSError as error:
+        raise Stopped(f"{file}: cannot be written: {error.strerror}") from error
+    try:
+        with os.fdopen(descriptor, "wb") as target:
+            yield target
+            target.flush()
+            os.fsync(target.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+class _Size(Struct):
+    written: int = 0
+    plain: int = 0
+
+    def __str__(self) -> str:
+        unpacked = f" ({_bytes(self.plain)} unpacked)" if self.written != self.plain else ""
+        return _bytes(self.written) + unpacked
+
+
+def _write(taken: Taken, target: BinaryIO, *, packed: bool) -> _Size:
+    size, before = _Size(), target.tell() if packed else 0
+    out: BinaryIO | gzip.GzipFile = target
+    with contextlib.ExitStack() as stack:
+        if packed:
+            out = stack.enter_context(gzip.GzipFile(fileobj=target, mode="wb", filename="", mtime=0))
+        for line in taken.lines():
+            out.write(line)
+            size.plain += len(line)
+    size.written = target.tell() - before if packed else size.plain
+    return size
+
+
+def _bytes(count: int) -> str:
+    if count < 2**20:
+        return f"{count / 2**10:.1f} KiB"
+    return f"{count / 2**20:.1f} MiB"
+
+
+def _kinds(taken: Taken) -> str:
+    counts = sorted(taken.kinds.items(), key=lambda entry: -entry[1])
+    shown = ", ".join(f"{count:,} {kind}" for kind, count in counts[:_MOST_KINDS])
+    more = sum(count for _, count in counts[_MOST_KINDS:])
+    return f"{plural(sum(taken.kinds.values()), 'object')} ({shown}{f', {more:,} of other kinds' if more else ''})"

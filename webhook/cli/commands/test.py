@@ -1,0 +1,216 @@
+"""``evenspread test``: a policy's own tests, manifests with the findings that they must have.
+
+The comment lines above a document say what is expected of it:
+
+    # expect: selector-not-self
+    # expect: deny max-skew at spec.template.spec.topologySpreadConstraints[0].maxSkew
+    # expect: nothing
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+
+import click
+import msgspec
+from msgspec import Struct
+
+from webhook.cli.checking.results import Row
+from webhook.cli.checking.run import Frame, Seen
+from webhook.cli.commands.options import looking_options
+from webhook.cli.exit_codes import Exit
+from webhook.cli.formats.render import message
+from webhook.cli.formats.text import DIM, GREEN, RED, Paint
+from webhook.cli.terminal import colored, print_faults, print_results
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.rule import one_line, plural
+from webhook.core.rules.rule_set import BY_ID
+from webhook.core.workloads.reading import has_template
+from webhook.manifests.documents import Document, Fault
+from webhook.manifests.files import read_files
+
+NOTHING = "nothing"
+
+_LINE = re.compile(rb"^[ \t]*#[ \t]*expect:[ \t]*([^\r\n]*)", re.MULTILINE)
+_ONE = re.compile(r"(?:(deny|warn|audit)\s+)?([a-z0-9-]+)(?:\s+at\s+(\S+))?")
+
+
+class Expected(Struct, frozen=True):
+    """One finding that must be there; an empty field may be anything."""
+
+    rule: str
+    mode: str = ""
+    path: str = ""
+
+    def __str__(self) -> str:
+        """As it is written."""
+        return f"{self.mode} {self.rule}".strip() + (f" at {self.path}" if self.path else "")
+
+    def fits(self, row: Row) -> bool:
+        """Whether the finding is this one."""
+        finding = row.judged.finding
+        return finding.rule == self.rule and self.mode in {"", row.judged.mode} and self.path in {"", finding.path}
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """One document that was put to the test."""
+
+    document: Document
+    titles: tuple[str, ...]
+    missing: tuple[Expected, ...] = ()
+    unexpected: tuple[Row, ...] = ()
+    unstated: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether exactly the expected findings are there."""
+        return not (self.missing or self.unexpected or self.unstated)
+
+
+@click.command(
+    short_help="Test a configuration on manifests with expected findings.",
+    help="""Test a configuration: every manifest in DIR must have exactly the findings that its comments expect.
+
+\b
+  # expect: selector-not-self
+  # expect: deny max-skew at spec.template.spec.topologySpreadConstraints[0].maxSkew
+  # expect: nothing
+
+One line a finding, or several rules with commas between them; the mode and the path are optional.""",
+    epilog="Exit code: 0 all as expected, 1 not, 2 usage or configuration, 3 input that could not be read.",
+)
+@click.argument("paths", nargs=-1, required=True, metavar="DIR...")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Format.")
+@click.option("-v", "--verbose", is_flag=True, help="Name the documents that pass, too.")
+@looking_options
+def test(
+    *,
+    paths: tuple[str, ...],
+    output: str,
+    verbose: bool,
+    frame: Frame,
+) -> None:
+    """Run the tests in some directories."""
+    cases, faults = run_cases(paths, frame)
+    print_faults(faults)
+    render = _json if output == "json" else _text
+    print_results(render(cases, verbose=verbose))
+    unreadable = any(fault.fatal for fault in faults) or not cases
+    failed = any(not case.passed for case in cases)
+    click.get_current_context().exit(Exit.UNREADABLE if unreadable else Exit.FINDINGS if failed else Exit.FINE)
+
+
+def run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[Fault]]:
+    """Every document with a workload or an expectation as a case, and what could not be read."""
+    documents: dict[tuple[str, int, int], tuple[Document, list[str], Seen, bool]] = {}
+    reading = Seen()
+    for manifest in reading.manifests(read_files(paths), duplicates=True):
+        document = manifest.document
+        key = (document.file, document.line, document.column)
+        _, titles, seen, has_workload = documents.setdefault(key, (document, [], Seen(), False))
+        seen.examine(manifest, frame)
+        titles.append(manifest.title)
+        is_workload = has_template(manifest.api_version, manifest.kind, frame.policy.workloads)
+        documents[key] = (document, titles, seen, has_workload or is_workload)
+    faults, cases = [*reading.faults], []
+    for document, titles, seen, has_workload in documents.values():
+        try:
+            expected = expectations(document)
+        except ValueError as error:
+            faults.append(document.fault(str(error)))
+            continue
+        if expected is not None or has_workload:
+            cases.append(_compared(document, titles, expected, seen.rows))
+    if not cases:
+        faults.append(Fault(file="evenspread", message="nothing to test: no document with a workload"))
+    return cases, faults
+
+
+def expectations(document: Document) -> tuple[Expected, ...] | None:
+    """What the comments above a document expect; None where they do not say.
+
+    Errors: ValueError for a line that cannot be read.
+    """
+    lines = [found.decode("utf-8", "replace").strip() for found in _LINE.findall(document.comments)]
+    if not lines:
+        return None
+    parts = [part.strip() for line in lines for part in line.split(",")]
+    return tuple(_expected(part) for part in parts if part != NOTHING)
+
+
+def _expected(text: str) -> Expected:
+    found = _ONE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"not an expectation: {text[:64]!r}; write: # expect: [deny|warn|audit] RULE [at PATH]")
+    mode, rule, path = found.groups(default="")
+    if rule not in BY_ID:
+        import difflib  # noqa: PLC0415 only needed for a mistake
+
+        near = difflib.get_close_matches(rule, [*BY_ID, NOTHING], n=1)
+        raise ValueError(f"no rule {rule[:64]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    return Expected(rule, str(Mode(mode)) if mode else "", path)
+
+
+def _compared(
+    document: Document, titles: Sequence[str], expected: tuple[Expected, ...] | None, rows: Sequence[Row]
+) -> Case:
+    left = [row for row in rows if not row.waived]
+    missing = []
+    # The most exact expectation chooses first, so that a general one does not take its finding.
+    for each in sorted(expected or (), key=lambda each: (not each.path, not each.mode)):
+        found = next((row for row in left if each.fits(row)), None)
+        if found is None:
+            missing.append(each)
+        else:
+            left.remove(found)
+    return Case(
+        document=document,
+        titles=tuple(titles),
+        missing=tuple(missing),
+        unexpected=tuple(left),
+        unstated=expected is None,
+    )
+
+
+def _text(cases: Sequence[Case], *, verbose: bool) -> Iterator[str]:
+    paint = Paint(color=colored(sys.stdout))
+    for case in cases:
+        if case.passed and not verbose:
+            continue
+        word = paint("ok  ", GREEN) if case.passed else paint("FAIL", RED)
+        yield f"{word} {one_line(case.document.file)}:{case.document.line}: {', '.join(case.titles[:5])}\n"
+        if case.unstated:
+            found = ", ".join(sorted({row.judged.finding.rule for row in case.unexpected})) or NOTHING
+            yield f"  no expectation; write above it: # expect: {found}\n"
+        for each in case.missing:
+            yield paint(f"  - {each}", RED) + "\n"
+        for row in case.unexpected:
+            finding = row.judged.finding
+            configured = row.judged.configured
+            wanted = any((each.rule, each.mode) == (finding.rule, configured) for each in case.missing)
+            capped = f"  ({configured}, but the ceiling is lower)" if wanted else ""
+            yield paint(f"  + {row.judged.mode} {finding.rule} at {one_line(finding.path)}", GREEN) + f"{capped}\n"
+            yield paint(f"      {message(row)}", DIM) + "\n"
+    failed = sum(not case.passed for case in cases)
+    if failed:
+        yield "(- expected, not found; + found, not expected)\n"
+    yield f"{plural(len(cases), 'document')}: {len(cases) - failed} as expected, {failed} not\n"
+
+
+def _json(cases: Sequence[Case], *, verbose: bool) -> Iterator[str]:  # noqa: ARG001 the signature of both formats
+    entries = [
+        {
+            "file": case.document.file,
+            "line": case.document.line,
+            "objects": case.titles,
+            "passed": case.passed,
+            "stated": not case.unstated,
+            "missing": [str(each) for each in case.missing],
+            "unexpected": [
+                {"rule": row.judged.finding.rule, "mode": str(row.judged.mode), "path": row.judged.finding.path}
+                for row in case.unexpected
+            ],
+        }
+        for case in cases
+    ]
+    yield msgspec.json.format(msgspec.json.encode(entries), indent=2).decode() + "\n"

@@ -1,0 +1,33 @@
+"""Exit codes of every command."""
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes; promises."""
+
+    FINE = 0
+    FINDINGS = 1
+    USAGE = 2
+    UNREADABLE = 3
+    CLUSTER = 4
+    OUR_FAULT = 5
+    INTERRUPTED = 130
+
+
+class Stopped(Exception):  # noqa: N818 not an error of the program but its end
+    """One clear line, and the exit code (usage or configuration, unless another is given)."""
+
+    def __init__(self, message: str, code: int = Exit.USAGE) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def no_namespace(source: str, namespace: str, names: Iterable[str]) -> Stopped:
+    """The end of a command that was asked about a namespace that is not there."""
+    import difflib  # noqa: PLC0415 only needed for a mistake
+
+    near = " or ".join(repr(name[:64]) for name in difflib.get_close_matches(namespace, names, n=3))
+    meant = f"; did you mean {near}?" if near else ""
+    return Stopped(f"{source}: no namespace {namespace[:64]!r}{meant}", Exit.USAGE)

@@ -1,0 +1,1 @@
+"""What `explain` asks about, and how it tells the answer."""

@@ -1,0 +1,120 @@
+"""``-o json`` and ``-o yaml`` of ``evenspread explain``: the shape that is promised."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+import yaml
+
+from webhook.cli.explaining.words import Answer, node_names, not_evaluated, relief_text
+from webhook.core.explain.edit_target import Target
+from webhook.core.explain.explanation import Balance
+from webhook.core.explain.fixes import Fix
+from webhook.core.index import node_sets
+from webhook.core.rules.placement.pod_fixes import fix_text
+from webhook.core.scheduler.cycle import Verdict
+from webhook.core.scheduler.plugins.status import OK
+
+Json = dict[str, object]
+
+
+def shape(answer: Answer) -> Json:
+    """One answer."""
+    found, question = answer.explanation, answer.question
+    meta = question.pod.meta
+    refused = question.refused
+    return {
+        **({"refused": msgspec.to_builtins(refused)} if refused else {}),
+        "message": question.settled or found.verdict.sentence,
+        "cause": None if found.cause is None or question.settled else str(found.cause),
+        "nodes": _nodes(found.verdict),
+        "constraints": [_constraint(each) for each in found.balances],
+        "notEvaluated": not_evaluated(answer),
+        "title": question.title,
+        "pod": {"namespace": meta.namespace, "name": meta.name, "exists": question.exists},
+        "notes": list(question.notes),
+        "details": [
+            {"plugin": each.plugin, "text": each.text, "nodes": [*node_names(found, each.nodes)]}
+            for each in found.obstacles
+        ],
+        "ways": [{"without": list(way.parts), "nodes": [*node_names(found, way.nodes)]} for way in found.ways],
+        "fixes": [_fix(each, answer) for each in found.fixes],
+        "reliefs": [
+            {
+                "what": each.what,
+                "text": relief_text(each, found),
+                "nodes": [*node_names(found, each.nodes)],
+                "tolerations": msgspec.to_builtins(each.tolerations),
+            }
+            for each in found.reliefs
+        ],
+        "edit": None if question.target is None else _edit(question.target),
+    }
+
+
+def _fix(fix: Fix, answer: Answer) -> Json:
+    found, path = answer.explanation, answer.question.path
+    changes = [
+        {
+            "path": f"{path}spec.topologySpreadConstraints[{each.index}]{f'.{each.field}' if each.field else ''}",
+            "value": msgspec.to_builtins(each.value),
+        }
+        for each in fix.changes
+    ]
+    return {
+        "text": fix_text(fix, found.balances),
+        "nodes": [*node_names(found, fix.open)],
+        "changes": changes,
+        "patch": answer.patch(fix),
+        "command": answer.command(fix),
+    }
+
+
+def _edit(target: Target) -> Json:
+    return {
+        "apiVersion": target.api_version,
+        "kind": target.kind,
+        "namespace": target.namespace,
+        "name": target.name,
+        "path": None if target.path is None else f"{target.path}spec.topologySpreadConstraints",
+        "note": target.note,
+    }
+
+
+def render(value: object, output: Literal["json", "yaml"]) -> Iterator[str]:
+    """The value as text."""
+    if output == "json":
+        yield msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+    else:
+        yield yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=2**31)
+
+
+def one_or_all(answers: Sequence[Answer]) -> object:
+    """One answer as it is, several as a list."""
+    shapes = [shape(each) for each in answers]
+    return shapes[0] if len(shapes) == 1 else shapes
+
+
+def _nodes(verdict: Verdict) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for status, members in ((OK, verdict.feasible), *verdict.failed):
+        for slot in node_sets.to_slots(members):
+            told: Json = {"code": status.code, "plugin": status.plugin, "reasons": list(status.reasons)}
+            found[verdict.nodes.names[slot]] = told
+    return dict(sorted(found.items()))
+
+
+def _constraint(balance: Balance) -> Json:
+    written, domains, who = balance.written, balance.domains, balance.company
+    return {
+        "topologyKey": domains.constraint.topology_key,
+        "whenUnsatisfiable": written.when_unsatisfiable,
+        "maxSkew": domains.constraint.max_skew,
+        "minDomains": written.min_domains,
+        "domains": dict(sorted(domains.counts.items())),
+        "globalMinimum": domains.global_minimum,
+        "name": balance.name,
+        "meant": balance.meant,
+        "counted": sum(domains.match_num.values()),
+        "foreign": None if who is None else who.foreign,
+    }

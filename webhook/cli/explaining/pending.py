@@ -1,0 +1,143 @@
+"""``evenspread explain --pending``: all pods that wait, grouped by what is in the way, on one screen."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from webhook.cli.explaining.pods import is_foreign, of_pod, problem_of
+from webhook.cli.explaining.words import Answer, in_the_way, summary
+from webhook.cli.formats.text import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.core.api.types import Pod
+from webhook.core.explain.explanation import Explanation, explain
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.owners import controllers
+from webhook.core.policy.policy import Policy
+from webhook.core.rules.frame.rule import one_line, plural
+from webhook.core.rules.placement.pod_fixes import fix_text
+
+# Worst first: what somebody has to change, then what waits by itself.
+FITS, GATED, FOREIGN = "fits", "gated", "other scheduler"
+_ORDER = ("spread", "capacity", "other", FITS, GATED, FOREIGN)
+# What each waits for, of one pod and of several.
+_WAITS = {
+    "spread": ("waits for its spread constraints", "wait for their spread constraints"),
+    "capacity": ("waits for room", "wait for room"),
+    "other": ("is kept out by something else", "are kept out by something else"),
+    FITS: ("has a node that would take it", "have nodes that would take them"),
+    GATED: ("is held back by scheduling gates", "are held back by scheduling gates"),
+    FOREIGN: ("waits for another scheduler", "wait for another scheduler"),
+}
+_MOST_GROUPS = 12  # of some five lines: a screen
+_MOST_WORKLOADS = 3
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """Pods that wait for the same: what it is, the answer for the oldest of them, and all of them, oldest first."""
+
+    kind: str
+    answer: Answer
+    pods: tuple[Pod, ...]
+
+
+def group(
+    pods: Iterable[Pod], index: ClusterIndex, policy: Policy, missing: tuple[str, ...] = (), options: str = ""
+) -> list[Group]:
+    """The pods by kind and by the scheduler's sentence, the worst kind and the largest group first.
+
+    Shape: ``options`` name a live cluster for kubectl.
+    """
+    found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+    for pod in pods:
+        seen = explain(problem_of(pod, index, policy), brief=True)
+        found[_kind(pod, seen, policy), seen.verdict.sentence].append(pod)
+    groups = [
+        Group(
+            kind=kind,
+            answer=Answer(
+                question=of_pod(alike[0], policy, index),
+                explanation=explain(problem_of(alike[0], index, policy), index),
+                missing=missing,
+                options=options,
+            ),
+            pods=tuple(alike),
+        )
+        for (kind, _), alike in found.items()
+    ]
+    return sorted(groups, key=lambda each: (_ORDER.index(each.kind), -len(each.pods)))
+
+
+def _kind(pod: Pod, found: Explanation, policy: Policy) -> str:
+    if pod.pod_spec.scheduling_gates:
+        return GATED
+    if is_foreign(pod, policy):
+        return FOREIGN
+    return FITS if found.cause is None else str(found.cause)
+
+
+def render(
+    groups: Sequence[Group], index: ClusterIndex, namespace: str, *, color: bool, options: str = ""
+) -> Iterator[str]:
+    """The screen.
+
+    Shape: ``namespace`` is empty for all; ``options`` name the cluster, as the command line did: `` --context prod``.
+    """
+    paint = Paint(color=color)
+    total = sum(len(each.pods) for each in groups)
+    if not total:
+        yield paint(f"no pod is Pending in {namespace or 'any namespace'}", GREEN) + "\n"
+        return
+    kinds = Counter[str]()
+    for each in groups:
+        kinds[each.kind] += len(each.pods)
+    told = ", ".join(f"{count:,} {_WAITS[kind][count > 1]}" for kind, count in kinds.items())
+    yield f"{paint(plural(total, 'Pending pod'), BOLD)} in {namespace or 'all namespaces'}: {told}\n"
+    for each in groups[:_MOST_GROUPS]:
+        yield "\n"
+        yield from _block(each, index, paint)
+    if len(groups) > _MOST_GROUPS:
+        rest = sum(len(each.pods) for each in groups[_MOST_GROUPS:])
+        yield f"\nand {plural(rest, 'pod')} in {plural(len(groups) - _MOST_GROUPS, 'more group')}: -o json has all\n"
+    first = groups[0].answer.question.pod.meta
+    command = f"evenspread explain pod/{one_line(first.name)} -n {one_line(first.namespace)}{options}"
+    yield "\n" + paint(f"all there is to say of one pod: {command}", DIM) + "\n"
+
+
+def _block(each: Group, index: ClusterIndex, paint: Paint) -> Iterator[str]:
+    found, oldest = each.answer.explanation, each.pods[0]
+    color = {"spread": RED, "capacity": YELLOW, "other": YELLOW}.get(each.kind, GREEN)
+    waits = paint(_WAITS[each.kind][len(each.pods) > 1], color, BOLD)
+    yield f"{plural(len(each.pods), 'pod')} {waits}: {_owners(each, index)}\n"
+    since = f", since {one_line(oldest.meta.creation_timestamp, 32)}" if oldest.meta.creation_timestamp else ""
+    yield f"  oldest: {one_line(oldest.meta.namespace)}/{one_line(oldest.meta.name)}{since}\n"
+    if each.kind == FITS:
+        nodes = plural(found.verdict.feasible.bit_count(), "node")
+        yield f"  {nodes} would take it: the scheduler has not come to it yet, or preemption has made room for it\n"
+        return
+    if each.kind in (GATED, FOREIGN):
+        yield "".join(f"  {one_line(note)}\n" for note in each.answer.question.notes)
+        return
+    yield f"  {one_line(found.verdict.sentence, 4096)}\n"
+    if found.blocking is None:
+        yield f"  {summary(found)}\n"
+    if line := in_the_way(found):
+        yield f"  {line}\n"
+    for fix in found.fixes[:1]:
+        text = one_line(fix_text(fix, found.balances), 200)
+        yield f"  {paint('fix', GREEN)}: {text}  ({plural(fix.nodes, 'node')} then)\n"
+
+
+def _owners(each: Group, index: ClusterIndex) -> str:
+    """The workloads at the top, those with most of the pods first."""
+    found: Counter[str] = Counter()
+    for pod in each.pods:
+        chain = controllers(pod, index)
+        top = (
+            f"{chain[-1].kind} {pod.meta.namespace}/{chain[-1].name}"
+            if chain
+            else f"Pod {pod.meta.namespace}/{pod.meta.name}"
+        )
+        found[one_line(top, 80)] += 1
+    named = [name if len(found) == 1 else f"{name} ({count:,})" for name, count in found.most_common(_MOST_WORKLOADS)]
+    rest = len(found) - len(named)
+    return ", ".join(named) + (f" and {plural(rest, 'more workload')}" if rest else "")

@@ -1,0 +1,248 @@
+"""Which pods are asked about: those of a manifest, one object of the cluster, or all that wait.
+
+    manifest, KIND/NAME, --pending -> Question -> core.explain.explanation
+
+A pod that exists is taken as it is; of a manifest or a workload the next pod is, as it would be created.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from webhook.cli.checking.run import Frame
+from webhook.cli.explaining.refused import Refused, refused
+from webhook.core.api.selectors import NOTHING, Selector, SelectorError, compile_selector
+from webhook.core.api.types import Pod
+from webhook.core.apiserver.decoding import decode
+from webhook.core.defaulting.injection import Injection, Skip
+from webhook.core.defaulting.next_pod import Posted, made_from, namespace_of, posted, unknown_labels
+from webhook.core.explain.counted_pods import listed
+from webhook.core.explain.edit_target import Target, target
+from webhook.core.index import node_sets
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.owners import DAEMON_SET, controller_kind, controllers
+from webhook.core.placement.daemon_pods import for_node, node_of, tolerant, wanted_nodes
+from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.rules.frame.rule import one_line, plural
+from webhook.core.scheduler.cycle import Problem, decide, take
+from webhook.core.workloads.reading import Workload, read_exactly, read_workload, stated_type
+
+_MOST_NODES = 200  # that a DaemonSet is asked for: each is a verdict of its own
+_POD = msgspec.json.Decoder(Pod)
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """One pod to judge.
+
+    Shape: ``title`` is what people call it. ``path`` stands before ``spec`` in the object that was written. ``notes``
+    are sentences about how the pod came to be what it is. ``exists`` is false for one that is yet to be created.
+    ``refused`` is why kube-apiserver refuses it, or the pods that are to come beside it.
+    ``target`` is what to edit in the cluster, None for a manifest, which is itself what to edit. ``settled`` says in
+    words that there is nothing to explain, empty where there is.
+    """
+
+    title: str
+    pod: Pod
+    path: str = ""
+    notes: tuple[str, ...] = ()
+    exists: bool = True
+    refused: tuple[Refused, ...] = ()
+    target: Target | None = None
+    settled: str = ""
+
+    @property
+    def bound(self) -> bool:
+        """Whether the scheduler has nothing to decide any more."""
+        return bool(self.settled) or (self.exists and bool(self.pod.pod_spec.node_name))
+
+
+def of_object(
+    raw: bytes | Raw | Mapping[str, object], frame: Frame, index: ClusterIndex, *, applied: bool
+) -> Iterator[Question]:
+    """The questions about one object: itself if it is a pod, else the next pod of each of its templates.
+
+    Shape: ``applied`` says that the object stands in the cluster. What has to exist for its pods is put into the index.
+    Errors: DecodeError for an object that the API's types do not fit.
+    """
+    stated = stated_type(raw)
+    value, _ = read_exactly(raw, stated)
+    workload = read_workload(value, frame.policy.workloads)
+    if workload is None or not workload.whole:
+        return
+    if workload.kind == "Pod" and (applied or workload.meta.uid):
+        yield of_pod(_pod(value), frame.policy, index if applied else None)
+        return
+    namespace = namespace_of(workload, frame.namespace)
+    title = one_line(f"{workload.kind} {namespace}/{workload.meta.name or workload.meta.generate_name or '(unnamed)'}")
+    for template in workload.templates:
+        made = made_from(workload, template, namespace, index, applied=applied)
+        for owner in made.owners:
+            if index.owner(owner.api_version, owner.kind, namespace, owner.meta.name) is None:
+                index.apply("ADDED", owner)
+        ready = posted(made.template, namespace, frame.policy, index, frame.version)
+        site = f" ({template.path.rstrip('.')})" if len(workload.templates) > 1 else ""
+        question = Question(
+            title=title if workload.kind == "Pod" else f"the next pod of {title}{site}",
+            pod=ready.pod,
+            path=template.path,
+            notes=(*_made_notes(value, workload, ready, frame.policy), *_notes(ready.pod, frame.policy)),
+            exists=False,
+            refused=refused(workload, template, frame),
+            target=target(ready.pod, index) if applied else None,
+        )
+        if (workload.group, workload.kind) == DAEMON_SET:
+            yield from _of_nodes(question, title, workload, index, frame.policy)
+        else:
+            yield question
+
+
+def _of_nodes(
+    question: Question, title: str, workload: Workload, index: ClusterIndex, policy: Policy
+) -> Iterator[Question]:
+    """One question for all nodes alike that should run the DaemonSet's pod and have none."""
+    pod, view = tolerant(question.pod), index.view()
+    wanted = wanted_nodes(pod, view)
+    if not wanted:
+        note = "no node should run it: its controller makes no pod; here any node is asked"
+        yield structs.replace(question, pod=pod, notes=(note, *question.notes))
+        return
+    namespace = pod.meta.namespace
+    made = {node_of(each): each for each in waiting_of(workload.kind, workload.meta.name, namespace, index)}
+    running = index.count(namespace, _selector_of(workload), leaving=True)
+    lacking = [
+        view.names[slot] for slot in node_sets.to_slots(wanted) if slot not in running or view.names[slot] in made
+    ]
+    nodes, total = wanted.bit_count(), len(lacking)
+    if not lacking:
+        has = (
+            "the node that should run it has its pod"
+            if nodes == 1
+            else f"all {plural(nodes, 'node')} that should run it have its pod"
+        )
+        yield structs.replace(question, title=title, pod=pod, settled=has)
+        return
+    alike: dict[object, list[str]] = {}
+    for name in lacking[:_MOST_NODES]:
+        verdict = decide(problem_of(made.get(name) or for_node(pod, name), index, policy))
+        alike.setdefault((name in made, verdict.status(name)), []).append(name)
+    count = (
+        f"{total:,} of {plural(nodes, 'node')} that should run it {'has' if total == 1 else 'have'} no pod that runs"
+    )
+    count += f", of which the first {_MOST_NODES} were asked" * (total > _MOST_NODES)
+    for names in alike.values():
+        first, others = names[0], len(names) - 1
+        note = f"{count}; it is the same with {others} more: {listed(names[1:], 5)}" if others else count
+        found = (
+            of_pod(made[first], policy, index) if first in made else structs.replace(question, pod=for_node(pod, first))
+        )
+        named = found.title if first in made else one_line(f"the pod of {title} for node {first}")
+        yield structs.replace(found, title=named, notes=(note, *found.notes))
+
+
+def _selector_of(workload: Workload) -> Selector:
+    """What selects its pods; nothing where the selector cannot be read."""
+    try:
+        return compile_selector(workload.selector)
+    except SelectorError:
+        return NOTHING
+
+
+def of_pod(pod: Pod, policy: Policy, index: ClusterIndex | None = None) -> Question:
+    """The question about a pod that exists; with an index, in the cluster that this is of."""
+    title = one_line(f"Pod {pod.meta.namespace}/{pod.meta.name}")
+    if controller_kind(pod) == DAEMON_SET and (node := node_of(pod)):
+        title = f"{title} for node {one_line(node, 64)}"
+    where = None if index is None else target(pod, index)
+    return Question(title=title, pod=pod, notes=_notes(pod, policy), target=where)
+
+
+def waiting_of(kind: str, name: str, namespace: str, index: ClusterIndex) -> tuple[Pod, ...]:
+    """The Pending pods of a workload, oldest first."""
+    return tuple(
+        pod
+        for pod in sorted(index.waiting_pods(namespace), key=_age)
+        if (kind, name) in {(each.kind, each.name) for each in controllers(pod, index)}
+    )
+
+
+def waiting(index: ClusterIndex, namespaces: Iterable[str]) -> list[Pod]:
+    """The pods that wait for a node, oldest first; those on their way out are none of them."""
+    found = [pod for namespace in namespaces for pod in index.waiting_pods(namespace)]
+    return sorted((pod for pod in found if pod.meta.deletion_timestamp is None), key=_age)
+
+
+def _age(pod: Pod) -> tuple[str, str, str]:
+    return pod.meta.creation_timestamp or "", pod.meta.namespace, pod.meta.name
+
+
+def _pod(value: bytes | Raw | Mapping[str, object]) -> Pod:
+    """Errors: DecodeError."""
+    return decode(value if isinstance(value, bytes | Raw) else msgspec.json.encode(value), _POD, "v1.Pod")
+
+
+def is_foreign(pod: Pod, policy: Policy) -> bool:
+    """Whether another scheduler than the configured ones places it."""
+    name = pod.pod_spec.scheduler_name
+    return bool(name) and name not in policy.scheduler_names
+
+
+def _notes(pod: Pod, policy: Policy) -> tuple[str, ...]:
+    """What about the pod keeps the scheduler from trying it at all."""
+    spec, found = pod.pod_spec, []
+    if spec.scheduling_gates:
+        gates = ", ".join(gate.name for gate in spec.scheduling_gates)
+        found.append(f"scheduling gates ({gates}): the scheduler does not try it until they are gone")
+    if is_foreign(pod, policy):
+        found.append(f"{spec.scheduler_name} schedules it, which may decide otherwise (schedulerNames)")
+    if spec.node_name:
+        found.append(f"it is bound to {spec.node_name}: the scheduler has nothing to decide any more")
+    if pod.meta.deletion_timestamp is not None:
+        found.append("it is being deleted: the scheduler does not try it")
+    return tuple(found)
+
+
+def _made_notes(
+    value: bytes | Raw | Mapping[str, object], workload: Workload, ready: Posted, policy: Policy
+) -> Iterator[str]:
+    """How a pod that does not exist yet was made up."""
+    mode, injected = policy.defaults.mode, ready.injected
+    if isinstance(injected, Injection):
+        given = ", ".join(f"{each.topology_key} {each.when_unsatisfiable}" for each in injected.constraints)
+        yield f"with the constraints that this webhook injects: {given}"
+    elif isinstance(injected, Skip):
+        yield f"this webhook injects nothing: {injected.reason}"
+    elif not ready.pod.pod_spec.constraints:
+        yield f"judged without default constraints of this webhook (defaults.mode is {mode})"
+    for label in unknown_labels(ready.pod):
+        yield f"{label} is not known yet: the pod is taken for the first of a new revision"
+    if workload.suspended:
+        yield "suspended: its controller makes no pod now"
+    if workload.kind == "StatefulSet" and _claims_of(value):
+        yield "the claims of volumeClaimTemplates are not looked at"
+
+
+class _Claims(Struct, rename="camel"):
+    volume_claim_templates: tuple[Raw, ...] | None = None
+
+
+class _Spec(Struct):
+    spec: _Claims | None = None
+
+
+def _claims_of(value: bytes | Raw | Mapping[str, object]) -> bool:
+    try:
+        read = msgspec.json.decode(value if isinstance(value, bytes | Raw) else msgspec.json.encode(value), type=_Spec)
+    except msgspec.ValidationError:
+        return False
+    return read.spec is not None and bool(read.spec.volume_claim_templates)
+
+
+def problem_of(pod: Pod, index: ClusterIndex, policy: Policy) -> Problem:
+    """What its scheduler looks at."""
+    return take(index, pod, profile=profile_for(policy, pod.pod_spec.scheduler_name))
+
+
+def with_siblings(question: Question, number: int, of: str) -> Question:
+    """The question about one of several Pending pods of a workload."""
+    return structs.replace(question, title=f"{question.title} (1 of {number} Pending of {one_line(of)})")

@@ -1,0 +1,177 @@
+"""What ``evenspread explain`` says in a line: the cause, what a constraint waits for, what would help."""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from msgspec import Struct
+
+from webhook.cli.explaining.pods import Question
+from webhook.core.explain.counted_pods import listed, together
+from webhook.core.explain.edit_target import Json, command, patch
+from webhook.core.explain.explanation import Balance, Cause, Explanation, standstill
+from webhook.core.explain.fixes import Fix
+from webhook.core.explain.obstacles import STATES, segment_of
+from webhook.core.explain.reliefs import (
+    CAPACITY_FILTERS,
+    PARTS,
+    Relief,
+    Shortage,
+    Way,
+    amount_text,
+    shortages,
+    too_small,
+)
+from webhook.core.index import node_sets
+from webhook.core.rules.frame.edits import flow
+from webhook.core.rules.frame.rule import one_line, plural
+from webhook.core.scheduler.cycle import NOT_EVALUATED
+from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT, TAINT_TOLERATION
+
+_CAUSES: Mapping[Cause | None, str] = {
+    Cause.SPREAD: "without its DoNotSchedule constraints {} would admit it",
+    Cause.CAPACITY: "with room {} would admit it",
+    Cause.OTHER: "no node would admit it, whatever is left out",
+}
+_PARTS: Mapping[str, str] = {
+    "spread": "its DoNotSchedule constraints",
+    "cordons": "cordons",
+    "taints": "taints",
+    "selection": "its node selector and affinity",
+    "volumes": "its volumes",
+    "pods": "affinity between pods",
+}
+_MOST_WAYS = 3
+_MOST_NAMES = 3  # of nodes in a line, and of workloads
+
+
+class Answer(Struct, frozen=True):
+    """A question and what there is to say.
+
+    Shape: ``missing`` has a line for what of the cluster could not be read; ``options`` name a live cluster for
+    kubectl, as the command line did.
+    """
+
+    question: Question
+    explanation: Explanation
+    missing: tuple[str, ...] = ()
+    options: str = ""
+
+    def patch(self, fix: Fix) -> list[dict[str, Json]] | None:
+        """The fix as a JSON patch of the object to edit; None where there is none."""
+        target = self.question.target
+        return None if target is None else patch(fix, target, self.question.pod)
+
+    def command(self, fix: Fix) -> str | None:
+        """The same as a command to copy."""
+        target, operations = self.question.target, self.patch(fix)
+        return None if target is None or operations is None else command(operations, target, self.options)
+
+
+def not_evaluated(answer: Answer) -> list[str]:
+    """What could change the answer and is not looked at, a line each."""
+    named = [f"{name}: {NOT_EVALUATED[name]}" for name in answer.explanation.not_evaluated]
+    made = [] if answer.question.exists else [f"AdmissionPlugins: {NOT_EVALUATED['AdmissionPlugins']}"]
+    return [*named, *made, *(one_line(line) for line in answer.missing)]
+
+
+def summary(found: Explanation) -> str:
+    """What is in the way, in one line: ``cause: spread (…)``; for a pod that no node admits."""
+    nodes = found.otherwise.bit_count()
+    if found.ways:
+        return f"cause: {found.cause} ({'; '.join(_way(way, found) for way in found.ways[:_MOST_WAYS])})"
+    if found.cause is Cause.CAPACITY and not found.otherwise & ~too_small(found.verdict):
+        return f"cause: {found.cause} (no node that it may use has so much, even empty)"
+    return f"cause: {found.cause} ({_CAUSES[found.cause].format(plural(nodes, 'node') if nodes else 'no node')})"
+
+
+def _way(way: Way, found: Explanation) -> str:
+    """``without taints and with room 2 nodes would admit it``."""
+    states = _states(way.nodes, found)
+    left_out = [_PARTS[part] for part in way.parts if part != "room" and not (part == "taints" and states)]
+    parts = [f"without {together(left_out)}"] if left_out else []
+    parts += [f"with {states} nodes back"] * ("taints" in way.parts and bool(states))
+    parts += ["with room"] * ("room" in way.parts)
+    return f"{' and '.join(parts)} {plural(way.nodes.bit_count(), 'node')} would admit it"
+
+
+def _states(nodes: int, found: Explanation) -> str:
+    """What all taints of these nodes say of the state that they are in; empty where one is another taint."""
+    names, tainted = {*STATES.values()}, [each for each in found.obstacles if each.plugin == TAINT_TOLERATION]
+    told = [each.text for each in tainted if each.nodes & nodes]
+    return " or ".join(told) if told and all(part in names for text in told for part in text.split(", ")) else ""
+
+
+def in_the_way(found: Explanation) -> str:
+    """What has to change, in one line: the constraint that waits, the room or the label that is missing."""
+    if found.blocking is not None:
+        return _waits(found.blocking, found)
+    texts: list[str] = []
+    if found.cause is Cause.CAPACITY:
+        texts = [shortage_text(each) for each in shortages(found.problem, found.otherwise)]
+        plugins = CAPACITY_FILTERS - {NODE_RESOURCES_FIT}
+    else:
+        plugins = frozenset().union(*(PARTS[part] for way in found.ways[:1] for part in way.parts))
+    nodes = found.ways[0].nodes if found.ways else found.otherwise
+    texts += [each.text for each in found.obstacles if each.plugin in plugins and each.nodes & nodes]
+    return one_line(f"in the way: {listed(texts, _MOST_NAMES)}", 300) if texts else ""
+
+
+def _waits(balance: Balance, found: Explanation) -> str:
+    """What a hard constraint waits for: ``zone[0]: zone c (1 node, cordoned) stays at 0 pods, and …``."""
+    waits = standstill(balance, found.verdict, every=found.obstacles)
+    if waits.endswith(f" at {balance.domains.global_minimum}"):  # and not what keeps the minimum at 0
+        waits += f" pod{'' if balance.domains.global_minimum == 1 else 's'}{_ceiling(balance)}"
+    others = f"; {foreign}" if (foreign := company_text(balance, names=False)) else ""
+    return one_line(f"{balance.name}: {waits}{instead(balance)}{others}", 300)
+
+
+def _ceiling(balance: Balance) -> str:
+    """What that means for the other domains, of pods that the constraint counts."""
+    each = balance.domains
+    if not each.self_match or each.limit < 0 or len(balance.lowest) == len(each.counts):
+        return ""
+    segment, most = segment_of(each.constraint.topology_key), each.global_minimum + each.constraint.max_skew
+    return f", and maxSkew {each.constraint.max_skew} lets no other {segment} have more than {most}"
+
+
+def instead(balance: Balance) -> str:
+    """The key that was probably meant, where no node has the constraint's own."""
+    return f"; nodes have {one_line(balance.meant, 64)}" if balance.meant else ""
+
+
+def company_text(balance: Balance, *, names: bool = True) -> str:
+    """Whose pods a constraint counts; empty where they are the workload's own, or nobody knows."""
+    who = balance.company
+    if who is None or not who.foreign:
+        return ""
+    counted = f"{who.foreign:,} of {who.counted:,} counted pods" if who.counted > 1 else "the 1 counted pod"
+    text = f"{counted} {'are' if who.counted > 1 else 'is'} not this workload's"
+    return f"{text}: {listed([one_line(name, 64) for name in who.names], _MOST_NAMES)}" if names and who.names else text
+
+
+def relief_text(relief: Relief, found: Explanation) -> str:
+    """What would help besides: ``room on b (needs 2 cpu, 1 cpu is free)``."""
+    names = [one_line(name, 64) for name in node_names(found, relief.nodes)]
+    if relief.what == "toleration":
+        tolerations = ", ".join(flow(msgspec.to_builtins(each)) for each in relief.tolerations)
+        return f"add toleration{'' if len(relief.tolerations) == 1 else 's'} {tolerations}"
+    if relief.what == "uncordon":
+        return f"kubectl uncordon {names[0]}" if len(names) == 1 else f"uncordon one of {listed(names, _MOST_NAMES)}"
+    missing = [*map(shortage_text, shortages(found.problem, relief.nodes))]
+    why = f" ({'; '.join(missing)})" if missing else ""
+    what = "room on" if relief.what == "room" else "a larger node than"
+    return f"{what} {listed(names, _MOST_NAMES)}{why}"
+
+
+def shortage_text(shortage: Shortage) -> str:
+    """``needs 2 cpu: 1 cpu is free on b``, with the most of all; or what the largest node has."""
+    needs = f"needs {amount_text(shortage.resource, shortage.needed, up=True)}"
+    if shortage.has is not None:
+        return f"{needs}, and none has more than {amount_text(shortage.resource, shortage.has)}"
+    free, most = amount_text(shortage.resource, shortage.free), ", the most of them" if shortage.nodes > 1 else ""
+    return f"{needs}: {free} free on {one_line(shortage.node, 64)}{most}"
+
+
+def node_names(found: Explanation, nodes: int) -> Iterator[str]:
+    """The names of nodes, as long as they are."""
+    return (found.verdict.nodes.names[slot] for slot in node_sets.to_slots(nodes))

@@ -1,0 +1,49 @@
+"""``-o github``: workflow commands, which GitHub shows as annotations on the lines of a pull request.
+
+Source: docs.github.com, workflow commands for GitHub Actions, ``::error``.
+"""
+
+from collections.abc import Iterator
+
+from webhook.cli.checking.results import Outcome
+from webhook.cli.formats.render import fix, message
+from webhook.core.rules.frame.rule import Severity
+from webhook.manifests.files import STDIN_NAME
+from webhook.manifests.manifest import Manifest, Place
+
+_COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
+
+
+def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+    """One command a line: faults of the input first, since the rest may be incomplete."""
+    for fault in outcome.faults:
+        if fault.fatal:
+            yield _command("error", fault.file, fault.line, fault.column, "evenspread: unreadable", fault.message)
+    for row in outcome.rows:
+        if row.waived:
+            continue
+        text = f"{row.manifest.title}: {message(row)}"
+        if fix(row):
+            text += f"; fix: {fix(row)}"
+        title = f"evenspread/{row.judged.finding.rule}"
+        yield _command(_COMMANDS[row.severity], *_where(row.manifest, row.place), title, text)
+
+
+def _where(manifest: Manifest, place: Place) -> tuple[str, int, int]:
+    """A finding in a rendered chart belongs to the template that Helm names; its lines are not the template's."""
+    if manifest.source and manifest.file == STDIN_NAME:
+        return manifest.source, 0, 0
+    return manifest.file, place.line, place.column
+
+
+def _command(name: str, file: str, line: int, column: int, title: str, text: str) -> str:  # noqa: PLR0913, PLR0917 the command's own fields
+    place = f",line={line},col={column}" if line else ""
+    return f"::{name} file={_property(file)}{place},title={_property(title)}::{_data(text)}\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

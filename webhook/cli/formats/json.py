@@ -1,0 +1,56 @@
+"""``-o json``: an array of findings, then of rules that could not look; its shape is a promise."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from webhook.cli.checking.results import Gap, Outcome, Row
+from webhook.cli.formats.render import fix, message
+from webhook.manifests.manifest import Manifest, Place
+
+
+def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+    """The array, one entry a line, so that a diff of two runs reads well."""
+    lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in as_values(outcome))
+    yield f"[\n{lines}\n]\n" if lines else "[]\n"
+
+
+def as_values(outcome: Outcome) -> list[dict[str, object]]:
+    """The entries as plain values."""
+    return [*map(_row, outcome.rows), *map(_gap, outcome.gaps)]
+
+
+def _where(manifest: Manifest, place: Place) -> dict[str, object]:
+    return {
+        "file": manifest.file,
+        "line": place.line,
+        "column": place.column,
+        "object": {
+            "apiVersion": manifest.api_version,
+            "kind": manifest.kind,
+            "namespace": manifest.namespace,
+            "name": manifest.name,
+        },
+    }
+
+
+def _row(row: Row) -> dict[str, object]:
+    judged = row.judged
+    entry: dict[str, object] = {
+        **_where(row.manifest, row.place),
+        "rule": judged.finding.rule,
+        "mode": str(judged.mode),
+        "severity": str(judged.severity),
+        "path": judged.finding.path,
+        "message": message(row),
+        "fix": fix(row),
+    }
+    if row.manifest.source:
+        entry["source"] = row.manifest.source
+    if judged.waived:
+        entry["waived"] = judged.waived
+    return entry
+
+
+def _gap(gap: Gap) -> dict[str, object]:
+    return {"rule": gap.rule, "notEvaluated": gap.missing, "objects": gap.objects}

@@ -1,0 +1,63 @@
+"""``-o junit``: JUnit XML, which CI servers show as test results: a case an object, a failure a finding.
+
+Source: the schema that Jenkins' xunit plugin accepts.
+"""
+
+from collections.abc import Iterator
+from xml.sax.saxutils import escape, quoteattr
+
+from webhook.cli.checking.results import Outcome, Row
+from webhook.cli.formats.render import fix, message
+from webhook.core.rules.frame.rule import one_line
+from webhook.manifests.documents import Fault
+
+
+def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+    """One suite: clean workloads pass, findings fail, exempted ones and rules that could not look are skipped."""
+    cases = [
+        *(_case(file, name, "") for file, name in outcome.clean),
+        *(_finding(row) for row in outcome.rows),
+        *(_fault(fault) for fault in outcome.faults if fault.fatal),
+        *(_case("evenspread", gap.rule, f"<skipped message={_attribute(gap.missing)}/>") for gap in outcome.gaps),
+    ]
+    counts = (
+        f'tests="{len(cases)}" failures="{sum(not row.waived for row in outcome.rows)}" '
+        f'errors="{sum(fault.fatal for fault in outcome.faults)}" '
+        f'skipped="{len(outcome.gaps) + sum(row.waived for row in outcome.rows)}"'
+    )
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    yield f'<testsuites {counts}>\n<testsuite name="evenspread" {counts}>\n'
+    yield from cases
+    yield "</testsuite>\n</testsuites>\n"
+
+
+def _finding(row: Row) -> str:
+    finding, place = row.judged.finding, row.place
+    name = f"{row.manifest.title} {finding.rule}"
+    if row.waived:
+        return _case(row.manifest.file, name, f"<skipped message={_attribute(row.judged.waived)}/>")
+    where = f"{row.manifest.file}:{place.line}:{place.column} {finding.path}"
+    body = "\n".join(one_line(line, 4096) for line in (where, message(row), f"fix: {fix(row)}"))
+    failure = f'<failure type="{row.severity}" message={_attribute(message(row))}>{_text(body)}</failure>'
+    return _case(row.manifest.file, name, failure)
+
+
+def _fault(fault: Fault) -> str:
+    return _case(fault.file, "readable", f"<error message={_attribute(str(fault))}/>")
+
+
+def _case(file: str, name: str, body: str) -> str:
+    return f"<testcase classname={_attribute(file)} name={_attribute(name)}>{body}</testcase>\n"
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_printable(one_line(text, 1024)))
+
+
+def _text(text: str) -> str:
+    return escape(_printable(text))
+
+
+def _printable(text: str) -> str:
+    """XML has no place for surrogates and two more characters."""
+    return "".join("\ufffd" if "\ud800" <= each <= "\udfff" or each in "\ufffe\uffff" else each for each in text)

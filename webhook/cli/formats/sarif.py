@@ -1,0 +1,95 @@
+"""``-o sarif``: SARIF 2.1.0, which code scanning services and editors read.
+
+Source: OASIS Static Analysis Results Interchange Format 2.1.0.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import PurePath
+from urllib.parse import quote
+
+import msgspec
+
+from webhook import __version__
+from webhook.cli.checking.results import Outcome, Row
+from webhook.cli.formats.render import fix, message
+from webhook.core.rules.frame.rule import Severity
+from webhook.core.rules.rule_set import RULES
+from webhook.manifests.documents import Fault
+from webhook.manifests.files import STDIN_NAME
+
+_LEVELS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "note"}
+_INDEX = {rule.id: number for number, rule in enumerate(RULES)}
+
+
+def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+    """One run; what could not be read is a notification of it, and makes it unsuccessful."""
+    fatal = [fault for fault in outcome.faults if fault.fatal]
+    run = {
+        "tool": {"driver": {"name": "evenspread", "version": __version__, "rules": [_rule(rule) for rule in _INDEX]}},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [
+            {"executionSuccessful": not fatal, "toolExecutionNotifications": [_notification(each) for each in fatal]}
+        ],
+        "results": [_result(row) for row in outcome.rows],
+    }
+    log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
+    yield msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
+
+
+def _rule(id_: str) -> dict[str, object]:
+    rule = RULES[_INDEX[id_]]
+    return {
+        "id": id_,
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.why or rule.title},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+    }
+
+
+def _result(row: Row) -> dict[str, object]:
+    finding, place = row.judged.finding, row.place
+    text = message(row) + (f"; fix: {fix(row)}" if fix(row) else "")
+    name = row.manifest.title
+    region = {"startLine": place.line, "startColumn": place.column, "endColumn": place.column + place.width}
+    result: dict[str, object] = {
+        "ruleId": finding.rule,
+        "ruleIndex": _INDEX[finding.rule],
+        "level": _LEVELS[row.severity],
+        "message": {"text": f"{name}: {text}"},
+        "locations": [
+            {
+                "physicalLocation": {"artifactLocation": {"uri": _uri(row)}, "region": region},
+                "logicalLocations": [{"fullyQualifiedName": f"{name} {finding.path}", "kind": "object"}],
+            }
+        ],
+        # The same finding keeps its mark when lines are added above it.
+        "partialFingerprints": {"evenspread/v1": _fingerprint(_uri(row), name, finding.rule, finding.key)},
+    }
+    if row.waived:
+        result["suppressions"] = [{"kind": "external", "justification": row.judged.waived}]
+    return result
+
+
+def _notification(fault: Fault) -> dict[str, object]:
+    location: dict[str, object] = {"artifactLocation": {"uri": _quoted(fault.file)}}
+    if fault.line:
+        location["region"] = {"startLine": fault.line, "startColumn": fault.column}
+    return {"level": "error", "message": {"text": str(fault)}, "locations": [{"physicalLocation": location}]}
+
+
+def _uri(row: Row) -> str:
+    # Lines of rendered output are none of the template's, but the template is the file that people can open.
+    return _quoted(
+        row.manifest.source if row.manifest.source and row.manifest.file == STDIN_NAME else row.manifest.file
+    )
+
+
+def _quoted(file: str) -> str:
+    if file == STDIN_NAME:
+        return "stdin"
+    return PurePath(file).as_uri() if file.startswith("/") else quote(file.removeprefix("./"), errors="replace")
+
+
+def _fingerprint(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]

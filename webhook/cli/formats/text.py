@@ -1,0 +1,131 @@
+"""``-o text``: one block a finding, with the line that it is about, and a summary at the end."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from webhook.cli.checking.results import Outcome, Row
+from webhook.cli.formats.render import consequence, fix, message
+from webhook.core.rules.frame.rule import FAILED, NO_CLUSTER, NOT_YET, Severity, one_line, plural
+from webhook.manifests.manifest import Place
+
+BOLD, DIM, RED, YELLOW, BLUE, GREEN = "1", "2", "31", "33", "34", "32"
+COLORS = {Severity.HIGH: RED, Severity.MEDIUM: YELLOW, Severity.LOW: BLUE}
+_MOST_QUOTED = 100  # characters of a line; beyond, it is cut around the field
+
+
+class Paint:
+    """Terminal colours, or none."""
+
+    def __init__(self, *, color: bool) -> None:
+        self._color = color
+
+    def __call__(self, text: str, *codes: str) -> str:
+        """The text in colours, where they are allowed."""
+        return f"\033[{';'.join(codes)}m{text}\033[0m" if self._color and text else text
+
+
+def render(outcome: Outcome, *, color: bool, verbose: bool = False) -> Iterator[str]:
+    """Blocks in the order of the input, exempted findings as one line each, then the summary."""
+    paint = Paint(color=color)
+    for row in outcome.rows:
+        yield from waived(row, paint) if row.waived else block(row, paint)
+    yield summary(outcome, paint, verbose=verbose)
+
+
+def block(row: Row, paint: Paint) -> Iterator[str]:
+    """One finding in full."""
+    judged, place = row.judged, row.place
+    head = f"{one_line(row.manifest.file)}:{place.line}:{place.column}:"
+    severity = paint(row.severity, COLORS[row.severity], BOLD)
+    done = f" ({consequence(row)})"
+    yield f"{paint(head, BOLD)} {severity} {paint(judged.finding.rule, BOLD)}{paint(done, DIM)}\n"
+    source = f"  ({one_line(row.manifest.source)})" if row.manifest.source else ""
+    yield f"  {row.manifest.title}{paint(source, DIM)}  {paint(one_line(judged.finding.path), DIM)}\n"
+    yield from _quote(place, paint, COLORS[row.severity])
+    yield f"  {message(row)}\n"
+    if fix(row):
+        yield f"  {paint('fix:', GREEN)} {fix(row)}\n"
+    yield "\n"
+
+
+def waived(row: Row, paint: Paint) -> Iterator[str]:
+    """One finding that the policy exempts."""
+    place = f"{one_line(row.manifest.file)}:{row.place.line}:{row.place.column}:"
+    yield paint(f"{place} {row.judged.finding.rule} {row.manifest.title}: {one_line(row.judged.waived)}", DIM) + "\n\n"
+
+
+def _quote(place: Place, paint: Paint, code: str) -> Iterator[str]:
+    """The line of the manifest and a caret under the field."""
+    text, caret, width = place.text, place.caret, place.width
+    if len(text) > _MOST_QUOTED:
+        start = max(min(caret - 20, len(text) - _MOST_QUOTED), 0)
+        text, caret = text[start : start + _MOST_QUOTED], caret - start
+        width = min(width, _MOST_QUOTED - caret)
+    text = one_line(text.replace("\t", " "), _MOST_QUOTED)
+    gutter = f"{place.line:5} |"
+    yield f"{paint(gutter, DIM)} {text}\n"
+    yield f"{paint(' ' * 6 + '|', DIM)} {' ' * caret}{paint('^' + '~' * (width - 1), code)}\n"
+
+
+def summary(outcome: Outcome, paint: Paint, *, verbose: bool = False) -> str:
+    """What was looked at, what was found, what was not looked at; always the last lines."""
+    counted = [row for row in outcome.rows if not row.waived]
+    severities = Counter(row.severity for row in counted)
+    looked = (
+        f"{plural(outcome.files, 'file')}, {plural(outcome.objects, 'object')}, {plural(outcome.workloads, 'workload')}"
+    )
+    if not outcome.objects:
+        found = paint("nothing to check", YELLOW)
+    elif counted:
+        parts = ", ".join(f"{severities[each]} {each}" for each in reversed(Severity) if severities[each])
+        found = paint(f"{plural(len(counted), 'finding')} ({parts})", RED if severities[Severity.HIGH] else YELLOW)
+    else:
+        found = paint("no findings", GREEN)
+    exempted = len(outcome.rows) - len(counted)
+    lines = [f"{looked}: {found}" + (f", {exempted} exempted" if exempted else "")]
+    lines += [paint(line, DIM) for line in not_evaluated(outcome, verbose=verbose)]
+    if incomplete := unread(outcome):
+        lines.append(paint(incomplete, RED))
+    return "\n".join(lines) + "\n"
+
+
+def unread(outcome: Outcome) -> str:
+    """That parts of the input were not looked at; empty where all of it was."""
+    faults = sum(fault.fatal for fault in outcome.faults)
+    return f"results are incomplete: {plural(faults, 'error')} in the input, see above" if faults else ""
+
+
+def not_evaluated(outcome: Outcome, *, verbose: bool) -> Iterator[str]:
+    """How many rules could not look, and what they lack, in one line; ``verbose`` names them, a line a missing fact."""
+    rules: dict[str, set[str]] = defaultdict(set)
+    for gap in outcome.gaps:
+        rules[gap.missing].add(gap.rule)
+    facts = sorted(rules.items(), key=lambda entry: (entry[0] == NOT_YET, entry[0] != NO_CLUSTER, entry[0]))
+    if verbose:
+        for missing, names in facts:
+            yield f"not evaluated, {_lacking(missing)}: {', '.join(sorted(names))}"
+        return
+    counted, parts, others = set[str](), list[str](), 0
+    for missing, names in facts:
+        more = len(names - counted)
+        counted |= names
+        if missing in _IN_SHORT and more:
+            parts.append(f"{more} {_lacking(missing)}")
+        else:
+            others += more
+    if others:
+        parts.append(f"{others} for other reasons")
+    if parts:
+        verb = "-v names it" if len(counted) == 1 else "-v names them"
+        yield f"{plural(len(counted), 'rule')} not evaluated: {', '.join(parts)} ({verb})"
+
+
+def _lacking(missing: str) -> str:
+    return _IN_SHORT.get(missing, one_line(missing))
+
+
+_IN_SHORT = {
+    NO_CLUSTER: "without a cluster (--cluster, --snapshot)",
+    NOT_YET: "not in this release",
+    FAILED: "by a fault of evenspread",
+}

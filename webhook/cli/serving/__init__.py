@@ -1,0 +1,1 @@
+"""What `webhook` needs besides the server: an example, a registration."""

@@ -1,0 +1,121 @@
+"""A webhook on this machine for a cluster elsewhere: ask, start, register, wait, unregister.
+
+The server runs in a child of its own session, so that Ctrl-C reaches this process alone and the cluster is told
+before anything stops answering.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import click
+
+from webhook.cli.exit_codes import Stopped
+from webhook.cluster.connection import Account, ApiServer, ClusterError
+from webhook.cluster.registration import NAME, configurations, register, unregister
+from webhook.server.run import Plan, serve
+
+_UNREACHABLE, _OUR_FAULT = 4, 5
+
+Configurations = Sequence[Mapping[str, Any]]
+_READY_SECONDS = 60.0  # the lists of a large cluster included
+
+
+class Cluster:
+    """The cluster that a kubeconfig names, and how its API server finds this machine.
+
+    Errors: Stopped with exit code 4.
+    """
+
+    def __init__(self, kubeconfig: str, context: str | None, advertised: str | None) -> None:
+        try:
+            self._server = ApiServer(Account(kubeconfig=kubeconfig, context=context))
+        except ClusterError as error:
+            raise Stopped(str(error), _UNREACHABLE) from error
+        self.advertised = advertised or _way_back(self._server.url)
+        self.bind = "127.0.0.1:8443" if self.advertised.startswith("127.") else "0.0.0.0:8443"
+
+    def serve(self, plan: Plan, authority: Path, *, port: int, health_port: int, ask: bool) -> NoReturn:
+        """Serve the plan, registered, until a signal or the end of the server."""
+        url = f"https://{self.advertised}:{port}"
+        made = configurations(url, authority.read_bytes(), plan.engine.policy.defaults)
+        try:
+            register(self._server, made, rehearsed=True)
+        except ClusterError as error:
+            raise Stopped(str(error), _UNREACHABLE) from error
+        kinds = " and ".join(each["kind"] for each in made)
+        click.echo(
+            f"{self._server.url} will send its admission requests to {url}:\n"
+            f"  {kinds} {NAME}, failurePolicy Ignore, 2 s, without the system namespaces;\n"
+            f"  deleted when this command ends."
+        )
+        if ask and not click.confirm("Register?"):
+            raise Stopped("nothing was registered", 0)
+        child = os.fork()
+        if child == 0:
+            os.setsid()
+            serve(plan)
+        plan.admission.close()
+        plan.health.close()
+        raise SystemExit(self._hold(child, made, f"http://127.0.0.1:{health_port}/readyz"))
+
+    def _hold(self, child: int, made: Configurations, ready: str) -> int:
+        ended = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: ended.set())
+        registered: Configurations = ()
+        try:
+            if _answers(ready, ended):
+                registered = made
+                register(self._server, made)
+                click.echo("registered; Ctrl-C unregisters and ends it")
+            elif not ended.is_set():
+                raise Stopped(f"{ready} did not answer within {_READY_SECONDS:g} s; nothing was registered", _OUR_FAULT)
+            while not ended.wait(0.2):
+                if os.waitpid(child, os.WNOHANG) != (0, 0):
+                    raise Stopped("the server ended by itself", _OUR_FAULT)
+        except ClusterError as error:
+            raise Stopped(str(error), _UNREACHABLE) from error
+        finally:
+            self._leave(child, registered)
+        return 0
+
+    def _leave(self, child: int, registered: Configurations) -> None:
+        try:
+            unregister(self._server, registered)
+            if registered:
+                click.echo("unregistered")
+        except ClusterError as error:
+            click.echo(f"evenspread: still registered: {error}", err=True)
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(child, signal.SIGTERM)
+            os.waitpid(child, 0)
+
+
+def _answers(url: str, ended: threading.Event) -> bool:
+    import urllib.request  # noqa: PLC0415 an HTTP client, for those who need it
+
+    deadline = time.monotonic() + _READY_SECONDS
+    while time.monotonic() < deadline and not ended.wait(0.05):
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=1):  # noqa: S310 http to loopback
+            return True
+    return False
+
+
+def _way_back(url: str) -> str:
+    """This machine's address on the way to the API server: a UDP socket that is connected sends nothing."""
+    parts = urlsplit(url)
+    try:
+        family, *_, address = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(address)
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise Stopped(f"{url}: {error.strerror}", _UNREACHABLE) from error

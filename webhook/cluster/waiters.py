@@ -1,0 +1,62 @@
+"""Who waits for an object that no watch has brought yet, woken when one does.
+
+Whoever waits registers first and looks at the index afterwards: what comes in between is not missed then.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+from webhook.core.index.cluster_index import Event
+from webhook.core.index.owners import Awaited, group_kind
+from webhook.core.index.readers import ApiObject, Namespace, Owner
+
+_Key = tuple[tuple[str, str], str, str]  # group and kind, namespace, name
+
+
+class Arrivals:
+    """Waiters by the object that they wait for.
+
+    Shape: `told` is for the threads that apply events, after they did; the rest for any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiters: dict[_Key, list[Callable[[], None]]] = {}
+
+    @contextlib.contextmanager
+    def expecting(self, awaited: Awaited, wake: Callable[[], None]) -> Iterator[None]:
+        """Have ``wake`` called, maybe more than once, when something was said of this object, until the block ends.
+
+        Shape: ``wake`` is called in the thread of the watch; it neither blocks nor raises.
+        """
+        key = (group_kind(awaited.api_version, awaited.kind), awaited.namespace, awaited.name)
+        with self._lock:
+            self._waiters.setdefault(key, []).append(wake)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiters[key].remove(wake)
+                if not self._waiters[key]:
+                    del self._waiters[key]
+
+    def told(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
+        """Wake those who wait for one of these objects; whether it is what they need is theirs to see."""
+        if not self._waiters:
+            return
+        keys = {key for event, value in changes if event != "DELETED" and (key := _key(value)) is not None}
+        with self._lock:
+            woken = [wake for key in keys for wake in self._waiters.get(key, ())]
+        for wake in woken:
+            wake()
+
+
+def _key(value: ApiObject) -> _Key | None:
+    match value:
+        case Owner():
+            return group_kind(value.api_version, value.kind), value.meta.namespace, value.meta.name
+        case Namespace():
+            return ("", "Namespace"), "", value.meta.name
+        case _:
+            return None

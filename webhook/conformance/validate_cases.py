@@ -1,0 +1,184 @@
+"""The evaluators behind `evenspread conformance`: one scenario of a vector file -> our answer to it.
+
+Each takes the members of the scenario's JSON and gives what stands in ``expected`` of the same kind. The scenarios are
+those of the oracle in conformance/, which runs Kubernetes' own code on them.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from yaml._yaml import CParser
+from yaml.error import MarkedYAMLError
+from yaml.scanner import ScannerError
+
+from webhook.manifests.go_scalars import UnreadableError
+from webhook.manifests.go_yaml import read_document
+from webhook.core.scheduler.args import ArgsError, decode_args, validate_args
+from webhook.core.apiserver.decoding import BUILT_IN, DecodeError, as_go_reads, type_of
+from webhook.core.workloads.reading import read_workload
+from webhook.core.api.types import LabelSelector, SpreadConstraint
+from webhook.core.workloads.refused_pods import refusals
+from webhook.core.apiserver.validation import FieldError, constraint_warnings, merge_match_label_keys, reaches_template, validate_constraints
+from webhook.core.api.version import RECORDED
+
+_JSON = json.JSONDecoder()
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def members(raw: bytes) -> dict[str, bytes]:
+    """The members of a JSON object, each as it is written: what they hold may be what no decoder here would take.
+
+    Errors: ValueError for anything that is no JSON object.
+    """
+    text, found = raw.decode("utf-8", "surrogateescape"), {}
+    at = _after(text, 0, "{")
+    while text[at : at + 1] != "}":
+        name, at = _JSON.raw_decode(text, at)
+        start = _after(text, at, ":")
+        _, end = _JSON.raw_decode(text, start)
+        found[str(name)] = text[start:end].encode("utf-8", "surrogateescape")
+        at = _skip(text, end)
+        if text[at : at + 1] != "}":
+            at = _after(text, at, ",")
+    return found
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _after(text: str, at: int, sign: str) -> int:
+    at = _skip(text, at)
+    if text[at : at + 1] != sign:
+        raise ValueError(f"no {sign!r} at character {at}")
+    return _skip(text, at + 1)
+
+
+def _text(raw: bytes | None) -> str:
+    return msgspec.json.decode(raw, type=str) if raw else ""
+
+
+def decide_validate(case: Mapping[str, bytes]) -> Mapping[str, object]:
+    """What kube-apiserver answers to a create request."""
+    answer: dict[str, object] = {
+        "id": _text(case.get("id")),
+        "errors": [],
+        "warnings": [],
+        "topologySpreadConstraints": None,
+    }
+    try:
+        kind = type_of(case["object"]).kind or ""
+        if kind not in BUILT_IN:
+            return {"id": answer["id"], "undecidable": f"{kind[:64]!r} is no kind with a recorded strategy"}
+        value, strict = as_go_reads(case["object"], f"v1.{kind}")
+    except DecodeError as error:
+        return answer | {"decodeError": error.text, "decodeMessage": error.message}
+    if strict:
+        answer["strictWarnings"] = list(strict)
+    workload = read_workload(value) if isinstance(value, dict) else None
+    if workload is None:
+        return answer
+    for written in workload.templates:
+        template, path = written.template, f"{written.path}spec.topologySpreadConstraints"
+        constraints: Sequence[SpreadConstraint] = template.pod_spec.constraints
+        labels = template.labels if kind == "Pod" else None
+        read = reaches_template(workload)
+        errors = validate_constraints(constraints, labels, path, RECORDED) if read else ()
+        warnings = constraint_warnings(constraints, path) if read and not errors else ()
+        if labels is not None:
+            constraints = merge_match_label_keys(constraints, labels, RECORDED)
+        answer["errors"] = [_error(error) for error in errors]
+        answer["warnings"] = list(warnings)
+        answer["topologySpreadConstraints"] = [_constraint(each) for each in constraints] or None
+    return answer
+
+
+def decide_refused(case: Mapping[str, bytes]) -> Mapping[str, object]:
+    """Whether kube-apiserver accepts a workload, and what it answers to the pods that are then made of it."""
+    validated = decide_validate({**case, "object": case["workload"]})
+    answer: dict[str, object] = {"id": validated["id"], "accepted": not validated.get("errors")}
+    workload = read_workload(case["workload"]) if answer["accepted"] else None
+    if workload is not None:
+        found = [each for template in workload.templates for each in refusals(workload, template, RECORDED)]
+        answer["errors"] = [_error(each.error) for each in found]
+    return answer
+
+
+def decide_args(case: Mapping[str, bytes]) -> Mapping[str, object]:
+    """What kube-scheduler makes of an args block."""
+    answer: dict[str, object] = {"id": _text(case.get("id")), "errors": []}
+    yaml = _text(case.get("yaml"))
+    try:
+        raw = _yaml_to_json(yaml) if yaml else case.get("args", b"null")
+        args = decode_args(raw)
+    except ArgsError as error:
+        return answer | {"decodeError": str(error)}
+    shown: dict[str, object] = {"defaultingType": args.defaulting_type}
+    if args.constraints:
+        shown["defaultConstraints"] = [_constraint(each) for each in args.constraints]
+    return answer | {"args": shown, "errors": [_error(error) for error in validate_args(args)]}
+
+
+def _yaml_to_json(text: str) -> bytes:
+    """YAML as sigs.k8s.io/yaml turns it into JSON: the first document, its names sorted."""
+    try:
+        value = read_document(text.encode("utf-8", "replace")).value
+    except UnreadableError as error:
+        # An alias is resolved while parsing goes on; what is wrong behind it is not reached.
+        syntax = None if error.message.startswith("unknown anchor") else _syntax_fault(text)
+        raise ArgsError(f"yaml: {syntax or error.message}") from None
+    return msgspec.json.encode(value, order="sorted")
+
+
+def _syntax_fault(text: str) -> str | None:
+    """go-yaml's words, which are libyaml's, and its way of counting lines. Source: go-yaml v2 decode.go fail."""
+    parser = CParser(text)
+    try:
+        while parser.get_event() is not None:
+            pass
+    except MarkedYAMLError as error:
+        problem, context = (mark.line if mark else 0 for mark in (error.problem_mark, error.context_mark))
+        line = problem + isinstance(error, ScannerError) if problem else context
+        return f"line {line}: {error.problem}" if line else str(error.problem)
+    return None
+
+
+def _error(error: FieldError) -> dict[str, object]:
+    return {
+        "type": error.type,
+        "field": error.field,
+        "badValue": error.bad_value,
+        "detail": error.detail,
+        "text": error.text,
+    }
+
+
+def _constraint(constraint: SpreadConstraint) -> dict[str, object]:
+    """A constraint as Go writes it: three fields always, the others unless empty."""
+    optional = {
+        "labelSelector": None if constraint.selector is None else _selector(constraint.selector),
+        "minDomains": constraint.min_domains,
+        "nodeAffinityPolicy": constraint.node_affinity_policy,
+        "nodeTaintsPolicy": constraint.node_taints_policy,
+        "matchLabelKeys": list(constraint.match_label_keys or ()) or None,
+    }
+    return {
+        "maxSkew": constraint.max_skew or 0,
+        "topologyKey": constraint.topology_key or "",
+        "whenUnsatisfiable": constraint.when_unsatisfiable or "",
+    } | {name: value for name, value in optional.items() if value is not None}
+
+
+def _selector(selector: LabelSelector) -> dict[str, object]:
+    written: dict[str, object] = {}
+    if selector.match_labels:
+        written["matchLabels"] = dict(selector.match_labels)
+    if selector.match_expressions:
+        written["matchExpressions"] = [
+            {"key": each.key, "operator": each.operator} | ({"values": list(each.values)} if each.values else {})
+            for each in selector.match_expressions
+        ]
+    return written

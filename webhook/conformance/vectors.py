@@ -1,0 +1,169 @@
+"""Recorded verdicts of Kubernetes: read them, decide the same cases, and say where the answers differ.
+
+A file is JSON Lines, each ``{"scenario": ..., "expected": ...}``. Only the fields that stand in ``expected`` are
+compared; a record that names the whole answer also says by a missing ``decodeError`` that there is none.
+"""
+
+import gzip
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from webhook.conformance.validate_cases import decide_args, decide_refused, decide_validate, members
+from webhook.conformance.verdict_cases import decide_verdict
+
+# By kind: the members of a scenario's JSON -> the answer, in the shape of ``expected``. A kind that is not here is not
+# supported yet.
+Evaluator = Callable[[Mapping[str, bytes]], Mapping[str, object]]
+EVALUATORS: Mapping[str, Evaluator] = {
+    "validate": decide_validate,
+    "refused": decide_refused,
+    "args": decide_args,
+    "verdict": decide_verdict,
+}
+
+_GZIP = b"\x1f\x8b"
+_MAX_FIRST = 10
+# A record that has one of these names the whole answer of its kind.
+_WHOLE = {
+    "validate": {"errors", "warnings", "topologySpreadConstraints"},
+    "args": {"errors", "args"},
+    "verdict": {"preFilter", "nodes", "spreadPreFilter", "spread", "scores"},
+}
+_ABSENT_IS_NONE = {
+    "validate": ("decodeError", "strictWarnings"),
+    "args": ("decodeError",),
+    "verdict": ("message", "spreadState", "error"),
+}
+
+
+class VectorError(Exception):
+    """A file that cannot be read as vectors. Shape: the text has the file and, where known, the line."""
+
+
+class Difference(Struct, frozen=True):
+    """Shape: ``where`` is the path in ``expected``; ``expected`` and ``got`` are None where nothing is."""
+
+    id: str
+    where: str
+    expected: object
+    got: object
+
+
+class Tally(Struct, frozen=True, kw_only=True):
+    """How the cases of one kind in one file came out.
+
+    Shape: ``supported`` is False for a kind that cannot be decided yet: nothing of it was compared, ``agree`` is 0.
+    ``first`` are the first differences, one a case.
+    """
+
+    file: str
+    kind: str
+    cases: int
+    agree: int
+    first: tuple[Difference, ...]
+    supported: bool = True
+
+    @property
+    def rate(self) -> float:
+        """Share of the cases that agree, 0 to 1."""
+        return self.agree / self.cases
+
+
+def _kind(scenario: Mapping[str, bytes]) -> str:
+    if "object" in scenario:
+        return "validate"
+    if "workload" in scenario:
+        return "refused"
+    return "verdict" if scenario.keys() & {"pod", "nodes", "plugin"} else "args"
+
+
+class _Count:
+    """The tally of one kind while the file is read."""
+
+    def __init__(self) -> None:
+        self.cases = 0
+        self.agree = 0
+        self.first: list[Difference] = []
+
+
+def compare_file(path: Path, evaluators: Mapping[str, Evaluator] = EVALUATORS) -> tuple[Tally, ...]:
+    """Decide every case of a file; one tally a kind, in the order of first appearance.
+
+    Errors: VectorError.
+    """
+    counts: dict[str, _Count] = {}
+    for number, line in enumerate(_lines(path), 1):
+        try:
+            record = members(line)
+            scenario = members(record["scenario"])
+            expected = msgspec.json.decode(record["expected"])
+            kind, id_ = _kind(scenario), msgspec.json.decode(scenario.get("id", b'""'), type=str)
+            evaluate = evaluators.get(kind)
+            got = evaluate(scenario) if evaluate else None
+        except (ValueError, RecursionError) as error:  # msgspec's and json's are ValueErrors
+            raise VectorError(f"{path}:{number}: no vector: {str(error)[:256]}") from None
+        except KeyError as error:
+            raise VectorError(f"{path}:{number}: no vector: it lacks {error}") from None
+        count = counts.setdefault(kind, _Count())
+        count.cases += 1
+        if got is None:
+            continue
+        difference = _first_difference(kind, expected, got)
+        if difference is None:
+            count.agree += 1
+        elif len(count.first) < _MAX_FIRST:
+            count.first.append(Difference(id_, *difference))
+    if not counts:
+        raise VectorError(f"{path}: no vectors in it")
+    return tuple(
+        Tally(
+            file=str(path),
+            kind=kind,
+            cases=count.cases,
+            agree=count.agree,
+            first=tuple(count.first),
+            supported=kind in evaluators,
+        )
+        for kind, count in counts.items()
+    )
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as plain:
+            zipped = plain.read(2) == _GZIP
+        with gzip.open(path, "rb") if zipped else path.open("rb") as lines:
+            yield from (line for line in lines if line.strip())
+    except (OSError, EOFError) as error:
+        raise VectorError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _first_difference(kind: str, expected: object, got: Mapping[str, object]) -> tuple[str, object, object] | None:
+    if isinstance(expected, dict) and expected.keys() >= _WHOLE.get(kind, set()):
+        for name in _ABSENT_IS_NONE.get(kind, ()):
+            expected.setdefault(name, None)
+    if isinstance(expected, dict) and kind == "verdict" and "candidates" in expected:
+        # Not what the answer has, but what it may have: the nodes among which the feasible ones must be.
+        candidates, feasible = expected.pop("candidates"), got.get("feasible")
+        if not isinstance(feasible, list) or not {*feasible} <= {*(candidates or ())}:
+            return "candidates", candidates, feasible
+    return next(differences(expected, got), None)
+
+
+def differences(expected: object, got: object, where: str = "") -> Iterator[tuple[str, object, object]]:
+    """Where an answer differs from what is expected of it: path, expected, got.
+
+    Shape: a field that ``expected`` lacks is not compared; lists must be equally long; a field that ``got`` lacks is
+    null.
+    """
+    if isinstance(expected, dict) and isinstance(got, Mapping):
+        for name, value in expected.items():
+            yield from differences(value, got.get(name), f"{where}.{name}" if where else name)
+    elif isinstance(expected, list) and isinstance(got, list | tuple) and len(expected) == len(got):
+        for index, (value, found) in enumerate(zip(expected, got, strict=True)):
+            yield from differences(value, found, f"{where}[{index}]")
+    elif expected != got or isinstance(expected, bool) is not isinstance(got, bool):
+        yield where, expected, got

@@ -1,0 +1,209 @@
+"""Recorded scheduling scenarios: from a cluster and a pod in JSON to what we decide, in the recorder's form.
+
+A scenario that is not ``raw`` has the pod as a client posts it. Objects may be minimal: without names, namespaces,
+containers or anything allocatable.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from webhook.core.index import node_sets
+from webhook.core.scheduler.args import ArgsError, decode_args
+from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.decoding import DecodeError, decode
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.api.types import Pod, TypeMeta
+from webhook.core.index.readers import decode_object
+from webhook.core.index.pod_table import FINISHED
+from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, Domains, SpreadDefaults, default_selector, pod_services
+from webhook.core.scheduler.plugins.status import SKIP, SUCCESS, Status, failure
+from webhook.core.scheduler.cycle import FILTERS, Cycle, Verdict, take
+from webhook.core.api.version import RECORDED
+
+Json = dict[str, object]
+
+# Kinds of the lists of a scenario.
+_LISTS = {
+    "nodes": TypeMeta(api_version="v1", kind="Node"),
+    "namespaces": TypeMeta(api_version="v1", kind="Namespace"),
+    "services": TypeMeta(api_version="v1", kind="Service"),
+    "replicaSets": TypeMeta(api_version="apps/v1", kind="ReplicaSet"),
+    "statefulSets": TypeMeta(api_version="apps/v1", kind="StatefulSet"),
+    "replicationControllers": TypeMeta(api_version="v1", kind="ReplicationController"),
+    "persistentVolumes": TypeMeta(api_version="v1", kind="PersistentVolume"),
+    "persistentVolumeClaims": TypeMeta(api_version="v1", kind="PersistentVolumeClaim"),
+    "storageClasses": TypeMeta(api_version="storage.k8s.io/v1", kind="StorageClass"),
+    "csiNodes": TypeMeta(api_version="storage.k8s.io/v1", kind="CSINode"),
+}
+# Maps of text, where Go reads null as empty text; null anywhere else is absent.
+_TEXT_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "selector"})
+_DEFAULT_SELECTOR = "DefaultSelector"
+_POD = msgspec.json.Decoder(Pod)
+
+
+class Scenario(Struct, frozen=True):
+    """A cluster, a pod as the scheduler gets it, and the cluster's default constraints."""
+
+    index: ClusterIndex
+    pod: Pod
+    defaults: SpreadDefaults
+
+
+def read_scenario(case: Mapping[str, bytes]) -> Scenario:
+    """What a recorded case is about.
+
+    Errors: DecodeError, ArgsError; msgspec.ValidationError for a scenario whose own fields have other types.
+    """
+    index = _index(case)
+    pod = decode(case.get("pod", b"{}"), _POD, "v1.Pod")
+    defaults = _defaults(case.get("podTopologySpreadArgs", b"null"))
+    return Scenario(index, pod if case.get("raw") == b"true" else as_created(pod, RECORDED), defaults)
+
+
+def decide_verdict(case: Mapping[str, bytes]) -> Mapping[str, object]:
+    """What kube-scheduler says of the pod on every node.
+
+    Shape: every field that a recorded verdict may have; ``feasible`` are the nodes that pass all filters.
+    Errors: msgspec.ValidationError for a scenario whose own fields have other types.
+    """
+    id_ = _text(case.get("id"))
+    try:
+        scenario = read_scenario(case)
+    except DecodeError as error:
+        return {"id": id_, "error": error.text}
+    except ArgsError as error:
+        return {"id": id_, "error": f"podTopologySpreadArgs: {error}"}
+    cycle = Cycle(take(scenario.index, scenario.pod, scenario.defaults))
+    verdict, plugin = cycle.verdict(), _text(case.get("plugin"))
+    names = _names(verdict, verdict.nodes.live)
+    return (
+        {"id": id_, "preFilter": _status(verdict.before), "nodes": _statuses(verdict, names)}
+        | _spread_alone(cycle, names)
+        | {"scores": _scores(cycle, case.get("feasible"), verdict)}
+        | {"fits": bool(verdict.feasible), "feasible": _names(verdict, verdict.feasible)}
+        | {"message": verdict.sentence or None}
+        | (_asked(plugin, cycle, scenario.index, names) if plugin else {})
+    )
+
+
+def _text(raw: bytes | None) -> str:
+    return msgspec.json.decode(raw, type=str) if raw else ""
+
+
+def _listed(raw: bytes | None) -> list[Raw]:
+    return [] if raw in (None, b"null") else msgspec.json.decode(raw or b"[]", type=list[Raw])
+
+
+def _spread_alone(cycle: Cycle, names: Iterable[str]) -> Json:
+    verdict = cycle.alone("PodTopologySpread")
+    return {
+        "spreadPreFilter": _status(verdict.before),
+        "spread": _statuses(verdict, names),
+        "spreadState": [_state(domains) for domains in cycle.domains] or None,
+    }
+
+
+def _scores(cycle: Cycle, named: bytes | None, verdict: Verdict) -> Json | None:
+    feasible, nodes = verdict.feasible, verdict.nodes
+    if named not in (None, b"null"):
+        names = [_text(bytes(name)) for name in _listed(named)]
+        feasible = node_sets.from_slots([nodes.slots[name] for name in names if name in nodes.slots], nodes.size)
+    scores = cycle.scores(feasible) if feasible else None
+    return None if scores is None else dict(scores)
+
+
+def _asked(plugin: str, cycle: Cycle, index: ClusterIndex, names: Iterable[str]) -> Json:
+    """What one plugin says, or the selector of cluster defaults."""
+    pod = cycle.problem.pod
+    if plugin == _DEFAULT_SELECTOR:
+        found = pod_services(pod.labels, pod.meta.namespace, index)
+        return {
+            "defaultSelector": default_selector(pod.meta, pod.meta.namespace, index).text,
+            "podServices": [service.metadata.name for service in found if service.metadata] or None,
+        }
+    if plugin not in FILTERS:
+        status = failure("no such filter plugin")
+        return {"alone": {"plugin": plugin, "preFilter": _status(status), "nodes": {}}}
+    verdict = cycle.alone(plugin)
+    return {"alone": {"plugin": plugin, "preFilter": _status(verdict.before), "nodes": _statuses(verdict, names)}}
+
+
+def _names(verdict: Verdict, nodes: int) -> list[str]:
+    return [verdict.nodes.names[slot] for slot in node_sets.to_slots(nodes)]
+
+
+def _statuses(verdict: Verdict, names: Iterable[str]) -> Json:
+    return {name: _status(verdict.status(name)) for name in names}
+
+
+def _status(status: Status) -> Json:
+    shown: Json = {"code": status.code}
+    if status.code not in (SUCCESS, SKIP) and status.plugin:
+        shown["plugin"] = status.plugin
+    if status.reasons:
+        shown["reasons"] = list(status.reasons)
+    return shown
+
+
+def _state(domains: Domains) -> Json:
+    constraint = domains.constraint
+    return {
+        "maxSkew": constraint.max_skew,
+        "topologyKey": constraint.topology_key,
+        "selector": constraint.selector.text,
+        "minDomains": constraint.min_domains,
+        "nodeAffinityPolicy": constraint.node_affinity_policy,
+        "nodeTaintsPolicy": constraint.node_taints_policy,
+        "counts": dict(domains.counts),
+    }
+
+
+def _defaults(raw: bytes) -> SpreadDefaults:
+    args = None if raw == b"null" else decode_args(raw)
+    return SYSTEM_DEFAULTS if args is None or args.defaulting_type == "System" else SpreadDefaults(args.constraints)
+
+
+def _index(case: Mapping[str, bytes]) -> ClusterIndex:
+    index = ClusterIndex(RECORDED)
+    for field, kind in _LISTS.items():
+        for raw in _listed(case.get(field)):
+            try:
+                value = decode_object(raw, kind)
+            except msgspec.ValidationError:
+                value = decode_object(msgspec.json.encode(_as_go_reads(msgspec.json.decode(raw))), kind)
+            if value is not None:
+                index.apply("ADDED", value)
+    _add_pods(index, _listed(case.get("pods")))
+    return index
+
+
+def _add_pods(index: ClusterIndex, raws: Iterable[Raw]) -> None:
+    seen: set[tuple[str, str]] = set()
+    number = 0
+    for raw in raws:
+        pod = decode(raw, _POD, "v1.Pod")
+        meta, finished = pod.meta, pod.status is not None and pod.status.phase in FINISHED
+        if pod.pod_spec.node_name and not finished:
+            if not meta.uid:  # as the recorder, whose cache needs one
+                meta = replace(meta, uid=f"{meta.namespace}/{meta.name}/{number}")
+                pod = replace(pod, metadata=meta)
+            number += 1
+        # Pods without a name, or with the same one, count all the same.
+        fresh = bool(meta.name) and (meta.namespace, meta.name) not in seen
+        key = meta.name if fresh else f"{meta.name}#{len(seen)}"
+        seen.add((meta.namespace, key))
+        index.apply_pod("ADDED", pod, key)
+
+
+def _as_go_reads(value: object, field: str = "") -> object:
+    """JSON with null read as Go reads it."""
+    if isinstance(value, list):
+        return [{} if each is None else _as_go_reads(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if field in _TEXT_MAPS and not any(isinstance(each, dict | list) for each in value.values()):
+        return {key: "" if each is None else each for key, each in value.items()}
+    return {key: _as_go_reads(each, key) for key, each in value.items() if each is not None}

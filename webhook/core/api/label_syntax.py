@@ -1,0 +1,94 @@
+"""The syntax of label keys and values, and kube-apiserver's words about what breaks it.
+
+Source: k8s.io/apimachinery pkg/api/validate/content kube.go, dns.go, errors.go.
+"""
+
+import re
+from functools import lru_cache
+
+from webhook.core.api.version import RECORDED, KubernetesVersion
+
+_NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = f"({_NAME})?"
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+# Upstream's expressions repeat themselves; these accept the same and never backtrack.
+_VALID_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
+_VALID_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+# The release whose texts say "label key" and "bytes"; before, "qualified name" and "characters".
+_REWORDED = (1, 35)
+_MAX_NAME = 63
+_MAX_SUBDOMAIN = 253
+# The longest legal key is 317 characters; what is longer would only fill the memory.
+_LONGEST = _MAX_SUBDOMAIN + 1 + _MAX_NAME
+_CACHED = 8192
+
+_CHARACTERS = (
+    "consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+)
+_NAME_RULE = f"must {_CHARACTERS}'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME}')"
+_VALUE_RULE = (
+    f"a valid label must be an empty string or {_CHARACTERS}'MyValue',  or 'my_value',  or '12345', "
+    f"regex used for validation is '{_VALUE}')"
+)
+_SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+    f"and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+)
+
+
+def key_faults(key: str, version: KubernetesVersion = RECORDED) -> tuple[str, ...]:
+    """What is wrong with a label key; nothing for a good one.
+
+    Source: content.IsLabelKey.
+    """
+    return _key_faults(key, version) if len(key) <= _LONGEST else _key_faults.__wrapped__(key, version)
+
+
+@lru_cache(maxsize=_CACHED)
+def _key_faults(key: str, version: KubernetesVersion) -> tuple[str, ...]:
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        noun = "valid label key" if version >= _REWORDED else "qualified name"
+        return (f"a {noun} {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
+    faults = []
+    if slash and not prefix:
+        faults.append("prefix part must be non-empty")
+    elif slash:
+        if _bytes(prefix) > _MAX_SUBDOMAIN:
+            faults.append(f"prefix part {_too_long(_MAX_SUBDOMAIN, version)}")
+        if not _VALID_SUBDOMAIN.fullmatch(prefix):
+            faults.append(f"prefix part {_SUBDOMAIN_RULE}")
+    if not name:
+        faults.append("name part must be non-empty")
+    elif _bytes(name) > _MAX_NAME:
+        faults.append(f"name part {_too_long(_MAX_NAME, version)}")
+    if not _VALID_NAME.fullmatch(name):
+        faults.append(f"name part {_NAME_RULE}")
+    return tuple(faults)
+
+
+def value_faults(value: str, version: KubernetesVersion = RECORDED) -> tuple[str, ...]:
+    """What is wrong with a label value; nothing for a good one.
+
+    Source: content.IsLabelValue.
+    """
+    return _value_faults(value, version) if len(value) <= _LONGEST else _value_faults.__wrapped__(value, version)
+
+
+@lru_cache(maxsize=_CACHED)
+def _value_faults(value: str, version: KubernetesVersion) -> tuple[str, ...]:
+    faults = []
+    if _bytes(value) > _MAX_NAME:
+        faults.append(_too_long(_MAX_NAME, version))
+    if value and not _VALID_NAME.fullmatch(value):
+        faults.append(_VALUE_RULE)
+    return tuple(faults)
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def _too_long(limit: int, version: KubernetesVersion) -> str:
+    return f"must be no more than {limit} {'bytes' if version >= _REWORDED else 'characters'}"

@@ -1,0 +1,309 @@
+"""What a pod requests and a node has, in the units that kube-scheduler compares.
+
+    containers and sidecars run together, init containers before them, one after the other:
+    request = max(sum of containers + sidecars, each init container + the sidecars declared before it)
+    a pod-level request replaces that for its resource; overhead comes on top
+
+Unit: cpu in milli-CPU, everything else in whole units, both rounded up after summing.
+Source: k8s.io/component-helpers resource/helpers.go, scheduler framework/types.go Resource, fit.go.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from msgspec import Struct
+
+from webhook.core.api.label_syntax import key_faults
+from webhook.core.api.quantity import parse_quantity
+from webhook.core.api.types import Container, ContainerStatus, Node, Pod, PodStatus, Quantity
+from webhook.core.api.version import KubernetesVersion
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+
+HUGE_PAGES_PREFIX = "hugepages-"
+_ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
+_NATIVE_DOMAIN = "kubernetes.io/"
+_QUOTA_PREFIX = "requests."
+# Unit: 10**-9 of the resource's unit, so that sums are exact.
+Amounts = dict[str, int]
+ResourceList = Mapping[str, Quantity] | None
+_NANO = 10**9
+_MAX_INT64 = 2**63 - 1
+_NANO_PER_MILLI = 10**6
+
+
+class Request(Struct, frozen=True, gc=False):
+    """What one pod takes of a node.
+
+    Shape: ``amounts`` are the resources above 0: cpu, memory, ephemeral storage, then the others by name (extended
+    resources, huge pages, attachable volumes).
+    """
+
+    amounts: tuple[tuple[str, int], ...] = ()
+
+
+NOTHING = Request()
+_FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_NO_STATUS = PodStatus()
+
+
+def incoming_request(pod: Pod, version: KubernetesVersion) -> Request:
+    """What a pod that has no node yet requests.
+
+    Source: fit.go ``computePodResourceRequest``.
+    """
+    amounts = container_requests(pod.pod_spec.containers, pod.pod_spec.init_containers)
+    return _finish(pod, amounts, {}, version)
+
+
+def existing_request(pod: Pod, version: KubernetesVersion) -> Request:
+    """What a pod holds on its node: the largest of spec, allocated and actual while it is resized in place.
+
+    Source: framework/types.go ``CalculateResource``; helpers.go ``AggregateContainerRequests``.
+    """
+    spec = pod.pod_spec
+    if version >= (1, 33) and _resizing(pod):
+        return _resized_request(pod, version)
+    if spec.init_containers is None and spec.overhead is None and spec.resources is None:
+        containers = spec.containers or ()
+        if len(containers) == 1:  # the common pod, in the path of every watch event
+            return _one_container(containers[0])
+    return incoming_request(pod, version)
+
+
+def _resizing(pod: Pod) -> bool:
+    """Whether the status has anything to say of resources."""
+    status = pod.status
+    if status is None:
+        return False
+    if status.allocated_resources is not None or status.resources is not None:
+        return True
+    for each in status.container_statuses or ():
+        if each.allocated_resources is not None or each.resources is not None:
+            return True
+    for each in status.init_container_statuses or ():
+        if each.allocated_resources is not None or each.resources is not None:
+            return True
+    return status.conditions is not None and resize_infeasible(pod)
+
+
+def _resized_request(pod: Pod, version: KubernetesVersion) -> Request:
+    spec, status = pod.pod_spec, pod.status or _NO_STATUS
+    infeasible = resize_infeasible(pod)
+    reported = status.resources.requests if status.resources else None
+    known_at_pod_level = version >= (1, 36) and status.resources is not None
+    if known_at_pod_level and status.allocated_resources is not None and reported is not None:
+        measured = (_amounts(status.allocated_resources), _amounts(reported))
+    else:
+        measured = _measured(pod, infeasible=infeasible)
+    total = {} if infeasible else container_requests(spec.containers, spec.init_containers)
+    for other in measured:
+        _raise_to(total, other)
+    if not known_at_pod_level:
+        return _finish(pod, total, {}, version)
+    pod_level = _amounts(reported)
+    _raise_to(pod_level, _amounts(status.allocated_resources))
+    return _finish(pod, total, pod_level, version, spec_counts=not infeasible)
+
+
+def _measured(pod: Pod, *, infeasible: bool) -> tuple[Amounts, Amounts]:
+    """What the kubelet allocated to the containers, and what they have; where it does not say, what the spec asks for.
+
+    Source: helpers.go ``containerAllocatedRequests``, ``containerActuatedRequests``.
+    """
+    status = pod.status or _NO_STATUS
+    statuses: dict[str, ContainerStatus] = {}
+    for each in (*(status.container_statuses or ()), *(status.init_container_statuses or ())):
+        statuses.setdefault(each.name, each)
+
+    def allocated(container: Container) -> ResourceList:
+        known = statuses.get(container.name)
+        if known is not None and known.allocated_resources is not None:
+            return known.allocated_resources
+        return None if infeasible else _spec_requests(container)
+
+    def actuated(container: Container) -> ResourceList:
+        known = statuses.get(container.name)
+        has = known.resources.requests if known is not None and known.resources is not None else None
+        return allocated(container) if has is None else has
+
+    containers, init_containers = pod.pod_spec.containers, pod.pod_spec.init_containers
+    return (
+        container_requests(containers, init_containers, allocated),
+        container_requests(containers, init_containers, actuated),
+    )
+
+
+def container_requests(
+    containers: tuple[Container, ...] | None,
+    init_containers: tuple[Container, ...] | None,
+    resources: Callable[[Container], ResourceList] | None = None,
+) -> Amounts:
+    """The sum over containers and sidecars, raised to what each init container needs.
+
+    Source: helpers.go ``aggregateContainerResourcesByFn``.
+    """
+    of = resources or _spec_requests
+    total: Amounts = {}
+    for container in containers or ():
+        _add(total, _amounts(of(container)))
+    sidecars: Amounts = {}
+    initialising: Amounts = {}
+    for container in init_containers or ():
+        own = _amounts(of(container))
+        if container.restart_policy == "Always":
+            _add(total, own)
+            _add(sidecars, own)
+            own = sidecars
+        else:
+            _add(own, sidecars)
+        _raise_to(initialising, own)
+    _raise_to(total, initialising)
+    return total
+
+
+def allocatable_of(node: Node) -> Mapping[str, int]:
+    """What a node has for pods, by resource name; names that the scheduler does not compare are left out."""
+    amounts = node.status.allocatable if node.status else None
+    if not amounts:
+        return {}
+    return _allocatable(tuple(sorted((name, str(amount)) for name, amount in amounts.items())))
+
+
+@lru_cache(maxsize=256)
+def _allocatable(amounts: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
+    return {
+        name: _rounded(name, _nanos(amount))
+        for name, amount in amounts
+        if name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
+    }
+
+
+def resize_infeasible(pod: Pod) -> bool:
+    """Whether the kubelet refused a resize for good, so that what the spec asks for does not count."""
+    conditions = pod.status.conditions if pod.status else None
+    for condition in conditions or ():
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+@lru_cache(maxsize=1024)
+def is_extended(name: str) -> bool:
+    """Whether it is a resource of somebody else, as ``example.com/gpu``.
+
+    Source: k8s.io/component-helpers scheduling/corev1 ``IsExtendedResourceName``.
+    """
+    return "/" in name and _NATIVE_DOMAIN not in name and not name.startswith(_QUOTA_PREFIX)
+
+
+def is_scalar(name: str) -> bool:
+    """Whether the scheduler compares this resource besides cpu, memory and ephemeral storage.
+
+    Source: pkg/scheduler/util/utils.go ``IsScalarResourceName``.
+    """
+    if _NATIVE_DOMAIN in name or name.startswith((HUGE_PAGES_PREFIX, _ATTACHABLE_VOLUMES_PREFIX)):
+        return True
+    if "/" not in name or name.startswith(_QUOTA_PREFIX):
+        return False
+    return not key_faults(_QUOTA_PREFIX + name)
+
+
+def pod_level_resource(name: str) -> bool:
+    """Whether spec.resources of a pod may name it.
+
+    Source: helpers.go ``IsSupportedPodLevelResource``.
+    """
+    return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
+
+
+def _finish(
+    pod: Pod, amounts: Amounts, status_level: Amounts, version: KubernetesVersion, *, spec_counts: bool = True
+) -> Request:
+    """Pod-level requests, overhead and rounding."""
+    spec = pod.pod_spec
+    requests = spec.resources.requests if spec.resources else None
+    if version >= (1, 34) and any(map(pod_level_resource, requests or ())):
+        pod_level = _amounts(requests) if spec_counts else {}
+        _raise_to(pod_level, status_level)
+        amounts.update({name: amount for name, amount in pod_level.items() if pod_level_resource(name)})
+    _add(amounts, _amounts(spec.overhead))
+    return _request(tuple(amounts.items()))
+
+
+@lru_cache(maxsize=4096)
+def _request(amounts: tuple[tuple[str, int], ...]) -> Request:
+    of = dict(amounts)
+    names = (*(name for name in _FIRST if name in of), *sorted(name for name in of if is_scalar(name)))
+    rounded = ((name, _rounded(name, of[name])) for name in names)
+    return Request(tuple((name, amount) for name, amount in rounded if amount))
+
+
+def _one_container(container: Container) -> Request:
+    requests = container.resources.requests if container.resources else None
+    return _written_request(tuple(requests.items())) if requests else NOTHING
+
+
+@lru_cache(maxsize=4096)
+def _written_request(requests: tuple[tuple[str, Quantity], ...]) -> Request:
+    return _request(tuple((name, _nanos(amount)) for name, amount in requests))
+
+
+def _spec_requests(container: Container) -> ResourceList:
+    return container.resources.requests if container.resources else None
+
+
+def _amounts(resources: ResourceList) -> Amounts:
+    return {name: _nanos(amount) for name, amount in resources.items()} if resources else {}
+
+
+@lru_cache(maxsize=4096)
+def _nanos(written: Quantity) -> int:
+    """The quantity; 0 for text that is none, which the API server never stores."""
+    try:
+        quantity = parse_quantity(written)
+    except ValueError:
+        return 0
+    return int(quantity.unscaled * 10 ** (quantity.exponent + 9))
+
+
+def _rounded(name: str, nanos: int) -> int:
+    amount = -(-nanos // (_NANO_PER_MILLI if name == CPU else _NANO))
+    if abs(amount) <= _MAX_INT64:
+        return amount
+    # Beyond 64 bits upstream's arithmetic overflows in its own way.
+    exponent = -9
+    while nanos % 10 == 0:
+        nanos, exponent = nanos // 10, exponent + 1
+    quantity = parse_quantity(f"{nanos}e{exponent}")
+    return quantity.milli if name == CPU else quantity.value
+
+
+def _add(total: Amounts, more: Amounts) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: Amounts, other: Amounts) -> None:
+    for name, amount in other.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount
+
+
+def compare_amounts(one: ResourceList, other: ResourceList, name: str) -> int:
+    """Below 0, 0 or above 0 as the one has less, as much or more of the resource; what is absent is 0."""
+    return _nanos((one or {}).get(name, 0)) - _nanos((other or {}).get(name, 0))
+
+
+def to_milli(written: Quantity) -> Quantity:
+    """The quantity rounded up to thousandths, as the API server stores it."""
+    nanos = _nanos(written)
+    return written if nanos % _NANO_PER_MILLI == 0 else f"{-(-nanos // _NANO_PER_MILLI)}m"
+
+
+def written_nanos(nanos: int) -> str:
+    """An amount as a quantity. Unit: 10**-9."""
+    return f"{nanos}n"

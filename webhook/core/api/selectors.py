@@ -1,0 +1,313 @@
+"""What selects what: labels by label selectors, nodes by node selector terms, taints by tolerations.
+
+Selectors are compiled once and asked often. A null label selector matches nothing, an empty one everything
+(what the scheduler then makes of the empty one is `webhook.core.scheduler.plugins.pod_topology_spread`'s matter).
+
+Source: k8s.io/apimachinery pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go; k8s.io/component-helpers
+scheduling/corev1; k8s.io/api core/v1/toleration.go.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from webhook.core.api.go_text import json_text, quote
+from webhook.core.api.label_syntax import key_faults, value_faults
+from webhook.core.api.types import (
+    Affinity,
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Taint,
+    Toleration,
+)
+
+EQUALS = "="
+IN = "In"
+NOT_IN = "NotIn"
+EXISTS = "Exists"
+DOES_NOT_EXIST = "DoesNotExist"
+GREATER = "Gt"
+LESS = "Lt"
+
+_NAME_FIELD = "metadata.name"
+_MAX_INT64 = 2**63 - 1
+# strconv.ParseInt takes a sign and leading zeros, and no underscores, spaces or digits of other scripts.
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+# The comparison of tolerations takes canonical decimals only (content.IsDecimalInteger).
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+
+
+class SelectorError(ValueError):
+    """A selector that kube-apiserver would not have accepted; the text is the scheduler's."""
+
+
+class Requirement(Struct, frozen=True):
+    """One condition on one label.
+
+    Shape: ``operator`` is EQUALS or an operator of the API; ``values`` in the order written.
+    """
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether a set of labels meets the condition."""
+        if self.operator in _POSITIVE:
+            return labels.get(self.key, None) in self.values
+        if self.operator == NOT_IN:
+            return labels.get(self.key, None) not in self.values
+        if self.operator == EXISTS:
+            return self.key in labels
+        if self.operator == DOES_NOT_EXIST:
+            return self.key not in labels
+        return _compares(self.operator, labels.get(self.key), self.values[0])
+
+    @property
+    def text(self) -> str:
+        """As upstream prints it: ``app=web``, ``tier in (a,b)``, ``!x``."""
+        values = ",".join(sorted(self.values))
+        return {
+            EQUALS: f"{self.key}={values}",
+            IN: f"{self.key} in ({values})",
+            NOT_IN: f"{self.key} notin ({values})",
+            EXISTS: self.key,
+            DOES_NOT_EXIST: f"!{self.key}",
+            GREATER: f"{self.key}>{values}",
+            LESS: f"{self.key}<{values}",
+        }[self.operator]
+
+
+_POSITIVE = frozenset({EQUALS, IN})
+
+
+class Selector(Struct, frozen=True):
+    """A compiled label selector.
+
+    Shape: ``requirements`` are sorted by key; ``nothing`` is the null selector, which matches no labels.
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+    nothing: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether it restricts nothing."""
+        return not self.requirements and not self.nothing
+
+    @property
+    def text(self) -> str:
+        """As upstream prints it; "" for the empty and for the null selector."""
+        return ",".join(each.text for each in self.requirements)
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether it selects something with these labels."""
+        return not self.nothing and all(each.matches(labels) for each in self.requirements)
+
+    def joined(self, requirements: Iterable[Requirement]) -> "Selector":
+        """This selector with further conditions. Source: internalSelector.Add."""
+        if self.nothing:
+            return self
+        return Selector(_by_key((*self.requirements, *requirements)))
+
+
+NOTHING = Selector(nothing=True)
+EVERYTHING = Selector()
+
+
+def compile_selector(selector: LabelSelector | None) -> Selector:
+    """Source: metav1.LabelSelectorAsSelector. Errors: SelectorError."""
+    if selector is None:
+        return NOTHING
+    requirements = [_checked(key, EQUALS, (value,)) for key, value in (selector.match_labels or {}).items()]
+    requirements += [_label_requirement(each) for each in selector.match_expressions or ()]
+    return Selector(_by_key(requirements)) if requirements else EVERYTHING
+
+
+def selector_from_labels(labels: Mapping[str, str] | None) -> Selector:
+    """The selector of a Service or ReplicationController: every pair must be there, none is checked.
+
+    Source: labels.SelectorFromSet.
+    """
+    return Selector(_by_key(Requirement(key, EQUALS, (value,)) for key, value in (labels or {}).items()))
+
+
+def _by_key(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    return tuple(sorted(requirements, key=lambda each: each.key))
+
+
+def _label_requirement(written: LabelSelectorRequirement) -> Requirement:
+    if written.operator not in {IN, NOT_IN, EXISTS, DOES_NOT_EXIST}:
+        raise SelectorError(f"{quote(written.operator)} is not a valid label selector operator")
+    return _checked(written.key, written.operator, written.values or ())
+
+
+def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
+    """A requirement, or the scheduler's words against it. Source: labels.NewRequirement."""
+    faults = _requirement_faults(key, operator, values)
+    if faults:
+        raise SelectorError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+    return Requirement(key, operator, values)
+
+
+def _requirement_faults(key: str, operator: str, values: tuple[str, ...]) -> list[str]:
+    faults = []
+    if key_faults(key):
+        faults.append(f"key: Invalid value: {quote(key)}: {'; '.join(key_faults(key))}")
+    if operator in {IN, NOT_IN} and not values:
+        faults.append(
+            f"values: Invalid value: {json_text(None)}: for 'in', 'notin' operators, values set can't be empty"
+        )
+    elif operator in {EXISTS, DOES_NOT_EXIST} and values:
+        faults.append(
+            f"values: Invalid value: {json_text(values)}: values set must be empty for exists and does not exist"
+        )
+    elif operator in {GREATER, LESS}:
+        if len(values) != 1:
+            shown = json_text(values or None)
+            faults.append(f"values: Invalid value: {shown}: for 'Gt', 'Lt' operators, exactly one value is required")
+        faults += [
+            f"values[{index}]: Invalid value: {quote(value)}: for 'Gt', 'Lt' operators, the value must be an integer"
+            for index, value in enumerate(values)
+            if parse_integer(value) is None
+        ]
+    for index, value in enumerate(values):
+        if value_faults(value):
+            faults.append(f"values[{index}][{key}]: Invalid value: {quote(value)}: {'; '.join(value_faults(value))}")
+    return faults
+
+
+def parse_integer(text: str) -> int | None:
+    """A 64-bit number as ``strconv.ParseInt(text, 10, 64)`` reads it; None where that fails."""
+    if not _INTEGER.fullmatch(text) or len(text.lstrip("+-").lstrip("0")) > 19:
+        return None
+    number = int(text)
+    return number if -_MAX_INT64 - 1 <= number <= _MAX_INT64 else None
+
+
+def _compares(operator: str, label: str | None, bound: str) -> bool:
+    value, limit = parse_integer(label or ""), parse_integer(bound)
+    if value is None or limit is None:
+        return False
+    return value > limit if operator == GREATER else value < limit
+
+
+class FieldRequirement(Struct, frozen=True):
+    """One condition on a node's field; only ``metadata.name`` has a value."""
+
+    key: str
+    value: str
+    equal: bool
+
+    def matches(self, name: str) -> bool:
+        """Whether the node of that name meets the condition."""
+        return ((name if self.key == _NAME_FIELD else "") == self.value) is self.equal
+
+
+class NodeTerm(Struct, frozen=True):
+    """A compiled node selector term: all of its conditions must hold.
+
+    Shape: ``poisoned`` is a term with an invalid condition; it matches no node.
+    """
+
+    expressions: tuple[Requirement, ...] = ()
+    fields: tuple[FieldRequirement, ...] = ()
+    poisoned: bool = False
+
+    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether a node with this name and these labels is selected. A node without a name has no fields."""
+        if self.poisoned or not all(each.matches(labels) for each in self.expressions):
+            return False
+        return not name or all(each.matches(name) for each in self.fields)
+
+
+class RequiredNodes(Struct, frozen=True):
+    """The nodes that a pod may use, by its nodeSelector and its required node affinity.
+
+    Shape: ``terms`` are ORed; None where the pod has no required affinity, while no terms match no node.
+    """
+
+    pairs: Selector = EVERYTHING
+    terms: tuple[NodeTerm, ...] | None = None
+
+    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether the pod may use the node."""
+        if not self.pairs.matches(labels):
+            return False
+        return self.terms is None or any(term.matches(name, labels) for term in self.terms)
+
+
+def compile_required_nodes(node_selector: Mapping[str, str] | None, affinity: Affinity | None) -> RequiredNodes:
+    """Source: nodeaffinity.GetRequiredNodeAffinity."""
+    required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
+    terms = None if required is None else compile_node_selector(required)
+    return RequiredNodes(selector_from_labels(node_selector), terms)
+
+
+def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
+    """The terms that can match at all; one without conditions cannot. Source: NewLazyErrorNodeSelector."""
+    terms = selector.node_selector_terms or ()
+    return tuple(compile_node_term(term) for term in terms if term.match_expressions or term.match_fields)
+
+
+def compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
+    """A term that has conditions. Source: nodeaffinity newNodeSelectorTerm."""
+    try:
+        expressions = tuple(_node_requirement(each) for each in term.match_expressions or ())
+        fields = tuple(_field_requirement(each) for each in term.match_fields or ())
+    except SelectorError:
+        return NodeTerm(poisoned=True)
+    return NodeTerm(expressions, fields)
+
+
+def _node_requirement(written: NodeSelectorRequirement) -> Requirement:
+    if written.operator not in {IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GREATER, LESS}:
+        raise SelectorError(f"{quote(written.operator)} is no node selector operator")
+    return _checked(written.key, written.operator, written.values or ())
+
+
+def _field_requirement(written: NodeSelectorRequirement) -> FieldRequirement:
+    values = written.values or ()
+    if written.operator not in {IN, NOT_IN} or len(values) != 1:
+        raise SelectorError("a condition on a field needs In or NotIn and one value")
+    return FieldRequirement(written.key, values[0], written.operator == IN)
+
+
+def tolerates(toleration: Toleration, taint: Taint, *, compares: bool = False) -> bool:
+    """Whether one toleration tolerates one taint.
+
+    Shape: ``compares`` is the gate TaintTolerationComparisonOperators, alpha and off up to 1.37.
+    Source: core/v1 Toleration.ToleratesTaint.
+    """
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    operator = toleration.operator or "Equal"
+    if operator == "Equal":
+        return (toleration.value or "") == taint.value
+    if operator in {GREATER, LESS}:
+        return compares and _compares_taint(operator, taint.value, toleration.value or "")
+    return operator == EXISTS
+
+
+def _compares_taint(operator: str, taint: str, bound: str) -> bool:
+    if not _DECIMAL.fullmatch(taint) or not _DECIMAL.fullmatch(bound):
+        return False
+    return _compares(operator, taint, bound)
+
+
+def first_untolerated(
+    taints: Iterable[Taint], tolerations: Sequence[Toleration] | None, effects: Iterable[str], *, compares: bool = False
+) -> Taint | None:
+    """The first taint of these effects that nothing tolerates. Source: FindMatchingUntoleratedTaint."""
+    wanted = frozenset(effects)
+    for taint in taints:
+        tolerated = any(tolerates(each, taint, compares=compares) for each in tolerations or ())
+        if taint.effect in wanted and not tolerated:
+            return taint
+    return None

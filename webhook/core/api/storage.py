@@ -1,0 +1,158 @@
+"""Volumes, claims and classes, as far as a verdict depends on them."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from webhook.core.api.types import (
+    AwsElasticBlockStore,
+    AzureDisk,
+    GcePersistentDisk,
+    Int32,
+    LabelSelector,
+    Named,
+    NodeSelector,
+    Quantity,
+    ResourceRequirements,
+    VolumeIdSource,
+)
+
+# Its presence alone says it, whatever the value.
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+KEPT_ANNOTATIONS = frozenset({BIND_COMPLETED, SELECTED_NODE, BETA_STORAGE_CLASS, MIGRATED_PLUGINS})
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+STORAGE = "storage"
+
+
+class _Value(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Base of the values here."""
+
+
+class CsiSource(_Value, frozen=True, gc=False):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class ClaimReference(_Value, frozen=True, gc=False):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class VolumeNodeAffinity(_Value, frozen=True):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(_Value, frozen=True):
+    capacity: Mapping[str, Quantity] | None = None
+    access_modes: tuple[str, ...] | None = None
+    claim_ref: ClaimReference | None = None
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CsiSource | None = None
+    gce_persistent_disk: GcePersistentDisk | None = None
+    aws_elastic_block_store: AwsElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    cinder: VolumeIdSource | None = None
+    portworx_volume: VolumeIdSource | None = None
+
+
+class Phase(_Value, frozen=True, gc=False):
+    """The status of a volume or a claim."""
+
+    phase: str = ""
+
+
+class PersistentVolume(Named, frozen=True):
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: Phase | None = None
+
+    @property
+    def storage_class(self) -> str:
+        """The name of its class, "" for none."""
+        beta = (self.meta.annotations or {}).get(BETA_STORAGE_CLASS)
+        return (self.spec.storage_class_name or "") if beta is None else beta
+
+
+class ClaimSpec(_Value, frozen=True):
+    access_modes: tuple[str, ...] | None = None
+    selector: LabelSelector | None = None
+    resources: ResourceRequirements | None = None
+    volume_name: str | None = None
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class Claim(Named, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    spec: ClaimSpec = ClaimSpec()
+    status: Phase | None = None
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The annotations, empty where absent."""
+        return self.meta.annotations or {}
+
+    @property
+    def storage_class(self) -> str:
+        """The name of its class, "" for none."""
+        beta = self.annotations.get(BETA_STORAGE_CLASS)
+        return (self.spec.storage_class_name or "") if beta is None else beta
+
+    @property
+    def bound(self) -> bool:
+        """Whether volume and claim are bound for good."""
+        return bool(self.spec.volume_name) and BIND_COMPLETED in self.annotations
+
+
+class TopologyRequirement(_Value, frozen=True):
+    key: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class TopologyTerm(_Value, frozen=True):
+    match_label_expressions: tuple[TopologyRequirement, ...] | None = None
+
+
+class StorageClass(Named, frozen=True):
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: tuple[TopologyTerm, ...] | None = None
+
+
+class DriverAllocatable(_Value, frozen=True, gc=False):
+    count: Int32 | None = None
+
+
+class CsiDriverOnNode(_Value, frozen=True):
+    name: str = ""
+    allocatable: DriverAllocatable | None = None
+
+
+class CsiNodeSpec(_Value, frozen=True):
+    drivers: tuple[CsiDriverOnNode, ...] | None = None
+
+
+class CsiNode(Named, frozen=True):
+    """What the CSI drivers of one node said of it; it has the node's name."""
+
+    spec: CsiNodeSpec = CsiNodeSpec()
+
+    @property
+    def limits(self) -> Mapping[str, int]:
+        """How many volumes each driver attaches at most; a driver that says nothing has no limit."""
+        return {
+            driver.name: driver.allocatable.count
+            for driver in self.spec.drivers or ()
+            if driver.allocatable is not None and driver.allocatable.count is not None
+        }

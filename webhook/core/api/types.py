@@ -1,0 +1,399 @@
+"""Kubernetes API objects, as far as a verdict depends on them: frozen, decoded straight from API JSON.
+
+Unknown fields pass. JSON null means absent, except where absent and null are told apart by UNSET. The types
+are strict (a bool is no integer, 1.0 is none either): what does not fit is reworded by ``core.apiserver.decoding``.
+
+Shape: ``X | None`` is "absent in the API"; the algorithms work on resolved forms that they build once.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+# A quantity is text in canonical JSON; the decoder of Kubernetes takes bare numbers as well.
+Quantity = str | int | float
+
+DO_NOT_SCHEDULE = "DoNotSchedule"
+SCHEDULE_ANYWAY = "ScheduleAnyway"
+HONOR = "Honor"
+IGNORE = "Ignore"
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+
+
+class _Value(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Base of all values here: frozen, keyword-only, camelCase on the wire, defaults left out when encoded."""
+
+
+class OwnerReference(_Value, frozen=True, gc=False):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+def controller_of(owners: tuple[OwnerReference, ...] | None) -> OwnerReference | None:
+    """The owner that manages an object, as metav1.GetControllerOf finds it: the first with controller: true."""
+    for owner in owners or ():
+        if owner.controller:
+            return owner
+    return None
+
+
+class ObjectMeta(_Value, frozen=True, gc=False):
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: Mapping[str, str] | None = None
+    annotations: Mapping[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages this object."""
+        return controller_of(self.owner_references)
+
+
+class LabelSelectorRequirement(_Value, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class LabelSelector(_Value, frozen=True, gc=False):
+    match_labels: Mapping[str, str] | None = None
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+
+
+class SpreadConstraint(_Value, frozen=True):
+    """One entry of topologySpreadConstraints, as written.
+
+    Shape: ``label_selector`` is UNSET when absent, None when null, ``LabelSelector()`` for ``{}``. Absent and
+    null both match no pod; they differ only in what a message quotes.
+    """
+
+    max_skew: Int32 | None = None
+    topology_key: str | None = None
+    when_unsatisfiable: str | None = None
+    label_selector: LabelSelector | UnsetType | None = UNSET
+    min_domains: Int32 | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+    @property
+    def selector(self) -> LabelSelector | None:
+        """The selector with absent and null taken together."""
+        return None if self.label_selector is UNSET else self.label_selector
+
+    @property
+    def hard(self) -> bool:
+        """Whether it filters nodes (DoNotSchedule); a soft one only scores them."""
+        return self.when_unsatisfiable == DO_NOT_SCHEDULE
+
+
+class NodeSelectorRequirement(_Value, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class NodeSelectorTerm(_Value, frozen=True):
+    match_expressions: tuple[NodeSelectorRequirement, ...] | None = None
+    match_fields: tuple[NodeSelectorRequirement, ...] | None = None
+
+
+class NodeSelector(_Value, frozen=True):
+    node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
+
+
+class PreferredSchedulingTerm(_Value, frozen=True):
+    weight: Int32 | None = None
+    preference: NodeSelectorTerm | None = None
+
+
+class NodeAffinity(_Value, frozen=True):
+    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[PreferredSchedulingTerm, ...] | None = field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(_Value, frozen=True):
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] | None = None
+    topology_key: str = ""
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] | None = None
+    mismatch_label_keys: tuple[str, ...] | None = None
+
+
+class WeightedPodAffinityTerm(_Value, frozen=True):
+    weight: Int32 | None = None
+    pod_affinity_term: PodAffinityTerm | None = None
+
+
+class PodAffinity(_Value, frozen=True):
+    required: tuple[PodAffinityTerm, ...] | None = field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] | None = field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(_Value, frozen=True):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(_Value, frozen=True, gc=False):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+    toleration_seconds: Int64 | None = None
+
+
+class ResourceRequirements(_Value, frozen=True):
+    requests: Mapping[str, Quantity] | None = None
+    limits: Mapping[str, Quantity] | None = None
+
+
+class ContainerPort(_Value, frozen=True, gc=False):
+    container_port: Int32 | None = None
+    host_port: Int32 | None = None
+    protocol: str | None = None
+    host_ip: str | None = field(default=None, name="hostIP")
+
+
+class Container(_Value, frozen=True):
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    ports: tuple[ContainerPort, ...] | None = None
+    restart_policy: str | None = None
+
+
+class ClaimSource(_Value, frozen=True, gc=False):
+    claim_name: str = ""
+
+
+class EphemeralSource(_Value, frozen=True, gc=False):
+    """An inline claim; the pod's claim is named ``<pod>-<volume>``."""
+
+
+class GcePersistentDisk(_Value, frozen=True, gc=False):
+    pd_name: str = ""
+    read_only: bool | None = None
+
+
+class AwsElasticBlockStore(_Value, frozen=True, gc=False):
+    volume_id: str = field(default="", name="volumeID")
+
+
+class Iscsi(_Value, frozen=True, gc=False):
+    iqn: str = ""
+    read_only: bool | None = None
+
+
+class Rbd(_Value, frozen=True):
+    monitors: tuple[str, ...] | None = None
+    image: str = ""
+    pool: str = ""
+    read_only: bool | None = None
+
+
+class AzureDisk(_Value, frozen=True, gc=False):
+    disk_uri: str = field(default="", name="diskURI")
+    kind: str | None = None
+
+
+class VolumeIdSource(_Value, frozen=True, gc=False):
+    """A Cinder or Portworx volume."""
+
+    volume_id: str = field(default="", name="volumeID")
+
+
+class Volume(_Value, frozen=True):
+    """A volume, as far as the scheduler looks at it."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
+    gce_persistent_disk: GcePersistentDisk | None = None
+    aws_elastic_block_store: AwsElasticBlockStore | None = None
+    iscsi: Iscsi | None = None
+    rbd: Rbd | None = None
+    azure_disk: AzureDisk | None = None
+    cinder: VolumeIdSource | None = None
+    portworx_volume: VolumeIdSource | None = None
+
+
+class ResourceClaim(_Value, frozen=True, gc=False):
+    """A claim on devices."""
+
+    name: str = ""
+
+
+class SchedulingGate(_Value, frozen=True, gc=False):
+    name: str = ""
+
+
+class PodSpec(_Value, frozen=True):
+    topology_spread_constraints: tuple[SpreadConstraint, ...] | None = None
+    affinity: Affinity | None = None
+    node_selector: Mapping[str, str] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    node_name: str | None = None
+    scheduler_name: str | None = None
+    priority: Int32 | None = None
+    host_network: bool | None = None
+    containers: tuple[Container, ...] | None = None
+    init_containers: tuple[Container, ...] | None = None
+    overhead: Mapping[str, Quantity] | None = None
+    resources: ResourceRequirements | None = None
+    volumes: tuple[Volume, ...] | None = None
+    scheduling_gates: tuple[SchedulingGate, ...] | None = None
+    resource_claims: tuple[ResourceClaim, ...] | None = None
+    host_users: bool | None = None
+
+    @property
+    def constraints(self) -> tuple[SpreadConstraint, ...]:
+        """The spread constraints; absent and empty are the same to Kubernetes."""
+        return self.topology_spread_constraints or ()
+
+
+_NO_META = ObjectMeta()
+_NO_SPEC = PodSpec()
+
+
+class PodTemplate(_Value, frozen=True):
+    """A pod template, and the part of a Pod that a template has."""
+
+    metadata: ObjectMeta | None = None
+    spec: PodSpec | None = None
+
+    @property
+    def meta(self) -> ObjectMeta:
+        """The metadata, empty where absent."""
+        return self.metadata or _NO_META
+
+    @property
+    def pod_spec(self) -> PodSpec:
+        """The pod spec, empty where absent."""
+        return self.spec or _NO_SPEC
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels, empty where absent."""
+        return self.meta.labels or {}
+
+
+class TypeMeta(_Value, frozen=True, gc=False):
+    """What kind of object some JSON is; decoded first."""
+
+    api_version: str | None = None
+    kind: str | None = None
+
+
+class ListMeta(_Value, frozen=True, gc=False):
+    resource_version: str = ""
+    continue_: str = field(default="", name="continue")
+
+
+class Named(_Value, frozen=True):
+    """Any object, when only its kind and metadata matter."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    metadata: ObjectMeta | None = None
+
+    @property
+    def meta(self) -> ObjectMeta:
+        """The metadata, empty where absent."""
+        return self.metadata or _NO_META
+
+
+class ContainerStatus(_Value, frozen=True):
+    name: str = ""
+    allocated_resources: Mapping[str, Quantity] | None = None
+    resources: ResourceRequirements | None = None
+
+
+class PodCondition(_Value, frozen=True, gc=False):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+class PodStatus(_Value, frozen=True):
+    phase: str = ""
+    nominated_node_name: str | None = None
+    conditions: tuple[PodCondition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    allocated_resources: Mapping[str, Quantity] | None = None
+    resources: ResourceRequirements | None = None
+
+
+class Pod(PodTemplate, frozen=True):
+    """A pod as it stands in the cluster."""
+
+    status: PodStatus | None = None
+
+
+class Taint(_Value, frozen=True, gc=False):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class NodeSpec(_Value, frozen=True):
+    unschedulable: bool | None = None
+    taints: tuple[Taint, ...] | None = None
+
+
+class NodeStatus(_Value, frozen=True):
+    allocatable: Mapping[str, Quantity] | None = None
+
+
+class Node(_Value, frozen=True):
+    metadata: ObjectMeta | None = None
+    spec: NodeSpec | None = None
+    status: NodeStatus | None = None
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return (self.metadata or _NO_META).name
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The node's labels, empty where absent."""
+        return (self.metadata or _NO_META).labels or {}
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """The node's taints, empty where absent."""
+        return (self.spec.taints if self.spec else None) or ()
+
+
+class ServiceSpec(_Value, frozen=True):
+    selector: Mapping[str, str] | None = None
+
+
+class Service(_Value, frozen=True):
+    metadata: ObjectMeta | None = None
+    spec: ServiceSpec | None = None

@@ -1,0 +1,1 @@
+"""What kube-apiserver does with an object: decode it, refuse it in its own words, fill in defaults."""

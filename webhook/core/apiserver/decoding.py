@@ -1,0 +1,115 @@
+"""From the bytes of an object to values, or to the words with which kube-apiserver refuses the bytes.
+
+Two ways give the same answer: a typed msgspec decoder that knows only well-formed objects, and, when that one
+fails, Go's own rules (`webhook.core.apiserver.go_json`), which are slow and accept more. Only the second sees fields that
+the model lacks, so that `decode_strictly` also finds wrong types and unknown names anywhere in the object.
+
+Source: k8s.io/apimachinery runtime/serializer/json; k8s.io/apiserver endpoints/handlers (the 400 answer).
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+from webhook.core.api.types import PodTemplate, TypeMeta
+from webhook.core.apiserver import go_json
+
+T = TypeVar("T")
+
+# Kinds whose decoding kube-apiserver reports by name; all of them are version v1 of their group.
+BUILT_IN = frozenset(
+    {
+        *("Pod", "PodTemplate", "ReplicationController", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
+        *("Job", "CronJob"),
+    }
+)
+_TEMPLATE = msgspec.json.Decoder(PodTemplate)
+_TYPE_META = msgspec.json.Decoder(TypeMeta)
+
+
+class DecodeError(Exception):
+    """An object that cannot be decoded.
+
+    Shape: ``path`` names the field with indices ("" for the whole object); ``text`` is the decoder's own text;
+    ``message`` is that of the 400 answer, the same as ``text`` for a template inside another object.
+    """
+
+    def __init__(self, *, path: str, text: str, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+        self.text = text
+        self.message = message
+
+
+def _refused(path: str, text: str, kind: str) -> DecodeError:
+    if kind in BUILT_IN:
+        return DecodeError(
+            path=path, text=text, message=f'{kind} in version "v1" cannot be handled as a {kind}: {text}'
+        )
+    return DecodeError(path=path, text=text, message=text)
+
+
+def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: str, prefix: tuple[str, ...] = ()) -> T:
+    """Decode an object, fast where it is well formed.
+
+    Shape: ``go_type`` is ``v1.`` and a built-in kind or ``PodTemplateSpec``; ``prefix`` are the fields above.
+    Errors: DecodeError.
+    """
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode_strictly(raw, decoder, go_type, prefix)[0]
+
+
+def decode_strictly(
+    raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: str, prefix: tuple[str, ...] = ()
+) -> tuple[T, tuple[str, ...]]:
+    """Decode an object by Go's rules; with it, the warnings of strict decoding about unknown and repeated fields.
+
+    Errors: DecodeError, also for fields that the model does not have.
+    """
+    value, warnings = as_go_reads(raw, go_type, prefix)
+    return msgspec.convert(value, decoder.type), warnings
+
+
+def as_go_reads(raw: bytes | msgspec.Raw, go_type: str, prefix: tuple[str, ...] = ()) -> tuple[object, tuple[str, ...]]:
+    """The JSON value that Go's decoder keeps of an object, and the warnings of strict decoding.
+
+    Shape: the value has the known fields only; nulls and repeated fields are resolved, quantities are text.
+    Errors: DecodeError.
+    """
+    outcome = go_json.decode(_read(raw), go_type, prefix)
+    if outcome.fault is not None:
+        raise _refused(outcome.fault.path, outcome.fault.text, go_type.removeprefix("v1."))
+    return outcome.value, outcome.strict
+
+
+def decode_template(raw: bytes | msgspec.Raw, prefix: tuple[str, ...] = ()) -> PodTemplate:
+    """Decode a pod template that stands in an object of another kind.
+
+    Errors: DecodeError.
+    """
+    return decode(raw, _TEMPLATE, "v1.PodTemplateSpec", prefix)
+
+
+def type_of(raw: bytes) -> TypeMeta:
+    """What kind of object some bytes are.
+
+    Errors: DecodeError when they are no JSON object, or apiVersion or kind is no string.
+    """
+    try:
+        return _TYPE_META.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    stated = go_json.stated_type(_read(raw))
+    if isinstance(stated, go_json.Fault):
+        raise DecodeError(path=stated.path, text=stated.text, message=stated.text)
+    return TypeMeta(api_version=stated["apiVersion"] or None, kind=stated["kind"] or None)
+
+
+def _read(raw: bytes | msgspec.Raw) -> object:
+    try:
+        return go_json.read(bytes(raw))
+    except ValueError as error:
+        text = f"the object is not valid JSON: {str(error)[:256]}"
+        raise DecodeError(path="", text=text, message=text) from None

@@ -1,0 +1,402 @@
+"""JSON as the decoder of Kubernetes reads it: into typed values, the first fault kept, unknown fields noted.
+
+What differs from other decoders, and is obeyed here: names are case-sensitive; null leaves a scalar as it was
+and empties a pointer, list or map; a null entry of a list is an empty one; a field that stands twice is decoded
+twice into the same value, so that objects and lists merge; decoding goes on after a wrong type and the first
+one is the error, unless a type that decodes itself (a time, a quantity) fails: that ends it.
+
+Source: sigs.k8s.io/json internal/golang/encoding/json decode.go, kubernetes_patch.go; the types are in
+`webhook.core.apiserver.go_types`.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from msgspec import Struct
+
+from webhook.core.api.go_text import quote, time_fault
+from webhook.core.api.quantity import FORMAT_WRONG, parse_quantity
+from webhook.core.apiserver.go_types import TABLE
+
+# As many strict warnings as upstream collects (kubernetes_patch.go saveStrictError).
+_MAX_STRICT = 100
+_INTEGERS = {"int32": 2**31, "int64": 2**63}
+_INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_OPAQUE = frozenset({"v1.Time", "resource.Quantity", "intstr.IntOrString", "v1.FieldsV1"})
+_SIMPLE_QUANTITY = re.compile(r"[0-9]{1,15}(?:m|k|[KMGT]i?)?", re.ASCII)
+_MISSING = object()
+_INTERPRETING = "couldn't get version/kind; json parse error"
+_TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+
+
+class Number(str):
+    """A number as it is written; what it fits depends on the target."""
+
+    __slots__ = ()
+
+
+class Members(list[tuple[str, object]]):
+    """The members of a JSON object in order, repeated names included."""
+
+
+class Fault(Struct, frozen=True):
+    """Shape: ``path`` has indices, as in ``spec.topologySpreadConstraints[0].maxSkew``; "" is the whole document."""
+
+    path: str
+    text: str
+
+
+class Outcome(Struct, frozen=True):
+    """What decoding gave: builtin values keyed by JSON names, or a fault; and the strict decoder's warnings."""
+
+    value: object
+    fault: Fault | None
+    strict: tuple[str, ...]
+
+
+class GoType(Struct, frozen=True):
+    """Shape: ``fields`` has, by JSON name, the names on the way (embedded structs, then its own) and the type."""
+
+    name: str
+    kind: str
+    elem: str = ""
+    fields: Mapping[str, tuple[tuple[str, ...], str]] = {}
+    short: str = ""
+
+
+@cache
+def _declared() -> dict[str, str]:
+    """Type name -> its declaration: what stands after the name."""
+    logical = re.sub(r"\n ", " ", TABLE.strip())
+    return dict(line.split(" ", 1) for line in logical.split("\n"))
+
+
+@cache
+def resolve(text: str) -> GoType:
+    """The type that a Go type expression names."""
+    if text.startswith("*"):
+        return GoType(text[1:], "pointer", text[1:])
+    if text.startswith("[]"):
+        return GoType(text, "list", text[2:])
+    if text.startswith("map["):
+        return GoType(text, "map", text.partition("]")[2])
+    if text in _OPAQUE:
+        return GoType(text, "opaque")
+    declared = _declared().get(text)
+    return GoType(text, text) if declared is None else _named(text, declared)
+
+
+def _named(name: str, declared: str) -> GoType:
+    if declared.startswith("="):
+        under = resolve(declared[2:])
+        return GoType(name, under.kind, under.elem)
+    fields = {}
+    for entry in declared.strip("{} ").split():
+        path, _, type_ = entry.partition(":")
+        names = tuple(path.split("/"))
+        fields[names[-1]] = (names, type_)
+    return GoType(name, "struct", fields=fields, short=name.rpartition(".")[2])
+
+
+def read(raw: bytes) -> object:
+    """Parse a JSON document, keeping the order of members and how numbers are written.
+
+    Errors: ValueError for anything that is no JSON, or nested too deeply.
+    """
+    # A byte that is no UTF-8, like half of a surrogate pair, is read as U+FFFD by Go.
+    text = raw.decode("utf-8", "surrogateescape")
+    try:
+        node: object = json.loads(
+            text, object_pairs_hook=Members, parse_int=Number, parse_float=Number, parse_constant=_refuse
+        )
+        if _SURROGATE.search(text) or "\\ud" in text or "\\uD" in text:
+            node = _cleaned(node)
+    except RecursionError:
+        raise ValueError("exceeded max depth") from None
+    return node
+
+
+def _refuse(word: str) -> object:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _cleaned(node: object) -> object:
+    if isinstance(node, Members):
+        return Members((_SURROGATE.sub("\ufffd", name), _cleaned(value)) for name, value in node)
+    if isinstance(node, list):
+        return [_cleaned(value) for value in node]
+    if isinstance(node, str) and not isinstance(node, Number):
+        return _SURROGATE.sub("\ufffd", node)
+    return node
+
+
+def is_plain(value: object, target: GoType) -> bool:
+    """Whether parsed JSON needs none of Go's rules: every field is known and of its type, or null.
+
+    Several times faster than `decode`, which would find no fault in such a value and nothing to warn about.
+    Shape: ``value`` is what a JSON parser gives, so that no name stands twice.
+    """
+    kind = target.kind
+    if kind == "pointer":
+        target = resolve(target.elem)
+        kind = target.kind
+    if value is None:
+        return True
+    if kind == "struct":
+        return isinstance(value, dict) and _plain_members(value, target.fields)
+    if kind == "list":
+        elem = resolve(target.elem)
+        return isinstance(value, list) and all(is_plain(each, elem) for each in value)
+    if kind == "map":
+        elem = resolve(target.elem)
+        return isinstance(value, dict) and all(is_plain(each, elem) for each in value.values())
+    return _plain_scalar(value, target)
+
+
+def _plain_members(value: dict[str, object], fields: Mapping[str, tuple[tuple[str, ...], str]]) -> bool:
+    for name, member in value.items():
+        field = fields.get(name)
+        # Most members are text.
+        if field is None or not ((field[1] == "string" and type(member) is str) or is_plain(member, resolve(field[1]))):
+            return False
+    return True
+
+
+def _plain_scalar(value: object, target: GoType) -> bool:
+    bound = _INTEGERS.get(target.kind)
+    if bound is not None:
+        return type(value) is int and -bound <= value < bound
+    if target.kind != "opaque":
+        return type(value) is (bool if target.kind == "bool" else str)
+    if target.name == "v1.Time":
+        return isinstance(value, str) and time_fault(value) is None
+    if target.name == "intstr.IntOrString":
+        return type(value) is str or (type(value) is int and -(2**31) <= value < 2**31)
+    # A quantity that is a number, or any quantity that is not the simplest text, is left to the long way.
+    return target.name == "v1.FieldsV1" or (isinstance(value, str) and _SIMPLE_QUANTITY.fullmatch(value) is not None)
+
+
+def decode(node: object, go_type: str, prefix: tuple[str, ...] = ()) -> Outcome:
+    """Decode what `read` gave into a Go type.
+
+    Shape: ``prefix`` are the fields above the node, for the fault's path and text.
+    """
+    walk = _Walk(prefix)
+    try:
+        value = walk.value(node, resolve(go_type), _MISSING)
+    except _SelfDecodingError as error:
+        return Outcome(None, Fault(walk.path(), str(error)), ())
+    if walk.fault is not None:
+        return Outcome(None, walk.fault, ())
+    return Outcome({} if value is _MISSING else value, None, tuple(walk.strict))
+
+
+def stated_type(node: object) -> dict[str, str] | Fault:
+    """The apiVersion and kind of a document, "" where absent, or the fault that hides them.
+
+    Here alone names are read in any case, because upstream uses the standard library for this.
+    Source: runtime/serializer/json meta.go SimpleMetaFactory.Interpret.
+    """
+    if not isinstance(node, Members):
+        text = f"{_INTERPRETING}: json: cannot unmarshal {_kind_of(node)} into Go value of type {_TYPE_META}"
+        return Fault("", text)
+    stated, fault = {"apiVersion": "", "kind": ""}, None
+    for name, value in node:
+        known = {"apiversion": "apiVersion", "kind": "kind"}.get(name.casefold())
+        if known is None or value is None:
+            continue
+        if isinstance(value, str) and not isinstance(value, Number):
+            stated[known] = value
+        elif fault is None:
+            field = f"Go struct field .{known} of type string"
+            fault = Fault(known, f"{_INTERPRETING}: json: cannot unmarshal {_kind_of(value)} into {field}")
+    return fault or stated
+
+
+class _SelfDecodingError(Exception):
+    """A type that decodes itself refused its value; nothing is decoded after it."""
+
+
+class _Slice(list[object]):
+    """A list, and the entries beyond its end that its memory still holds: a repeated field sees them again."""
+
+    memory: list[object]
+
+
+class _Walk:
+    """The state of one decoding: where it is, and what it found."""
+
+    def __init__(self, prefix: tuple[str, ...]) -> None:
+        self.fault: Fault | None = None
+        self.strict: dict[str, None] = {}
+        self.where = [part if part.startswith("[") else "." + part for part in prefix]
+        self.fields = [part for part in prefix if not part.startswith("[")]
+        self.struct = ""
+
+    def path(self) -> str:
+        return "".join(self.where).removeprefix(".")
+
+    def text(self, value: str, go_type: str) -> str:
+        inside = self.struct or self.fields
+        field = f"Go struct field {self.struct}.{'.'.join(self.fields)}" if inside else "Go value"
+        return f"json: cannot unmarshal {value} into {field} of type {go_type}"
+
+    def wrong(self, value: str, go_type: str) -> None:
+        if self.fault is None:
+            self.fault = Fault(self.path(), self.text(value, go_type))
+
+    def note(self, what: str, name: str) -> None:
+        if len(self.strict) < _MAX_STRICT:
+            self.strict[f"{what} {quote(f'{self.path()}.{name}' if self.where else name)}"] = None
+
+    def value(self, node: object, target: GoType, current: object) -> object:
+        """Decode into the current value; gives the new one."""
+        kind = target.kind
+        if kind == "pointer":
+            return None if node is None else self.value(node, resolve(target.elem), current)
+        if kind == "string" and type(node) is str:
+            return node
+        if kind == "opaque":
+            return self.opaque(node, target.name)
+        if node is None:
+            return None if kind in {"list", "map"} else current
+        return self.container(node, target, current) if isinstance(node, list) else self.scalar(node, target, current)
+
+    def container(self, node: list[object], target: GoType, current: object) -> object:
+        if isinstance(node, Members):
+            members = current if isinstance(current, dict) else {}
+            if target.kind == "struct":
+                return self.members_of_struct(node, target, members)
+            if target.kind == "map":
+                return self.members_of_map(node, target, members)
+        elif target.kind == "list":
+            return self.entries(node, target, current if isinstance(current, _Slice) else None)
+        self.wrong(_kind_of(node), target.name)
+        return current
+
+    def scalar(self, node: object, target: GoType, current: object) -> object:
+        bound = _INTEGERS.get(target.kind)
+        if isinstance(node, Number):
+            if bound is None:
+                self.wrong("number", target.name)
+                return current
+            # 20 characters hold every 64-bit number; longer ones are not worth parsing.
+            if not _INTEGER.fullmatch(node) or len(node) > 20 or not -bound <= int(node) < bound:
+                self.wrong(f"number {node}", target.name)
+                return current
+            return int(node)
+        if (isinstance(node, bool) and target.kind == "bool") or (isinstance(node, str) and target.kind == "string"):
+            return node
+        self.wrong(_kind_of(node), target.name)
+        return current
+
+    def entries(self, node: list[object], target: GoType, current: _Slice | None) -> _Slice:
+        memory = current.memory if current is not None and node else []
+        elem = resolve(target.elem)
+        for index, entry in enumerate(node):
+            self.where.append(f"[{index}]")
+            if index == len(memory):
+                memory.append(_zero(elem))
+            memory[index] = self.value(entry, elem, memory[index])
+            self.where.pop()
+        out = _Slice(memory[: len(node)])
+        out.memory = memory
+        return out
+
+    def members_of_map(self, node: Members, target: GoType, current: dict[str, object]) -> dict[str, object]:
+        elem, seen = resolve(target.elem), set()
+        for name, value in node:
+            if name in seen:
+                self.note("duplicate field", name)
+            seen.add(name)
+            self.where.append("." + name)
+            current[name] = self.value(value, elem, _zero(elem))
+            self.where.pop()
+        return current
+
+    def members_of_struct(self, node: Members, target: GoType, current: dict[str, object]) -> dict[str, object]:
+        seen, outer, fields, where, known = set(), self.struct, self.fields, self.where, target.fields
+        depth = len(fields)
+        for name, value in node:
+            field = known.get(name)
+            if field is None:
+                self.note("unknown field", name)
+                continue
+            if name in seen:
+                self.note("duplicate field", name)
+            seen.add(name)
+            self.struct = target.short
+            fields += field[0]
+            where.append("." + name)
+            decoded = self.value(value, resolve(field[1]), current.get(name, _MISSING))
+            if decoded is not _MISSING:
+                current[name] = decoded
+            where.pop()
+            del fields[depth:]
+            self.struct = outer
+        return current
+
+    def opaque(self, node: object, name: str) -> object:
+        if name == "resource.Quantity":
+            return _quantity(node)
+        if name == "v1.Time":
+            return self.time(node)
+        return self.integer_or_text(node) if name == "intstr.IntOrString" else _MISSING
+
+    def time(self, node: object) -> object:
+        if node is None:
+            return None
+        if not isinstance(node, str) or isinstance(node, Number):
+            raise _SelfDecodingError(self.text(_kind_of(node), "string"))
+        if fault := time_fault(node):
+            raise _SelfDecodingError(fault)
+        return node
+
+    def integer_or_text(self, node: object) -> object:
+        if isinstance(node, str) and not isinstance(node, Number):
+            return node
+        if node is None:
+            return 0
+        before, self.fault = self.fault, None
+        number = self.value(node, resolve("int32"), _MISSING)
+        if self.fault is not None:
+            raise _SelfDecodingError(self.fault.text)
+        self.fault = before
+        return number
+
+
+def _quantity(node: object) -> str:
+    if node is None:
+        return "0"
+    # Upstream reads the bytes between the quotes, in which an escaped character is a backslash.
+    if not isinstance(node, str) or any(char < " " or char in '"\\' for char in node):
+        raise _SelfDecodingError(FORMAT_WRONG)
+    try:
+        parse_quantity(node.strip())
+    except ValueError as error:
+        raise _SelfDecodingError(str(error)) from None
+    return node.strip()
+
+
+def _zero(target: GoType) -> object:
+    """What a new entry of a list or map holds before it is decoded."""
+    if target.kind == "string":
+        return ""
+    if target.kind in _INTEGERS:
+        return 0
+    if target.kind == "struct":
+        return {}
+    return False if target.kind == "bool" else None
+
+
+def _kind_of(node: object) -> str:
+    if isinstance(node, Members):
+        return "object"
+    if isinstance(node, list):
+        return "array"
+    if isinstance(node, Number):
+        return "number"
+    return "bool" if isinstance(node, bool) else "string"

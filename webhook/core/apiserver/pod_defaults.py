@@ -1,0 +1,166 @@
+"""What kube-apiserver makes of a pod between a client's request and the scheduler, as far as verdicts depend on it.
+
+Limits become requests that are missing, a pod in the host network gets its ports on the host, pod-level resources
+are filled in, and matchLabelKeys are merged into selectors. Admission plugins and webhooks are not applied.
+
+Source: k8s.io/kubernetes pkg/apis/core/v1 defaults.go; pkg/registry/core/pod strategy.go ``PrepareForCreate``;
+pkg/api/pod util.go ``DefaultPodLevelResources``.
+"""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from webhook.core.api.resources import (
+    HUGE_PAGES_PREFIX,
+    ResourceList,
+    container_requests,
+    pod_level_resource,
+    to_milli,
+    written_nanos,
+)
+from webhook.core.api.selectors import IN, NOT_IN
+from webhook.core.api.types import (
+    Affinity,
+    Container,
+    LabelSelector,
+    LabelSelectorRequirement,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    Quantity,
+    ResourceRequirements,
+    Volume,
+)
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.apiserver.validation import merge_match_label_keys
+
+DEFAULT_NAMESPACE = "default"
+
+# The first releases that merge matchLabelKeys of affinity terms, and that know pod-level resources.
+MERGES_AFFINITY = (1, 31)
+_POD_LEVEL_RESOURCES = (1, 34)
+# Before this release only pod-level limits made the API server fill in pod-level requests.
+_FIXED_POD_LEVEL_DEFAULTS = (1, 37)
+
+
+def as_created(pod: Pod, version: KubernetesVersion) -> Pod:
+    """The pod as the scheduler gets it after a create request.
+
+    Errors: none; what the API server would refuse stays as it is.
+    """
+    spec, meta = pod.pod_spec, pod.meta
+    containers = tuple(_defaulted(each, host_network=bool(spec.host_network)) for each in spec.containers or ())
+    init_containers = tuple(
+        _defaulted(each, host_network=bool(spec.host_network)) for each in spec.init_containers or ()
+    )
+    constraints = merge_match_label_keys(spec.constraints, pod.labels, version)
+    return replace(
+        pod,
+        metadata=replace(meta, namespace=meta.namespace or DEFAULT_NAMESPACE),
+        spec=replace(
+            spec,
+            containers=containers or None,
+            init_containers=init_containers or None,
+            overhead=_rounded(spec.overhead),
+            volumes=None if spec.volumes is None else tuple(_defaulted_volume(each) for each in spec.volumes),
+            resources=_pod_level(spec.resources, containers, init_containers, version),
+            topology_spread_constraints=tuple(constraints) or None,
+            affinity=_merged_affinity(spec.affinity, pod.labels) if version >= MERGES_AFFINITY else spec.affinity,
+        ),
+    )
+
+
+def _defaulted(container: Container, *, host_network: bool) -> Container:
+    resources = container.resources
+    if resources is not None:
+        limits, requests = _rounded(resources.limits), _rounded(resources.requests)
+        if limits is not None:
+            requests = {**limits, **(requests or {})}
+        resources = ResourceRequirements(requests=requests, limits=limits)
+    ports = container.ports
+    if host_network and ports:
+        ports = tuple(port if port.host_port else replace(port, host_port=port.container_port) for port in ports)
+    return replace(container, resources=resources, ports=ports)
+
+
+def _defaulted_volume(volume: Volume) -> Volume:
+    disk = volume.azure_disk
+    if disk is None or disk.kind is not None:
+        return volume
+    return replace(volume, azure_disk=replace(disk, kind="Shared"))
+
+
+def _rounded(amounts: Mapping[str, Quantity] | None) -> dict[str, Quantity] | None:
+    """Up to thousandths. Source: ``SetDefaults_ResourceList``."""
+    return None if amounts is None else {name: to_milli(amount) for name, amount in amounts.items()}
+
+
+def _pod_level(
+    written: ResourceRequirements | None,
+    containers: tuple[Container, ...],
+    init_containers: tuple[Container, ...],
+    version: KubernetesVersion,
+) -> ResourceRequirements | None:
+    """Pod-level resources with the requests that are missing."""
+    if written is None or version < _POD_LEVEL_RESOURCES:
+        return written
+    limits, requests = _rounded(written.limits), _rounded(written.requests)
+    if not limits and (not requests or version < _FIXED_POD_LEVEL_DEFAULTS):
+        return ResourceRequirements(requests=requests, limits=limits)
+    limits, requests = dict(limits or {}), dict(requests or {})
+    total_limits = container_requests(containers, init_containers, _limits)
+    for name, nanos in total_limits.items():
+        if name.startswith(HUGE_PAGES_PREFIX) and name not in requests:
+            limits.setdefault(name, written_nanos(nanos))
+    for name, nanos in container_requests(containers, init_containers).items():
+        if pod_level_resource(name) and not name.startswith(HUGE_PAGES_PREFIX):
+            requests.setdefault(name, written_nanos(nanos))
+    for name, limit in limits.items():
+        if pod_level_resource(name):
+            requests.setdefault(name, limit)
+    return ResourceRequirements(requests=requests or None, limits=limits or None)
+
+
+def _limits(container: Container) -> ResourceList:
+    return container.resources.limits if container.resources else None
+
+
+def _merged_affinity(affinity: Affinity | None, labels: Mapping[str, str]) -> Affinity | None:
+    if affinity is None:
+        return None
+    return replace(
+        affinity,
+        pod_affinity=_merged_terms(affinity.pod_affinity, labels),
+        pod_anti_affinity=_merged_terms(affinity.pod_anti_affinity, labels),
+    )
+
+
+def _merged_terms(affinity: PodAffinity | None, labels: Mapping[str, str]) -> PodAffinity | None:
+    if affinity is None or not affinity.required:
+        return affinity  # preferred terms only score
+    return replace(affinity, required=tuple(merged_term(term, labels) for term in affinity.required))
+
+
+def merged_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
+    """The term as a Pod with these labels is stored with.
+
+    Source: strategy.go ``applyMatchLabelKeysAndMismatchLabelKeys``.
+    """
+    selector = term.label_selector
+    if selector is None:
+        return term
+    merged = [
+        LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],))
+        for operator, keys in ((IN, term.match_label_keys), (NOT_IN, term.mismatch_label_keys))
+        for key in keys or ()
+        if key in labels
+    ]
+    if not merged:
+        return term
+    return replace(
+        term,
+        label_selector=LabelSelector(
+            match_labels=selector.match_labels, match_expressions=(*(selector.match_expressions or ()), *merged)
+        ),
+    )

@@ -1,0 +1,379 @@
+"""What kube-apiserver says of topologySpreadConstraints: errors in its order and words, warnings, the merge.
+
+At creation the API server first merges matchLabelKeys into the selectors of a Pod (never of a template), then
+validates, and warns only when nothing is wrong. What differs between releases is decided by the version given;
+docs/exactness.md lists it.
+
+Source: k8s.io/kubernetes pkg/apis/core/validation validation.go validateTopologySpreadConstraints; pkg/api/pod
+warnings.go; pkg/registry/core/pod strategy.go; k8s.io/apimachinery pkg/apis/meta/v1/validation.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from webhook.core.api.go_text import json_text, quote
+from webhook.core.api.label_syntax import key_faults, value_faults
+from webhook.core.api.selectors import SelectorError, compile_selector
+from webhook.core.api.types import (
+    DO_NOT_SCHEDULE,
+    HONOR,
+    IGNORE,
+    SCHEDULE_ANYWAY,
+    LabelSelector,
+    LabelSelectorRequirement,
+    SpreadConstraint,
+)
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.workloads.reading import Workload
+
+REQUIRED = "FieldValueRequired"
+INVALID = "FieldValueInvalid"
+NOT_SUPPORTED = "FieldValueNotSupported"
+DUPLICATE = "FieldValueDuplicate"
+FORBIDDEN = "FieldValueForbidden"
+
+_TITLES = {
+    REQUIRED: "Required value",
+    INVALID: "Invalid value",
+    NOT_SUPPORTED: "Unsupported value",
+    DUPLICATE: "Duplicate value",
+    FORBIDDEN: "Forbidden",
+}
+_ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
+_POLICIES = (HONOR, IGNORE)
+_NO_OR_POLICY = (None, HONOR, IGNORE)
+_POSITIVE = "must be greater than zero"
+_IN_BOTH = "exists in both matchLabelKeys and labelSelector"
+_NO_SELECTOR = "must not be specified when labelSelector is not set"
+
+# The first release that merges matchLabelKeys into labelSelector and checks the merged selector.
+_MERGES = (1, 34)
+# The first release that validates the pod template of a StatefulSet.
+_VALIDATES_STATEFUL = (1, 34)
+# The first release that shows values of named types as JSON instead of Go syntax.
+_SHOWS_JSON = (1, 34)
+
+DEPRECATED_KEYS: Mapping[str, str] = {
+    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
+    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+    "app.kubernetes.io/created-by": "deprecated since v1.9",
+    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
+    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+}
+
+
+class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One cause of a 422 answer.
+
+    Shape: ``bad_value`` is what was written, "" where upstream shows none; ``plain`` tells a Go string, which is
+    shown in Go's quotes, from a named type, which is shown as JSON.
+    """
+
+    type: str
+    field: str
+    bad_value: str | int = ""
+    detail: str = ""
+    plain: bool = True
+
+    @property
+    def text(self) -> str:
+        """The line that a user sees. Source: field.Error.Error."""
+        shown = f"{self.field}: {_TITLES[self.type]}"
+        if self.type not in {REQUIRED, FORBIDDEN}:
+            is_text = self.plain and isinstance(self.bad_value, str)
+            shown += ": " + (quote(str(self.bad_value)) if is_text else json_text(self.bad_value))
+        return f"{shown}: {self.detail}" if self.detail else shown
+
+
+def required(path: str, detail: str) -> FieldError:
+    """``field.Required``."""
+    return FieldError(type=REQUIRED, field=path, detail=detail)
+
+
+def invalid(path: str, value: str | int, detail: str) -> FieldError:
+    """``field.Invalid``."""
+    return FieldError(type=INVALID, field=path, bad_value=value, detail=detail)
+
+
+def invalid_named(path: str, value: str, detail: str, version: KubernetesVersion) -> FieldError:
+    """``field.Invalid`` of a value whose Go type is a named string."""
+    return FieldError(type=INVALID, field=path, bad_value=value, detail=detail, plain=version < _SHOWS_JSON)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    """``field.Forbidden``."""
+    return FieldError(type=FORBIDDEN, field=path, detail=detail)
+
+
+def duplicate(path: str, value: str) -> FieldError:
+    """``field.Duplicate``."""
+    return FieldError(type=DUPLICATE, field=path, bad_value=value)
+
+
+def not_supported(path: str, value: str, supported: Sequence[str], version: KubernetesVersion) -> FieldError:
+    """``field.NotSupported`` of a value whose Go type is a named string."""
+    detail = "supported values: " + ", ".join(quote(each) for each in supported)
+    return FieldError(type=NOT_SUPPORTED, field=path, bad_value=value, detail=detail, plain=version < _SHOWS_JSON)
+
+
+def distinct(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
+    """The errors without those whose text was there before, as rest.ValidateCreate leaves them."""
+    return tuple({error.text: error for error in errors}.values())
+
+
+_STOP_AT_SELECTOR = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
+
+
+def reaches_template(workload: Workload) -> bool:
+    """Whether kube-apiserver comes to the pod template: some kinds stop at a selector of theirs that has a fault.
+
+    Shape: a selector that is absent or empty is a fault too, and does not stop it.
+    Source: pkg/apis/apps/validation: ValidateDeploymentSpec, ValidateReplicaSetSpec, ValidateStatefulSetSpec.
+    """
+    if (workload.group, workload.kind) not in _STOP_AT_SELECTOR:
+        return True
+    try:
+        compile_selector(workload.selector)
+    except SelectorError:
+        return False
+    return True
+
+
+def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
+    """Whether kube-apiserver leaves the spec of the pod template of a built-in kind alone.
+
+    Source: pkg/apis/apps/validation ValidatePodTemplateSpecForStatefulSet of 1.33 and 1.34.
+    """
+    return version < _VALIDATES_STATEFUL and (workload.group, workload.kind) == ("apps", "StatefulSet")
+
+
+def validate_constraints(
+    constraints: Sequence[SpreadConstraint],
+    labels: Mapping[str, str] | None,
+    path: str,
+    version: KubernetesVersion,
+) -> tuple[FieldError, ...]:
+    """Every error of the field, in upstream's order.
+
+    Shape: ``labels`` are a Pod's, whose matchLabelKeys are merged first; None for a template, which is never
+    merged. ``path`` is that of the list, as in ``spec.template.spec.topologySpreadConstraints``.
+    """
+    if _evidently_valid(constraints):
+        return ()
+    if labels is not None:
+        constraints = merge_match_label_keys(constraints, labels, version)
+    return distinct(_errors(constraints, path, version))
+
+
+def _evidently_valid(constraints: Sequence[SpreadConstraint]) -> bool:
+    """Whether these are the constraints that nearly everybody writes, without a fault: one look instead of ten."""
+    pairs = set()
+    for each in constraints:
+        selector = each.label_selector
+        pairs.add((each.topology_key, each.when_unsatisfiable))
+        if (
+            not each.topology_key
+            or (each.max_skew or 0) <= 0
+            or each.when_unsatisfiable not in _ACTIONS
+            or each.min_domains is not None
+            or each.node_affinity_policy not in _NO_OR_POLICY
+            or each.node_taints_policy not in _NO_OR_POLICY
+            or each.match_label_keys
+        ):
+            return False
+        if selector is not None and selector is not UNSET:
+            if selector.match_expressions:
+                return False
+            for key, value in (selector.match_labels or {}).items():
+                if key_faults(key) or value_faults(value):
+                    return False
+    return len(pairs) == len(constraints)
+
+
+def _errors(constraints: Sequence[SpreadConstraint], path: str, version: KubernetesVersion) -> Iterator[FieldError]:
+    later = Counter((each.topology_key or "", each.when_unsatisfiable or "") for each in constraints)
+    for index, constraint in enumerate(constraints):
+        at = f"{path}[{index}]"
+        pair = constraint.topology_key or "", constraint.when_unsatisfiable or ""
+        later[pair] -= 1
+        yield from _placing(constraint, at, version)
+        if later[pair]:
+            yield duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{pair[0]}, {pair[1]}}}")
+        if constraint.min_domains is not None:
+            yield from _min_domains(constraint.min_domains, pair[1], f"{at}.minDomains")
+        for name, policy in (
+            ("nodeAffinityPolicy", constraint.node_affinity_policy),
+            ("nodeTaintsPolicy", constraint.node_taints_policy),
+        ):
+            if policy is not None and policy not in _POLICIES:
+                yield not_supported(f"{at}.{name}", policy, _POLICIES, version)
+        yield from _counting(constraint, at, version)
+
+
+def _placing(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
+    """The three fields that every constraint needs."""
+    max_skew, action = constraint.max_skew or 0, constraint.when_unsatisfiable or ""
+    if max_skew <= 0:
+        yield invalid(f"{at}.maxSkew", max_skew, _POSITIVE)
+    if not constraint.topology_key:
+        yield required(f"{at}.topologyKey", "can not be empty")
+    if action not in _ACTIONS:
+        yield not_supported(f"{at}.whenUnsatisfiable", action, _ACTIONS, version)
+
+
+def _counting(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
+    """The fields that say which pods count."""
+    if constraint.match_label_keys:
+        check = _match_label_keys if version >= _MERGES else _match_label_keys_before_merge
+        yield from check(constraint.match_label_keys, constraint.selector, at, version)
+    if constraint.selector is not None:
+        yield from selector_errors(constraint.selector, f"{at}.labelSelector", version)
+
+
+def _min_domains(min_domains: int, action: str, path: str) -> Iterator[FieldError]:
+    if min_domains <= 0:
+        yield invalid(path, min_domains, _POSITIVE)
+    if action != DO_NOT_SCHEDULE:
+        detail = f"can only use minDomains if whenUnsatisfiable={DO_NOT_SCHEDULE}, not {action}"
+        yield invalid(path, min_domains, detail)
+
+
+def _match_label_keys(
+    keys: Sequence[str], selector: LabelSelector | None, path: str, version: KubernetesVersion
+) -> Iterator[FieldError]:
+    """Check keys against the selector they were merged into, where each stands once more.
+
+    Source: ValidateMatchLabelKeysAndMismatchLabelKeys; the path without ``matchLabelKeys`` is upstream's.
+    """
+    if selector is None:
+        yield forbidden(f"{path}.matchLabelKeys", _NO_SELECTOR)
+        return
+    for index, key in enumerate(keys):
+        for fault in key_faults(key, version):
+            yield invalid(f"{path}.matchLabelKeys[{index}]", key, fault)
+    yield from keys_in_both(keys, selector, path)
+
+
+def keys_in_both(keys: Sequence[str], selector: LabelSelector, path: str) -> Iterator[FieldError]:
+    """Keys that a selector has twice, once they were merged into it; the same of constraints and affinity terms.
+
+    Source: ValidateMatchLabelKeysAndMismatchLabelKeys.
+    """
+    last = {key: index for index, key in enumerate(keys)}
+    seen = set(selector.match_labels or ())
+    for requirement in selector.match_expressions or ():
+        key = requirement.key
+        if key in last and key in seen:
+            yield invalid(f"{path}[{last[key]}]", key, _IN_BOTH)
+        seen.add(key)
+
+
+def _match_label_keys_before_merge(
+    keys: Sequence[str], selector: LabelSelector | None, path: str, version: KubernetesVersion
+) -> Iterator[FieldError]:
+    """Check keys against the selector as written. Source: ValidateMatchLabelKeysInTopologySpread."""
+    taken: set[str] = set()
+    if selector is None:
+        yield forbidden(f"{path}.matchLabelKeys", _NO_SELECTOR)
+    else:
+        taken = {*(selector.match_labels or ()), *(each.key for each in selector.match_expressions or ())}
+    for index, key in enumerate(keys):
+        at = f"{path}.matchLabelKeys[{index}]"
+        for fault in key_faults(key, version):
+            yield invalid(at, key, fault)
+        if key in taken:
+            yield invalid(at, key, _IN_BOTH)
+
+
+def selector_errors(selector: LabelSelector, path: str, version: KubernetesVersion) -> Iterator[FieldError]:
+    """What is wrong with a label selector.
+
+    Shape: those of ``matchLabels``, which upstream gives in the order of a Go map, are sorted by text.
+    Source: metav1 validation ValidateLabelSelector.
+    """
+    if selector.match_labels:
+        yield from _pair_errors(selector.match_labels, f"{path}.matchLabels", version)
+    for index, requirement in enumerate(selector.match_expressions or ()):
+        yield from _requirement_errors(requirement, f"{path}.matchExpressions[{index}]", version)
+
+
+def label_errors(labels: Mapping[str, str], path: str, version: KubernetesVersion) -> tuple[FieldError, ...]:
+    """What is wrong with the labels of an object, sorted by text as those of ``matchLabels`` are.
+
+    Source: metav1 validation ValidateLabels.
+    """
+    return distinct(_pair_errors(labels, path, version))
+
+
+def _pair_errors(pairs: Mapping[str, str], path: str, version: KubernetesVersion) -> list[FieldError]:
+    found = []
+    for key, value in pairs.items():
+        for faults, bad in ((key_faults(key, version), key), (value_faults(value, version), value)):
+            found += [invalid(path, bad, fault) for fault in faults]
+    return sorted(found, key=lambda error: error.text)
+
+
+def _requirement_errors(
+    requirement: LabelSelectorRequirement, path: str, version: KubernetesVersion
+) -> Iterator[FieldError]:
+    values = requirement.values or ()
+    if requirement.operator in {"In", "NotIn"}:
+        if not values:
+            yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif requirement.operator in {"Exists", "DoesNotExist"}:
+        if values:
+            yield forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    else:
+        yield invalid_named(f"{path}.operator", requirement.operator, "not a valid selector operator", version)
+    for fault in key_faults(requirement.key, version):
+        yield invalid(f"{path}.key", requirement.key, fault)
+    for index, value in enumerate(values):
+        for fault in value_faults(value, version):
+            yield invalid(f"{path}.values[{index}]", value, fault)
+
+
+def constraint_warnings(constraints: Sequence[SpreadConstraint], path: str) -> tuple[str, ...]:
+    """The warnings about the field, which the API server sends only when there is no error.
+
+    Shape: ``path`` is that of the list.
+    Source: pkg/api/pod/warnings.go warningsForPodSpecAndMeta.
+    """
+    warnings = []
+    for index, constraint in enumerate(constraints):
+        message = DEPRECATED_KEYS.get(constraint.topology_key or "")
+        if message is not None:
+            warnings.append(f"{path}[{index}].topologyKey: {constraint.topology_key} is {message}")
+        if constraint.selector is None:
+            warnings.append(f"{path}[{index}].labelSelector: a null labelSelector results in matching no pod")
+    return tuple(warnings)
+
+
+def merge_match_label_keys(
+    constraints: Sequence[SpreadConstraint], labels: Mapping[str, str], version: KubernetesVersion
+) -> Sequence[SpreadConstraint]:
+    """The constraints as a Pod with these labels is stored with: each key that it has joins the selector.
+
+    Source: pkg/registry/core/pod/strategy.go mutateTopologySpreadConstraints.
+    """
+    if version < _MERGES or not any(each.match_label_keys for each in constraints):
+        return constraints
+    return tuple(_merged(each, labels) for each in constraints)
+
+
+def _merged(constraint: SpreadConstraint, labels: Mapping[str, str]) -> SpreadConstraint:
+    selector = constraint.selector
+    added = tuple(
+        LabelSelectorRequirement(key=key, operator="In", values=(labels[key],))
+        for key in constraint.match_label_keys or ()
+        if key in labels
+    )
+    if selector is None or not added:
+        return constraint
+    expressions = (*(selector.match_expressions or ()), *added)
+    return replace(constraint, label_selector=replace(selector, match_expressions=expressions))

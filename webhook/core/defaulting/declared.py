@@ -1,0 +1,182 @@
+"""What injection would give the pods of a workload, in words that its template can hold.
+
+    workload -> its first pod and that pod's owner -> defaulting -> constraints without what only a pod has
+
+Whoever declares these constraints gets the same pods, whether anything is injected or not.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from msgspec import structs
+
+from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate, SpreadConstraint
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.owners import (
+    DAEMON_SET,
+    REPLICA_SET,
+    REVISIONED,
+    SELECTING,
+    GroupKind,
+    group_kind,
+    reference_to,
+)
+from webhook.core.index.readers import Owner
+from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
+from webhook.core.workloads.reading import Template, Workload
+
+_POD: GroupKind = ("", "Pod")
+_REVISION = "0"  # a value that stands for any; it never leaves this module
+_GROWN_REPLICAS = 1  # what kube-apiserver writes where a workload does not say; so does Argo Rollouts
+
+CONTROLLED = "made-by-a-controller"
+SEVERAL_TEMPLATES = "several-templates"
+SERVICES_UNKNOWN = "services-unknown"
+NODES_UNKNOWN = "nodes-unknown"
+NOT_DECLARABLE = "not-declarable"
+
+
+def adopted(
+    workload: Workload, namespace: str, policy: Policy, index: ClusterIndex, version: KubernetesVersion
+) -> tuple[SpreadConstraint, ...] | str:
+    """The constraints that the workload's template would have to declare, or why there are none.
+
+    Shape: ``namespace`` is not empty. ``index`` knows what is there besides the workload, and is as before when this
+    returns. A reason is a SkipReason or one of the constants above.
+    """
+    reason = _excluded(workload, policy) or (SERVICES_UNKNOWN if index.lacks("services") else "")
+    if reason:
+        return reason
+    pod, owners = _first_pod(workload, workload.templates[0], namespace, index)
+    with _joined(index, owners):
+        result = inject(pod, namespace, policy, index, version, waited=True)
+    if isinstance(result, Injection):
+        return _declarable(result, workload, policy, index)
+    return result.reason if isinstance(result, Skip) else SkipReason.OWNER_UNKNOWN
+
+
+def _excluded(workload: Workload, policy: Policy) -> str:
+    """Why the workload itself rules it out; empty where it does not."""
+    kind = _kind(workload)
+    if workload.meta.controller is not None:
+        return CONTROLLED
+    if len(workload.templates) != 1:
+        return SEVERAL_TEMPLATES
+    if workload.templates[0].template.pod_spec.constraints:
+        return SkipReason.OWN_CONSTRAINTS
+    if kind == DAEMON_SET:
+        return SkipReason.DAEMON_SET
+    named = {group_kind(*owner) for owner in policy.defaults.owners}
+    return "" if kind == _POD or kind in REVISIONED or kind in SELECTING | named else SkipReason.OTHER_OWNER
+
+
+def _kind(workload: Workload) -> GroupKind:
+    return workload.group, workload.kind
+
+
+def _first_pod(
+    workload: Workload, template: Template, namespace: str, index: ClusterIndex
+) -> tuple[PodTemplate, tuple[Owner, ...]]:
+    """A pod as its controller would make it, and the owners that it then has."""
+    made = template.template
+    kind = _kind(workload)
+    if kind == _POD:
+        return made, ()
+    top = Owner(
+        api_version=workload.api_version,
+        kind=workload.kind,
+        meta=_meta(workload.meta, namespace),
+        replicas=_replicas(workload, namespace, index),
+        selector=_selector(workload, made),
+    )
+    revision = REVISIONED.get(kind)
+    if revision is None:
+        return _owned(made, made.labels, top), (top,)
+    labels = {**made.labels, revision: _REVISION}
+    # Controllers copy a Deployment's annotations to its ReplicaSets, and so its opt-out.
+    below = Owner(
+        api_version="apps/v1",
+        kind=REPLICA_SET[1],
+        meta=structs.replace(top.meta, name=f"{top.meta.name}/", owner_references=(reference_to(top),)),
+        selector=top.selector and _with_label(top.selector, revision),
+    )
+    return _owned(made, labels, below), (top, below)
+
+
+def _meta(meta: ObjectMeta, namespace: str) -> ObjectMeta:
+    return ObjectMeta(name=meta.name, namespace=namespace, annotations=meta.annotations)
+
+
+def _replicas(workload: Workload, namespace: str, index: ClusterIndex) -> int | None:
+    """Those that the workload states, else those of the one that runs, which an apply leaves alone."""
+    if workload.replicas is not None or not (workload.built_in or _kind(workload) in REVISIONED):
+        return workload.replicas
+    running = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name)
+    return _GROWN_REPLICAS if running is None or running.replicas is None else running.replicas
+
+
+def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None:
+    """The workload's own; a ReplicationController may leave it to the API server, which takes the template's labels."""
+    if workload.selector is None and workload.kind == "ReplicationController":
+        return LabelSelector(match_labels=template.labels)
+    return workload.selector
+
+
+def _with_label(selector: LabelSelector, key: str) -> LabelSelector:
+    return structs.replace(selector, match_labels={**(selector.match_labels or {}), key: _REVISION})
+
+
+def _owned(template: PodTemplate, labels: Mapping[str, str], owner: Owner) -> PodTemplate:
+    meta = ObjectMeta(labels=labels, annotations=template.meta.annotations, owner_references=(reference_to(owner),))
+    return PodTemplate(metadata=meta, spec=template.spec)
+
+
+@contextmanager
+def _joined(index: ClusterIndex, owners: tuple[Owner, ...]) -> Iterator[None]:
+    """The index with these owners in it, instead of those that it knows by the same names."""
+    before = [index.owner(each.api_version, each.kind, each.meta.namespace, each.meta.name) for each in owners]
+    for owner in owners:
+        index.apply("ADDED", owner)
+    try:
+        yield
+    finally:
+        for owner, known in zip(owners, before, strict=True):
+            if known is None:
+                index.apply("DELETED", owner)
+            else:
+                index.apply("ADDED", known)
+
+
+def _declarable(
+    injection: Injection, workload: Workload, policy: Policy, index: ClusterIndex
+) -> tuple[SpreadConstraint, ...] | str:
+    """The constraints, unless they hang on nodes that nobody knows, or name the revision of one ReplicaSet."""
+    if index.lacks("nodes") and _counts_domains(injection.record.override, policy):
+        return NODES_UNKNOWN
+    revision = REVISIONED.get(_kind(workload))
+    if any(revision in _keys(constraint.selector or LabelSelector()) for constraint in injection.constraints):
+        return NOT_DECLARABLE
+    return injection.constraints
+
+
+def _keys(selector: LabelSelector) -> set[str]:
+    return {*(selector.match_labels or ()), *(part.key for part in selector.match_expressions or ())}
+
+
+def _counts_domains(override: str | None, policy: Policy) -> bool:
+    """Whether one of the defaults in force is hard or soft by domains that the configuration does not name."""
+    return any(
+        default.hard_when_domains is not None
+        and len(policy.domains.get(default.constraint.topology_key or "", ())) < default.hard_when_domains
+        for default in _in_force(override, policy.defaults)
+    )
+
+
+def _in_force(override: str | None, defaults: Defaults) -> Iterator[DefaultConstraint]:
+    if override is None:
+        yield from defaults.default_constraints
+    for each in defaults.overrides:
+        if each.name == override:
+            yield from each.default_constraints

@@ -1,0 +1,400 @@
+"""Which constraints a pod gets that declares none, and the JSON Patch that gives them.
+
+    pod -> owner -> replicas -> override or defaults -> hard or soft -> deduced selector -> patch
+
+All or nothing for a pod, as in kube-scheduler: one constraint of its own switches all defaults off. The patch only
+adds, to the object as it was sent, so that it always applies; a second pass over its result finds the pod's own
+constraints and adds nothing.
+
+Source: kube-scheduler podtopologyspread/common.go buildDefaultConstraints; controllers' labels in apps/v1, batch/v1.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+from webhook.core.api.selectors import compile_required_nodes, first_untolerated
+from webhook.core.api.types import (
+    DO_NOT_SCHEDULE,
+    HONOR,
+    HOSTNAME,
+    IGNORE,
+    SCHEDULE_ANYWAY,
+    ZONE,
+    LabelSelector,
+    ObjectMeta,
+    PodTemplate,
+    SpreadConstraint,
+)
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.apiserver.validation import validate_constraints
+from webhook.core.index.cluster_index import NAMESPACE_NAME_LABEL, ClusterIndex
+from webhook.core.index.owners import (
+    DAEMON_SET,
+    JOB,
+    REPLICA_SET,
+    REVISIONED,
+    SELECTING,
+    Awaited,
+    controller_kind,
+    find_owner,
+    group_kind,
+    most_replicas,
+    own_selector,
+)
+from webhook.core.index.readers import INJECTED_ANNOTATION, MIRROR_ANNOTATION, SKIP_ANNOTATION, Owner
+from webhook.core.policy.capacity import has_karpenter, known_domains
+from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride, Policy, override_for
+from webhook.core.scheduler.plugins.pod_topology_spread import default_selector, label_selector
+
+Operation = Mapping[str, object]
+"""One operation of a JSON Patch: ``op``, ``path``, ``value``."""
+
+
+class SkipReason(StrEnum):
+    """Why a pod gets nothing."""
+
+    OFF = "defaults-off"
+    OWN_CONSTRAINTS = "own-constraints"
+    OPTED_OUT = "opted-out"
+    MIRROR = "mirror-pod"
+    HAS_NODE = "has-node-name"
+    OTHER_SCHEDULER = "other-scheduler"
+    DAEMON_SET = "daemon-set"
+    OTHER_OWNER = "other-owner-kind"
+    OWNER_UNKNOWN = "owner-unknown"
+    CLUSTER_UNKNOWN = "cluster-unknown"
+    ONE_REPLICA = "one-replica"
+    NO_DEFAULTS = "no-defaults"
+    NO_SELECTOR = "no-selector"
+    NO_ROOM = "annotations-full"
+    REFUSED = "would-be-refused"
+
+
+class Skip(Struct, frozen=True, gc=False):
+    """The pod passes as it is."""
+
+    reason: SkipReason
+
+
+class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the annotation ``evenspread.io/injected`` says.
+
+    Shape: ``revision`` names the defaults that were in force. ``filled`` are the indices of the pod's own
+    constraints that got a selector; then ``constraints`` is empty.
+    """
+
+    revision: str
+    override: str | None = None
+    constraints: tuple[SpreadConstraint, ...] = ()
+    filled: tuple[int, ...] = ()
+
+
+class Injection(Struct, frozen=True, kw_only=True):
+    """What a pod gets.
+
+    Shape: ``constraints`` are all that the pod then has. ``withheld`` are topology keys of defaults that stay away
+    because nodes would be added for them. ``patch`` is empty unless the mode is ``inject``.
+    """
+
+    constraints: tuple[SpreadConstraint, ...]
+    record: Record
+    withheld: tuple[str, ...] = ()
+    patch: tuple[Operation, ...] = ()
+
+
+# Defaults of the scheduler itself, which defaultingType System stands for.
+SYSTEM_CONSTRAINTS = (
+    SpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
+    SpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
+)
+
+# A taint of another effect keeps no pod away. Source: podtopologyspread/common.go matchNodeInclusionPolicies.
+_EFFECTS = ("NoSchedule", "NoExecute")
+_MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalAnnotationSizeLimitB
+
+
+def inject(  # noqa: PLR0913 each is a fact of its own
+    pod: PodTemplate,
+    namespace: str,
+    policy: Policy,
+    index: ClusterIndex | None,
+    version: KubernetesVersion,
+    *,
+    waited: bool = False,
+) -> Injection | Skip | Awaited:
+    """What a pod gets that is about to be created.
+
+    Shape: ``pod`` as it was sent, before the API server merges matchLabelKeys. ``waited`` says that asking again is
+    no use: an owner that is still unknown then means Skip, and a namespace that is has no labels but its name.
+    Where defaults are only observed nothing is worth a wait.
+    """
+    waited = waited or policy.defaults.mode != "inject"
+    result = _decide(pod, namespace, policy, index, waited=waited)
+    # Users would be blamed for what we add; defaults are checked as they are read, so this is the second lock.
+    if isinstance(result, Injection) and validate_constraints(result.constraints, pod.labels, "", version):
+        return Skip(SkipReason.REFUSED)
+    return result
+
+
+def _decide(
+    pod: PodTemplate, namespace: str, policy: Policy, index: ClusterIndex | None, *, waited: bool
+) -> Injection | Skip | Awaited:
+    excluded = _excluded(pod, policy)
+    if excluded is not None or index is None:
+        return Skip(excluded or SkipReason.CLUSTER_UNKNOWN)
+    owner = find_owner(pod, namespace, index, waited=waited)
+    if not waited and _awaits_namespace(namespace, policy.defaults, index):
+        owner = Awaited(api_version="v1", kind="Namespace", namespace="", name=namespace)
+    if isinstance(owner, Awaited):
+        return Skip(SkipReason.OWNER_UNKNOWN) if waited else owner
+    replicas = None if owner is None else most_replicas(owner, index)
+    selector = _selector(pod, namespace, owner, index)
+    if owner is not None and _opted_out(owner.meta):
+        return Skip(SkipReason.OPTED_OUT)
+    if selector is None or (replicas is not None and replicas <= 1):
+        return Skip(SkipReason.NO_SELECTOR if selector is None else SkipReason.ONE_REPLICA)
+    if pod.pod_spec.constraints:
+        return _fill(pod, policy.defaults, selector)
+    override = override_for(policy.defaults, _namespace_labels(namespace, index), pod.labels, replicas)
+    return _defaults(pod, selector, override, policy, index)
+
+
+def _excluded(pod: PodTemplate, policy: Policy) -> SkipReason | None:
+    """Why the pod itself rules defaults out."""
+    spec, annotations, defaults = pod.pod_spec, pod.meta.annotations or {}, policy.defaults
+    kind = controller_kind(pod)
+    known = {None, JOB, DAEMON_SET, *SELECTING, *(group_kind(*owner) for owner in defaults.owners)}
+    fills = defaults.fill_null_selector and any(map(_fillable, spec.constraints))
+    checks = (
+        (defaults.mode == "off", SkipReason.OFF),
+        (_opted_out(pod.meta), SkipReason.OPTED_OUT),
+        (MIRROR_ANNOTATION in annotations, SkipReason.MIRROR),
+        (bool(spec.node_name), SkipReason.HAS_NODE),
+        (bool(spec.scheduler_name) and spec.scheduler_name not in policy.scheduler_names, SkipReason.OTHER_SCHEDULER),
+        (bool(spec.constraints) and not fills, SkipReason.OWN_CONSTRAINTS),
+        (kind == DAEMON_SET, SkipReason.DAEMON_SET),
+        (kind not in known, SkipReason.OTHER_OWNER),
+    )
+    return next((reason for holds, reason in checks if holds), None)
+
+
+def _opted_out(meta: ObjectMeta) -> bool:
+    return (meta.annotations or {}).get(SKIP_ANNOTATION, "false") != "false"
+
+
+def _selector(pod: PodTemplate, namespace: str, owner: Owner | None, index: ClusterIndex) -> LabelSelector | None:
+    """The selector that the scheduler would deduce; where it deduces none, the owner's own."""
+    deduced = default_selector(pod.meta, namespace, index)
+    return own_selector(pod, owner) if deduced.empty else label_selector(deduced)
+
+
+def _namespace_labels(namespace: str, index: ClusterIndex) -> Mapping[str, str]:
+    return index.namespace_labels(namespace) or {NAMESPACE_NAME_LABEL: namespace}
+
+
+def _awaits_namespace(namespace: str, defaults: Defaults, index: ClusterIndex) -> bool:
+    """Whether labels of a namespace that is not known yet may decide between the overrides."""
+    return index.namespace_labels(namespace) is None and any(
+        requirement.key != NAMESPACE_NAME_LABEL
+        for override in defaults.overrides
+        for requirement in override.namespace_selector.requirements
+    )
+
+
+def _fillable(constraint: SpreadConstraint) -> bool:
+    # Without a topology key it may be a null entry, to which nothing can be added; it is refused anyway.
+    return constraint.selector is None and bool(constraint.topology_key)
+
+
+def _fill(pod: PodTemplate, defaults: Defaults, selector: LabelSelector) -> Injection | Skip:
+    """Give the pod's own constraints the selector that they lack, and change nothing else in them."""
+    constraints, filled = list(pod.pod_spec.constraints), []
+    operations = []
+    for place, own in enumerate(constraints):
+        if not _fillable(own):
+            continue
+        wanted, _ = _split(selector, own.match_label_keys or (), pod.labels)
+        constraints[place] = msgspec.structs.replace(own, label_selector=wanted)
+        filled.append(place)
+        operations.append(_add(f"/spec/topologySpreadConstraints/{place}/labelSelector", _plain(wanted)))
+    record = Record(revision=revision(defaults), filled=tuple(filled))
+    return _recorded(pod, defaults, Injection(constraints=tuple(constraints), record=record), operations)
+
+
+def _defaults(
+    pod: PodTemplate, selector: LabelSelector, override: DefaultsOverride | None, policy: Policy, index: ClusterIndex
+) -> Injection | Skip:
+    defaults = policy.defaults
+    wanted = _configured(defaults) if override is None else override.default_constraints
+    withheld = () if defaults.accept_node_growth else tuple(_grown_for(wanted, index))
+    constraints = tuple(
+        _complete(constraint, selector, pod, defaults)
+        for constraint in _decided(wanted, pod, policy, index)
+        if constraint.topology_key not in withheld
+    )
+    if not constraints:
+        return Skip(SkipReason.NO_DEFAULTS)
+    name = None if override is None else override.name
+    record = Record(revision=revision(defaults), override=name, constraints=constraints)
+    value = _plain(constraints)
+    if pod.spec is None:
+        operation = _add("/spec", {"topologySpreadConstraints": value})
+    else:
+        operation = _add("/spec/topologySpreadConstraints", value)
+    return _recorded(pod, defaults, Injection(constraints=constraints, record=record, withheld=withheld), [operation])
+
+
+def _configured(defaults: Defaults) -> tuple[DefaultConstraint, ...]:
+    if defaults.defaulting_type == "System":
+        return tuple(DefaultConstraint(constraint=constraint) for constraint in SYSTEM_CONSTRAINTS)
+    return defaults.default_constraints
+
+
+def _grown_for(wanted: tuple[DefaultConstraint, ...], index: ClusterIndex) -> Iterator[str]:
+    """The topology keys for which nodes would be added one by one: Karpenter takes the minimum over hosts as 0."""
+    if has_karpenter(index.view()):
+        yield from {default.constraint.topology_key or "" for default in wanted} & {HOSTNAME}
+
+
+def _decided(
+    wanted: tuple[DefaultConstraint, ...], pod: PodTemplate, policy: Policy, index: ClusterIndex
+) -> Iterator[SpreadConstraint]:
+    """The constraints with hard or soft decided; of two that then are the same to Kubernetes, the one as written."""
+    written = {_identity(default.constraint) for default in wanted if default.hard_when_domains is None}
+    decided: set[tuple[str | None, str | None]] = set()
+    for default in wanted:
+        constraint = default.constraint
+        if default.hard_when_domains is not None:
+            hard = _has_domains(default.hard_when_domains, constraint, pod, policy, index)
+            constraint = msgspec.structs.replace(
+                constraint,
+                when_unsatisfiable=DO_NOT_SCHEDULE if hard else SCHEDULE_ANYWAY,
+                # kube-apiserver refuses minDomains on a soft constraint.
+                min_domains=constraint.min_domains if hard else None,
+            )
+            if _identity(constraint) in written | decided:
+                continue
+        decided.add(_identity(constraint))
+        yield constraint
+
+
+def _has_domains(
+    wanted: int, constraint: SpreadConstraint, pod: PodTemplate, policy: Policy, index: ClusterIndex
+) -> bool:
+    """Whether so many domains are eligible for this pod: those of nodes that the constraint's node policies let count.
+
+    Shape: domains that the configuration names exist without nodes; not for a pod that chooses its nodes, since
+    nobody knows the labels of nodes that are not there.
+    """
+    key, spec = constraint.topology_key or "", pod.pod_spec
+    affine = constraint.node_affinity_policy != IGNORE
+    tolerant = constraint.node_taints_policy != HONOR
+    chooses = affine and (spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
+    if tolerant and not chooses:
+        return len(known_domains(policy, index.view(), key)) >= wanted
+    domains = set() if chooses else {*policy.domains.get(key, ())}
+    required = compile_required_nodes(spec.node_selector, spec.affinity)
+    for node in index.nodes():
+        if len(domains) >= wanted:
+            break
+        domain = node.labels.get(key)
+        if domain is None or domain in domains or (chooses and not required.matches(node.name, node.labels)):
+            continue
+        if tolerant or first_untolerated(node.taints, spec.tolerations, _EFFECTS) is None:
+            domains.add(domain)
+    return len(domains) >= wanted
+
+
+def _identity(constraint: SpreadConstraint) -> tuple[str | None, str | None]:
+    return constraint.topology_key, constraint.when_unsatisfiable
+
+
+def _complete(
+    constraint: SpreadConstraint, selector: LabelSelector, pod: PodTemplate, defaults: Defaults
+) -> SpreadConstraint:
+    """The default as it stands in this pod: with selector and revision key."""
+    keys: dict[str, None] = {}
+    if defaults.match_label_keys == "auto":
+        keys = dict.fromkeys(constraint.match_label_keys or ())
+        if controller_kind(pod) == REPLICA_SET:
+            keys |= dict.fromkeys([label for label in REVISIONED.values() if label in pod.labels][:1])
+    rest, kept = _split(selector, tuple(keys), pod.labels)
+    return msgspec.structs.replace(constraint, label_selector=rest, match_label_keys=kept or None)
+
+
+def _split(
+    selector: LabelSelector, keys: tuple[str, ...], labels: Mapping[str, str]
+) -> tuple[LabelSelector, tuple[str, ...]]:
+    """The selector without the keys that matchLabelKeys names, and those keys: one in both is refused for the pod.
+
+    Shape: together they select what the selector did. A key stays in the selector, and out of the keys, where the
+    pod's own value would not say the same, or where nothing would be left.
+    """
+    kept = []
+    for key in keys:
+        rest = _without(selector, key)
+        if rest == selector:
+            kept.append(key)
+        elif rest != LabelSelector() and key in labels and _admits(selector, key, labels[key]):
+            kept.append(key)
+            selector = rest
+    return selector, tuple(kept)
+
+
+def _without(selector: LabelSelector, key: str) -> LabelSelector:
+    pairs = {name: value for name, value in (selector.match_labels or {}).items() if name != key}
+    expressions = tuple(part for part in selector.match_expressions or () if part.key != key)
+    return LabelSelector(match_labels=pairs or None, match_expressions=expressions or None)
+
+
+def _admits(selector: LabelSelector, key: str, value: str) -> bool:
+    """Whether all that the selector asks of the key holds for this value."""
+    if (selector.match_labels or {}).get(key, value) != value:
+        return False
+    for part in selector.match_expressions or ():
+        listed = value in (part.values or ())
+        if part.key == key and not {"In": listed, "NotIn": not listed, "Exists": True}.get(part.operator, False):
+            return False
+    return True
+
+
+def revision(defaults: Defaults) -> str:
+    """A short name for the defaults in force: equal configurations have equal names."""
+    return hashlib.blake2b(msgspec.json.encode(defaults, order="deterministic"), digest_size=4).hexdigest()
+
+
+def _recorded(
+    pod: PodTemplate, defaults: Defaults, injection: Injection, operations: list[Operation]
+) -> Injection | Skip:
+    """The injection with its patch, and its record in the pod's annotations."""
+    text = msgspec.json.encode(injection.record).decode()
+    annotations = pod.meta.annotations
+    others = {key: value for key, value in (annotations or {}).items() if key != INJECTED_ANNOTATION}
+    taken = sum(len(part.encode()) for pair in others.items() for part in pair)
+    if taken + len(INJECTED_ANNOTATION) + len(text.encode()) > _MAX_ANNOTATION_BYTES:
+        return Skip(SkipReason.NO_ROOM)
+    if defaults.mode != "inject":
+        return injection
+    if annotations is None:  # there are metadata: without labels and owners there is no selector
+        noted = _add("/metadata/annotations", {INJECTED_ANNOTATION: text})
+    else:
+        noted = _add(f"/metadata/annotations/{_escaped(INJECTED_ANNOTATION)}", text)
+    return msgspec.structs.replace(injection, patch=(*operations, noted))
+
+
+def _add(path: str, value: object) -> Operation:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _plain(value: object) -> object:
+    """A value as JSON has it: objects and lists."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def _escaped(key: str) -> str:
+    """A key as one step of a JSON Pointer."""
+    return key.replace("~", "~0").replace("/", "~1")

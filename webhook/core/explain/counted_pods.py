@@ -1,0 +1,128 @@
+"""Whose pods a constraint counts: those of the pod's own workload, and those of others.
+
+The workload is the topmost controller whose selector is known; which of its revisions a pod is of does not matter.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.selectors import IN, Selector, SelectorError, compile_selector
+from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, Pod, SpreadConstraint
+from webhook.core.index import node_sets
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.owners import REPLICA_SET, REVISIONED, controllers, group_kind, own_selector
+from webhook.core.index.readers import Owner
+from webhook.core.scheduler.plugins.pod_topology_spread import Domains
+
+_MOST_WORKLOADS = 16  # that are looked at for a name
+
+
+class Company(Struct, frozen=True):
+    """The pods that a constraint counts where they count.
+
+    Shape: ``foreign`` are those that the workload's own selector does not match; ``names`` are of other workloads that
+    make such pods, as far as they are known. ``narrower`` selects the workload's own pods only; None where a template
+    cannot say it. ``agreed`` says that every one of the other workloads has a constraint over the same key, as
+    workloads have that are meant to be spread together.
+    Unit: pods.
+    """
+
+    counted: int
+    foreign: int
+    names: tuple[str, ...] = ()
+    narrower: LabelSelector | None = None
+    agreed: bool = False
+
+
+def company(pod: Pod, written: SpreadConstraint, domains: Domains, index: ClusterIndex) -> Company | None:
+    """Who is counted; None where nobody knows what the workload's own pods are."""
+    own, can_say = _workload_selector(pod, index)
+    if own is None or written.selector is None:
+        return None
+    counting = node_sets.flags(domains.counting, len(domains.column.of))
+    selector, namespace = domains.constraint.selector, pod.meta.namespace
+
+    def pods(selecting: Selector) -> int:
+        return sum(number for slot, number in index.count(namespace, selecting).items() if counting[slot])
+
+    counted = sum(domains.match_num.values())
+    foreign = counted - pods(selector.joined(compile_selector(own).requirements)) if counted else 0
+    if foreign <= 0:
+        return Company(counted, 0)
+    others = [*_others(pod, selector, index)]
+    return Company(
+        counted=counted,
+        foreign=foreign,
+        names=tuple(dict.fromkeys(f"{each.kind} {each.meta.name}" for each in others)),
+        narrower=_narrower(written, own) if can_say else None,
+        agreed=bool(others) and all(_declares(each, domains.constraint.topology_key) for each in others),
+    )
+
+
+def _workload_selector(pod: Pod, index: ClusterIndex) -> tuple[LabelSelector | None, bool]:
+    """What selects the workload's pods, and whether a template can say it: it cannot name a uid."""
+    for reference in reversed(controllers(pod, index)):
+        owner = index.owner(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
+        selector = None if owner is None else _of_all_revisions(owner)
+        if selector is not None and _readable(selector):
+            return selector, True
+    return own_selector(pod, None), False
+
+
+def _of_all_revisions(owner: Owner) -> LabelSelector | None:
+    selector = owner.selector
+    if selector is None or group_kind(owner.api_version, owner.kind) != REPLICA_SET:
+        return selector
+    revision = {*REVISIONED.values()}
+    kept = {key: value for key, value in (selector.match_labels or {}).items() if key not in revision}
+    return replace(selector, match_labels=kept or None)
+
+
+def _readable(selector: LabelSelector) -> bool:
+    try:
+        return bool(compile_selector(selector).requirements)
+    except SelectorError:
+        return False
+
+
+def _narrower(written: SpreadConstraint, own: LabelSelector) -> LabelSelector:
+    """The constraint's own selector with what the workload's asks for besides.
+
+    Shape: what kube-apiserver merged of matchLabelKeys is left out: it does so again.
+    """
+    selector = written.selector or LabelSelector()
+    merged = {*(written.match_label_keys or ())}
+    expressions = [each for each in selector.match_expressions or () if each.key not in merged or not _is_merged(each)]
+    expressions += [each for each in own.match_expressions or () if each not in expressions]
+    labels = {**(selector.match_labels or {}), **(own.match_labels or {})}
+    return LabelSelector(match_labels=labels or None, match_expressions=tuple(expressions) or None)
+
+
+def _is_merged(requirement: LabelSelectorRequirement) -> bool:
+    return requirement.operator == IN and len(requirement.values or ()) == 1
+
+
+def _others(pod: Pod, selector: Selector, index: ClusterIndex) -> Iterator[Owner]:
+    """Other workloads whose pods the selector matches."""
+    mine = {(each.kind, each.name) for each in controllers(pod, index)}
+    for owner in index.workloads(pod.meta.namespace, selector, _MOST_WORKLOADS):
+        if (owner.kind, owner.meta.name) not in mine:
+            yield owner
+
+
+def _declares(owner: Owner, key: str) -> bool:
+    return any(each.topology_key == key for template in owner.templates or () for each in template.constraints)
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Some of the names: ``a, b and 3 more``."""
+    shown, rest = names[:most], len(names) - most
+    return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def together(parts: Iterable[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last

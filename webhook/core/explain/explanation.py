@@ -1,0 +1,284 @@
+"""Why no node admits a pod, found by asking the same filters again with one thing changed.
+
+    Problem -> Explanation    every constraint's domains, who holds the minimum, the cause, and what helps
+
+What is asked at admission is brief; the names of things that are in the way are for people who ask.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
+from webhook.core.explain.counted_pods import Company, company
+from webhook.core.explain.fixes import Fix, Narrowing, changed, fixes, meant_on
+from webhook.core.explain.obstacles import Obstacle, constraint_name, grouped, obstacles, segment_of
+from webhook.core.explain.reliefs import CAPACITY_FILTERS, Relief, Way, reliefs, ways, without_limits
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.scheduler.cycle import Cycle, Problem, Verdict, decide, not_evaluated, take
+from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
+from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
+from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
+from webhook.core.scheduler.plugins.status import Status
+
+
+class Cause(StrEnum):
+    """What is in the way of a pod that no node admits."""
+
+    SPREAD = "spread"
+    CAPACITY = "capacity"
+    OTHER = "other"
+
+
+def cause(problem: Problem, verdict: Verdict) -> Cause | None:
+    """What is in the way; None where a node admits the pod.
+
+    Shape: spread where some node admits the pod without its hard constraints; capacity where one does if resources,
+    host ports and volume limits are not asked for; other where neither alone is enough.
+    """
+    return _why(problem, verdict)[0]
+
+
+def _why(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
+    """The cause, and the nodes that would admit the pod without it."""
+    if verdict.feasible:
+        return None, verdict.feasible
+    # A node that only one filter keeps away names that filter.
+    asked = {status.plugin for status, members in verdict.failed if members}
+    spread_alone = decide(without_spread(problem)).feasible if pod_topology_spread.NAME in asked else 0
+    if spread_alone:
+        return Cause.SPREAD, spread_alone
+    capacity_alone = decide(without_limits(problem)).feasible if CAPACITY_FILTERS & asked else 0
+    return (Cause.CAPACITY if capacity_alone else Cause.OTHER), capacity_alone
+
+
+def without_spread(problem: Problem) -> Problem:
+    """The same problem for the pod without its hard constraints; its soft ones never keep a node away."""
+    return changed(problem, lambda each: replace(each, hard=Counted()))
+
+
+class Balance(Struct, frozen=True):
+    """One constraint as it stands for a pod.
+
+    Shape: ``index`` is its place in the pod, None for one of the cluster's defaults. Of a soft constraint, ``domains``
+    are what it would be if it were hard. ``meant`` is the key of nodes that was probably meant, where no node has its
+    own. ``company`` is whose pods it counts, None where nobody looked or knows.
+    """
+
+    index: int | None
+    written: SpreadConstraint
+    domains: Domains
+    meant: str | None = None
+    company: Company | None = None
+
+    @property
+    def name(self) -> str:
+        """How messages call it: ``zone[0]``."""
+        return constraint_name(self.domains.constraint.topology_key, self.index)
+
+    @property
+    def hard(self) -> bool:
+        """Whether it keeps nodes away."""
+        return self.written.hard
+
+    @property
+    def too_few(self) -> bool:
+        """Whether the minimum is 0 because there are fewer eligible domains than minDomains."""
+        domains = self.domains
+        return domains.column.domain_count(domains.counting) < domains.constraint.min_domains
+
+    @property
+    def lowest(self) -> tuple[str, ...]:
+        """The eligible domains with the fewest matching pods, which hold the global minimum, sorted."""
+        counts = self.domains.counts
+        fewest = min(counts.values(), default=0)
+        return tuple(sorted(value for value, pods in counts.items() if pods == fewest))
+
+
+class Explanation(Struct, frozen=True):
+    """Everything there is to say of one pod.
+
+    Shape: ``cause`` is None where a node admits the pod; ``otherwise`` are the nodes that would admit it without what
+    the cause names, and with the cause other without both spread and limits. ``fixes`` are for the cause spread,
+    ``ways`` for the cause other. ``obstacles`` are all things that keep the pod off nodes, by their names.
+    ``not_evaluated`` are keys of ``verdict.NOT_EVALUATED``.
+    """
+
+    problem: Problem
+    verdict: Verdict
+    cause: Cause | None
+    otherwise: int
+    balances: tuple[Balance, ...]
+    fixes: tuple[Fix, ...]
+    reliefs: tuple[Relief, ...]
+    not_evaluated: tuple[str, ...]
+    ways: tuple[Way, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
+
+    @property
+    def blocking(self) -> Balance | None:
+        """The constraint in the way: that of the smallest fix, else the first hard one; None for another cause."""
+        if self.cause is not Cause.SPREAD:
+            return None
+        index = self.fixes[0].changes[0].index if self.fixes else None
+        hard = [balance for balance in self.balances if balance.hard]
+        return next((balance for balance in hard if index in (None, balance.index)), None)
+
+
+def explain(problem: Problem, index: ClusterIndex | None = None, *, brief: bool = False) -> Explanation:
+    """The verdict on one pod, and why; in ``brief`` with the smallest fix alone, without reliefs and names.
+
+    Shape: with the ``index`` that the problem was taken from, it looks at whose pods are counted, and names others.
+    Errors: none; constraints whose selectors cannot be read are left out of ``balances``.
+    """
+    cycle = Cycle(problem)
+    verdict = cycle.verdict()
+    why, otherwise = _why(problem, verdict)
+    balances = tuple(_balances(cycle))
+    if brief:
+        found = islice(fixes(problem), 1) if why is Cause.SPREAD else ()
+        left_out = not_evaluated(problem.pod, problem.profile)
+        return Explanation(problem, verdict, why, otherwise, balances, tuple(found), (), left_out)
+    if why is Cause.OTHER:
+        otherwise = decide(without_limits(without_spread(problem))).feasible
+    balances = tuple(_looked_at(each, problem, index) for each in balances)
+    return Explanation(
+        problem=problem,
+        verdict=verdict,
+        cause=why,
+        otherwise=otherwise,
+        balances=balances,
+        fixes=tuple(fixes(problem, _narrowing(problem, balances, index))) if why is Cause.SPREAD else (),
+        reliefs=() if why is None else tuple(reliefs(problem, verdict)),
+        not_evaluated=not_evaluated(problem.pod, problem.profile),
+        ways=tuple(ways(cycle)) if why is Cause.OTHER else (),
+        obstacles=obstacles(cycle, index),
+    )
+
+
+def _looked_at(balance: Balance, problem: Problem, index: ClusterIndex | None) -> Balance:
+    """The constraint with the key that was meant, and with whose pods it counts."""
+    meant = meant_on(balance.domains.constraint.topology_key, problem.nodes)
+    who = None if index is None or meant else company(problem.pod, balance.written, balance.domains, index)
+    return replace(balance, meant=meant, company=who)
+
+
+def _narrowing(problem: Problem, balances: Sequence[Balance], index: ClusterIndex | None) -> Narrowing | None:
+    """The selectors to write for hard constraints that count pods of other workloads."""
+    found = {
+        each.index: each.company
+        for each in balances
+        if each.hard and each.index is not None and each.company is not None and each.company.narrower is not None
+    }
+    if index is None or not found:
+        return None
+    return Narrowing(
+        selectors={place: who.narrower for place, who in found.items() if who.narrower is not None},
+        agreed=frozenset(place for place, who in found.items() if who.agreed),
+        take=lambda pod: take(index, pod, profile=problem.profile),
+    )
+
+
+def _balances(cycle: Cycle) -> Iterator[Balance]:
+    """The pod's own constraints in their order; without any, those of the cluster's defaults that are hard."""
+    problem = cycle.problem
+    declared = problem.pod.pod_spec.constraints
+    hard = iter(cycle.domains)
+    if not declared:
+        yield from (Balance(None, _written(each), each) for each in hard)
+        return
+    soft = iter(count_domains(problem.soft, problem.pod.labels, cycle.eligible))
+    counted = {DO_NOT_SCHEDULE: hard, SCHEDULE_ANYWAY: soft}
+    for index, written in enumerate(declared):
+        found = next(counted.get(written.when_unsatisfiable or "", iter(())), None)
+        if found is not None:
+            yield Balance(index, written, found)
+
+
+def _written(domains: Domains) -> SpreadConstraint:
+    parsed = domains.constraint
+    return SpreadConstraint(
+        max_skew=parsed.max_skew, topology_key=parsed.topology_key, when_unsatisfiable=DO_NOT_SCHEDULE
+    )
+
+
+def rejections(verdict: Verdict, nodes: int) -> Mapping[Status, int]:
+    """What keeps a pod away from these nodes: the first filter that fails, and how many of the nodes it rejects.
+
+    Shape: nodes that admit the pod are left out; the most frequent comes first.
+    """
+    found: dict[Status, int] = {}
+    for status, members in verdict.failed:
+        if members & nodes:
+            found[status] = found.get(status, 0) + (members & nodes).bit_count()
+    return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0].plugin, entry[0].reasons)))
+
+
+def standstill(
+    balance: Balance, verdict: Verdict, *, names: bool = True, reasons: bool = True, every: Sequence[Obstacle] = ()
+) -> str:
+    """What a hard constraint waits for: ``zone c (1 node, cordoned) stays at 0``.
+
+    Shape: values of labels are as long as they are; without ``names`` there are none. With obstacles (``every``) nodes
+    are out by the names of these.
+    """
+    column, segment = balance.domains.column, segment_of(balance.domains.constraint.topology_key)
+    domains = column.domain_count(balance.domains.counting)
+    if not domains:
+        return f"no node {'that counts ' if column.present else ''}has the label {segment}"
+    if balance.too_few:
+        there = f"{domains} {segment}{'' if domains == 1 else 's'}"
+        return f"{there}, fewer than minDomains {balance.domains.constraint.min_domains}: the minimum is 0"
+    lowest = balance.lowest
+    nodes = column.nodes_of([column.numbers[value] for value in lowest])
+    why = f"{nodes.bit_count():,} node{'' if nodes.bit_count() == 1 else 's'}"
+    found = _told(verdict, nodes, every) if reasons else []
+    if len(found) == 1 and found[0][0]:
+        why = f"{why}, {found[0][0]}"
+    elif len(found) > 1:
+        why = ", ".join(f"{count} {text}" for text, count in found)
+    who, stays = f"{len(lowest)} {segment}s", "stay"
+    if len(lowest) == 1:
+        who, stays = f"{segment} {lowest[0]}" if names else f"1 {segment}", "stays"
+    return f"{who} ({why}) {stays} at {balance.domains.global_minimum}"
+
+
+def _told(verdict: Verdict, nodes: int, every: Sequence[Obstacle]) -> list[tuple[str, int]]:
+    """Why nodes of a domain that the constraint admits are out, each with how many of them."""
+    if every:
+        return [(out_text(texts), part.bit_count()) for texts, part in grouped(every, nodes & ~verdict.feasible)]
+    return [(in_short(status, within=True), count) for status, count in rejections(verdict, nodes).items()]
+
+
+def out_text(texts: Sequence[str]) -> str:
+    """What keeps one node out: ``tainted a:NoSchedule and short of cpu``."""
+    return " and ".join(texts) or "kept for a pod that preemption made room for"
+
+
+_WORDS: Mapping[str, str] = {
+    node_filters.NODE_NAME: "of another name",
+    node_filters.NODE_UNSCHEDULABLE: "cordoned",
+    node_filters.TAINT_TOLERATION: "tainted",
+    node_filters.NODE_AFFINITY: "not selected",
+    node_filters.NODE_PORTS: "with the port taken",
+    pod_topology_spread.NAME: "over the limit",
+    INTER_POD_AFFINITY: "by pod affinity",
+}
+
+
+def in_short(status: Status, *, within: bool) -> str:
+    """Why a node of a domain is out in a word or two, for messages that have no room for the scheduler's sentence.
+
+    Shape: it has the key of the constraint whose domain it is; ``within`` says that this constraint admits the domain.
+    """
+    if status.reasons == pod_topology_spread.MISSING_LABEL.reasons:
+        return "without another key"
+    if within and status.plugin == pod_topology_spread.NAME:
+        return "over another limit"
+    if status.plugin == node_filters.NODE_RESOURCES_FIT:
+        words = ", ".join(status.reasons).replace("Too many pods", "full of pods")
+        return words.replace("Insufficient ", "short of ", 1).replace("Insufficient ", "")
+    return _WORDS.get(status.plugin, "by its volumes")

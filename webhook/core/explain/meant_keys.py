@@ -1,0 +1,86 @@
+"""Keys of node labels: which well-known one, or which that nodes have, another was probably meant to be."""
+
+from webhook.core.api.types import HOSTNAME, REGION, ZONE
+from webhook.core.index.node_table import NodeView
+
+SUCCESSORS = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "failure-domain.beta.kubernetes.io/region": REGION,
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+}
+# Every cluster of one place lacks these, and what is written for larger ones runs there too.
+PLACES = frozenset({ZONE, REGION})
+ON_EVERY_NODE = PLACES | {HOSTNAME}
+_WELL_KNOWN = frozenset(
+    {HOSTNAME, ZONE, REGION, "kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type", *SUCCESSORS}
+)
+# Where people look for the three labels, and how they call them; together never a label of Kubernetes itself.
+_PREFIXES = frozenset(
+    {
+        *("kubernetes.io", "topology.kubernetes.io", "node.kubernetes.io", "beta.kubernetes.io"),
+        *("failure-domain.kubernetes.io", "failure-domain.beta.kubernetes.io", "topology.beta.kubernetes.io"),
+        *("k8s.io", "topology.k8s.io", "node.k8s.io", "hostname.kubernetes.io", "zone.kubernetes.io"),
+    }
+)
+_NAMES = {
+    **dict.fromkeys(("hostname", "host-name", "host", "hostnames", "node", "node-name", "nodename"), HOSTNAME),
+    **dict.fromkeys(("zone", "zones", "availability-zone", "az"), ZONE),
+    **dict.fromkeys(("region", "regions"), REGION),
+}
+
+
+def meant_by(key: str) -> str | None:
+    """The well-known key that this one was probably meant to be; None for one that may be right.
+
+    Shape: a name of a domain under a wrong prefix of Kubernetes' own, or one or two letters off a well-known key.
+    """
+    if key in _WELL_KNOWN:
+        return None
+    prefix, _, name = key.rpartition("/")
+    if prefix in _PREFIXES and name.lower() in _NAMES:
+        return _NAMES[name.lower()]
+    for known in (ZONE, HOSTNAME, REGION):
+        if abs(len(key) - len(known)) <= 2 and edits(key, known) <= 2:
+            return known
+    return None
+
+
+def intended(key: str) -> str:
+    """The key that its author wants: the one meant where it is misspelt, the one of today where it is deprecated."""
+    return SUCCESSORS.get(key) or meant_by(key) or key
+
+
+def edits(one: str, other: str) -> int:
+    """Letters to insert, remove, replace or swap with their neighbour to get from one text to the other."""
+    above: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, left in enumerate(one, start=1):
+        above, row, before = row, [i], above
+        for j, right in enumerate(other, start=1):
+            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (left != right))
+            if i > 1 and j > 1 and left == other[j - 2] and one[i - 2] == right:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
+
+
+def near(key: str, view: NodeView) -> str | None:
+    """A key of nodes that this one was probably meant to be.
+
+    Shape: today's name of a deprecated key; one with the same last part; one a letter or two off in the last part.
+    """
+    if SUCCESSORS.get(key) in view.keys:
+        return SUCCESSORS[key]
+    prefix, _, name = key.rpartition("/")
+    same, similar = [], []
+    for known in view.keys:
+        its_prefix, _, its_name = known.rpartition("/")
+        if its_name.lower() == name.lower():
+            same.append(known)
+        elif its_prefix == prefix and min(len(name), len(its_name)) >= 4 and abs(len(name) - len(its_name)) <= 2:
+            similar.append((edits(name, its_name), known))
+    if same:
+        return min(same, key=lambda known: (known not in ON_EVERY_NODE, known))
+    return next((known for distance, known in sorted(similar) if distance <= 2), None)

@@ -1,0 +1,388 @@
+"""What keeps a pod off nodes, by name: the taint, the label that is missing, the other pod, the volume, the room.
+
+The scheduler names the first filter that rejects a node. Here every filter is asked alone, so that a node which two
+things keep out has both.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from webhook.core.api.resources import PODS
+from webhook.core.api.selectors import (
+    DOES_NOT_EXIST,
+    EQUALS,
+    EXISTS,
+    GREATER,
+    IN,
+    LESS,
+    NOT_IN,
+    NodeTerm,
+    RequiredNodes,
+    Requirement,
+    Selector,
+    compile_node_selector,
+    first_untolerated,
+)
+from webhook.core.api.storage import PersistentVolume
+from webhook.core.api.types import Taint, Toleration
+from webhook.core.explain.counted_pods import listed
+from webhook.core.index import node_sets
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.node_table import FILTERING_EFFECTS, NodeView
+from webhook.core.index.pod_table import Term
+from webhook.core.scheduler.cycle import Cycle, Problem, Verdict
+from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
+from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
+from webhook.core.scheduler.plugins.inter_pod_affinity import NO_AFFINITY, REJECTED_BY_EXISTING, REJECTED_BY_OWN
+from webhook.core.scheduler.plugins.node_filters import TOO_MANY_PODS
+from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_of_terms, usable_nodes
+from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, TOO_MANY_VOLUMES
+from webhook.core.scheduler.plugins.volume_binding import NONE_TO_BIND, UNBOUND_IMMEDIATE, VOLUME_BINDING
+from webhook.core.scheduler.plugins.volumes import (
+    CLAIM_IN_USE,
+    DISK_CONFLICT,
+    VOLUME_RESTRICTIONS,
+    VOLUME_ZONE,
+    claim_name,
+    reachable_from,
+    zone_labels,
+)
+
+# What taints say of the state that a node is in; whoever looks after nodes waits or repairs, and nobody tolerates it.
+STATES: Mapping[str, str] = {
+    "node.kubernetes.io/not-ready": "not ready",
+    "node.kubernetes.io/unreachable": "unreachable",
+    "node.kubernetes.io/unschedulable": "cordoned",
+    "node.kubernetes.io/memory-pressure": "under memory pressure",
+    "node.kubernetes.io/disk-pressure": "under disk pressure",
+    "node.kubernetes.io/pid-pressure": "short of process ids",
+    "node.kubernetes.io/network-unavailable": "without network",
+    "node.kubernetes.io/out-of-service": "out of service",
+    "node.cloudprovider.kubernetes.io/uninitialized": "not set up by the cloud provider yet",
+    "node.cloudprovider.kubernetes.io/shutdown": "shut down",
+    "ToBeDeletedByClusterAutoscaler": "being removed by the cluster autoscaler",
+    "DeletionCandidateOfClusterAutoscaler": "about to be removed by the cluster autoscaler",
+    "karpenter.sh/disrupted": "being removed by Karpenter",
+    "karpenter.sh/disruption": "being removed by Karpenter",
+    "karpenter.sh/unregistered": "not registered yet",
+}
+_VOLUMES = frozenset({VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE})
+_NAMES = 2  # of pods that are in the way
+
+
+class Obstacle(Struct, frozen=True):
+    """One thing that keeps the pod off nodes, whatever else does.
+
+    Shape: ``plugin`` is the filter that says so. ``text`` reads after the name of a node, as ``tainted a=b:NoSchedule``
+    does; names from outside are as long as they are.
+    """
+
+    plugin: str
+    text: str
+    nodes: int
+
+
+def obstacles(cycle: Cycle, index: ClusterIndex | None = None) -> tuple[Obstacle, ...]:
+    """All of them, in the order of the filters; names of other pods where an index knows them.
+
+    Errors: none; what has no better name is in the scheduler's words.
+    """
+    found: dict[str, Obstacle] = {}
+    by_volumes = 0  # the four plugins say the same of a claim in different words
+    for plugin in cycle.problem.filters:
+        alone = cycle.alone(plugin)
+        failing = alone.nodes.live & ~alone.feasible
+        named = [*_NAMED[plugin](cycle, alone, index)] if failing else []
+        rest = failing & ~by_volumes if plugin in _VOLUMES else failing
+        by_volumes |= failing if plugin in _VOLUMES else 0
+        for _, nodes in named:
+            rest &= ~nodes
+        unnamed = [(", ".join(status.reasons), members & rest) for status, members in alone.failed]
+        for text, nodes in (*named, *unnamed):
+            known = found.get(text)
+            if nodes & failing:
+                plugin_of, before = (known.plugin, known.nodes) if known else (plugin, 0)
+                found[text] = Obstacle(plugin_of, text, before | nodes & failing)
+    return tuple(found.values())
+
+
+def grouped(every: Sequence[Obstacle], nodes: int) -> list[tuple[tuple[str, ...], int]]:
+    """The nodes by what keeps them out: all texts that hold, with the nodes; the largest part first.
+
+    Shape: without any text stand nodes that are kept for a pod which preemption has made room for.
+    """
+    parts: list[tuple[tuple[str, ...], int]] = [((), nodes)]
+    for each in every:
+        parts = [
+            (told, part)
+            for texts, members in parts
+            for told, part in (((*texts, each.text), members & each.nodes), (texts, members & ~each.nodes))
+            if part
+        ]
+    return sorted(parts, key=lambda part: (-part[1].bit_count(), part[0]))
+
+
+_Named = Iterator[tuple[str, int]]
+
+
+def _name(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
+    yield f"not selected (wants node {cycle.problem.pod.pod_spec.node_name})", ~alone.feasible
+
+
+def _cordon(_: Cycle, alone: Verdict, __: ClusterIndex | None) -> _Named:
+    yield "cordoned", ~alone.feasible
+
+
+def untolerated(problem: Problem) -> Iterator[tuple[tuple[Taint, ...], int]]:
+    """The taints that the pod does not tolerate, with the nodes that have just these."""
+    tolerations = problem.pod.pod_spec.tolerations
+    for taints, nodes in problem.nodes.taint_classes:
+        found = tuple(each for each in taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS))
+        if found:
+            yield found, nodes
+
+
+def taint_text(taint: Taint) -> str:
+    """As kubectl writes it: ``dedicated=gpu:NoSchedule``."""
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
+
+
+def toleration_for(taint: Taint) -> Toleration:
+    """The narrowest toleration of a taint."""
+    if taint.value:
+        return Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+    return Toleration(key=taint.key, operator="Exists", effect=taint.effect)
+
+
+def _taints(cycle: Cycle, _: Verdict, __: ClusterIndex | None) -> _Named:
+    for taints, nodes in untolerated(cycle.problem):
+        states = dict.fromkeys(STATES[each.key] for each in taints if each.key in STATES)
+        others = [taint_text(each) for each in taints if each.key not in STATES]
+        yield ", ".join((*states, *([f"tainted {', '.join(others)}"] if others else []))), nodes
+
+
+def _selected(cycle: Cycle, _: Verdict, __: ClusterIndex | None) -> _Named:
+    nodes, required = cycle.problem.nodes, cycle.required
+    for requirement in required.pairs.requirements:
+        yield _wanted(requirement, nodes), nodes.live & ~nodes_meeting(nodes, requirement)
+    if required.terms is None:
+        return
+    unmatched = nodes.live & ~nodes_of_terms(nodes, required.terms)
+    if not required.terms:
+        yield "not selected (its node affinity has no term that selects)", unmatched
+    yield from _nearest(required.terms, unmatched, nodes)
+
+
+def _nearest(terms: Sequence[NodeTerm], unmatched: int, nodes: NodeView) -> _Named:
+    """What each node lacks of the term that it comes nearest to."""
+    lacking = [[*_lacks(term, nodes)] for term in terms]
+    chosen: dict[int, int] = {}
+    for slot in node_sets.to_slots(unmatched if terms else 0):
+        number = min(range(len(terms)), key=lambda n: (sum(part >> slot & 1 for _, part in lacking[n]), n))
+        chosen[number] = chosen.get(number, 0) | 1 << slot
+    for number, members in chosen.items():
+        yield from ((text, part & members) for text, part in lacking[number])
+
+
+def _lacks(term: NodeTerm, nodes: NodeView) -> _Named:
+    if term.poisoned:
+        yield "not selected (its node affinity has a term that cannot be read)", nodes.live
+        return
+    for requirement in term.expressions:
+        yield _wanted(requirement, nodes), nodes.live & ~nodes_meeting(nodes, requirement)
+    for field in term.fields:
+        text = f"not selected (wants {'node' if field.equal else 'a node other than'} {field.value})"
+        alone = RequiredNodes(terms=(NodeTerm(fields=(field,)),))
+        yield text, nodes.live & ~usable_nodes(nodes, alone)
+
+
+def _wanted(requirement: Requirement, nodes: NodeView) -> str:
+    nowhere = not nodes_meeting(nodes, requirement)
+    return f"not selected (wants {said(requirement)}{', which no node has' if nowhere else ''})"
+
+
+def said(requirement: Requirement) -> str:
+    """A condition on a label as people say it."""
+    key, values = requirement.key, ", ".join(requirement.values)
+    several = len(requirement.values) != 1
+    return {
+        EQUALS: f"{key}={values}",
+        IN: f"{key} in ({values})" if several else f"{key}={values}",
+        NOT_IN: f"{key} not in ({values})" if several else f"{key} other than {values}",
+        EXISTS: f"a label {key}",
+        DOES_NOT_EXIST: f"no label {key}",
+        GREATER: f"{key} above {values}",
+        LESS: f"{key} below {values}",
+    }[requirement.operator]
+
+
+def _all_said(selector: Selector) -> str:
+    return " and ".join(dict.fromkeys(map(said, selector.requirements))) or "of any kind"
+
+
+def _ports(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
+    taken = cycle.problem.taken_ports
+    for wanted in cycle.problem.ports:
+        slots = [
+            slot for slot, ports in taken.items() if any(node_filters.ports_conflict(wanted, each) for each in ports)
+        ]
+        yield f"with port {wanted[2]}/{wanted[1]} taken", node_sets.from_slots(slots, alone.nodes.size)
+
+
+def _resources(_: Cycle, alone: Verdict, __: ClusterIndex | None) -> _Named:
+    for status, nodes in alone.failed:
+        for reason in status.reasons:
+            yield ("full of pods" if reason == TOO_MANY_PODS else f"short of {short_of(reason)}"), nodes
+
+
+def short_of(reason: str) -> str:
+    """The resource that a reason of NodeResourcesFit is about."""
+    return PODS if reason == TOO_MANY_PODS else reason.removeprefix("Insufficient ")
+
+
+def _restrictions(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
+    storage, live = cycle.problem.storage, alone.nodes.live
+    for status, nodes in alone.failed:
+        if status.reasons == DISK_CONFLICT.reasons:
+            yield "with a disk of this pod in use by another", nodes
+        elif status.reasons == CLAIM_IN_USE.reasons:
+            names = sorted(name for name, users in storage.users.items() if any(live >> slot & 1 for slot in users))
+            yield f"kept out by claim {listed(names, _NAMES)}, which one pod alone may use and another does", nodes
+
+
+def _limits(_: Cycle, alone: Verdict, __: ClusterIndex | None) -> _Named:
+    for status, nodes in alone.failed:
+        if status.reasons == TOO_MANY_VOLUMES.reasons:
+            yield "with as many volumes as it can attach", nodes
+
+
+def _binding(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
+    storage, nodes = cycle.problem.storage, alone.nodes
+    told = {reason: members for status, members in alone.failed for reason in status.reasons}
+    for name in _claims(cycle.problem):
+        claim = storage.claims.get(name)
+        if claim is None:
+            continue
+        volume = storage.volumes.get(claim.spec.volume_name or "")
+        of = f"claim {name} ({f'class {claim.storage_class}' if claim.storage_class else 'no class'})"
+        if not claim.bound:
+            yield f"waiting for {of}, which has no volume yet", told.get(UNBOUND_IMMEDIATE, 0)
+            yield f"without a volume for {of}: none is free there, and none can be made", told.get(NONE_TO_BIND, 0)
+        elif volume is None:
+            yield f"waiting for volume {claim.spec.volume_name} of claim {name}, which does not exist", nodes.live
+        elif not alone.before.rejected:
+            text = f"out of reach of volume {volume.meta.name} (claim {name}), which is for {_reach(volume)}"
+            yield text, ~reachable_from(volume, nodes)
+
+
+def _reach(volume: PersistentVolume) -> str:
+    affinity = volume.spec.node_affinity
+    terms = compile_node_selector(affinity.required) if affinity and affinity.required else ()
+    return " or ".join(" and ".join(map(said, term.expressions)) for term in terms) or "no node"
+
+
+def _claims(problem: Problem) -> list[str]:
+    pod = problem.pod
+    names = (claim_name(pod.meta.name, volume) for volume in pod.pod_spec.volumes or ())
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def _zone(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
+    storage = cycle.problem.storage
+    for name in () if alone.before.rejected else _claims(cycle.problem):
+        claim = storage.claims.get(name)
+        volume = None if claim is None else storage.volumes.get(claim.spec.volume_name or "")
+        for key, values in () if volume is None else zone_labels(volume):
+            column = alone.nodes.column(key)
+            there = column.nodes_of([column.numbers[value] for value in values if value in column.numbers])
+            of = f"volume {volume.meta.name if volume else ''} (claim {name})"
+            yield f"out of reach of {of}, which is in {key}={' or '.join(sorted(values))}", ~there
+
+
+def _spread(cycle: Cycle, _: Verdict, __: ClusterIndex | None) -> _Named:
+    for each, name in zip(cycle.domains, hard_names(cycle.problem), strict=True):
+        present = each.column.present
+        yield f"without {each.constraint.topology_key}", cycle.problem.nodes.live & ~present
+        yield f"over the limit of {name}", present & pod_topology_spread.above_limit(each)
+
+
+def hard_names(problem: Problem) -> list[str]:
+    """How messages call the hard constraints: ``zone[0]``; those of the cluster have no number."""
+    constraints = problem.hard.constraints
+    places = [n for n, each in enumerate(problem.pod.pod_spec.constraints) if each.hard]
+    own = len(places) == len(constraints)
+    return [
+        constraint_name(each.topology_key, places[number] if own else None) for number, each in enumerate(constraints)
+    ]
+
+
+def constraint_name(key: str, place: int | None) -> str:
+    """The last part of the key, with the constraint's place in the pod."""
+    segment = segment_of(key) or "constraint"
+    return segment if place is None else f"{segment}[{place}]"
+
+
+def segment_of(key: str) -> str:
+    """The last part of a label's key: ``zone``."""
+    return key.rpartition("/")[2]
+
+
+def _neighbours(cycle: Cycle, alone: Verdict, index: ClusterIndex | None) -> _Named:
+    neighbours, nodes, pod = cycle.problem.neighbours, alone.nodes, cycle.problem.pod
+    rejected = {reason: members for status, members in alone.failed for reason in status.reasons}
+    lonely = rejected.get(NO_AFFINITY.reasons[0], 0)
+    for term in neighbours.wanted if lonely else ():
+        column = nodes.column(term.topology_key)
+        there = column.nodes_of(sorted({column.of[slot] for slot in neighbours.together} - {-1}))
+        nowhere = "" if there else "; no node has one"
+        yield f"without {term.topology_key}", lonely & ~column.present
+        text = f"without a pod {_all_said(term.selector)} in its {segment_of(term.topology_key)}"
+        yield f"{text} (pod affinity{nowhere})", lonely & column.present & ~there
+    own = rejected.get(REJECTED_BY_OWN.reasons[0], 0)
+    for term, counts in zip(neighbours.own, neighbours.apart, strict=True):
+        column = nodes.column(term.topology_key)
+        members = own & column.nodes_of(sorted({column.of[slot] for slot in counts} - {-1}))
+        names = [] if index is None else [*_matching(term, index, column.of, members)]
+        text = f"with a pod {_all_said(term.selector)} in its {segment_of(term.topology_key)} (pod anti-affinity)"
+        yield _with_names(text, names), members
+    existing = rejected.get(REJECTED_BY_EXISTING.reasons[0], 0)
+    if existing:
+        names = [] if index is None else [*_objecting(pod.meta.namespace, pod.labels, index)]
+        yield _with_names("kept free of this pod by the anti-affinity of another", names), existing
+
+
+def _with_names(text: str, names: Sequence[str]) -> str:
+    return f"{text}: {listed(names, _NAMES)}" if names else text
+
+
+def _matching(term: Term, index: ClusterIndex, of: Sequence[int], nodes: int) -> Iterator[str]:
+    """The pods that the term is about, in the domains of these nodes."""
+    domains = {of[slot] for slot in node_sets.to_slots(nodes)}
+    namespaces = index.namespaces_with_labels()
+    for namespace in index.pod_table.namespaces():
+        if term.in_namespace(namespace, namespaces.get(namespace)):
+            for key, slot in index.pod_table.matching(namespace, term.selector):
+                if slot < len(of) and of[slot] in domains:
+                    yield f"{namespace}/{key}"
+
+
+def _objecting(namespace: str, labels: Mapping[str, str], index: ClusterIndex) -> Iterator[str]:
+    found = index.pod_table.objecting(namespace, index.raw_namespace_labels(namespace), labels)
+    yield from sorted(f"{its_namespace}/{key}" for its_namespace, key, _ in found)
+
+
+_NAMED: Mapping[str, Callable[[Cycle, Verdict, ClusterIndex | None], Iterable[tuple[str, int]]]] = {
+    node_filters.NODE_NAME: _name,
+    node_filters.NODE_UNSCHEDULABLE: _cordon,
+    node_filters.TAINT_TOLERATION: _taints,
+    node_filters.NODE_AFFINITY: _selected,
+    node_filters.NODE_PORTS: _ports,
+    node_filters.NODE_RESOURCES_FIT: _resources,
+    VOLUME_RESTRICTIONS: _restrictions,
+    NODE_VOLUME_LIMITS: _limits,
+    VOLUME_BINDING: _binding,
+    VOLUME_ZONE: _zone,
+    pod_topology_spread.NAME: _spread,
+    INTER_POD_AFFINITY: _neighbours,
+}

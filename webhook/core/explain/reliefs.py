@@ -1,0 +1,182 @@
+"""Changes of the cluster, or of what a pod tolerates, after which some node admits it.
+
+Like the fixes of its constraints, every relief that is offered was evaluated: the same filters, asked again.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY, PODS
+from webhook.core.api.types import HONOR, Toleration
+from webhook.core.explain.fixes import changed
+from webhook.core.explain.obstacles import STATES, toleration_for, untolerated
+from webhook.core.index import node_sets
+from webhook.core.index.node_table import NO_NODE
+from webhook.core.scheduler.cycle import Cycle, Problem, Verdict, decide
+from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
+from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
+from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
+from webhook.core.scheduler.plugins.status import UNRESOLVABLE
+from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
+from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, VOLUME_ZONE
+
+# What a node runs out of: a larger, emptier or further node of the same kind would have it.
+CAPACITY_FILTERS = frozenset({node_filters.NODE_PORTS, node_filters.NODE_RESOURCES_FIT, NODE_VOLUME_LIMITS})
+# What people change as one thing, by how `Way` calls it.
+PARTS = {
+    "spread": frozenset({pod_topology_spread.NAME}),
+    "room": CAPACITY_FILTERS,
+    "cordons": frozenset({node_filters.NODE_UNSCHEDULABLE}),
+    "taints": frozenset({node_filters.TAINT_TOLERATION}),
+    "selection": frozenset({node_filters.NODE_AFFINITY, node_filters.NODE_NAME}),
+    "volumes": frozenset({VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE}),
+    "pods": frozenset({INTER_POD_AFFINITY}),
+}
+_ANY_CORDON = Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")
+_BYTES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+class Relief(Struct, frozen=True):
+    """A change that helps: what is needed, and the nodes where it would be enough.
+
+    Shape: ``size`` are nodes that have less than the pod asks for even when they are empty. ``tolerations`` are what
+    the pod needs besides its own.
+    """
+
+    what: Literal["room", "size", "uncordon", "toleration"]
+    nodes: int
+    tolerations: tuple[Toleration, ...] = ()
+
+
+class Way(Struct, frozen=True):
+    """Parts of the scheduler's filters without which nodes would admit the pod, and those nodes.
+
+    Shape: ``parts`` are keys of ``PARTS``: spread, room, cordons, taints, selection, volumes, pods.
+    """
+
+    parts: tuple[str, ...]
+    nodes: int
+
+
+class Shortage(Struct, frozen=True):
+    """A resource of which nodes have too little: the node with the most of it free.
+
+    Shape: ``has`` is what the largest of them has, None where one of them would have enough if it were empty. ``nodes``
+    is how many they are.
+    Unit: cpu in milli-CPU, everything else in whole units.
+    """
+
+    resource: str
+    needed: int
+    free: int
+    node: str
+    nodes: int
+    has: int | None
+
+
+def without(problem: Problem, plugins: frozenset[str]) -> Problem:
+    """The same problem for a scheduler that does not ask these filters."""
+    kept = tuple(plugin for plugin in problem.filters if plugin not in plugins)
+    return changed(problem, lambda each: replace(each, filters=kept))
+
+
+def without_limits(problem: Problem) -> Problem:
+    """The same problem on nodes that run out of nothing."""
+    return without(problem, CAPACITY_FILTERS)
+
+
+def too_small(verdict: Verdict) -> int:
+    """The nodes that have less than the pod asks for even when they are empty.
+
+    Source: noderesources/fit.go, InsufficientResource.Unresolvable.
+    """
+    found = 0
+    for status, members in verdict.failed:
+        found |= members if status.plugin == node_filters.NODE_RESOURCES_FIT and status.code == UNRESOLVABLE else 0
+    return found
+
+
+def reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
+    """What would help a pod that no node admits: room, larger nodes, lifting cordons, tolerations."""
+    roomy, small = decide(without_limits(problem)).feasible, too_small(verdict)
+    if roomy & ~small:
+        yield Relief("room", roomy & ~small)
+    if roomy & small:
+        yield Relief("size", roomy & small)
+    cordoned = problem.nodes.unschedulable
+    honored = any(each.node_taints_policy == HONOR for each in problem.hard.constraints)
+    if cordoned and (not honored or cordoned.bit_count() == 1):
+        # A node that may be used is to this pod what a cordon that it tolerates is.
+        open_ = decide(tolerating(problem, (_ANY_CORDON,))).feasible & cordoned
+        if open_:
+            yield Relief("uncordon", open_)
+    # What a node says of its own state is for whoever looks after it.
+    wanted = dict.fromkeys(
+        taints for taints, _ in untolerated(problem) if not any(each.key in STATES for each in taints)
+    )
+    for taints in wanted:
+        tolerations = tuple(map(toleration_for, taints))
+        open_ = decide(tolerating(problem, tolerations)).feasible
+        if open_:
+            yield Relief("toleration", open_, tolerations)
+
+
+def tolerating(problem: Problem, tolerations: tuple[Toleration, ...]) -> Problem:
+    """The same problem for the pod with further tolerations."""
+    spec = problem.pod.pod_spec
+    pod = replace(problem.pod, spec=replace(spec, tolerations=(*(spec.tolerations or ()), *tolerations)))
+    return changed(problem, lambda each: replace(each, pod=pod))
+
+
+def ways(cycle: Cycle) -> Iterator[Way]:
+    """The smallest sets of parts without which some node admits the pod: all of one size."""
+    problem = cycle.problem
+    asked = [
+        part
+        for part, plugins in PARTS.items()
+        if any(cycle.alone(plugin).feasible != problem.nodes.live for plugin in plugins & {*problem.filters})
+    ]
+    for size in range(1, len(asked) + 1):
+        helped = False
+        for parts in combinations(asked, size):
+            nodes = decide(without(problem, frozenset().union(*(PARTS[part] for part in parts)))).feasible
+            if nodes:
+                helped = True
+                yield Way(parts, nodes)
+        if helped:
+            return
+
+
+def shortages(problem: Problem, nodes: int) -> Iterator[Shortage]:
+    """What the pod asks for of which all of these nodes have too little, and which of them has most of it free."""
+    for name, amount in ((PODS, 1), *problem.request.amounts):
+        free, has = problem.room.free.get(name), problem.room.allocatable.get(name)
+        slots = node_sets.to_slots(nodes)
+        if free is None or not slots or not all(free[slot] < amount for slot in slots):
+            continue
+        most = max(slots, key=lambda slot: (min(free[slot], NO_NODE), -slot))
+        largest = None if has is None else max(has[slot] for slot in slots)
+        yield Shortage(
+            resource=name,
+            needed=amount,
+            free=max(free[most], 0),
+            node=problem.nodes.names[most],
+            nodes=len(slots),
+            has=largest if largest is not None and largest < amount else None,
+        )
+
+
+def amount_text(resource: str, amount: int, *, up: bool = False) -> str:
+    """So much of a resource: ``500m cpu``, ``1.5Gi memory``; what is not even is rounded, down unless ``up``."""
+    if resource == CPU:
+        return f"{amount // 1000 if amount % 1000 == 0 else f'{amount}m'} cpu"
+    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith(HUGE_PAGES_PREFIX):
+        power = min(max(amount.bit_length() - 1, 0) // 10, len(_BYTES) - 1)
+        unit = 1 << 10 * power
+        hundredths = -(-amount * 100 // unit) if up else amount * 100 // unit
+        return f"{hundredths / 100:g}{_BYTES[power]} {resource}"
+    return f"{amount:,} {resource}"

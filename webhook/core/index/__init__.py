@@ -1,0 +1,1 @@
+"""What is known of the cluster, kept by events and asked by selectors."""

@@ -1,0 +1,305 @@
+"""What is known of the cluster: one event changes one object; every answer is a copy.
+
+Nothing here waits, asks or forgets on its own. What is not in the index is unknown, never "not there".
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Literal, TypeVar
+
+from webhook.core.api.selectors import Selector
+from webhook.core.api.storage import DEFAULT_CLASS, Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.api.types import Node, ObjectMeta, Pod, Service
+from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.index.node_table import Nodes, NodeView
+from webhook.core.index.pod_groups import LEARN_AT, Counts
+from webhook.core.index.pod_table import FINISHED, Pods
+from webhook.core.index.readers import ApiObject, Autoscaler, Namespace, Owner
+from webhook.core.index.template_table import Templates
+
+Event = Literal["ADDED", "MODIFIED", "DELETED"]  # the words of a watch; a list is events ADDED
+
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+_GroupKind = tuple[str, str]
+
+
+class ClusterIndex:
+    """Nodes, pods, namespaces, services, owners, autoscalers and volumes, from the events of a watch or a snapshot.
+
+    Shape: an event on an object that is unknown, or already so, is taken as the truth; order across kinds is free.
+    What tables hand out are copies, or values that never change; whoever shares an index holds a lock around it.
+    ``learn_at`` is how many pods a namespace has before keys are looked at that differ from pod to pod. ``taken_at`` is
+    the ISO time of which it tells, empty where the cluster is followed.
+    """
+
+    def __init__(self, version: KubernetesVersion = RECORDED, *, learn_at: int = LEARN_AT) -> None:
+        self.version = version
+        self.taken_at = ""
+        self._nodes: dict[str, Node] = {}
+        self.node_table = Nodes()
+        self.pod_table = Pods(self.node_table, learn_at)
+        self._waiting: dict[str, dict[str, Pod]] = defaultdict(dict)
+        self._nominated: dict[str, dict[tuple[str, str], Pod]] = defaultdict(dict)
+        self._namespaces: dict[str, Namespace] = {}
+        self._services: dict[str, dict[str, Service]] = defaultdict(dict)
+        self._owners: dict[str, dict[_GroupKind, dict[str, Owner]]] = defaultdict(dict)
+        self._templates: dict[str, Templates] = defaultdict(Templates)
+        self._autoscalers: dict[str, dict[str, Autoscaler]] = defaultdict(dict)
+        self._claims: dict[str, dict[str, Claim]] = defaultdict(dict)
+        self._volumes: dict[str, PersistentVolume] = {}
+        self._unclaimed: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)  # by class
+        self._claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = defaultdict(dict)  # by claim
+        self._classes: dict[str, StorageClass] = {}
+        self._attach_limits: dict[str, Mapping[str, int]] = {}
+        self._lacking: dict[str, str] = {}
+
+    def lack(self, resource: str, why: str) -> None:
+        """Note that nobody could read the objects of a resource, or not yet: that there is none of them says nothing.
+
+        Shape: ``resource`` is the API's plural; ``why`` is a few words, as in "403 Forbidden".
+        """
+        self._lacking[resource] = why
+
+    def has(self, resource: str) -> None:
+        """Take `lack` back: all objects of the resource are known."""
+        self._lacking.pop(resource, None)
+
+    def lacks(self, *resources: str) -> str:
+        """What is missing of these resources, as a rule says it that cannot look without; empty where all are known."""
+        for resource in resources:
+            if resource in self._lacking:
+                return f"{resource}: {self._lacking[resource]}"
+        return "no nodes known" if "nodes" in resources and not self._nodes else ""
+
+    def apply(self, event: Event, value: ApiObject) -> None:
+        """Take one event of a watch.
+
+        Errors: none; a finished pod counts as deleted, as in the scheduler.
+        """
+        match value:
+            case Pod():
+                self.apply_pod(event, value, value.meta.name)
+            case Node():
+                self._apply_node(event, value)
+            case Namespace():
+                _put(self._namespaces, value.meta.name, value, event)
+            case Service():
+                meta = value.metadata or ObjectMeta()
+                _put(self._services[meta.namespace], meta.name, value, event)
+            case Owner():
+                self._apply_owner(event, value)
+            case Autoscaler():
+                _put(self._autoscalers[value.meta.namespace], value.meta.name, value, event)
+            case _:
+                self._apply_storage(event, value)
+
+    def _apply_owner(self, event: Event, owner: Owner) -> None:
+        namespace, group, name = owner.meta.namespace, _group(owner.api_version), owner.meta.name
+        _put(self._owners[namespace].setdefault((group, owner.kind), {}), name, owner, event)
+        if event == "DELETED":
+            self._templates[namespace].remove((group, owner.kind, name))
+        else:
+            self._templates[namespace].put((group, owner.kind, name), owner)
+
+    def _apply_storage(self, event: Event, value: Claim | PersistentVolume | StorageClass | CsiNode) -> None:
+        name = value.meta.name
+        match value:
+            case Claim():
+                _put(self._claims[value.meta.namespace], name, value, event)
+            case PersistentVolume():
+                self._apply_volume(event, value, name)
+            case StorageClass():
+                _put(self._classes, name, value, event)
+            case _:
+                _put(self._attach_limits, name, value.limits, event)
+
+    def _apply_volume(self, event: Event, volume: PersistentVolume, name: str) -> None:
+        before = self._volumes.get(name)
+        if before is not None:
+            self._shelf(before).pop(name, None)
+        _put(self._volumes, name, volume, event)
+        if event != "DELETED":
+            self._shelf(volume)[name] = volume
+
+    def _shelf(self, volume: PersistentVolume) -> dict[str, PersistentVolume]:
+        """Where a claim that looks for a volume finds this one."""
+        claim = volume.spec.claim_ref
+        return self._unclaimed[volume.storage_class] if claim is None else self._claimed[claim.namespace, claim.name]
+
+    def _apply_node(self, event: Event, node: Node) -> None:
+        _put(self._nodes, node.name, node, event)
+        if event == "DELETED":
+            self.node_table.remove(node.name)
+        else:
+            self.node_table.put(node)
+
+    def apply_pod(self, event: Event, pod: Pod, key: str) -> None:
+        """Take an event of a pod under this key, which is its name wherever pods have one.
+
+        Errors: none; a deletion of another pod of the same name, gone before, changes nothing.
+        """
+        namespace, uid = pod.meta.namespace, pod.meta.uid
+        if event == "DELETED":
+            self.pod_table.remove(namespace, key, uid)
+            known = self._waiting.get(namespace, {}).get(key)
+            if known is not None and known.meta.uid in ("", uid):
+                self._stop_waiting(namespace, key)
+            return
+        self.pod_table.put(pod, key, self.version)
+        if namespace in self._waiting:
+            self._stop_waiting(namespace, key)
+        if not pod.pod_spec.node_name and not (pod.status is not None and pod.status.phase in FINISHED):
+            self._waiting[namespace][key] = pod
+            node = pod.status.nominated_node_name if pod.status is not None else None
+            if node:
+                self._nominated[node][namespace, key] = pod
+
+    def _stop_waiting(self, namespace: str, key: str) -> None:
+        pod = self._waiting[namespace].pop(key, None) if namespace in self._waiting else None
+        node = pod.status.nominated_node_name if pod is not None and pod.status is not None else None
+        if node:
+            del self._nominated[node][namespace, key]
+            if not self._nominated[node]:
+                del self._nominated[node]
+
+    def retain_pods(self, seen: Mapping[str, Collection[str]]) -> None:
+        """After a relist: forget the pods that it did not name, in place.
+
+        Shape: ``seen`` has the names by namespace.
+        """
+        for namespace in (*self.pod_table.namespaces(), *self._waiting):
+            kept = seen.get(namespace, ())
+            for name in self.pod_table.keys(namespace):
+                if name not in kept:
+                    self.pod_table.remove(namespace, name)
+            for name in [name for name in self._waiting.get(namespace, ()) if name not in kept]:
+                self._stop_waiting(namespace, name)
+
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes, cordoned and unready ones included."""
+        return tuple(self._nodes.values())
+
+    def node(self, name: str) -> Node | None:
+        """The node of that name."""
+        return self._nodes.get(name)
+
+    def view(self) -> NodeView:
+        """All nodes as they are now, in a value that never changes."""
+        return self.node_table.view()
+
+    def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
+        """How many pods of the namespace on each node the selector matches; terminating ones only with ``leaving``.
+
+        Shape: a fresh dict from slot to pods, never 0; slots of nodes that are gone are among them.
+        """
+        return {} if selector.nothing else self.pod_table.count(namespace, selector.requirements, leaving=leaving)
+
+    def pod_names(self, namespace: str) -> tuple[str, ...]:
+        """The namespace's pods that are not finished: those on nodes, then those that wait for one."""
+        return (*self.pod_table.keys(namespace), *self._waiting.get(namespace, ()))
+
+    def waiting_pods(self, namespace: str) -> tuple[Pod, ...]:
+        """The namespace's pods that have no node yet."""
+        return tuple(self._waiting[namespace].values()) if namespace in self._waiting else ()
+
+    def nominated_pods(self) -> Mapping[str, tuple[Pod, ...]]:
+        """The waiting pods for which preemption has made room, by the node where it did."""
+        return {node: tuple(pods.values()) for node, pods in self._nominated.items()}
+
+    def claim(self, namespace: str, name: str) -> Claim | None:
+        """The claim of that name."""
+        return self._claims[namespace].get(name) if namespace in self._claims else None
+
+    def volume(self, name: str) -> PersistentVolume | None:
+        """The volume of that name."""
+        return self._volumes.get(name)
+
+    def volumes_for(self, claim: Claim) -> tuple[PersistentVolume, ...]:
+        """The volumes that the claim may take: those of its class that nobody claims, and those made for it."""
+        made = self._claimed.get((claim.meta.namespace, claim.meta.name), {}).values()
+        free = self._unclaimed.get(claim.storage_class, {}).values()
+        return (*(volume for volume in made if volume.storage_class == claim.storage_class), *free)
+
+    def storage_class(self, name: str) -> StorageClass | None:
+        """The class of that name."""
+        return self._classes.get(name)
+
+    def default_class(self) -> StorageClass | None:
+        """The class that claims get which name none; None also where several would do."""
+        found = [each for each in self._classes.values() if (each.meta.annotations or {}).get(DEFAULT_CLASS) == "true"]
+        return found[0] if len(found) == 1 else None
+
+    def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
+        """How many volumes each CSI driver attaches to a node at most, for the nodes that drivers speak of."""
+        return dict(self._attach_limits)
+
+    def raw_namespace_labels(self, name: str) -> Mapping[str, str] | None:
+        """The namespace's labels as they were read, without what the API server would have added."""
+        namespace = self._namespaces.get(name)
+        return None if namespace is None else namespace.meta.labels or {}
+
+    def namespaces_with_labels(self) -> Mapping[str, Mapping[str, str]]:
+        """All namespaces that exist, with their labels as they were read."""
+        return {name: namespace.meta.labels or {} for name, namespace in self._namespaces.items()}
+
+    def namespaces(self) -> tuple[str, ...]:
+        """Every namespace that is known by itself or by an object in it."""
+        known = {*self._namespaces, *self.pod_table.namespaces(), *self._waiting, *self._services, *self._owners}
+        return tuple(sorted(known - {""}))
+
+    def namespace_labels(self, name: str) -> Mapping[str, str] | None:
+        """The namespace's labels; None where it is unknown."""
+        namespace = self._namespaces.get(name)
+        if namespace is None:
+            return None
+        # The API server puts this label on every namespace; objects from files may lack it.
+        return {NAMESPACE_NAME_LABEL: name, **(namespace.meta.labels or {})}
+
+    def services(self, namespace: str) -> tuple[Service, ...]:
+        """The namespace's services."""
+        return tuple(self._services[namespace].values()) if namespace in self._services else ()
+
+    def all_services(self) -> tuple[Service, ...]:
+        """The services of all namespaces, which is what upstream's lister takes the empty name for."""
+        return tuple(service for services in self._services.values() for service in services.values())
+
+    def owner(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
+        """The owner of that group, kind and name, in whatever version it was read."""
+        return self._owners.get(namespace, {}).get((_group(api_version), kind), {}).get(name)
+
+    def owners(self, namespace: str) -> tuple[Owner, ...]:
+        """The namespace's owners of every kind."""
+        return tuple(owner for owners in self._owners.get(namespace, {}).values() for owner in owners.values())
+
+    def workloads(self, namespace: str, selector: Selector, most: int) -> tuple[Owner, ...]:
+        """The namespace's workloads whose templates are known and make pods that the selector matches.
+
+        Shape: labels that a controller adds later are not looked at. Of the workloads that have the rarest of the
+        labels that are asked for, the first ``most`` are looked at.
+        """
+        templates = self._templates.get(namespace)
+        return () if templates is None else tuple(templates.matching(selector, most))
+
+    def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
+        """The autoscaler that scales this owner, known or not; of several, the first by name."""
+        scalers = sorted(self._autoscalers.get(namespace, {}).items())
+        return next((scaler for _, scaler in scalers if scaler.scales(api_version, kind, name)), None)
+
+    def domains(self, topology_key: str) -> frozenset[str]:
+        """The values that nodes have for the key; empty where no node has it."""
+        return frozenset(self.view().column(topology_key).values)
+
+
+def _put(table: dict[_Key, _Value], key: _Key, value: _Value, event: Event) -> None:
+    if event == "DELETED":
+        table.pop(key, None)
+    else:
+        table[key] = value
+
+
+def _group(api_version: str) -> str:
+    """The API group: an owner is the same object in every version that serves it."""
+    return api_version.rpartition("/")[0]

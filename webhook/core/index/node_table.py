@@ -1,0 +1,398 @@
+"""The nodes as columns over slots: a label's values, classes of equal taints, what is allocatable and used.
+
+A slot is a small number that a node keeps while it exists; sets of nodes are integers (``core.index.node_sets``). What a
+verdict reads is a ``NodeView``, which never changes: the next change of a label or taint makes a new one.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Request, allocatable_of
+from webhook.core.api.types import Node, Taint
+from webhook.core.index import node_sets
+
+# Up to this many values a column answers from one byte per node; zones and pools have few, hostnames thousands.
+_FEW_VALUES = 64
+# More than any node has of anything.
+NO_NODE = 2**62
+# With more columns than this a view begins anew, so that keys which somebody once asked for do not stay for ever.
+_MOST_INHERITED = 64
+_NO_LABELS: Mapping[str, str] = {}
+# PreferNoSchedule only scores.
+FILTERING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
+
+
+class Column:
+    """One label key over all nodes.
+
+    Shape: ``of[slot]`` is an index into ``values``, -1 where the node lacks the key or the slot is empty.
+    """
+
+    def __init__(self, labels: Sequence[Mapping[str, str] | None], key: str) -> None:
+        numbers: dict[str, int] = {}
+        self.key = key
+        self.of = [
+            numbers.setdefault(has[key], len(numbers)) if has is not None and key in has else -1 for has in labels
+        ]
+        self.values = tuple(numbers)
+        self.numbers: Mapping[str, int] = numbers
+        self._domains: dict[int, frozenset[int]] = {}
+
+    @classmethod
+    def absent(cls, of: list[int], key: str) -> "Column":
+        """The column of a label that no node has; ``of`` is the same for all of these."""
+        column = cls((), key)
+        column.of = of
+        return column
+
+    @cached_property
+    def present(self) -> int:
+        """The nodes that have the key."""
+        return node_sets.from_flags(bytes(number >= 0 for number in self.of)) if self.values else 0
+
+    @cached_property
+    def one_each(self) -> bool:
+        """Whether no two nodes share a value, as with hostnames."""
+        return self.present.bit_count() == len(self.values)
+
+    @cached_property
+    def sets(self) -> tuple[int, ...] | None:
+        """The nodes of each value; None where the values are too many to keep."""
+        if len(self.values) > _FEW_VALUES:
+            return None
+        if not self.values:
+            return ()
+        wide = bytes(number + 1 for number in self.of)
+        table = bytearray(256)
+        found = []
+        for number in range(1, len(self.values) + 1):
+            table[number] = 1
+            found.append(node_sets.from_flags(wide.translate(table)))
+            table[number] = 0
+        return tuple(found)
+
+    @cached_property
+    def _slots(self) -> tuple[tuple[int, ...], ...]:
+        members: list[list[int]] = [[] for _ in self.values]
+        for slot, number in enumerate(self.of):
+            if number >= 0:
+                members[number].append(slot)
+        return tuple(map(tuple, members))
+
+    def nodes(self, number: int) -> int:
+        """The nodes of the value with this number."""
+        if self.sets is not None:
+            return self.sets[number]
+        nodes = 0
+        for slot in self._slots[number]:
+            nodes |= 1 << slot
+        return nodes
+
+    def nodes_of(self, numbers: Sequence[int]) -> int:
+        """The nodes of all these values."""
+        if self.sets is not None:
+            nodes = 0
+            for number in numbers:
+                nodes |= self.sets[number]
+            return nodes
+        slots = [slot for number in numbers for slot in self._slots[number]]
+        return node_sets.from_slots(slots, len(self.of))
+
+    def with_value(self, value: str) -> int:
+        """The nodes whose label has this value."""
+        number = self.numbers.get(value)
+        return 0 if number is None else self.nodes(number)
+
+    def domains(self, nodes: int) -> frozenset[int]:
+        """The numbers of the values that these nodes have."""
+        if nodes & self.present == self.present:
+            return self._every
+        known = self._domains.get(nodes)
+        if known is None:
+            if len(self._domains) > 16:  # one entry for each set of eligible nodes that was asked for lately
+                self._domains.clear()
+            if self.sets is not None:
+                known = frozenset(number for number, members in enumerate(self.sets) if members & nodes)
+            else:
+                known = frozenset(map(self.of.__getitem__, node_sets.to_slots(nodes & self.present)))
+            self._domains[nodes] = known
+        return known
+
+    def domain_count(self, nodes: int) -> int:
+        """How many different values these nodes have."""
+        return (nodes & self.present).bit_count() if self.one_each else len(self.domains(nodes))
+
+    @cached_property
+    def _every(self) -> frozenset[int]:
+        return frozenset(range(len(self.values)))
+
+
+class NodeView:
+    """All nodes at one moment.
+
+    Shape: ``names``, ``labels`` and ``taints`` are by slot; ``names[slot]`` is "" for an empty slot; ``live`` are
+    the nodes that exist, ``keys`` the label keys that any of them has.
+    """
+
+    def __init__(self, facts: Sequence["_Facts | None"], live: int, keys: Iterable[str]) -> None:
+        self.size = len(facts)
+        self.live = live
+        self.keys = frozenset(keys)
+        self.names = tuple(["" if fact is None else fact.name for fact in facts])
+        self.labels = tuple([None if fact is None else fact.labels for fact in facts])
+        self._taints = tuple([None if fact is None else fact.taints for fact in facts])
+        self._unschedulable = tuple([fact is not None and fact.unschedulable for fact in facts])
+        self._columns: dict[str, Column] = {}
+
+    def inherit(self, before: "NodeView", changed: Collection[int]) -> None:
+        """Take over what was computed of an earlier view and holds for this one: a taint changes no label.
+
+        Shape: ``changed`` are the slots in which the views may differ.
+        """
+        columns = dict(before._columns)  # noqa: SLF001 of its own class; a copy, since others may add to it now
+        if before.size != self.size or len(columns) > _MOST_INHERITED:
+            return
+        self._columns = {
+            key: column for key, column in columns.items() if not _differ(before.labels, self.labels, changed, key)
+        }
+        for name, mine, theirs in (
+            ("slots", self.names, before.names),
+            ("taint_classes", self._taints, before._taints),  # noqa: SLF001 as above
+            ("unschedulable", self._unschedulable, before._unschedulable),  # noqa: SLF001 as above
+        ):
+            if name in before.__dict__ and all(mine[slot] == theirs[slot] for slot in changed):
+                self.__dict__[name] = before.__dict__[name]
+
+    def column(self, key: str) -> Column:
+        """The label's column; of one that no node has, none is kept: anybody may ask for any."""
+        if key not in self.keys:
+            return Column.absent(self._nowhere, key)
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns.setdefault(key, Column(self.labels, key))
+        return column
+
+    @cached_property
+    def _nowhere(self) -> list[int]:
+        return [-1] * self.size
+
+    @cached_property
+    def slots(self) -> Mapping[str, int]:
+        """The slot of each node by name."""
+        return {name: slot for slot, name in enumerate(self.names) if self.live >> slot & 1}
+
+    @cached_property
+    def taint_classes(self) -> tuple[tuple[tuple[Taint, ...], int], ...]:
+        """The different lists of taints, each with its nodes; nodes without taints are left out."""
+        classes: dict[tuple[Taint, ...], list[int]] = {}
+        for slot, taints in enumerate(self._taints):
+            if taints:
+                classes.setdefault(taints, []).append(slot)
+        return tuple((taints, node_sets.from_slots(slots, self.size)) for taints, slots in classes.items())
+
+    @cached_property
+    def unschedulable(self) -> int:
+        """The nodes with spec.unschedulable."""
+        return node_sets.from_flags(bytes(self._unschedulable))
+
+    def __len__(self) -> int:
+        """How many nodes there are."""
+        return self.live.bit_count()
+
+
+def _differ(
+    before: Sequence[Mapping[str, str] | None],
+    after: Sequence[Mapping[str, str] | None],
+    slots: Collection[int],
+    key: str,
+) -> bool:
+    """Whether the label has another value in one of the slots."""
+    return any((before[slot] or _NO_LABELS).get(key) != (after[slot] or _NO_LABELS).get(key) for slot in slots)
+
+
+class _Facts:
+    __slots__ = ("allocatable", "labels", "name", "taints", "unschedulable")
+
+    def __init__(self, node: Node) -> None:
+        self.name = node.name
+        self.labels = node.labels
+        self.taints = tuple(
+            Taint(key=taint.key, value=taint.value, effect=taint.effect)
+            for taint in node.taints
+            if taint.effect in FILTERING_EFFECTS
+        )
+        self.unschedulable = bool(node.spec and node.spec.unschedulable)
+        self.allocatable = allocatable_of(node)
+
+    def same_view(self, other: "_Facts") -> bool:
+        """Whether a view of the one serves for the other."""
+        return self.labels == other.labels and self.taints == other.taints and self.unschedulable == other.unschedulable
+
+
+class Nodes:
+    """The nodes, and what the pods on each of them leave free, by slot.
+
+    Shape: a slot may hold pods before its node exists and after it is gone; ``allocatable`` and ``free`` have one
+    list per resource name, NO_NODE in slots without a node. What pods take may exceed what a node has.
+    Unit: cpu in milli-CPU, everything else in whole units.
+    """
+
+    def __init__(self) -> None:
+        self._slots: dict[str, int] = {}
+        self._unused: list[int] = []
+        self._names: list[str] = []
+        self._facts: list[_Facts | None] = []
+        self._live = 0
+        self._keys: Counter[str] = Counter()  # how many nodes have each label key, never 0
+        self._view: NodeView | None = None
+        self._last: NodeView | None = None
+        self._changed: set[int] = set()  # slots, since the last view
+        self._pods: list[int] = []
+        self.allocatable: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
+        self.free: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
+        self._least: dict[str, int] = dict.fromkeys(self.free, NO_NODE)
+        self._risen: set[str] = set()
+        self._smallest: dict[str, int] = {}
+
+    def view(self) -> NodeView:
+        """The nodes as they are now."""
+        if self._view is None:
+            self._view = NodeView(self._facts, self._live, self._keys)
+            if self._last is not None:
+                self._view.inherit(self._last, self._changed)
+            self._last = self._view
+            self._changed.clear()
+        return self._view
+
+    def names(self) -> tuple[str, ...]:
+        """The node of each slot, those included that are gone or not there yet."""
+        return tuple(self._names)
+
+    def put(self, node: Node) -> None:
+        """Take a node as it is now."""
+        slot = self.slot(node.name)
+        facts, before = _Facts(node), self._facts[slot]
+        self._facts[slot] = facts
+        if before is None or not facts.same_view(before):
+            self._recount_keys(before, facts)
+            self._live |= 1 << slot
+            self._view = None
+            self._changed.add(slot)
+        if before is None or facts.allocatable != before.allocatable:
+            for name in facts.allocatable:
+                self._column(name)
+            for name in self.allocatable:
+                self._give(name, slot, facts.allocatable.get(name, 0))
+
+    def remove(self, name: str) -> None:
+        """Forget a node; its pods keep the slot until they are gone too."""
+        slot = self._slots.get(name)
+        if slot is None or self._facts[slot] is None:
+            return
+        self._recount_keys(self._facts[slot], None)
+        self._facts[slot] = None
+        self._live &= ~(1 << slot)
+        self._view = None
+        self._changed.add(slot)
+        for resource in self.allocatable:
+            self._give(resource, slot, NO_NODE)
+        self.release(slot)
+
+    def slot(self, name: str) -> int:
+        """The slot of the node of that name, which need not exist yet."""
+        slot = self._slots.get(name)
+        if slot is None:
+            slot = self._slots[name] = self._unused.pop() if self._unused else self._grow()
+            self._names[slot] = name
+        return slot
+
+    def use(self, slot: int, request: Request, sign: int) -> None:
+        """Add (1) or take away (-1) one pod with this request."""
+        self._pods[slot] += sign
+        self._take(PODS, slot, sign)
+        for name, amount in request.amounts:
+            if name not in self.free:
+                self._column(name)
+            self._take(name, slot, amount if sign > 0 else -amount)
+
+    def short_of(self, name: str, amount: int) -> tuple[int, ...] | None:
+        """What is free of a resource by slot, a copy; None where every node has the amount."""
+        if name not in self.free:
+            return self._short_of_all(amount)
+        free = self.free[name]
+        if amount > self._least[name] and name in self._risen:
+            self._risen.discard(name)
+            self._least[name] = min(free, default=NO_NODE)
+        return None if amount <= self._least[name] else tuple(free)
+
+    def never_enough(self, name: str, amount: int) -> tuple[int, ...] | None:
+        """What nodes have of a resource by slot, a copy; None where every node has the amount."""
+        if name not in self.allocatable:
+            return self._short_of_all(amount)
+        allocatable, smallest = self.allocatable[name], self._smallest.get(name)
+        if smallest is None:
+            smallest = self._smallest[name] = min(allocatable, default=NO_NODE)
+        return None if amount <= smallest else tuple(allocatable)
+
+    def amounts(self, name: str) -> tuple[Sequence[int], Sequence[int]]:
+        """What is free of a resource, and what nodes have of it, by slot."""
+        if name not in self.free:
+            return self._nothing(), self._nothing()
+        return self.free[name], self.allocatable[name]
+
+    def _short_of_all(self, amount: int) -> tuple[int, ...] | None:
+        """Of a resource that nobody has, none is kept: anybody may ask for any."""
+        nothing = self._nothing()
+        return None if amount <= min(nothing, default=NO_NODE) else nothing
+
+    def _nothing(self) -> tuple[int, ...]:
+        return tuple([NO_NODE if facts is None else 0 for facts in self._facts])
+
+    def release(self, slot: int) -> None:
+        """Let go of the slot of a node that is gone, once no pod is left on it."""
+        if self._facts[slot] is None and not self._pods[slot]:
+            del self._slots[self._names[slot]]
+            self._unused.append(slot)
+
+    def _recount_keys(self, before: _Facts | None, after: _Facts | None) -> None:
+        if after is not None:
+            self._keys.update(after.labels.keys())
+        for key in () if before is None else before.labels:
+            self._keys[key] -= 1
+            if not self._keys[key]:
+                del self._keys[key]
+
+    def _take(self, name: str, slot: int, amount: int) -> None:
+        free = self.free[name]
+        before = free[slot]
+        left = free[slot] = before - amount
+        if left < self._least[name]:
+            self._least[name] = left
+        elif before == self._least[name]:  # it may have been the only one with so little
+            self._risen.add(name)
+
+    def _give(self, name: str, slot: int, amount: int) -> None:
+        allocatable = self.allocatable[name]
+        self._take(name, slot, allocatable[slot] - amount)
+        allocatable[slot] = amount
+        self._smallest.pop(name, None)
+
+    def _column(self, name: str) -> list[int]:
+        """What is free of a resource; of one that was not known before, nothing on any node."""
+        if name not in self.free:
+            self.allocatable[name] = list(self._nothing())
+            self.free[name] = list(self.allocatable[name])
+            self._least[name] = 0
+            self._risen.add(name)
+        return self.free[name]
+
+    def _grow(self) -> int:
+        self._facts.append(None)
+        self._names.append("")
+        self._pods.append(0)
+        for table in (self.allocatable, self.free):
+            for amounts in table.values():
+                amounts.append(NO_NODE)
+        self._view = None
+        return len(self._facts) - 1

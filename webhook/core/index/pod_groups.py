@@ -1,0 +1,345 @@
+"""The pods of one namespace, grouped by labels, with counts per node.
+
+Pods with the same labels are one group, so a selector is evaluated once per group. Keys that have nearly as many
+values as there are pods (a StatefulSet's pod name, a Job's completion index, the zone that the API server copies
+onto bound pods) would make every pod a group of its own; their values stay in a side table:
+
+    labels {app: db, pod-name: db-0}   ->   group {app: db, pod-name: *}   aside {pod-name: db-0}
+
+Selectors on such keys stay exact: their presence is the group's, their values are looked up pod by pod.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from sys import intern
+
+from webhook.core.api.resources import Request
+from webhook.core.api.selectors import Requirement
+
+# Keys known to differ from pod to pod, or to be copied from the node.
+MANY_VALUED = frozenset(
+    {
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-name",
+        "controller-uid",
+        "job-name",
+        "kubernetes.io/hostname",
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/region",
+        "leaderworkerset.sigs.k8s.io/worker-index",
+        "ray.io/node-name",
+    }
+)
+# Stands for the value of a many-valued key in the labels of a group; no label can have it.
+ASIDE = "\0"
+# Looked at with this many pods and each time they have doubled: a key is many-valued that has this many values and
+# fewer than two pods for each.
+LEARN_AT = 256
+_PODS_PER_VALUE = 2
+# A key that was learnt too early, while every app had its first pod only, goes back when it has this many for each.
+_PODS_PER_FEW = 8
+# Up to here, asking each group is cheaper than intersecting sets.
+_FEW_GROUPS = 64
+# A selector over more groups than this keeps its counts, which events then keep right.
+_WORTH_KEEPING = 48
+_KEPT_COUNTS = 8
+
+Counts = dict[int, int]
+Requirements = tuple[Requirement, ...]
+
+
+class Group:
+    """Pods with the same labels.
+
+    Shape: ``counts`` and ``leaving`` map a slot to pods, never 0; ``leaving`` are terminating pods, which spreading
+    does not count and affinity does. A many-valued key has the value ASIDE.
+    """
+
+    __slots__ = ("counts", "labels", "leaving")
+
+    def __init__(self, labels: Mapping[str, str]) -> None:
+        self.labels = labels
+        self.counts: Counts = {}
+        self.leaving: Counts = {}
+
+
+class Record:
+    """One pod on a node.
+
+    Shape: ``aside`` has the values of many-valued keys; ``extras`` is what few pods have (ports, volumes, terms).
+    """
+
+    __slots__ = ("aside", "extras", "group", "leaving", "request", "slot", "uid")
+
+    def __init__(self, uid: str, slot: int, group: Group, aside: Mapping[str, str], request: Request) -> None:
+        self.uid = uid
+        self.slot = slot
+        self.group = group
+        self.aside = aside
+        self.request = request
+        self.leaving = False
+        self.extras: object = None
+
+
+class _Kept:
+    """The counts of one selector, kept right by events."""
+
+    __slots__ = ("counts", "requirements")
+
+    def __init__(self, requirements: Requirements, counts: Counts) -> None:
+        self.requirements = requirements
+        self.counts = counts
+
+    def hear(self, record: Record, sign: int) -> None:
+        """Count a pod that comes or goes."""
+        labels, aside = record.group.labels, record.aside
+        for requirement in self.requirements:
+            if not requirement.matches(aside if requirement.key in aside else labels):
+                return
+        _bump(self.counts, record.slot, sign)
+
+
+class NamespacePods:
+    """The pods of one namespace that are on nodes."""
+
+    def __init__(self, learn_at: int = LEARN_AT) -> None:
+        self.records: dict[str, Record] = {}
+        self.groups: dict[frozenset[tuple[str, str]], Group] = {}
+        self._by_label: dict[str, dict[str, set[Group]]] = {}
+        self._many_valued = set(MANY_VALUED)
+        self._aside: dict[str, dict[str, set[Record]]] = {}
+        self._kept: dict[Requirements, _Kept] = {}
+        self._total: Counts = {}
+        self._least = self._learn_at = learn_at
+
+    def group(self, labels: Mapping[str, str]) -> tuple[Group, Mapping[str, str]]:
+        """The group of these labels, and the values that stand aside from it."""
+        if self._many_valued.isdisjoint(labels):
+            key: frozenset[tuple[str, str]] = frozenset(labels.items())
+            aside: dict[str, str] = _NOTHING_ASIDE
+        else:
+            aside = {name: labels[name] for name in self._many_valued & labels.keys()}
+            key = frozenset((name, ASIDE if name in aside else value) for name, value in labels.items())
+        found = self.groups.get(key)
+        return (self._new_group(key) if found is None else found), aside
+
+    def _new_group(self, key: frozenset[tuple[str, str]]) -> Group:
+        group = self.groups[key] = Group({intern(name): intern(value) for name, value in key})
+        for name, value in key:
+            values = self._by_label.setdefault(name, {})
+            members = values.get(value)
+            if members is None:
+                values[value] = {group}
+            else:
+                members.add(group)
+        return group
+
+    def add(self, name: str, record: Record) -> None:
+        """Take a pod in."""
+        self.records[name] = record
+        if record.aside:
+            for key, value in record.aside.items():
+                self._aside.setdefault(key, {}).setdefault(value, set()).add(record)
+        self._count(record, 1)
+        if len(self.records) >= self._learn_at:
+            self._learn_at = 2 * len(self.records)
+            self._learn()
+
+    def remove(self, name: str) -> Record | None:
+        """Let a pod go; None if there is none of that name."""
+        record = self.records.pop(name, None)
+        if record is None:
+            return None
+        for key, value in record.aside.items():
+            values = self._aside[key]
+            values[value].discard(record)
+            if not values[value]:
+                del values[value]
+        self._count(record, -1)
+        group = record.group
+        if not group.counts and not group.leaving:
+            self._drop_group(group)
+        return record
+
+    def _count(self, record: Record, sign: int) -> None:
+        if record.leaving:
+            _bump(record.group.leaving, record.slot, sign)
+            return
+        _bump(record.group.counts, record.slot, sign)
+        _bump(self._total, record.slot, sign)
+        if self._kept:
+            for kept in self._kept.values():
+                kept.hear(record, sign)
+
+    def _drop_group(self, group: Group) -> None:
+        del self.groups[frozenset(group.labels.items())]
+        for name, value in group.labels.items():
+            values = self._by_label[name]
+            values[value].discard(group)
+            if not values[value]:
+                del values[value]
+                if not values:
+                    del self._by_label[name]
+
+    def _learn(self) -> None:
+        """Move keys aside that have a value for nearly every pod, and back those that only seemed to."""
+        pods, learnt = len(self.records), self._many_valued - MANY_VALUED
+        many = {
+            name
+            for name, values in self._by_label.items()
+            if len(values) >= self._least and len(values) * _PODS_PER_VALUE > pods
+        }
+        few = {name for name in learnt if len(self._aside.get(name, ())) * _PODS_PER_FEW < pods}
+        if not many and not few:
+            return
+        self._many_valued = (self._many_valued | many) - few
+        records, self.records = self.records, {}
+        self.groups, self._by_label, self._aside, self._kept, self._total = {}, {}, {}, {}, {}
+        for name, record in records.items():
+            labels = {key: value for key, value in record.group.labels.items() if value != ASIDE}
+            record.group, record.aside = self.group({**labels, **record.aside})
+            self.add(name, record)
+
+    def matching(self, requirements: Requirements) -> Collection[Group]:
+        """The groups that meet all requirements.
+
+        Shape: no requirement asks for the value of a many-valued key.
+        """
+        chosen, size = None, len(self.groups) + 1
+        for requirement in requirements:
+            if requirement.operator in _POSITIVE:
+                values = self._by_label.get(requirement.key)
+                found = sum(len(values[value]) for value in requirement.values if value in values) if values else 0
+                if not found:
+                    return ()
+                if found < size:
+                    chosen, size = requirement, found
+        groups: Collection[Group] = self.groups.values() if chosen is None else self._with_value(chosen)
+        for requirement in requirements:
+            if requirement is not chosen and groups:
+                groups = self._narrowed(groups, requirement)
+        return groups
+
+    def _with_value(self, requirement: Requirement) -> set[Group]:
+        values = self._by_label.get(requirement.key, {})
+        sets = [values[value] for value in requirement.values if value in values]
+        return sets[0] if len(sets) == 1 else set().union(*sets)
+
+    def _narrowed(self, groups: Collection[Group], requirement: Requirement) -> Collection[Group]:
+        key = requirement.key
+        if len(groups) > _FEW_GROUPS:
+            if requirement.operator == "NotIn":
+                return set(groups) - self._with_value(requirement)
+            if requirement.operator == "Exists":
+                return [group for group in groups if key in group.labels]
+            if requirement.operator == "DoesNotExist":
+                return [group for group in groups if key not in group.labels]
+        return [group for group in groups if requirement.matches(group.labels)]
+
+    def count(self, requirements: Requirements, *, leaving: bool) -> Counts:
+        """How many pods on each node meet all requirements; terminating ones only if they are asked for.
+
+        Shape: a fresh dict from slot to pods, never 0.
+        """
+        kept = None if leaving else self._kept.get(requirements)
+        if kept is not None:
+            return dict(kept.counts)
+        by_value = tuple(r for r in requirements if r.key in self._many_valued and r.operator in _BY_VALUE)
+        by_group = tuple(r for r in requirements if r not in by_value) if by_value else requirements
+        positive = next((r for r in by_value if r.operator in _POSITIVE), None)
+        if positive is not None:
+            return self._count_holders(positive, by_value, by_group, leaving=leaving)
+        counts, asked = self._count_groups(by_group, leaving=leaving)
+        for record in self._holders(by_value):
+            if _meets(record.group, by_group) and (leaving or not record.leaving):
+                _bump(counts, record.slot, -1)
+        if asked > _WORTH_KEEPING and not leaving:
+            if len(self._kept) >= _KEPT_COUNTS:
+                del self._kept[next(iter(self._kept))]
+            self._kept[requirements] = _Kept(requirements, dict(counts))
+        return counts
+
+    def _count_groups(self, requirements: Requirements, *, leaving: bool) -> tuple[Counts, int]:
+        """The pods of matching groups, and of how many groups that took.
+
+        Where nothing narrows the search, what does not match is taken off the total, which is most often less.
+        """
+        if leaving or any(r.operator in _POSITIVE for r in requirements):
+            groups = self.matching(requirements)
+            return _merged(groups, leaving=leaving), len(groups)
+        others: set[Group] = set()
+        for requirement in requirements:
+            others |= self._not_meeting(requirement)
+        if len(others) * 2 > len(self.groups):
+            return _merged([group for group in self.groups.values() if group not in others], leaving=False), len(others)
+        counts = dict(self._total)
+        for slot, number in _merged(others, leaving=False).items():
+            if counts[slot] == number:
+                del counts[slot]
+            else:
+                counts[slot] -= number
+        return counts, len(self.groups)
+
+    def _not_meeting(self, requirement: Requirement) -> set[Group]:
+        """The groups that do not meet a NotIn, Exists or DoesNotExist."""
+        if requirement.operator == "NotIn":
+            return self._with_value(requirement)
+        values = self._by_label.get(requirement.key, {})
+        if requirement.operator == "DoesNotExist":
+            return set().union(*values.values())
+        if sum(map(len, values.values())) == len(self.groups):
+            return set()
+        return {group for group in self.groups.values() if requirement.key not in group.labels}
+
+    def _count_holders(
+        self, positive: Requirement, by_value: Requirements, by_group: Requirements, *, leaving: bool
+    ) -> Counts:
+        """Pod by pod, those with one of the values that a requirement names."""
+        counts: Counts = {}
+        for record in self._holders((positive,)):
+            wanted = leaving or not record.leaving
+            if wanted and _meets(record.group, by_group) and all(each.matches(record.aside) for each in by_value):
+                _bump(counts, record.slot, 1)
+        return counts
+
+    def _holders(self, requirements: Iterable[Requirement]) -> set[Record]:
+        """The pods that have one of the values that one of the requirements names."""
+        holders: set[Record] = set()
+        for requirement in requirements:
+            values = self._aside.get(requirement.key, {})
+            holders.update(*(values[value] for value in requirement.values if value in values))
+        return holders
+
+
+_NOTHING_ASIDE: dict[str, str] = {}
+_POSITIVE = frozenset({"=", "In"})
+_BY_VALUE = frozenset({"=", "In", "NotIn"})
+
+
+def _meets(group: Group, requirements: Requirements) -> bool:
+    return all(requirement.matches(group.labels) for requirement in requirements)
+
+
+def _bump(counts: Counts, slot: int, by: int) -> None:
+    number = counts.get(slot, 0) + by
+    if number:
+        counts[slot] = number
+    else:
+        del counts[slot]
+
+
+def _merged(groups: Collection[Group], *, leaving: bool) -> Counts:
+    parts = [group.counts for group in groups if group.counts]
+    if leaving:
+        parts += [group.leaving for group in groups if group.leaving]
+    if not parts:
+        return {}
+    largest = max(parts, key=len)
+    total = dict(largest)
+    for part in parts:
+        if part is not largest:
+            for slot, number in part.items():
+                total[slot] = total.get(slot, 0) + number
+    return total

@@ -1,0 +1,353 @@
+"""The pods on nodes, as kube-scheduler's cache holds them: who is where, and what it takes from its node.
+
+Finished pods and pods without a node are unknown to the scheduler. A terminating pod keeps its resources, ports,
+volumes and affinity; only spreading looks past it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from msgspec import Struct
+
+from webhook.core.api.resources import existing_request
+from webhook.core.api.selectors import Selector, compile_selector
+from webhook.core.api.types import Container, ObjectMeta, Pod, PodAffinityTerm, PodSpec, Volume
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.index.node_table import Nodes
+from webhook.core.index.pod_groups import Counts, NamespacePods, Record, Requirements
+
+FINISHED = frozenset({"Succeeded", "Failed"})
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what an absent hostIP means, not an address to bind to
+
+_Key = TypeVar("_Key")
+PAST_ANY_LIMIT = 2**31
+
+HostPort = tuple[str, str, int]  # address, protocol, port
+
+
+class Term(Struct, frozen=True):
+    """A required pod affinity or anti-affinity term, resolved for the pod that has it.
+
+    Shape: it looks at pods in ``namespaces`` and in those whose labels ``namespace_selector`` matches.
+    Source: k8s.io/kube-scheduler framework/types.go ``newAffinityTerm``.
+    """
+
+    topology_key: str
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    selector: Selector
+
+    def in_namespace(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
+        """Whether it looks at pods of this namespace."""
+        return namespace in self.namespaces or self.namespace_selector.matches(labels or {})
+
+
+def resolve_term(term: PodAffinityTerm, namespace: str) -> Term:
+    """The term of a pod in this namespace.
+
+    Errors: ValueError for a selector that cannot be read.
+    """
+    own = not term.namespaces and term.namespace_selector is None
+    selector = compile_selector(term.label_selector)  # the first fault is the one that upstream names
+    return Term(
+        topology_key=term.topology_key,
+        namespaces=frozenset({namespace} if own else term.namespaces or ()),
+        namespace_selector=compile_selector(term.namespace_selector),
+        selector=selector,
+    )
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """The host ports of containers and sidecars.
+
+    Source: pkg/scheduler/util/utils.go ``GetHostPorts``; HostPortInfo ``sanitize``.
+    """
+    return _ports(pod.pod_spec)
+
+
+def _ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    found: tuple[HostPort, ...] = ()
+    for container in spec.init_containers or ():
+        if container.ports and container.restart_policy == "Always":
+            found += _ports_of(container)
+    for container in spec.containers or ():
+        if container.ports:
+            found += _ports_of(container)
+    return found
+
+
+def _ports_of(container: Container) -> tuple[HostPort, ...]:
+    return tuple(
+        (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
+        for port in container.ports or ()
+        if port.host_port is not None and port.host_port > 0
+    )
+
+
+class Mounted(Struct, frozen=True):
+    """A pod on a node with its volumes; ``name`` and ``uid`` decide whose an ephemeral claim is."""
+
+    namespace: str
+    name: str
+    uid: str
+    volumes: tuple[Volume, ...]
+
+    @property
+    def weight(self) -> int:
+        """The most volumes that this can be of one driver; past any limit where counting them may fail."""
+        return sum(1 if _plain(volume) else PAST_ANY_LIMIT for volume in self.volumes)
+
+
+def _plain(volume: Volume) -> bool:
+    claim = volume.persistent_volume_claim
+    return claim is not None and bool(claim.claim_name)
+
+
+class _Extras(Struct, frozen=True):
+    ports: tuple[HostPort, ...] = ()
+    mounted: Mounted | None = None
+    terms: tuple[Term, ...] = ()
+
+
+_NO_EXTRAS = _Extras()
+
+
+class TermUse:
+    """An anti-affinity term of existing pods; ``counts`` maps a slot to how many of its pods have it."""
+
+    __slots__ = ("counts", "term")
+
+    def __init__(self, term: Term) -> None:
+        self.term = term
+        self.counts: Counts = {}
+
+
+class Pods:
+    """The pods on nodes by namespace, and what they take from each node.
+
+    Shape: ``ports``, ``mounted`` and ``mounts`` are by slot; ``mounts`` is the most volumes that the node's pods can
+    have of one driver.
+    """
+
+    def __init__(self, nodes: Nodes, learn_at: int) -> None:
+        self._nodes = nodes
+        self._learn_at = learn_at
+        self._namespaces: dict[str, NamespacePods] = {}
+        self.ports: dict[int, dict[HostPort, int]] = {}
+        self.mounted: dict[int, dict[tuple[str, str], Mounted]] = {}
+        self.mounts: dict[int, int] = {}
+        self._claim_users: dict[tuple[str, str], Counts] = {}
+        self._terms: dict[Term, TermUse] = {}
+        self._terms_by_label: dict[tuple[str, str, str], set[TermUse]] = {}
+        self._other_terms: dict[str, set[TermUse]] = {}
+        self._selecting_terms: set[TermUse] = set()
+
+    def put(self, pod: Pod, key: str, version: KubernetesVersion) -> bool:
+        """Take a pod as it is now; the key is its name, or anything else that is unique in its namespace.
+
+        Errors: none; False where nothing that counts has changed.
+        """
+        meta, spec, status = pod.meta, pod.pod_spec, pod.status
+        namespace, node_name = meta.namespace, spec.node_name
+        if not node_name or (status is not None and status.phase in FINISHED):
+            return self.remove(namespace, key)
+        space = self._namespaces.get(namespace)
+        if space is None:
+            space = self._namespaces[namespace] = NamespacePods(self._learn_at)
+        slot, leaving = self._nodes.slot(node_name), meta.deletion_timestamp is not None
+        request, extras = existing_request(pod, version), _extras_of(meta, spec)
+        group, aside = space.group(meta.labels or {})
+        old = space.records.get(key)
+        if old is not None:
+            if (
+                old.group is group
+                and old.slot == slot
+                and old.leaving is leaving
+                and old.uid == meta.uid
+                and old.request == request
+                and old.aside == aside
+                and old.extras == extras
+            ):
+                return False
+            self.remove(namespace, key)  # which may let go of the namespace, the group and the slot
+            return self.put(pod, key, version)
+        record = Record(meta.uid, slot, group, aside, request)
+        record.leaving, record.extras = leaving, extras
+        space.add(key, record)
+        self._nodes.use(slot, request, 1)
+        if extras is not _NO_EXTRAS:
+            self._take_extras(namespace, key, slot, extras)
+        return True
+
+    def remove(self, namespace: str, key: str, uid: str = "") -> bool:
+        """Let a pod go; with a uid, only that pod and not another of the same name."""
+        space = self._namespaces.get(namespace)
+        record = None if space is None else space.records.get(key)
+        if space is None or record is None or (uid and record.uid and record.uid != uid):
+            return False
+        space.remove(key)
+        self._nodes.use(record.slot, record.request, -1)
+        if isinstance(record.extras, _Extras) and record.extras is not _NO_EXTRAS:
+            self._drop_extras(namespace, key, record.slot, record.extras)
+        self._nodes.release(record.slot)
+        if not space.records:
+            del self._namespaces[namespace]
+        return True
+
+    def keys(self, namespace: str) -> tuple[str, ...]:
+        """The keys of the namespace's pods on nodes."""
+        space = self._namespaces.get(namespace)
+        return () if space is None else tuple(space.records)
+
+    def namespaces(self) -> tuple[str, ...]:
+        """The namespaces with a pod on a node."""
+        return tuple(self._namespaces)
+
+    def record(self, namespace: str, key: str) -> Record | None:
+        """One pod on a node."""
+        space = self._namespaces.get(namespace)
+        return None if space is None else space.records.get(key)
+
+    def count(self, namespace: str, requirements: Requirements, *, leaving: bool = False) -> Counts:
+        """How many pods of the namespace on each node meet all requirements.
+
+        Shape: a fresh dict from slot to pods, never 0; slots of nodes that are gone are among them.
+        """
+        space = self._namespaces.get(namespace)
+        return {} if space is None else space.count(requirements, leaving=leaving)
+
+    def claim_users(self, namespace: str, claim: str) -> Counts:
+        """How often pods on each node mount the claim."""
+        return dict(self._claim_users.get((namespace, claim), {}))
+
+    def terms_matching(
+        self, namespace: str, namespace_labels: Mapping[str, str] | None, labels: Mapping[str, str]
+    ) -> list[tuple[str, Counts]]:
+        """The anti-affinity terms of existing pods that an incoming pod meets: topology key and counts."""
+        candidates = set(self._other_terms.get(namespace, ()))
+        for key, value in labels.items():
+            candidates |= self._terms_by_label.get((namespace, key, value), set())
+        candidates |= self._selecting_terms
+        return [
+            (use.term.topology_key, dict(use.counts))
+            for use in candidates
+            if use.term.in_namespace(namespace, namespace_labels) and use.term.selector.matches(labels)
+        ]
+
+    def matching(self, namespace: str, selector: Selector) -> Iterator[tuple[str, int]]:
+        """The keys and slots of the namespace's pods that a selector matches, terminating ones among them."""
+        space = self._namespaces.get(namespace)
+        for key, record in () if space is None else space.records.items():
+            if selector.matches({**record.group.labels, **record.aside}):
+                yield key, record.slot
+
+    def objecting(
+        self, namespace: str, namespace_labels: Mapping[str, str] | None, labels: Mapping[str, str]
+    ) -> Iterator[tuple[str, str, int]]:
+        """The pods with an anti-affinity term that an incoming pod meets: namespace, key and slot."""
+        for its_namespace, space in self._namespaces.items():
+            for key, record in space.records.items():
+                terms = record.extras.terms if isinstance(record.extras, _Extras) else ()
+                if any(
+                    each.in_namespace(namespace, namespace_labels) and each.selector.matches(labels) for each in terms
+                ):
+                    yield its_namespace, key, record.slot
+
+    def _take_extras(self, namespace: str, key: str, slot: int, extras: _Extras) -> None:
+        for port in extras.ports:
+            used = self.ports.setdefault(slot, {})
+            used[port] = used.get(port, 0) + 1
+        if extras.mounted is not None:
+            self.mounted.setdefault(slot, {})[namespace, key] = extras.mounted
+            self.mounts[slot] = self.mounts.get(slot, 0) + extras.mounted.weight
+            for claim in _claims(extras.mounted.volumes):
+                users = self._claim_users.setdefault((namespace, claim), {})
+                users[slot] = users.get(slot, 0) + 1
+        for term in extras.terms:
+            use = self._terms.get(term)
+            if use is None:
+                use = self._terms[term] = TermUse(term)
+                for bucket in self._buckets(term):
+                    bucket.add(use)
+            use.counts[slot] = use.counts.get(slot, 0) + 1
+
+    def _drop_extras(self, namespace: str, key: str, slot: int, extras: _Extras) -> None:
+        for port in extras.ports:
+            _drop_one(self.ports[slot], port)
+            if not self.ports[slot]:
+                del self.ports[slot]
+        if extras.mounted is not None:
+            del self.mounted[slot][namespace, key]
+            self.mounts[slot] -= extras.mounted.weight
+            if not self.mounted[slot]:
+                del self.mounted[slot], self.mounts[slot]
+            for claim in _claims(extras.mounted.volumes):
+                _drop_one(self._claim_users[namespace, claim], slot)
+                if not self._claim_users[namespace, claim]:
+                    del self._claim_users[namespace, claim]
+        for term in extras.terms:
+            use = self._terms[term]
+            _drop_one(use.counts, slot)
+            if not use.counts:
+                del self._terms[term]
+                for bucket in self._buckets(term):
+                    bucket.discard(use)
+
+    def _buckets(self, term: Term) -> Iterable[set[TermUse]]:
+        """Where an incoming pod finds the term: under one label that it must have, or under its namespace."""
+        if not term.namespace_selector.nothing:
+            yield self._selecting_terms
+            return
+        if term.selector.nothing:
+            return
+        label = next((r for r in term.selector.requirements if r.operator in ("=", "In")), None)
+        for namespace in term.namespaces:
+            if label is None:
+                yield self._other_terms.setdefault(namespace, set())
+            else:
+                for value in label.values:
+                    yield self._terms_by_label.setdefault((namespace, label.key, value), set())
+
+
+def _extras_of(meta: ObjectMeta, spec: PodSpec) -> _Extras:
+    affinity = spec.affinity
+    anti_affinity = affinity.pod_anti_affinity if affinity is not None else None
+    required = (anti_affinity.required if anti_affinity is not None else None) or ()
+    ports = _ports(spec)
+    volumes = tuple(volume for volume in spec.volumes if _has_source(volume)) if spec.volumes else ()
+    if not (required or ports or volumes):
+        return _NO_EXTRAS
+    try:
+        terms = tuple(resolve_term(term, meta.namespace) for term in required)
+    except ValueError:
+        terms = ()  # as upstream, which drops all of them when one cannot be read
+    mounted = Mounted(meta.namespace, meta.name, meta.uid, volumes) if volumes else None
+    return _Extras(ports, mounted, terms)
+
+
+def _claims(volumes: Iterable[Volume]) -> Iterable[str]:
+    return (each.persistent_volume_claim.claim_name for each in volumes if each.persistent_volume_claim is not None)
+
+
+def _has_source(volume: Volume) -> bool:
+    """Whether the scheduler looks at volumes of this kind; configuration and scratch space are none."""
+    return volume.persistent_volume_claim is not None or volume.ephemeral is not None or _in_tree(volume)
+
+
+def _in_tree(volume: Volume) -> bool:
+    """Whether the volume is a disk that the pod names itself."""
+    return (
+        volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.iscsi is not None
+        or volume.rbd is not None
+        or volume.azure_disk is not None
+        or volume.cinder is not None
+        or volume.portworx_volume is not None
+    )
+
+
+def _drop_one(counts: dict[_Key, int], key: _Key) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]

@@ -1,0 +1,384 @@
+"""From the JSON of one API object to the value that the index keeps of it.
+
+Only what a verdict depends on survives: containers lose their environment, annotations all but a few keys.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from sys import intern
+from typing import Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from webhook.core.api.storage import KEPT_ANNOTATIONS, Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.api.types import (
+    Int32,
+    LabelSelector,
+    ListMeta,
+    Named,
+    Node,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    Service,
+    SpreadConstraint,
+    TypeMeta,
+    controller_of,
+)
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.policy.policy import EmbeddedKind
+from webhook.core.workloads.reading import has_template, read_workload
+
+SKIP_ANNOTATION = "evenspread.io/skip"
+INJECTED_ANNOTATION = "evenspread.io/injected"
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+# The controllers above a ReplicaSet write here how many replicas they want over all their ReplicaSets.
+DESIRED_REPLICAS_ANNOTATIONS = ("deployment.kubernetes.io/desired-replicas", "rollout.argoproj.io/desired-replicas")
+READ_ANNOTATIONS = frozenset(
+    {SKIP_ANNOTATION, INJECTED_ANNOTATION, MIRROR_ANNOTATION, "evenspread.io/exempt", "evenspread.io/fallback"}
+).union(DESIRED_REPLICAS_ANNOTATIONS, KEPT_ANNOTATIONS)
+
+Raw = bytes | msgspec.Raw
+_Wire = TypeVar("_Wire")  # what the JSON of a kind is decoded as
+
+
+class Namespace(Named, frozen=True):
+    """A namespace: its labels choose overrides and ceilings."""
+
+
+class Declared(Struct, frozen=True):
+    """What a pod template says of spreading."""
+
+    labels: Mapping[str, str]
+    constraints: tuple[SpreadConstraint, ...]
+
+
+class Owner(Struct, frozen=True, kw_only=True, gc=False):
+    """A controller of pods, or of the controllers of pods.
+
+    Shape: ``replicas`` is None where the kind has none or does not say; of a Job, the pods that it runs at once.
+    ``templates`` is None where they are not known: of Jobs, of custom resources whose template is broken, and of
+    ReplicaSets that have a controller, whose template is a past or present one of it.
+    """
+
+    api_version: str
+    kind: str
+    meta: ObjectMeta
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    templates: tuple[Declared, ...] | None = None
+
+
+class ScaleTarget(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class AutoscalerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    scale_target_ref: ScaleTarget = ScaleTarget()
+    max_replicas: Int32 = 0
+
+
+class Autoscaler(Named, frozen=True):
+    """A HorizontalPodAutoscaler, of either version."""
+
+    spec: AutoscalerSpec = AutoscalerSpec()
+
+    def scales(self, api_version: str, kind: str, name: str) -> bool:
+        """Whether it scales this object of its namespace, in whatever version."""
+        target = self.spec.scale_target_ref
+        group, wanted = target.api_version.rpartition("/")[0], api_version.rpartition("/")[0]
+        return (group, target.kind, target.name) == (wanted, kind, name)
+
+
+ApiObject = Node | Pod | Namespace | Service | Owner | Autoscaler | Claim | PersistentVolume | StorageClass | CsiNode
+
+
+_Plain = TypeVar("_Plain", Node, Namespace, Service, Autoscaler, Claim, PersistentVolume, StorageClass, CsiNode)
+
+
+class _TemplateMeta(Struct, frozen=True):
+    labels: Mapping[str, str] | None = None
+
+
+class _TemplateSpec(Struct, frozen=True, rename="camel"):
+    topology_spread_constraints: tuple[SpreadConstraint, ...] | None = None
+
+
+class _Template(Struct, frozen=True):
+    metadata: _TemplateMeta | None = None
+    spec: _TemplateSpec | None = None
+
+
+_TEMPLATE = msgspec.json.Decoder(_Template)
+
+
+class _ScaledSpec(Struct, frozen=True, kw_only=True):
+    replicas: Int32 | None = None
+    selector: LabelSelector | None = None
+    template: msgspec.Raw = msgspec.Raw()
+
+
+class _OwnerMeta(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Who it is and who made it: there are more ReplicaSets than anything else but pods."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: Mapping[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+
+
+class _Owned(Struct, frozen=True):
+    metadata: _OwnerMeta | None = None
+
+
+class _Scaled(_Owned, frozen=True):
+    spec: _ScaledSpec = _ScaledSpec()
+
+
+class _ReplicationControllerSpec(Struct, frozen=True, kw_only=True):
+    replicas: Int32 | None = None
+    selector: Mapping[str, str] | None = None
+    template: msgspec.Raw = msgspec.Raw()
+
+
+class _ReplicationController(_Owned, frozen=True):
+    spec: _ReplicationControllerSpec = _ReplicationControllerSpec()
+
+
+class _JobSpec(Struct, frozen=True, kw_only=True):
+    parallelism: Int32 | None = None
+    completions: Int32 | None = None
+    selector: LabelSelector | None = None
+
+
+class _Job(_Owned, frozen=True):
+    spec: _JobSpec = _JobSpec()
+
+
+def _as_it_is(read: _Plain, _: TypeMeta) -> _Plain:
+    return read
+
+
+def _pod(pod: Pod, _: TypeMeta) -> Pod:
+    projected = _projected(pod.meta)
+    return pod if projected is pod.metadata else msgspec.structs.replace(pod, metadata=projected)
+
+
+def _scaled(read: _Scaled, of: TypeMeta) -> Owner:
+    return _owner(of, read.metadata, read.spec.replicas, read.spec.selector, _declared(read.spec.template))
+
+
+def _replica_set(read: _Scaled, of: TypeMeta) -> Owner:
+    # There are ten of them to a Deployment, which has the template that counts.
+    controlled = read.metadata is not None and controller_of(read.metadata.owner_references) is not None
+    templates = None if controlled else _declared(read.spec.template)
+    return _owner(of, read.metadata, read.spec.replicas, read.spec.selector, templates)
+
+
+def _replication_controller(read: _ReplicationController, of: TypeMeta) -> Owner:
+    selector = None if read.spec.selector is None else LabelSelector(match_labels=read.spec.selector)
+    return _owner(of, read.metadata, read.spec.replicas, selector, _declared(read.spec.template))
+
+
+def _job(read: _Job, of: TypeMeta) -> Owner:
+    at_once = 1 if read.spec.parallelism is None else read.spec.parallelism
+    if read.spec.completions is not None:
+        at_once = min(at_once, read.spec.completions)
+    return _owner(of, read.metadata, at_once, read.spec.selector)
+
+
+def _declared(template: msgspec.Raw) -> tuple[Declared, ...] | None:
+    """The one template of a built-in kind; unknown where no API server would have accepted it."""
+    try:
+        read = _TEMPLATE.decode(template)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    labels = read.metadata.labels if read.metadata else None
+    constraints = read.spec.topology_spread_constraints if read.spec else None
+    return (Declared(labels or {}, constraints or ()),)
+
+
+def _owner(
+    of: TypeMeta,
+    meta: _OwnerMeta | ObjectMeta | None,
+    replicas: int | None,
+    selector: LabelSelector | None,
+    templates: tuple[Declared, ...] | None = None,
+) -> Owner:
+    return Owner(
+        api_version=of.api_version or "",
+        kind=of.kind or "",
+        meta=_owner_meta(meta or ObjectMeta()),
+        replicas=replicas,
+        selector=_interned(selector),
+        templates=templates,
+    )
+
+
+def _owner_meta(meta: _OwnerMeta | ObjectMeta) -> ObjectMeta:
+    controller = controller_of(meta.owner_references)
+    return ObjectMeta(
+        name=meta.name,
+        namespace=intern(meta.namespace),
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        annotations=_kept(meta.annotations),
+        owner_references=None if controller is None else (_reference(controller),),
+    )
+
+
+def _reference(controller: OwnerReference) -> OwnerReference:
+    return OwnerReference(
+        api_version=intern(controller.api_version),
+        kind=intern(controller.kind),
+        name=controller.name,
+        uid=controller.uid,
+        controller=True,
+    )
+
+
+def _interned(selector: LabelSelector | None) -> LabelSelector | None:
+    """The same with its labels' texts shared: those of a workload's revisions, and its pods', are mostly equal."""
+    if selector is None or not selector.match_labels or selector.match_expressions:
+        return selector
+    return LabelSelector(match_labels={intern(key): intern(value) for key, value in selector.match_labels.items()})
+
+
+def _projected(meta: ObjectMeta) -> ObjectMeta:
+    return msgspec.structs.replace(meta, annotations=_kept(meta.annotations)) if meta.annotations else meta
+
+
+def _kept(annotations: Mapping[str, str] | None) -> Mapping[str, str] | None:
+    return {key: annotations[key] for key in READ_ANNOTATIONS & annotations.keys()} or None if annotations else None
+
+
+class Page(Struct, frozen=True, kw_only=True, gc=False):
+    """One page of a list.
+
+    Shape: ``version`` is the list's resourceVersion; ``more`` is the token of the next page, empty on the last.
+    """
+
+    values: tuple[ApiObject, ...]
+    version: str
+    more: str
+
+
+class Change(Struct, frozen=True, kw_only=True, gc=False):
+    """One line of a watch; ``type`` is the API's word."""
+
+    type: str
+    value: ApiObject
+
+
+class _ListPage(Struct, Generic[_Wire], frozen=True):
+    metadata: ListMeta = ListMeta()
+    items: tuple[_Wire, ...] | None = None
+
+
+class _WatchLine(Struct, Generic[_Wire], frozen=True):
+    type: str
+    object: _Wire
+
+
+class Reader(Struct, frozen=True, kw_only=True):
+    """Reads one kind in one pass over the JSON: an object, a page of a list, a line of a watch.
+
+    Errors: of each msgspec.DecodeError where the JSON is broken (its subclass ValidationError where only the types are
+    not the kind's), and UnicodeDecodeError.
+    """
+
+    value: Callable[[Raw], ApiObject]
+    page: Callable[[Raw], Page]
+    change: Callable[[Raw], Change]
+
+
+def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], of: TypeMeta) -> Reader:
+    one = msgspec.json.Decoder(wire)
+    pages = msgspec.json.Decoder(_ListPage[wire])  # type: ignore[valid-type]  # known only when it runs
+    lines = msgspec.json.Decoder(_WatchLine[wire])  # type: ignore[valid-type]  # as above
+
+    def page(raw: Raw) -> Page:
+        read: _ListPage[_Wire] = pages.decode(raw)
+        values = tuple([value(item, of) for item in read.items or ()])
+        return Page(values=values, version=read.metadata.resource_version, more=read.metadata.continue_)
+
+    def change(raw: Raw) -> Change:
+        read: _WatchLine[_Wire] = lines.decode(raw)
+        return Change(type=read.type, value=value(read.object, of))
+
+    return Reader(value=lambda raw: value(one.decode(raw), of), page=page, change=change)
+
+
+def _kind(
+    api_version: str, kind: str, wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject]
+) -> tuple[tuple[str, str], tuple[type, Callable[[], Reader]]]:
+    """The kind, what its JSON is decoded as, and its reader, made when it is first asked for."""
+    of = TypeMeta(api_version=api_version, kind=kind)
+    return (api_version, kind), (wire, functools.cache(lambda: _reader(wire, value, of)))
+
+
+_KINDS = dict(
+    (
+        _kind("v1", "Node", Node, _as_it_is),
+        _kind("v1", "Pod", Pod, _pod),
+        _kind("v1", "Namespace", Namespace, _as_it_is),
+        _kind("v1", "Service", Service, _as_it_is),
+        _kind("v1", "ReplicationController", _ReplicationController, _replication_controller),
+        _kind("v1", "PersistentVolumeClaim", Claim, _as_it_is),
+        _kind("v1", "PersistentVolume", PersistentVolume, _as_it_is),
+        _kind("storage.k8s.io/v1", "StorageClass", StorageClass, _as_it_is),
+        _kind("storage.k8s.io/v1", "CSINode", CsiNode, _as_it_is),
+        _kind("apps/v1", "Deployment", _Scaled, _scaled),
+        _kind("apps/v1", "ReplicaSet", _Scaled, _replica_set),
+        _kind("apps/v1", "StatefulSet", _Scaled, _scaled),
+        _kind("batch/v1", "Job", _Job, _job),
+        _kind("autoscaling/v1", "HorizontalPodAutoscaler", Autoscaler, _as_it_is),
+        _kind("autoscaling/v2", "HorizontalPodAutoscaler", Autoscaler, _as_it_is),
+    )
+)
+
+
+def reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Reader | None:
+    """What reads that kind; None for a kind that no answer depends on."""
+    api_version, kind = of.api_version or "", of.kind or ""
+    made = _KINDS.get((api_version, kind))
+    if made is not None:
+        return made[1]()
+    return _custom_reader(of, embedded) if has_template(api_version, kind, embedded) else None
+
+
+def fields_read(of: TypeMeta) -> type | None:
+    """What the index decodes an object of a built-in kind as; None for any other kind."""
+    made = _KINDS.get((of.api_version or "", of.kind or ""))
+    return None if made is None else made[0]
+
+
+@functools.lru_cache(maxsize=64)
+def _custom_reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Reader:
+    return _reader(msgspec.Raw, lambda raw, kind: _custom(raw, kind, embedded), of)
+
+
+def decode_object(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
+    """The value of one API object; None for a kind that no answer depends on.
+
+    Errors: msgspec.DecodeError where the JSON is broken or does not have the kind's types.
+    """
+    read = reader(of, embedded)
+    return None if read is None else read.value(raw)
+
+
+def _custom(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner:
+    """Any other kind that makes pods. The API server never checked its template, so that may be broken."""
+    try:
+        workload = read_workload(raw, embedded, api_version=of.api_version, kind=of.kind)
+    except DecodeError:
+        workload = None
+    if workload is None:
+        return _owner(of, msgspec.json.decode(raw, type=Named).meta, None, None)
+    templates = tuple(Declared(each.template.labels, each.template.pod_spec.constraints) for each in workload.templates)
+    return _owner(of, workload.meta, workload.replicas, workload.selector, templates)

@@ -1,0 +1,1 @@
+"""How many pods of a workload find a place: bounds, and proofs over every order."""

@@ -1,0 +1,66 @@
+"""Where a DaemonSet's controller wants a pod, and the pod that it makes for a node.
+
+Source: pkg/controller/daemon/daemon_controller.go ``NodeShouldRunDaemonPod``; daemon/util/daemonset_util.go
+``AddOrUpdateDaemonPodTolerations``, ``ReplaceDaemonSetPodNodeNameNodeAffinity``.
+"""
+
+from msgspec.structs import replace
+
+from webhook.core.api.selectors import compile_required_nodes
+from webhook.core.api.types import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    Toleration,
+)
+from webhook.core.index.node_table import NodeView
+from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
+
+_NAME = "metadata.name"
+_ALWAYS = (
+    *(("not-ready", "NoExecute"), ("unreachable", "NoExecute"), ("disk-pressure", "NoSchedule")),
+    *(("memory-pressure", "NoSchedule"), ("pid-pressure", "NoSchedule"), ("unschedulable", "NoSchedule")),
+)
+_IN_HOST_NETWORK = (("network-unavailable", "NoSchedule"),)
+
+
+def tolerant(pod: Pod) -> Pod:
+    """The pod with what every pod of a DaemonSet tolerates."""
+    spec = pod.pod_spec
+    given = _ALWAYS + (_IN_HOST_NETWORK if spec.host_network else ())
+    added = tuple(
+        Toleration(key=f"node.kubernetes.io/{key}", operator="Exists", effect=effect) for key, effect in given
+    )
+    return replace(pod, spec=replace(spec, tolerations=(*(spec.tolerations or ()), *added)))
+
+
+def wanted_nodes(pod: Pod, view: NodeView) -> int:
+    """The nodes that should run a pod, which tolerates already what its DaemonSet's pods do."""
+    spec = pod.pod_spec
+    nodes = usable_nodes(view, compile_required_nodes(spec.node_selector, spec.affinity))
+    if spec.node_name:
+        nodes &= sum(1 << slot for slot in [view.slots.get(spec.node_name)] if slot is not None)
+    return nodes & tolerated_nodes(view, spec.tolerations)
+
+
+def for_node(pod: Pod, node: str) -> Pod:
+    """The pod that is made for one node: other terms of its required node affinity are gone."""
+    affinity = pod.pod_spec.affinity or Affinity()
+    field = NodeSelectorRequirement(key=_NAME, operator="In", values=(node,))
+    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
+    pinned = replace(affinity, node_affinity=replace(affinity.node_affinity or NodeAffinity(), required=required))
+    return replace(pod, spec=replace(pod.pod_spec, affinity=pinned))
+
+
+def node_of(pod: Pod) -> str | None:
+    """The node that a DaemonSet's pod was made for; None where it names none."""
+    node_affinity = pod.pod_spec.affinity.node_affinity if pod.pod_spec.affinity else None
+    required = node_affinity.required if node_affinity else None
+    for term in (required.node_selector_terms if required else None) or ():
+        for field in term.match_fields or ():
+            if (field.key, field.operator) == (_NAME, "In") and field.values:
+                return field.values[0]
+    return None

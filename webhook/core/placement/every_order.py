@@ -1,0 +1,285 @@
+"""Whether a number of equal pods all find a place, whatever the order they come in: what a fix has to show.
+
+Room is counted per node (resources, host ports, anti-affinity), and constraints whose minimum cannot move while the
+pods are placed are room too. What is left is decided by the closed form of one constraint, which holds in every order.
+Pods that volumes hold where they are can be crowded out by all others that may go there; a domain that all of them
+together do not lift too far above the others always has a place for its own.
+
+Two constraints that both move are not decided here: the answer is no, and the fix is not offered.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.storage import READ_WRITE_ONCE_POD
+from webhook.core.index import node_sets
+from webhook.core.placement.bounds import Cell, addable
+from webhook.core.placement.pinned_claims import Missing
+from webhook.core.placement.workload_problem import APART, MOST_HOMES, Hard, Places, Tally, Terrain, tallies, terrain
+from webhook.core.scheduler.cycle import Cycle
+from webhook.core.scheduler.plugins import node_filters
+from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
+from webhook.core.scheduler.plugins.pod_topology_spread import Eligible
+from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
+from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, is_disk
+
+# How many nodes are looked at before asking whether more are needed.
+_AT_ONCE = 256
+_FIRST = (1 << _AT_ONCE) - 1
+
+_Homes = Mapping[int, frozenset[int]]  # from the nodes that volumes reach to their domains
+_Room = Callable[[int], int]  # from a slot to how many of the pods the node takes
+
+
+class Start(Struct, frozen=True):
+    """What pods are placed on.
+
+    Shape: ``here`` are the nodes, None where places depend on what is not counted here. ``anew`` says that all pods of
+    the workload are placed, and what its own take now is free; otherwise they are placed beside those that run.
+    """
+
+    places: Places
+    here: Terrain | None
+    anew: bool
+
+
+def starts(places: Places) -> Iterator[Start]:
+    """Everything that a fix has to hold for: pods that are made anew, and pods that join others; nodes away, and back.
+
+    Shape: the first has the nodes as they are now, and the pods that run where they are.
+    """
+    for present in (True, False) if places.away else (True,):
+        yield Start(places, _ground(places, anew=False, present=present), anew=False)
+        if places.running or any(each.own for each in places.hard):
+            yield Start(places, _ground(places, anew=True, present=present), anew=True)
+
+
+def _ground(places: Places, *, anew: bool, present: bool) -> Terrain | None:
+    """The nodes for the pods, with ``anew`` those where only a pod of the workload's own keeps others away included."""
+    problem = places.problem
+    cycle, volumes = Cycle(problem), problem.pod.pod_spec.volumes or ()
+    alone = any(READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) for claim in problem.storage.claims.values())
+    if alone or any(map(is_disk, volumes)) or cycle.ran(VOLUME_BINDING).before.rejected:
+        return None
+    if anew and places.running and problem.neighbours.wanted and problem.neighbours.matches_itself:
+        return None  # where its own pods stand now is not where they would have to
+    here, nodes = terrain(places, present=present), problem.nodes
+    if len(here.apart) < _terms_on_itself(places) or not all(nodes.column(key).one_each for key in here.apart):
+        return None  # it is not known which pods are kept apart, or pods of several nodes are
+    left = here.open
+    if anew and here.apart:
+        left |= terrain(places, present=present, without=(APART,)).open & _only_its_own(places)
+    if volumes:
+        for plugin in (VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS):
+            decide = cycle.ran(plugin).decide
+            left &= ~sum(members for _, members in decide(left)) if decide is not None else -1
+    if problem.ports:
+        decide = cycle.ran(node_filters.NODE_PORTS).decide
+        taken = sum(members for _, members in decide(left)) if decide is not None else 0
+        left &= ~taken | (node_sets.from_slots([*places.running], nodes.size) if anew else 0)
+    return replace(here, open=left)
+
+
+def _terms_on_itself(places: Places) -> int:
+    """How many of the pod's anti-affinity terms may select the pod itself."""
+    meta, near = places.problem.pod.meta, places.problem.neighbours
+    return sum(each.in_namespace(meta.namespace, {}) and each.selector.matches(meta.labels or {}) for each in near.own)
+
+
+def _only_its_own(places: Places) -> int:
+    """The nodes with pods of the workload where anti-affinity, theirs or the new pods', meets no pod of another."""
+    near = places.problem.neighbours
+    found = []
+    for slot, pods in places.running.items():
+        met = all(counts.get(slot, 0) <= own.get(slot, 0) for counts, own in zip(near.apart, places.apart, strict=True))
+        rejecting = sum(counts.get(slot, 0) for _, counts in near.rejecting)
+        if met and rejecting <= pods * len(near.own):
+            found.append(slot)
+    return node_sets.from_slots(found, places.problem.nodes.size)
+
+
+def fits(
+    start: Start, hard: Sequence[Hard], to_place: Missing, *, lost: int = 0, room: Mapping[int, int] | None = None
+) -> bool:
+    """Whether the pods are all placed in every order, under these constraints instead of the pod's.
+
+    Shape: ``lost`` are nodes that are gone from now on, with their pods; they carry a taint that the pod does not
+    tolerate. ``room`` is how many of the pods a node takes at most, where there is such a limit. False too where
+    nothing is proven.
+    """
+    here, places = start.here, start.places
+    if not to_place.pods:
+        return True
+    if here is None or not all(each.certain for each in hard):
+        return False
+    if lost and places.problem.neighbours.wanted:
+        return False  # the pods that it wants to be near may be lost too
+    counted = [_counted(each, lost, anew=start.anew) for each in hard]
+    eligible = here.eligible
+    left = replace(
+        here,
+        eligible=Eligible(eligible.nodes, eligible.usable, eligible.tolerated & ~lost),
+        open=here.open & ~lost,
+    )
+    if here.together is None:
+        return _fits(start, counted, left, to_place, room or {})
+    # All have to be where the first one went, and nobody knows where that is.
+    homes = eligible.nodes.column(here.together)
+    chosen = homes.domains(left.open)
+    if to_place.pinned or not 0 < len(chosen) <= MOST_HOMES:
+        return False
+    return all(
+        _fits(start, counted, replace(left, open=left.open & homes.nodes(home)), to_place, room or {})
+        for home in chosen
+    )
+
+
+def _counted(hard: Hard, lost: int, *, anew: bool) -> Hard:
+    """The constraint as if the pods on lost nodes, and with ``anew`` the workload's own, were not there."""
+    if not lost and not anew:
+        return hard
+    gone, own = node_sets.flags(lost, lost.bit_length()), hard.own if anew else {}
+    counts = {
+        slot: pods - own.get(slot, 0)
+        for slot, pods in hard.counts.items()
+        if own.get(slot) != pods and not (slot < len(gone) and gone[slot])
+    }
+    return replace(hard, counts=counts, own={})
+
+
+def _fits(start: Start, hard: Sequence[Hard], here: Terrain, to_place: Missing, limits: Mapping[int, int]) -> bool:
+    """As `fits`, on nodes that are all open to all of the pods."""
+    open_, replicas = here.open, to_place.pods
+    moving: list[Tally] = []
+    caps: list[tuple[Tally, int]] = []
+    on_hosts: list[tuple[Tally, int]] = []
+    for tally in tallies(hard, here, start.places.problem):
+        open_ &= tally.open
+        top = _fixed_top(tally, replicas)
+        most, domains = max((cell.pods for cell in tally.cells), default=0), sum(tally.cells.values())
+        if most + replicas <= tally.limit.max_skew or (domains == 1 and tally.limit.enough):
+            continue  # no domain can ever have too many, or be ahead of another
+        if top is None:
+            moving.append(tally)
+        else:
+            (on_hosts if tally.column.one_each else caps).append((tally, top))
+    if len(moving) + len(caps) > 1:
+        return False
+    room = _room(start, here, on_hosts, replicas, limits)
+    for tally, top in [*((each, None) for each in moving), *caps]:
+        return _all_in(tally, top, _Crowd(to_place, open_, room))
+    if any(_sum(room, nodes & open_, rivals) < rivals for nodes, rivals in _rivals(to_place, open_)):
+        return False
+    return not to_place.free or _sum(room, open_, replicas) >= replicas
+
+
+def _rivals(to_place: Missing, open_: int) -> Iterator[tuple[int, int]]:
+    """The nodes of pods that volumes hold, with how many pods at most want to be on one of them."""
+    for nodes in to_place.pinned:
+        others = sum(pods for each, pods in to_place.pinned.items() if each & nodes & open_)
+        yield nodes, to_place.free + max(others, 1)
+
+
+class _Crowd(Struct, frozen=True):
+    """Pods to be placed and the nodes that they are placed on."""
+
+    to_place: Missing
+    open: int
+    room: _Room
+
+
+def _all_in(tally: Tally, top: int | None, crowd: _Crowd) -> bool:
+    """Whether one constraint lets all pods in; ``top`` is what a domain may hold where the minimum does not move."""
+    to_place, column = crowd.to_place, tally.column
+    replicas = to_place.pods
+    if to_place.free:
+        rooms = _rooms(tally, crowd.room, crowd.open, replicas)
+        if top is None:
+            cells = Counter(Cell(tally.count(number), room_in) for number, room_in in rooms)
+            if (addable(cells, tally.limit) or 0) < replicas:
+                return False
+        elif sum(min(room_in, max(0, top - tally.count(number))) for number, room_in in rooms) < replicas:
+            return False
+    homes = {nodes: column.domains(nodes & crowd.open) for nodes in to_place.pinned}
+    return all(
+        any(_is_safe(tally, top, crowd, homes, nodes & crowd.open & column.nodes(home)) for home in homes[nodes])
+        for nodes in homes
+    )
+
+
+def _is_safe(tally: Tally, top: int | None, crowd: _Crowd, homes: _Homes, inside: int) -> bool:
+    """Whether the pods that volumes hold on these nodes of one domain always find a place there."""
+    pinned, free = crowd.to_place.pinned, crowd.to_place.free
+    (home,) = tally.column.domains(inside)
+    rivals = free + sum(pods for each, pods in pinned.items() if each & inside)
+    if _sum(crowd.room, inside, rivals) < rivals:
+        return False
+    if top is None:
+        # The emptiest domain lets its own pods in: in the end they are all there.
+        sure: Counter[int] = Counter()
+        for each, domains in homes.items():
+            if len(domains) == 1:
+                sure[next(iter(domains))] += pinned[each]
+        others = tally.column.domains(tally.domains.counting) - {home}
+        top = min(tally.count(number) + sure[number] for number in others) + tally.limit.max_skew
+    return tally.count(home) + free + sum(pods for each, pods in pinned.items() if home in homes[each]) <= top
+
+
+def _rooms(tally: Tally, room: _Room, open_: int, enough: int) -> Iterator[tuple[int, int]]:
+    """The room in each domain that counts."""
+    column, counting = tally.column, tally.domains.counting
+    if column.one_each:
+        is_open = node_sets.flags(open_, len(column.of))
+        for slot in node_sets.to_slots(counting):
+            yield column.of[slot], room(slot) if is_open[slot] else 0
+    else:
+        for number in column.domains(counting):
+            yield number, _sum(room, column.nodes(number) & open_, enough)
+
+
+def _fixed_top(tally: Tally, replicas: int) -> int | None:
+    """The most pods that a domain may hold, where the minimum stays what it is; None where it may move."""
+    if not tally.limit.enough:
+        return tally.limit.max_skew
+    lowest = min((cell.pods for cell in tally.cells), default=0)
+    emptiest = {cell: domains for cell, domains in tally.cells.items() if cell.pods == lowest}
+    held = any(cell.room == 0 for cell in emptiest)
+    return lowest + tally.limit.max_skew if held or sum(emptiest.values()) > replicas else None
+
+
+def _room(
+    start: Start, here: Terrain, on_hosts: Sequence[tuple[Tally, int]], replicas: int, limits: Mapping[int, int]
+) -> _Room:
+    """How many of the pods a node takes, as long as the minima over hosts stay what they are."""
+    places = start.places
+    single = bool(places.problem.ports or here.apart)
+    tops = [(tally.column.of, tally.domains.match_num, top) for tally, top in on_hosts]
+    free = [(places.free[name], amount) for name, amount in places.amounts]
+    freed = places.freed if start.anew else {}
+
+    def room(slot: int) -> int:
+        found = min(1 if single else replicas, limits.get(slot, replicas))
+        for of, pods, top in tops:
+            found = min(found, top - pods.get(of[slot], 0))
+        own = freed.get(slot)
+        for place, (column, amount) in enumerate(free):
+            found = min(found, (column[slot] if own is None else own[place]) // amount)
+        return max(0, found)
+
+    return room
+
+
+def _sum(room: _Room, nodes: int, enough: int) -> int:
+    """The room of these nodes, as far as it is of use: most often a few of them are enough."""
+    total = base = 0
+    while nodes:
+        for slot in node_sets.to_slots(nodes & _FIRST):
+            total += room(base + slot)
+            if total >= enough:
+                return enough
+        nodes >>= _AT_ONCE
+        base += _AT_ONCE
+    return total

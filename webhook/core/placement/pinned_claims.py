@@ -1,0 +1,120 @@
+"""Where the pods of a StatefulSet have to go: their volumes may be there already."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from webhook.core.api.storage import NO_PROVISIONER, READ_WRITE_ONCE_POD, SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.node_table import NodeView
+from webhook.core.scheduler.plugins.volumes import usable_from
+from webhook.core.workloads.reading import ClaimTemplates
+
+# Of more pods nothing is said: each is looked for.
+_MOST = 256
+
+
+class Ordinal(Struct, frozen=True):
+    """One pod of a StatefulSet.
+
+    Shape: ``nodes`` are those that all its volumes reach, None where any node will do. ``likely`` is whether nothing
+    is known of its claims that keeps it from all nodes, ``certain`` whether it is known that nothing does.
+    """
+
+    nodes: int | None
+    runs: bool
+    likely: bool
+    certain: bool
+
+
+class Missing(Struct, frozen=True):
+    """Pods to be placed.
+
+    Shape: ``pinned`` maps a set of nodes to how many pods have all their volumes there; ``free`` have none.
+    """
+
+    pinned: Mapping[int, int]
+    free: int
+
+    @property
+    def pods(self) -> int:
+        """All of them."""
+        return sum(self.pinned.values()) + self.free
+
+
+class Ordinals(Struct, frozen=True):
+    """The pods of a StatefulSet, the lowest ordinal first.
+
+    Shape: ``room`` is how many of the pods a node's attach limits leave room for, by slot, where it has limits.
+    """
+
+    pods: tuple[Ordinal, ...]
+    room: Mapping[int, int]
+
+    def to_place(self, replicas: int, *, anew: bool = False) -> Missing:
+        """Those of the first pods that do not run, or all of them."""
+        found = [each.nodes for each in self.pods[:replicas] if anew or not each.runs]
+        return Missing(Counter(nodes for nodes in found if nodes is not None), found.count(None))
+
+    def are_certain(self, replicas: int) -> bool:
+        """Whether so many pods are known, and that their claims ask for nothing else."""
+        return replicas <= len(self.pods) and all(each.certain for each in self.pods[:replicas])
+
+    def are_likely(self, replicas: int) -> bool:
+        """Whether so many pods are known, and nothing speaks against it."""
+        return replicas <= len(self.pods) and all(each.likely for each in self.pods[:replicas])
+
+
+def ordinals(index: ClusterIndex, namespace: str, name: str, claims: ClaimTemplates, numbers: range) -> Ordinals | None:
+    """The pods of a StatefulSet with these numbers; None for more than are worth looking for.
+
+    Shape: a claim that is not there, or not bound, lets its pod go anywhere.
+    """
+    if len(numbers) > _MOST:
+        return None
+    view = index.view()
+    found = [_ordinal(index, namespace, f"{name}-{number}", claims, view) for number in numbers]
+    room, mounts, slots = {}, index.pod_table.mounts, view.slots
+    for node, limits in index.attach_limits().items():
+        if limits and node in slots:
+            slot = slots[node]
+            room[slot] = max(0, min(limits.values()) - mounts.get(slot, 0)) // len(claims.names)
+    return Ordinals(tuple(found), room)
+
+
+def _ordinal(index: ClusterIndex, namespace: str, pod: str, claims: ClaimTemplates, view: NodeView) -> Ordinal:
+    nodes, certain, likely = view.live, True, True
+    for name, named_class in zip(claims.names, claims.classes, strict=True):
+        claim = index.claim(namespace, f"{name}-{pod}")
+        volume = index.volume(claim.spec.volume_name or "") if claim is not None and claim.bound else None
+        if volume is not None:
+            nodes &= usable_from(volume, view)
+            sure = hoped = claim is not None and _is_sound(claim)
+        else:
+            sure = _follows(index, claim, named_class)
+            hoped = sure or (claim is None and not named_class)
+        certain, likely = certain and sure, likely and hoped
+    runs = index.pod_table.record(namespace, pod) is not None
+    return Ordinal(None if nodes == view.live else nodes, runs, likely, certain)
+
+
+def _is_sound(claim: Claim) -> bool:
+    """Whether the claim can be used, by several pods on a node if need be."""
+    is_lost = claim.status is not None and claim.status.phase == "Lost"
+    alone = READ_WRITE_ONCE_POD in (claim.spec.access_modes or ())
+    return not (is_lost or alone or claim.meta.deletion_timestamp)
+
+
+def _follows(index: ClusterIndex, claim: Claim | None, named_class: str) -> bool:
+    """Whether a volume is made wherever the pod goes: that depends on the class alone."""
+    if claim is not None and (claim.spec.volume_name or SELECTED_NODE in claim.annotations or not _is_sound(claim)):
+        return False
+    name = named_class if claim is None else claim.storage_class
+    found = index.storage_class(name) if name or claim is not None else index.default_class()
+    return (
+        found is not None
+        and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+        and found.provisioner != NO_PROVISIONER
+        and not found.allowed_topologies
+    )

@@ -1,0 +1,374 @@
+"""Where the pods of a workload may go, and what that leaves to each of its hard constraints.
+
+    index, pod -> survey(...) -> Places         under the lock: everything that the answers depend on, copied
+    Places     -> terrain(...), tallies(...)   outside it: sets of nodes, then domains, as many what-ifs as wanted
+
+Only what does not change while the pods are placed keeps a node out: its name, cordon and taints, the pod's affinity,
+volumes, and other pods. Nodes that are away for a while (young cordons, nodes not ready, nodes about to be replaced)
+are taken to be back, so that an upgrade is no finding; of a constraint that counts them only when they are back
+(nodeTaintsPolicy Honor) nothing is known meanwhile.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.resources import PODS
+from webhook.core.api.selectors import Selector, first_untolerated
+from webhook.core.api.types import HONOR, Pod, PodAffinityTerm, Taint
+from webhook.core.index import node_sets
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.node_table import FILTERING_EFFECTS, Column, NodeView
+from webhook.core.index.pod_groups import Counts
+from webhook.core.index.pod_table import Term
+from webhook.core.placement.bounds import Cell, Limit, addable, reachable_minimum
+from webhook.core.scheduler.cycle import Cycle, Problem, take
+from webhook.core.scheduler.plugins import inter_pod_affinity, node_filters
+from webhook.core.scheduler.plugins.node_selection import PASSING_TAINTS
+from webhook.core.scheduler.plugins.pod_topology_spread import (
+    COUNTS_EMPTY_SELECTOR,
+    Constraint,
+    Counted,
+    Domains,
+    Eligible,
+    count_domains,
+)
+from webhook.core.scheduler.plugins.status import Outcome, Ran
+from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
+from webhook.core.scheduler.plugins.volumes import VOLUME_ZONE
+
+_A_WHILE = timedelta(hours=1)
+# The most domains in which a workload that must stay together is tried one by one.
+MOST_HOMES = 64
+
+# What of a pod can keep it off nodes besides taints and cordons, and be left out in a what-if.
+AFFINITY = "affinity"
+VOLUMES = "volumes"
+NEAR = "near"
+APART = "apart"
+RESTRICTIONS = (AFFINITY, VOLUMES, NEAR, APART)
+
+
+class Hard(Struct, frozen=True):
+    """One hard constraint of the pod with the pods that it counts.
+
+    Shape: ``place`` is its number among the hard constraints; ``own`` are those of ``counts`` that are the workload's.
+    ``certain`` is whether the pods are known to match it themselves.
+    """
+
+    place: int
+    constraint: Constraint
+    counts: Counts
+    own: Counts
+    certain: bool
+
+
+class Places(Struct, frozen=True):
+    """What is known of one pod template's places, at one moment.
+
+    Shape: ``running`` are the workload's own pods by slot. ``away`` are nodes that are taken to be back soon.
+    ``free`` has what is free of each resource that a pod requests, by slot; ``freed`` what would be if the workload's
+    own pods were not there, for nodes with one: they are taken to request what the template says, as far as the node
+    gives out so much. ``apart`` are those of its own pods that match each of its anti-affinity terms.
+    """
+
+    problem: Problem
+    hard: tuple[Hard, ...]
+    running: Counts
+    away: int
+    free: Mapping[str, Sequence[int]]
+    freed: Mapping[int, tuple[int, ...]]
+    apart: tuple[Counts, ...] = ()
+
+    @property
+    def amounts(self) -> tuple[tuple[str, int], ...]:
+        """What one pod takes of each resource, its place among the node's pods included."""
+        return ((PODS, 1), *self.problem.request.amounts)
+
+
+class Terrain(Struct, frozen=True):
+    """Sets of nodes for one pod, now or in a what-if.
+
+    Shape: ``open`` are nodes that admit the pod as long as spreading does; ``barred`` those that only a taint or a
+    cordon keeps from that. ``apart`` are topology keys in whose domains no two of the pods may be; ``together`` is one
+    in a single domain of which all have to be. ``away`` are nodes that are taken to be back, and are not.
+    """
+
+    eligible: Eligible
+    open: int
+    barred: int
+    away: int = 0
+    apart: tuple[str, ...] = ()
+    together: str | None = None
+
+
+class Tally(Struct, frozen=True, dict=True):
+    """One hard constraint on a terrain.
+
+    Shape: ``open`` are nodes that have all keys too. ``unsteady`` says that nodes which are taken to be back count
+    only then: with some of them back and some away, fewer pods may fit, or more.
+    """
+
+    hard: Hard
+    domains: Domains
+    open: int
+    apart: tuple[Column, ...] = ()
+    unsteady: bool = False
+
+    @property
+    def limit(self) -> Limit:
+        """The constraint's numbers."""
+        constraint = self.domains.constraint
+        return Limit(constraint.max_skew, self.column.domain_count(self.domains.counting) >= constraint.min_domains)
+
+    @property
+    def column(self) -> Column:
+        """The topology key over all nodes."""
+        return self.domains.column
+
+    @property
+    def placed(self) -> int:
+        """The workload's own pods that count, wherever they are."""
+        return sum(self.hard.own.values())
+
+    @cached_property
+    def cells(self) -> Mapping[Cell, int]:
+        """The domains that count, equal ones together."""
+        if self.column.one_each:
+            return self._cells_of_hosts()
+        found: Counter[Cell] = Counter()
+        for number in self.column.domains(self.domains.counting):
+            found[Cell(self.count(number), self.room(number))] += 1
+        return found
+
+    def _cells_of_hosts(self) -> Mapping[Cell, int]:
+        """Without a look at each host: most have no pod."""
+        pods, counting = self.domains.match_num, self.domains.counting
+        single = 0
+        for column in self.apart:
+            single |= column.present
+        taken = self.column.nodes_of(tuple(pods)) & counting
+        found: Counter[Cell] = Counter()
+        for room, hosts in ((0, counting & ~self.open), (1, self.open & single), (None, self.open & ~single)):
+            found[Cell(0, room)] = (hosts & ~taken).bit_count()
+            for slot in node_sets.to_slots(hosts & taken):
+                found[Cell(pods[self.column.of[slot]], room)] += 1
+        return {cell: hosts for cell, hosts in found.items() if hosts}
+
+    def count(self, number: int) -> int:
+        """The matching pods of a domain."""
+        return self.domains.match_num.get(number, 0)
+
+    def room(self, number: int) -> int | None:
+        """How many more pods a domain can take, whatever spreading says; None for any number."""
+        inside = self.open & self.column.nodes(number)
+        if not inside:
+            return 0
+        limits = [column.domain_count(inside) for column in self.apart if not inside & ~column.present]
+        return min(limits, default=None)
+
+    @property
+    def open_domains(self) -> frozenset[int]:
+        """The domains with an open node."""
+        return self.column.domains(self.open)
+
+    @property
+    def closed(self) -> frozenset[int]:
+        """The domains that count and have no open node."""
+        return self.column.domains(self.domains.counting) - self.open_domains
+
+    @property
+    def minimum(self) -> int | None:
+        """The most that the emptiest domain can get to; None where nothing bounds it."""
+        return reachable_minimum(self.cells, self.limit)
+
+    @cached_property
+    def addable(self) -> int | None:
+        """How many more pods the constraint alone admits; None for any number, and where that is not known."""
+        return addable(self.cells, self.limit) if self.hard.certain and not self.unsteady else None
+
+    @property
+    def most(self) -> int | None:
+        """The most of the workload's pods that the constraint admits, those that run included; None for any number."""
+        return None if self.addable is None else self.placed + self.addable
+
+    def most_in_one(self, column: Column) -> int | None:
+        """The same where all of them have to be in one domain of another key; None also where those are too many."""
+        homes = column.domains(self.open)
+        if len(homes) > MOST_HOMES:
+            return None
+        found = [replace(self, open=self.open & column.nodes(home)).most for home in homes]
+        return None if None in found else max((most for most in found if most is not None), default=self.placed)
+
+
+def survey(index: ClusterIndex, pod: Pod, own: Selector | None, *, now: str, late: Mapping[str, bool]) -> Places:
+    """Copy what answers depend on; whoever shares the index calls this under its lock.
+
+    Shape: the pod is as the scheduler gets it. ``own`` selects the workload's pods, None where nothing does: then any
+    that count may be its own. ``now`` is an ISO time, empty where it is not known. ``late`` has the keys of labels that
+    the pods may get after this, or get in other values, and whether such a label tells revisions from each other.
+    """
+    problem, namespace = take(index, pod), pod.meta.namespace
+    merged = [set(each.match_label_keys or ()) & set(late) for each in pod.pod_spec.constraints if each.hard]
+    mine: dict[Selector, Counts] = {}
+    hard = []
+    for place, (constraint, counts) in enumerate(zip(problem.hard.constraints, problem.hard.counts, strict=True)):
+        selector = constraint.selector
+        if selector not in mine:
+            narrow = counts and own is not None
+            mine[selector] = index.count(namespace, selector.joined(own.requirements)) if narrow and own else counts
+        # Where revisions count apart, only pods of one of them count, and other workloads have other revisions.
+        apart = merged[place] - set(pod.labels)
+        counts_none = selector.empty and index.version < COUNTS_EMPTY_SELECTOR
+        certain = selector.matches(pod.labels) and not any(each.key in late for each in selector.requirements)
+        hard.append(
+            Hard(
+                place=place,
+                constraint=constraint,
+                counts=mine[selector] if apart else counts,
+                own=mine[selector],
+                certain=certain and not counts_none and all(late[key] for key in apart),
+            )
+        )
+    running = {} if own is None else index.count(namespace, own)
+    amounts = ((PODS, 1), *problem.request.amounts)
+    columns = [(*index.node_table.amounts(name), amount) for name, amount in amounts]
+    return Places(
+        problem=problem,
+        hard=tuple(hard),
+        running=running,
+        away=_away(problem, index, now),
+        free={name: tuple(free) for (name, _), (free, _, _) in zip(amounts, columns, strict=True)},
+        freed={
+            slot: tuple(min(has[slot], free[slot] + pods * amount) for free, has, amount in columns)
+            for slot, pods in running.items()
+        },
+        apart=tuple(_own_in(term, own, index, namespace) for term in problem.neighbours.own) if running else (),
+    )
+
+
+def _own_in(term: Term, own: Selector | None, index: ClusterIndex, namespace: str) -> Counts:
+    """The workload's own pods that match an anti-affinity term."""
+    if own is None or term.selector.nothing or not term.in_namespace(namespace, {}):
+        return {}
+    return index.count(namespace, term.selector.joined(own.requirements))
+
+
+def _away(problem: Problem, index: ClusterIndex, now: str) -> int:
+    """The nodes that only a cordon or a passing taint keeps the pod off, and not for long."""
+    nodes, tolerations = problem.nodes, problem.pod.pod_spec.tolerations
+    asked = nodes.unschedulable & ~sum(members for _, members in nodes.taint_classes)
+    for taints, members in nodes.taint_classes:
+        untolerated = [each for each in taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS)]
+        if all(each.key in PASSING_TAINTS for each in untolerated):
+            asked |= members if untolerated else members & nodes.unschedulable
+    return sum(1 << slot for slot in node_sets.to_slots(asked) if _is_young(index, nodes.names[slot], now))
+
+
+def _is_young(index: ClusterIndex, name: str, now: str) -> bool:
+    """Whether no passing taint of the node is known to be older than a while."""
+    node = index.node(name)
+    return node is None or not any(_is_old(each, now) for each in node.taints if each.key in PASSING_TAINTS)
+
+
+def _is_old(taint: Taint, now: str) -> bool:
+    try:
+        return datetime.fromisoformat(now) - datetime.fromisoformat(taint.time_added or "") >= _A_WHILE
+    except (ValueError, TypeError):  # one of the times is missing, or no time
+        return False
+
+
+def terrain(places: Places, *, without: Collection[str] = (), present: bool = False) -> Terrain:
+    """The nodes for this pod.
+
+    Shape: ``without`` are restrictions to leave out; ``present`` takes nodes that are away for what they are now.
+    """
+    cycle, nodes = Cycle(places.problem), places.problem.nodes
+    away = 0 if present else places.away
+    usable = nodes.live if AFFINITY in without else cycle.eligible.usable
+    chosen = usable if AFFINITY in without else usable & ~_rejected(cycle.ran(node_filters.NODE_NAME), nodes.live)
+    if VOLUMES not in without:
+        chosen &= ~(_rejected(cycle.ran(VOLUME_BINDING), nodes.live) | _rejected(cycle.ran(VOLUME_ZONE), nodes.live))
+    for status, members in _outcomes(cycle.ran(inter_pod_affinity.NAME), nodes.live):
+        if (NEAR if status.reasons == inter_pod_affinity.NO_AFFINITY.reasons else APART) not in without:
+            chosen &= ~members
+    tolerated = cycle.eligible.tolerated | away
+    barred = chosen & ~(tolerated & ~(_rejected(cycle.ran(node_filters.NODE_UNSCHEDULABLE), nodes.live) & ~away))
+    return Terrain(
+        eligible=Eligible(nodes, usable, tolerated),
+        open=chosen & ~barred,
+        barred=barred,
+        away=away,
+        apart=() if APART in without else _apart(places.problem),
+        together=None if NEAR in without else _together(places.problem, nodes),
+    )
+
+
+def _rejected(ran: Ran, asked: int) -> int:
+    return sum(members for _, members in _outcomes(ran, asked))
+
+
+def _outcomes(ran: Ran, asked: int) -> Iterable[Outcome]:
+    """What a plugin rejects; nothing where it cannot answer for the whole cluster, as for claims that are not known."""
+    return () if ran.decide is None else ran.decide(asked)
+
+
+def _together(problem: Problem, nodes: NodeView) -> str | None:
+    """A topology key in one domain of which all pods will be: they want to be near one that is not there yet."""
+    near = problem.neighbours
+    if not near.wanted or not near.matches_itself:
+        return None
+    for term in near.wanted:
+        of = nodes.column(term.topology_key).of
+        if any(of[slot] >= 0 for slot in near.together):
+            return None
+    return near.wanted[0].topology_key
+
+
+def _apart(problem: Problem) -> tuple[str, ...]:
+    """The topology keys of anti-affinity terms that surely select the pod itself."""
+    pod, written = problem.pod, problem.pod.pod_spec.affinity
+    terms = (written.pod_anti_affinity.required if written and written.pod_anti_affinity else None) or ()
+    return tuple(
+        term.topology_key
+        for term, own in zip(terms, problem.neighbours.own, strict=False)
+        if own.in_namespace(pod.meta.namespace, {}) and own.selector.matches(pod.labels) and _is_positive(term)
+    )
+
+
+def _is_positive(term: PodAffinityTerm) -> bool:
+    """Whether labels that the pod does not have yet cannot take it out of the term."""
+    selector = term.label_selector
+    denied = [each for each in (selector and selector.match_expressions) or () if each.operator in _NEGATIVE]
+    return not denied and not term.mismatch_label_keys
+
+
+_NEGATIVE = frozenset({"NotIn", "DoesNotExist"})
+
+
+def tallies(hard: Sequence[Hard], of: Terrain, problem: Problem) -> tuple[Tally, ...]:
+    """The constraints on a terrain; nodes have to have the keys of all of them.
+
+    Shape: ``hard`` may be others than the pod's own, for what-ifs.
+    """
+    counted = Counted(tuple(each.constraint for each in hard), tuple(each.counts for each in hard))
+    nodes = of.eligible.nodes
+    within = of.open
+    for each in hard:
+        within &= nodes.column(each.constraint.topology_key).present
+    apart = tuple(nodes.column(key) for key in of.apart)
+    found = count_domains(counted, problem.pod.labels, of.eligible)
+    return tuple(
+        Tally(
+            each,
+            domains,
+            within,
+            apart,
+            unsteady=domains.constraint.node_taints_policy == HONOR and bool(domains.counting & of.away),
+        )
+        for each, domains in zip(hard, found, strict=True)
+    )

@@ -1,0 +1,1 @@
+"""What the platform team decided, and what it says of the capacity of the cluster."""

@@ -1,0 +1,34 @@
+"""Whether nodes can be added to the cluster, and which domains exist although no node is in them now.
+
+Both are cheap enough for every review: the node table knows its label keys, and keeps a column of each key asked for.
+"""
+
+from webhook.core.index.node_table import NodeView
+from webhook.core.policy.policy import Policy
+
+# Labels of the nodes that Karpenter makes; the second until its release 0.32.
+KARPENTER_LABELS = frozenset({"karpenter.sh/nodepool", "karpenter.sh/provisioner-name"})
+# Labels of nodes in pools that grow by themselves, or at one command: of Karpenter, EKS, GKE and AKS.
+POOL_LABELS = KARPENTER_LABELS | {
+    *("eks.amazonaws.com/nodegroup", "eks.amazonaws.com/compute-type", "alpha.eksctl.io/nodegroup-name"),
+    "cloud.google.com/gke-nodepool",
+    *("kubernetes.azure.com/agentpool", "agentpool"),
+}
+
+
+def grows(policy: Policy, nodes: NodeView) -> bool:
+    """Whether what has no place on the nodes of today may get one on a node that is added.
+
+    Shape: ``capacity`` of the configuration decides, and where it is ``auto``, one node with a label of a pool.
+    """
+    return policy.capacity == "growing" or (policy.capacity == "auto" and not POOL_LABELS.isdisjoint(nodes.keys))
+
+
+def has_karpenter(nodes: NodeView) -> bool:
+    """Whether Karpenter made one of the nodes."""
+    return not KARPENTER_LABELS.isdisjoint(nodes.keys)
+
+
+def known_domains(policy: Policy, nodes: NodeView, key: str) -> frozenset[str]:
+    """The values of the topology key: those of nodes, and those that the configuration says exist."""
+    return frozenset((*nodes.column(key).values, *policy.domains.get(key, ())))

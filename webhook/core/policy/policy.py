@@ -1,0 +1,263 @@
+"""What the platform team decided: modes, ceilings, exemptions, defaults; `webhook.config` reads it from YAML.
+
+A rule's mode in one place is
+
+    mode_for(rule) capped by ceiling_for(namespace)
+
+and what an exemption matches is not judged at all. Lists are read in order and the first match wins.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from webhook.core.api.selectors import EVERYTHING, Selector
+from webhook.core.api.types import NodeAffinity, SpreadConstraint
+
+
+class Mode(StrEnum):
+    """What a rule does when broken."""
+
+    OFF = "off"
+    AUDIT = "audit"
+    WARN = "warn"
+    DENY = "deny"
+
+    @property
+    def rank(self) -> int:
+        """0 for off to 3 for deny; a ceiling is the lower of two ranks."""
+        return _RANKS[self]
+
+    def capped(self, ceiling: "Mode") -> "Mode":
+        """This mode, or the ceiling where that is lower."""
+        return self if self.rank <= ceiling.rank else ceiling
+
+
+_RANKS = {Mode.OFF: 0, Mode.AUDIT: 1, Mode.WARN: 2, Mode.DENY: 3}
+_MODES = {mode.value: mode for mode in Mode}
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """What a match is asked about: one object and its namespace.
+
+    Shape: ``labels`` are those of the object itself; absent labels are an empty mapping, and so are those of a
+    namespace that is not known, whose name is then all that selectors see.
+    """
+
+    namespace: str
+    namespace_labels: Mapping[str, str] = {}
+    kind: str = ""
+    name: str = ""
+    labels: Mapping[str, str] = {}
+
+
+class Match(Struct, frozen=True, kw_only=True):
+    """Which objects an exemption applies to; every field given must match, absent fields match everything."""
+
+    namespace: str | None = None
+    namespace_selector: Selector = EVERYTHING
+    kind: str | None = None
+    name: str | None = None
+    selector: Selector = EVERYTHING
+
+    def matches(self, target: Target) -> bool:
+        """Whether every field that is given matches."""
+        return (
+            self.namespace in {None, target.namespace}
+            and self.kind in {None, target.kind}
+            and self.name in {None, target.name}
+            and self.namespace_selector.matches({_NAME_LABEL: target.namespace, **target.namespace_labels})
+            and self.selector.matches(target.labels)
+        )
+
+
+class NamespaceMatch(Struct, frozen=True, kw_only=True):
+    """Which namespaces a ceiling applies to; every field given must match."""
+
+    names: tuple[str, ...] | None = None
+    namespace_selector: Selector = EVERYTHING
+
+
+class NamespaceCeiling(Struct, frozen=True, kw_only=True):
+    match: NamespaceMatch
+    ceiling: Mode
+
+
+class Exemption(Struct, frozen=True, kw_only=True):
+    """Unit: ``expires`` is an ISO date; the exemption holds through that day (UTC)."""
+
+    rule: str
+    match: Match
+    reason: str
+    expires: str | None = None
+
+
+class DefaultConstraint(Struct, frozen=True, kw_only=True):
+    """A default constraint: PodTopologySpreadArgs' own fields, and the threshold for hardness that is ours."""
+
+    constraint: SpreadConstraint
+    hard_when_domains: int | None = None
+
+
+class DefaultsOverride(Struct, frozen=True, kw_only=True):
+    name: str
+    namespace_selector: Selector = EVERYTHING
+    pod_selector: Selector = EVERYTHING
+    min_replicas: int | None = None
+    default_constraints: tuple[DefaultConstraint, ...] = ()
+
+
+class Defaults(Struct, frozen=True, kw_only=True, rename="camel"):
+    mode: str = "observe"  # off | observe | inject
+    defaulting_type: str = "List"  # List | System
+    default_constraints: tuple[DefaultConstraint, ...] = ()
+    overrides: tuple[DefaultsOverride, ...] = ()
+    match_label_keys: str = "auto"  # auto | off
+    fill_null_selector: bool = False
+    owners: tuple[tuple[str, str], ...] = ()  # (apiVersion, kind)
+    fallback: str = "annotation"  # off | annotation | always
+    accept_node_growth: bool = False
+
+
+class EmbeddedKind(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A further kind whose pods have constraints, from ``workloads`` of the configuration.
+
+    Shape: it has a ``template_path``, or a ``constraints_path`` where they stand outside a pod template; ``pod_labels``
+    are pairs.
+    """
+
+    api_version: str
+    kind: str
+    template_path: str | None = None
+    replicas_path: str | None = None
+    selector_path: str | None = None
+    constraints_path: str | None = None
+    pod_labels: tuple[tuple[str, str], ...] = ()
+
+
+class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
+    detail: str = "own-namespace"  # minimal | own-namespace | full
+    docs_url: str = field(default="", name="docsURL")
+    footer: str = ""
+
+
+DEFAULT_SCHEDULER = "default-scheduler"  # of a pod that names none
+
+
+class SchedulerProfile(Struct, frozen=True, kw_only=True):
+    """One profile of the cluster's KubeSchedulerConfiguration, as far as a verdict can depend on it.
+
+    Shape: ``disabled_filters`` are the filter plugins of the default profile that this one does not run.
+    """
+
+    name: str = DEFAULT_SCHEDULER
+    disabled_filters: tuple[str, ...] = ()
+    defaulting_type: str = "System"  # System | List
+    default_constraints: tuple[SpreadConstraint, ...] = ()
+    added_affinity: NodeAffinity | None = None
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+
+
+class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The configured whole. Every default is the one of interfaces.md §1."""
+
+    ceiling: Mode = Mode.WARN
+    rules_version: str = "1.0"
+    capacity: str = "auto"  # auto | fixed | growing
+    domains: Mapping[str, tuple[str, ...]] = {}
+    scheduler_configuration: str = ""
+    scheduler_profiles: tuple[SchedulerProfile, ...] = ()  # what stands in that file
+    rules: Mapping[str, Mode] = {}
+    stuck_threshold: float = 0.01
+    namespaces: tuple[NamespaceCeiling, ...] = ()
+    defaults: Defaults = Defaults()
+    workloads: tuple[EmbeddedKind, ...] = ()
+    scheduler_names: tuple[str, ...] = (DEFAULT_SCHEDULER,)
+    exemptions: tuple[Exemption, ...] = ()
+    annotation_exempt: str = "warnings"  # none | warnings | denials
+    messages: Messages = Messages()
+    max_staleness_seconds: float = 60.0
+
+
+def profile_for(policy: Policy, scheduler_name: str | None) -> SchedulerProfile | None:
+    """How the scheduler of that name is configured; None where nobody said."""
+    name = scheduler_name or DEFAULT_SCHEDULER
+    return next((profile for profile in policy.scheduler_profiles if profile.name == name), None)
+
+
+CEILING_LABEL = "evenspread.io/ceiling"
+_NAME_LABEL = "kubernetes.io/metadata.name"  # kube-apiserver sets it on every namespace
+
+
+def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, str]) -> Mode:
+    """The highest mode that any rule may have in this namespace.
+
+    The namespace's label speaks before the first entry of ``namespaces`` that matches, and that before the global
+    ceiling; a global ``off`` is the kill switch and nothing lifts it. A label with another text is as if absent.
+    """
+    if policy.ceiling is Mode.OFF:
+        return Mode.OFF
+    label = namespace_labels.get(CEILING_LABEL)
+    if label is not None and label in _MODES:
+        return _MODES[label]
+    for entry in policy.namespaces:
+        names = entry.match.names
+        labels = {_NAME_LABEL: namespace, **namespace_labels}
+        if (names is None or namespace in names) and entry.match.namespace_selector.matches(labels):
+            return entry.ceiling
+    return policy.ceiling
+
+
+def mode_for(policy: Policy, rule: str, default: Mode, since: str) -> Mode:
+    """The mode of a rule before any ceiling: the configured one, else its default.
+
+    A rule newer than ``rulesVersion`` that nobody configured stays at most ``audit``, so that an upgrade of the
+    product denies and warns of nothing new.
+    """
+    configured = policy.rules.get(rule)
+    if configured is not None:
+        return configured
+    return default.capped(Mode.AUDIT) if release(since) > release(policy.rules_version) else default
+
+
+def release(text: str) -> tuple[int, ...]:
+    """A rules version as numbers, so that 1.10 is newer than 1.9.
+
+    Errors: ValueError where a part is no number; configuration is checked before it gets here.
+    """
+    return tuple(int(part) for part in text.split("."))
+
+
+def exempted(policy: Policy, rule: str, target: Target, today: str) -> Exemption | None:
+    """The first exemption of the configuration that waives this rule for this object, if any.
+
+    Shape: ``today`` is an ISO date (UTC), so that comparing text compares dates.
+    """
+    for exemption in policy.exemptions:
+        if exemption.rule == rule and not expired(exemption, today) and exemption.match.matches(target):
+            return exemption
+    return None
+
+
+def expired(exemption: Exemption, today: str) -> bool:
+    """Whether its last day is over."""
+    return exemption.expires is not None and exemption.expires < today
+
+
+def override_for(
+    defaults: Defaults, namespace_labels: Mapping[str, str], pod_labels: Mapping[str, str], replicas: int | None
+) -> DefaultsOverride | None:
+    """The first override that selects this pod; None: the defaults themselves apply.
+
+    Shape: ``replicas`` is None where nobody knows them; then no stated minimum is met.
+    """
+    for override in defaults.overrides:
+        if (
+            override.namespace_selector.matches(namespace_labels)
+            and override.pod_selector.matches(pod_labels)
+            and (override.min_replicas is None or (replicas is not None and replicas >= override.min_replicas))
+        ):
+            return override
+    return None

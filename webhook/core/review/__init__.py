@@ -1,0 +1,1 @@
+"""The one entrance: a request, a policy and the cluster in; a decision out."""

@@ -1,0 +1,191 @@
+"""What the rules say of one object, and in which mode each finding holds there.
+
+object -> evaluated -> Evaluation     every rule's answer, or why nobody is to hear of this object
+Evaluation -> judge -> Judged         each finding after the policy's modes, ceilings and exemptions
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from webhook.core.api.types import ObjectMeta, TypeMeta
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import MIRROR_ANNOTATION, Autoscaler
+from webhook.core.policy.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
+from webhook.core.rules.constraint.api import wrong_type
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Severity, Subject, place
+from webhook.core.rules.frame.trials import Tried
+from webhook.core.rules.placement.pod_fits import Feasibility
+from webhook.core.rules.rule_set import BY_ID, evaluate, in_order, noted
+from webhook.core.workloads.reading import Workload, has_template, parsed, read_meta, read_workload
+
+EXEMPT_ANNOTATION = "evenspread.io/exempt"
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """A finding and what is done about it.
+
+    Shape: ``mode`` is what holds for this request, ``configured`` what would hold without any ceiling; ``waived`` says
+    why the mode is lower than the ceiling asks for: an exemption, or that the old object had the finding already.
+    """
+
+    finding: Finding
+    severity: Severity
+    mode: Mode
+    configured: Mode
+    waived: str = ""
+
+
+class Setting(Struct, frozen=True):
+    """What an object is looked at with.
+
+    Shape: ``namespace`` is where the object would be created if it names none; ``spares`` says that objects which
+    nobody is to be told of are not looked at. The rest is as in `rules.finding.Subject`.
+    """
+
+    policy: Policy
+    index: ClusterIndex | None
+    version: KubernetesVersion
+    offline: bool = False
+    age: Callable[[], float] = lambda: 0.0
+    remaining: Callable[[], float] = lambda: inf
+    now: str = ""
+    scalers: tuple[Autoscaler, ...] = ()
+    namespace: str = ""
+    creating: bool = True
+    spares: bool = False
+    fixes: bool = True
+
+
+class Evaluation(Struct, frozen=True):
+    """What every rule answers of one object; ``workload`` is None where it cannot be read, as ``decode_error`` says."""
+
+    workload: Workload | None
+    findings: tuple[Finding, ...]
+    not_evaluated: tuple[NotEvaluated, ...] = ()
+    decode_error: DecodeError | None = None
+    feasibility: Feasibility | None = None
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """All of them, the findings first."""
+        return (*self.findings, *self.not_evaluated)
+
+    def and_of(self, answers: Sequence[Answer]) -> "Evaluation":
+        """The same with what another rule answers."""
+        missing = (each for each in answers if isinstance(each, NotEvaluated))
+        told = in_order((*self.findings, *(each for each in answers if isinstance(each, Finding))))
+        return replace(self, findings=told, not_evaluated=(*self.not_evaluated, *missing))
+
+    def with_fixes(self, tried: Tried) -> "Evaluation":
+        """The same with what is left of the fixes, and with what was raised while they were tried."""
+        return replace(self, findings=tried.findings, not_evaluated=noted((*self.not_evaluated, *tried.faults)))
+
+
+def evaluated(raw: bytes | Raw | Mapping[str, object], of: TypeMeta, setting: Setting) -> Evaluation | str:
+    """What every rule answers, or why there is nothing to ask."""
+    policy = setting.policy
+    try:
+        workload = read_workload(raw, policy.workloads, api_version=of.api_version, kind=of.kind)
+    except DecodeError as error:
+        silence = _silence(read_meta(raw), policy) if setting.spares else ""
+        return silence or Evaluation(None, (wrong_type(error, lambda: parsed(raw)),), decode_error=error)
+    if workload is None:
+        return "no pod template"
+    if setting.namespace and not workload.meta.namespace:
+        # Where it would be created; rules look there for what else is in the cluster.
+        workload = replace(workload, meta=replace(workload.meta, namespace=setting.namespace))
+    if setting.spares and (silence := _silence(workload.meta, policy)):
+        return silence
+    subject = Subject(
+        workload=workload,
+        placed=place(workload),
+        policy=policy,
+        version=setting.version,
+        index=setting.index,
+        offline=setting.offline,
+        creating=setting.creating,
+        age=setting.age,
+        remaining=setting.remaining,
+        now=setting.now,
+        scalers=setting.scalers,
+        fixes=setting.fixes,
+    )
+    findings, missing, feasibility = evaluate(subject)
+    return Evaluation(workload, findings, missing, feasibility=feasibility)
+
+
+def _silence(meta: ObjectMeta, policy: Policy) -> str:
+    """Why nothing is said of this object, whatever else it holds."""
+    if meta.deletion_timestamp is not None:
+        return "being deleted"
+    owner = meta.controller
+    if owner is not None and has_template(owner.api_version, owner.kind, policy.workloads):
+        return "its owner is reviewed"
+    if meta.annotations and MIRROR_ANNOTATION in meta.annotations:
+        return "mirror pod"
+    return ""
+
+
+def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ClusterIndex | None) -> Target:
+    return Target(
+        namespace=namespace,
+        namespace_labels=(index.namespace_labels(namespace) if index is not None else None) or {},
+        kind=kind,
+        name=name,
+        labels=meta.labels or {},
+    )
+
+
+def judge(found: Evaluation, policy: Policy, target: Target, today: str, meta: ObjectMeta) -> tuple[Judged, ...]:
+    """The mode of each finding here; what is off is left out."""
+    ceiling = ceiling_for(policy, target.namespace, target.namespace_labels)
+    annotated = _annotated(found.workload, meta) if policy.annotation_exempt != "none" else frozenset()
+    told = []
+    for finding in found.findings:
+        rule = BY_ID[finding.rule]
+        configured = mode_for(policy, rule.id, _default(finding), rule.since).capped(finding.at_most)
+        mode, waived = configured.capped(ceiling), ""
+        exemption = exempted(policy, rule.id, target, today) if policy.exemptions else None
+        if exemption is not None:
+            mode, waived = mode.capped(Mode.AUDIT), f"exempted: {exemption.reason}"
+        elif rule.id in annotated and (mode is not Mode.DENY or policy.annotation_exempt == "denials"):
+            mode, waived = mode.capped(Mode.AUDIT), f"exempted by {EXEMPT_ANNOTATION}"
+        if mode is not Mode.OFF:
+            told.append(
+                Judged(
+                    finding=finding,
+                    severity=finding.severity or rule.severity,
+                    mode=mode,
+                    configured=configured,
+                    waived=waived,
+                )
+            )
+    return tuple(told)
+
+
+def _default(finding: Finding) -> Mode:
+    if finding.warns is None:
+        return BY_ID[finding.rule].mode
+    return Mode.WARN if finding.warns else Mode.AUDIT
+
+
+def warns_by_default(finding: Finding) -> bool:
+    """Whether somebody is told of it where nobody configured anything."""
+    return _default(finding).capped(finding.at_most) in {Mode.WARN, Mode.DENY}
+
+
+def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
+    """The rules that the object's own annotation, or that of one of its templates, asks to be spared."""
+    templates = workload.templates if workload else ()
+    metas = (meta, *(template.template.meta for template in templates))
+    texts = [
+        meta.annotations[EXEMPT_ANNOTATION]
+        for meta in metas
+        if meta.annotations and EXEMPT_ANNOTATION in meta.annotations
+    ]
+    return frozenset(rule.strip() for text in texts for rule in text.split(","))

@@ -1,0 +1,377 @@
+"""The one entrance: a request, a policy and the cluster in; a decision out.
+
+    read the object -> evaluate every rule -> judge each finding -> subtract what the old object had -> words
+
+Nothing in here raises, whatever the request holds: what cannot be read is a value too.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from webhook.core.api.types import ObjectMeta, TypeMeta
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.apiserver.validation import constraint_warnings, reaches_template
+from webhook.core.defaulting.injection import Injection, Skip, inject
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.owners import Awaited
+from webhook.core.index.readers import Autoscaler
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.review.judging import Evaluation, Judged, Setting, evaluated, judge, target_of, warns_by_default
+from webhook.core.review.messages import denial, warnings_of
+from webhook.core.rules.constraint.api import wrong_type
+from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD, in_custom_templates, unknown_fields
+from webhook.core.rules.constraint.unread_constraints import of_object
+from webhook.core.rules.frame.rule import NO_TIME, Answer, Finding, NotEvaluated, guarded, one_line
+from webhook.core.rules.frame.trials import tried_as_a_whole
+from webhook.core.rules.placement.pod_fits import Feasibility
+from webhook.core.rules.rule_set import API_RULES, BY_ID, FEASIBILITY, OFFLINE
+from webhook.core.workloads.reading import Workload, parsed, read_exactly, read_meta, read_workload, stated_type
+
+_MOST_AUDITED = 8
+# What a review of an ordinary object takes is less than a hundredth of this, beside 5,000 nodes too.
+_MOST_SECONDS = 0.5
+_KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """An admission request, as far as a decision depends on it."""
+
+    uid: str
+    operation: str
+    group: str
+    version: str
+    kind: str
+    sub_resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    dry_run: bool = False
+    object: bytes | Raw | None = None
+    old_object: bytes | Raw | None = None
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as objects write them."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def stated(self) -> TypeMeta:
+        """What the object is."""
+        return TypeMeta(api_version=self.api_version, kind=self.kind)
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """The answer to one request, as a value.
+
+    Shape: ``reason`` says why nothing was looked at, where nothing was. ``injection`` is what a pod gets, or would
+    get where defaults are only observed; then ``patch`` is empty. ``feasibility`` is the dry run of a
+    pod, where there was one. ``awaits`` is worth waiting for.
+    """
+
+    allowed: bool = True
+    reason: str = ""
+    message: str = ""
+    findings: tuple[Judged, ...] = ()
+    not_evaluated: tuple[NotEvaluated, ...] = ()
+    warnings: tuple[str, ...] = ()
+    patch: tuple[Mapping[str, object], ...] = ()
+    audit: Mapping[str, str] = {}
+    feasibility: Feasibility | None = None
+    injection: Injection | None = None
+    awaits: Awaited | None = None
+
+
+class Examination(Struct, frozen=True, kw_only=True):
+    """All there is to say of one object, for the command line and for reports.
+
+    Shape: ``workload`` is None where the kind has no pod template or the object cannot be decoded; then
+    ``decode_error`` says why, and ``findings`` has it as `wrong-type`. ``warnings`` are kube-apiserver's own, those
+    about unknown and repeated fields first.
+    """
+
+    workload: Workload | None = None
+    findings: tuple[Judged, ...] = ()
+    not_evaluated: tuple[NotEvaluated, ...] = ()
+    decode_error: DecodeError | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
+    request: Request,
+    policy: Policy,
+    index: ClusterIndex | None,
+    *,
+    version: KubernetesVersion,
+    today: str,
+    remaining: Callable[[], float],
+    age: Callable[[], float] = lambda: 0.0,
+    now: str = "",
+) -> Decision:
+    """Judge one request of the validating route.
+
+    Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time, empty where nobody knows it.
+    Unit: ``remaining`` says how many seconds the caller still waits, ``age`` how many seconds ago the cluster was last
+    known to be as the index has it.
+    """
+    if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
+        return Decision(reason="nothing to review")
+    setting = Setting(
+        *(policy, index, version),
+        age=age,
+        remaining=_briefly(remaining),
+        now=now,
+        namespace=request.namespace,
+        creating=request.operation == "CREATE",
+        spares=True,
+    )
+    new = evaluated(request.object, request.stated, setting)
+    if isinstance(new, str):
+        return Decision(reason=new)
+    if not new.findings:
+        return _clean(new)
+    old = _old(request, setting)
+    meta = new.workload.meta if new.workload else _NO_META
+    target = target_of(meta, request.kind, request.namespace, request.name, index)
+    judged = judge(new, policy, target, today, meta)
+    if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
+        judged = tuple(map(_never_denied_for_places, judged))
+    if old is not None:
+        judged = _subtract(judged, old)
+    return _decide(request, policy, new, judged, told=_is_read(new, old))
+
+
+def _briefly(remaining: Callable[[], float]) -> Callable[[], float]:
+    """The seconds left of what one request may take, whatever it holds: others wait for the index meanwhile."""
+    spare = max(0.0, remaining() - _MOST_SECONDS)
+    return lambda: remaining() - spare
+
+
+def _clean(found: Evaluation) -> Decision:
+    if not found.not_evaluated and found.feasibility is None:
+        return _CLEAN
+    return Decision(
+        not_evaluated=found.not_evaluated, feasibility=found.feasibility, audit=_feasibility_note(found.feasibility)
+    )
+
+
+def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
+    """Why nobody knows whether the pod has a place; no user is bothered with it."""
+    if feasibility is None or not isinstance(feasibility.answer, NotEvaluated):
+        return {}
+    return {"feasibility": f"{feasibility.verdict}: {one_line(feasibility.answer.missing)}"}
+
+
+def mutate(  # noqa: PLR0913 as review
+    request: Request,
+    policy: Policy,
+    index: ClusterIndex | None,
+    *,
+    version: KubernetesVersion,
+    remaining: Callable[[], float],  # noqa: ARG001 the seconds left: what needs the cluster may run out of time
+    waited: bool = False,
+) -> Decision:
+    """Patch one request of the mutating route; it never denies.
+
+    Shape: ``awaits`` of the decision names what is worth waiting for, and the decision is not one to send: the caller
+    asks again when it has come, or with ``waited``, which takes what is known as all there is.
+    """
+    is_pod = (request.api_version, request.kind) == ("v1", "Pod")
+    if request.object is None or request.sub_resource or request.operation != "CREATE" or not is_pod:
+        return Decision(reason="nothing to patch" if is_pod else "not a pod")
+    try:
+        workload = read_workload(request.object, api_version="v1", kind="Pod")
+    except DecodeError:
+        workload = None  # the API server says so better, after this route
+    if workload is None or not workload.templates:
+        return Decision(reason="unreadable")
+    result = inject(workload.templates[0].template, request.namespace, policy, index, version, waited=waited)
+    if isinstance(result, Awaited):
+        return Decision(reason="too-early", awaits=result)
+    if isinstance(result, Skip):
+        return Decision(reason=result.reason)
+    note = "injected" if result.patch else "would-inject"
+    return Decision(injection=result, patch=result.patch, audit={note: f"revision {result.record.revision}"})
+
+
+def examine(  # noqa: PLR0913 as review
+    raw: bytes | Mapping[str, object],
+    policy: Policy,
+    index: ClusterIndex | None,
+    *,
+    version: KubernetesVersion,
+    today: str,
+    namespace: str = "",
+    now: str = "",
+    as_written: Callable[[str], str] = lambda _path: "",
+    scalers: tuple[Autoscaler, ...] = (),
+) -> Examination:
+    """Everything the rules say of one object, whoever owns it and whatever it was before.
+
+    Shape: ``namespace`` is where the object would be created if it names none. ``as_written`` gives the text of a
+    scalar in the file by its path, "" where that is not known. ``scalers`` come with the object.
+    Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
+    """
+    stated = stated_type(raw)
+    setting = Setting(policy, index, version, offline=True, now=now, scalers=scalers, namespace=namespace)
+    try:
+        found, strict = _exactly(raw, stated, setting)
+    except DecodeError as error:
+        found, strict = Evaluation(None, (), decode_error=error), ()
+    if found.decode_error is not None:
+        wrong = wrong_type(found.decode_error, lambda: parsed(raw), as_written)
+        found = replace(found, findings=(wrong, *(each for each in found.findings if each.rule != wrong.rule)))
+    workload = found.workload
+    meta = workload.meta if workload else read_meta(raw)
+    target = target_of(meta, stated.kind or "", meta.namespace or namespace, meta.name, index)
+    return Examination(
+        workload=workload,
+        findings=judge(found, policy, target, today, meta),
+        not_evaluated=found.not_evaluated,
+        decode_error=found.decode_error,
+        warnings=strict + (_api_warnings(workload, found) if workload is not None and workload.built_in else ()),
+    )
+
+
+def _exactly(
+    raw: bytes | Mapping[str, object], stated: TypeMeta, setting: Setting
+) -> tuple[Evaluation, tuple[str, ...]]:
+    """What every rule answers of an object as kube-apiserver keeps it, and of what nobody reads or keeps in it.
+
+    Edits that bring other findings that warn are left out: without a cluster those that put fields under their name or
+    in their place; beside one all but those of the API rules, without which nothing else can be said.
+    Errors: DecodeError.
+    """
+    kept, strict = read_exactly(raw, stated)
+    asked = evaluated(kept, stated, setting)
+    found = Evaluation(None, ()) if isinstance(asked, str) else asked
+    found = found.and_of((*of_object(raw, stated, setting.policy.workloads),))
+    workload = found.workload
+    if workload is not None and not (workload.built_in and not strict):
+        wrong_places = frozenset(each.path for each in found.findings)
+        unknown = guarded((UNKNOWN_FIELD,), _unknown_fields, parsed(raw), workload, strict, wrong_places)
+        found = found.and_of((*unknown,))
+    if not setting.fixes:
+        return found, strict
+
+    def again(changed: Mapping[str, object]) -> tuple[Answer, ...]:
+        return _exactly(changed, stated_type(changed), replace(setting, fixes=False))[0].answers
+
+    rules = OFFLINE if setting.index is None else BY_ID.keys() - API_RULES
+    return found.with_fixes(tried_as_a_whole(found.answers, rules, raw, again, warns_by_default)), strict
+
+
+def _unknown_fields(
+    value: Mapping[str, object], workload: Workload, strict: tuple[str, ...], wrong_places: frozenset[str]
+) -> tuple[Finding, ...]:
+    warnings = strict if workload.built_in else in_custom_templates(value, workload)
+    return unknown_fields(warnings, value, workload, wrong_places)
+
+
+def _keys(found: Evaluation) -> frozenset[tuple[str, str]]:
+    return frozenset((finding.rule, finding.key) for finding in found.findings)
+
+
+def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
+    """kube-apiserver's warnings, which it sends only of an object that it accepts."""
+    if any(finding.rule in API_RULES for finding in found.findings) or not reaches_template(workload):
+        return ()
+    return tuple(
+        warning
+        for template in workload.templates
+        for warning in constraint_warnings(template.template.pod_spec.constraints, template.constraints_path)
+    )
+
+
+def _old(request: Request, setting: Setting) -> Evaluation | None:
+    """What the rules said of the object before this request."""
+    if request.operation != "UPDATE" or request.old_object is None:
+        return None
+    # Its owner may have answered for it until now: garbage collection orphans what it leaves behind.
+    # Its fixes reach nobody, so that none of them is tried.
+    old = evaluated(request.old_object, request.stated, replace(setting, spares=False, fixes=False))
+    return None if isinstance(old, str) else old
+
+
+def _never_denied_for_places(judged: Judged) -> Judged:
+    """Whether there is a place says nothing of the pod itself, and controllers of kube-system must go on."""
+    if judged.mode is Mode.DENY and judged.finding.rule in FEASIBILITY:
+        return replace(judged, mode=Mode.WARN, waived="never denied here")
+    return judged
+
+
+def _subtract(judged: Iterable[Judged], old: Evaluation) -> tuple[Judged, ...]:
+    """A finding that the old object had already denies nothing; nor one that it may have had, and nobody could see."""
+    had = _keys(old)
+    unseen = {each.rule for each in old.not_evaluated if each.missing == NO_TIME or each.fault is not None}
+    return tuple(_subtracted(each, had, unseen) if each.mode is Mode.DENY else each for each in judged)
+
+
+def _subtracted(judged: Judged, had: Collection[tuple[str, str]], unseen: Collection[str]) -> Judged:
+    if (judged.finding.rule, judged.finding.key) in had:
+        return replace(judged, mode=Mode.WARN, waived="the old object had it")
+    if judged.finding.rule in unseen:
+        return replace(judged, mode=Mode.WARN, waived="the old object could not be looked at")
+    return judged
+
+
+def _is_read(new: Evaluation, old: Evaluation | None) -> bool:
+    """Whether a person will read a warning, and has just written what it is about."""
+    if new.workload is None:
+        return old is None or new.findings != old.findings
+    if new.workload.meta.controller is not None:
+        return False
+    return old is None or old.workload is None or _relevant(new.workload) != _relevant(old.workload)
+
+
+def _relevant(workload: Workload) -> tuple[object, ...]:
+    """Everything in an object that a finding can be about."""
+    templates = [(each.path, each.replicas, each.template.labels, each.template.spec) for each in workload.templates]
+    return (workload.replicas, workload.selector, workload.strategy, templates)
+
+
+def _decide(request: Request, policy: Policy, found: Evaluation, judged: Sequence[Judged], *, told: bool) -> Decision:
+    denied = [each.finding for each in judged if each.mode is Mode.DENY]
+    warned = [each.finding for each in judged if each.mode is Mode.WARN] if told else []
+    own = request.name or (found.workload.meta.generate_name if found.workload else "")
+    name = f"{request.kind} {request.namespace}/{own}".removesuffix("/")
+    return Decision(
+        allowed=not denied,
+        message=denial(name, denied, policy.messages) if denied else "",
+        findings=tuple(judged),
+        not_evaluated=found.not_evaluated,
+        warnings=warnings_of(warned),
+        feasibility=found.feasibility,
+        audit={**_audit(judged), **_feasibility_note(found.feasibility)},
+    )
+
+
+def _audit(judged: Sequence[Judged]) -> Mapping[str, str]:
+    """One annotation a finding, bounded in number and in length; the whole is in the report.
+
+    Shape: kube-apiserver drops a key that is no qualified name, and puts the webhook's own name before each.
+    """
+    notes = {
+        f"finding-{number}": one_line(_note(each), 1024) for number, each in enumerate(judged[:_MOST_AUDITED], start=1)
+    }
+    if judged:
+        notes["findings"] = str(len(judged))
+    return notes
+
+
+def _note(judged: Judged) -> str:
+    path = f"{judged.finding.path}: "  # kube-apiserver's own words begin with it
+    return f"{judged.finding.rule} {judged.mode} {path}{_sentence(judged).removeprefix(path)}"
+
+
+def _sentence(judged: Judged) -> str:
+    parts = (judged.finding.summary, judged.finding.remedy, judged.waived)
+    return "; ".join(part for part in parts if part)
+
+
+_NO_META = ObjectMeta()
+_REVIEWED = frozenset({"CREATE", "UPDATE"})
+_CLEAN = Decision()

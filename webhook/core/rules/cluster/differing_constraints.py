@@ -1,0 +1,202 @@
+"""The rule about constraints that do not agree: workloads that count each other under different terms."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from webhook.core.api.selectors import Selector
+from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.readers import Declared, Owner
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.cluster.shared_selectors import (
+    OWN_LABELS,
+    called,
+    counted_workloads,
+    have_one_controller,
+    readable_selector,
+    selects,
+)
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, quoted
+from webhook.core.workloads.controller_labels import may_be_added, may_be_added_to
+from webhook.core.workloads.reading import Template
+
+DIFFER = Rule(
+    id="constraints-differ-in-group",
+    title="workloads that count each other carry different constraints",
+    severity=Severity.LOW,
+    mode=Mode.AUDIT,
+    why="Each pod is placed by its own constraints; pods that are counted together and judged differently drift apart.",
+    silent=(
+        "about workloads of which only one counts the other, workloads whose constraints differ in nothing but whom "
+        "they count, constraints that count the workload's own pods alone or by labels that the pods may get later, "
+        "workloads of the same controller, pods that stand alone, and past revisions: templates are compared."
+    ),
+)
+
+_OWNERS = ("deployments", "statefulsets")  # of others there are few, and many clusters have none
+_KEY_CHARS = 32
+_Late = Callable[[str], bool]  # whether the pods may get a label that their template does not have
+
+
+class _Terms(Struct, frozen=True):
+    """What a constraint asks for, but for whom it counts."""
+
+    topology_key: str
+    action: str
+    max_skew: int
+    min_domains: int
+    node_affinity_policy: str
+    node_taints_policy: str
+
+    @property
+    def name(self) -> str:
+        """The last part of the key."""
+        return quoted(self.topology_key.rpartition("/")[2], _KEY_CHARS)
+
+    def beside(self, other: "_Terms") -> str:
+        """The first field in which two constraints over one key differ: ``maxSkew 1 here, 2 there``."""
+        fields = (
+            ("", self.action, other.action),
+            ("maxSkew ", self.max_skew, other.max_skew),
+            ("minDomains ", self.min_domains, other.min_domains),
+            ("nodeAffinityPolicy ", self.node_affinity_policy, other.node_affinity_policy),
+            ("nodeTaintsPolicy ", self.node_taints_policy, other.node_taints_policy),
+        )
+        name, here, there = next(each for each in fields if each[1] != each[2])
+        return f"{name}{here} here, {there} there"
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """One finding for each template that counts pods, and is counted by them, under other terms."""
+    counting = [placed for placed in subject.placed if selects(placed.constraint)]
+    if not counting or subject.workload.kind == "Pod":
+        return
+    missing = subject.lacks()
+    if subject.index is None or missing:
+        yield NotEvaluated(DIFFER.id, missing)
+        return
+    found = False
+    for template in subject.workload.templates:
+        mine = [placed for placed in counting if placed.template is template]
+        differing = sorted(_group(mine, subject, subject.index), key=lambda each: each[0].meta.name) if mine else []
+        if differing:
+            found = True
+            yield _disagreement(template, differing, subject)
+    if not found and (missing := subject.lacks(*_OWNERS)):
+        yield NotEvaluated(DIFFER.id, missing)
+
+
+def _disagreement(
+    template: Template, differing: list[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]], subject: Subject
+) -> Finding:
+    owner, ours, theirs = differing[0]
+    minimal = subject.policy.messages.detail == "minimal"
+    name = "another workload" if minimal else called(owner, subject.workload)
+    more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
+    words = _difference(ours - theirs, theirs - ours)
+    return Finding(
+        rule=DIFFER.id,
+        path=f"{template.path}spec.topologySpreadConstraints",
+        summary=f"counted together with {name}{more}, but {words}",
+        remedy="make them alike",
+        detail=f"these pods and those of {name}{more} count each other, but {words}",
+        fix="use the same maxSkew, whenUnsatisfiable, minDomains and policies for each key that counts them together",
+        key=f"{template.path} {words}",
+    )
+
+
+def _difference(here: frozenset[_Terms], there: frozenset[_Terms]) -> str:
+    """What stands only here and only there: fields of a key that is in both, else the keys."""
+    for mine in sorted(here, key=astuple):
+        for other in sorted(there, key=lambda each: (each.action != mine.action, astuple(each))):
+            if other.topology_key == mine.topology_key:
+                return f"{mine.name} {mine.beside(other)}"
+    # Of two keys with one short name both are written out.
+    whole = not {each.name for each in here}.isdisjoint(each.name for each in there)
+    only_here, only_there = _names(here, whole=whole), _names(there, whole=whole)
+    if only_here and only_there:
+        return f"{only_here} here, {only_there} there"
+    return f"{only_here} only here" if only_here else f"{only_there} only there"
+
+
+def _names(terms: frozenset[_Terms], *, whole: bool) -> str:
+    return " and ".join(sorted({quoted(each.topology_key, _KEY_CHARS) if whole else each.name for each in terms}))
+
+
+def _terms(constraint: SpreadConstraint) -> _Terms:
+    return _Terms(
+        constraint.topology_key or "",
+        "hard" if constraint.hard else "soft",
+        constraint.max_skew or 0,
+        constraint.min_domains or 1,
+        constraint.node_affinity_policy or HONOR,
+        constraint.node_taints_policy or IGNORE,
+    )
+
+
+def _group(
+    mine: list[Placed], subject: Subject, index: ClusterIndex
+) -> Iterator[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]]:
+    """The workloads that these constraints count, and that count these pods; each with its terms after ours."""
+    workload = subject.workload
+    labels, seen = mine[0].template.template.labels, set()
+    late = partial(may_be_added, workload, in_template=False)
+    selectors = {placed.index: _exact(placed.constraint, labels, late) for placed in mine}
+    terms = {placed.index: _terms(placed.constraint) for placed in mine}
+    all_of_ours, unsure = frozenset(terms.values()), _unsure((placed.constraint for placed in mine), labels, late)
+    for selector in subject.timely(selectors.values()):
+        for owner in () if selector is None else counted_workloads(workload, selector, index):
+            key = (owner.kind, owner.meta.name)
+            if key in seen or have_one_controller(workload, owner):
+                continue
+            seen.add(key)
+            if owner.selector is not None and owner.selector == workload.selector:
+                continue  # the same pods under two names, as a Rollout and the Deployment that it refers to
+            for other in owner.templates or ():
+                if frozenset(map(_terms, other.constraints)) == all_of_ours:
+                    continue  # in nearly all groups, and no selector needs to be read for it
+                ours = frozenset(terms[number] for number, each in selectors.items() if _counts(each, other.labels))
+                theirs_late = partial(may_be_added_to, owner)
+                theirs = _terms_for(other, labels, theirs_late)
+                both = unsure | _unsure(other.constraints, other.labels, theirs_late)
+                ours, theirs = _but(ours, both), _but(theirs, both)
+                if ours and theirs and ours != theirs:
+                    yield owner, ours, theirs
+                    break
+
+
+def _exact(constraint: SpreadConstraint, labels: Mapping[str, str], late: _Late) -> Selector | None:
+    """What the constraint counts; None where a label that is added later decides, or the selector cannot be read."""
+    if not selects(constraint) or any(_late_keys(constraint, labels, late)):
+        return None
+    return readable_selector(constraint, labels)
+
+
+def _late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: _Late) -> Iterator[str]:
+    """The keys of labels that the pods may get later; one that nobody adds is passed over by Kubernetes."""
+    return (key for key in constraint.match_label_keys or () if key not in labels and late(key))
+
+
+def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], late: _Late) -> frozenset[str]:
+    """The topology keys of constraints that may count the other workload, or not: a label that is added later decides.
+
+    Shape: without those that count one revision, and so no other workload.
+    """
+    found = ((each.topology_key or "", {*_late_keys(each, labels, late)}) for each in constraints)
+    return frozenset(key for key, keys in found if keys and OWN_LABELS.isdisjoint(keys))
+
+
+def _but(terms: frozenset[_Terms], keys: frozenset[str]) -> frozenset[_Terms]:
+    return frozenset(each for each in terms if each.topology_key not in keys) if keys else terms
+
+
+def _counts(selector: Selector | None, labels: Mapping[str, str]) -> bool:
+    return selector is not None and selector.matches(labels)
+
+
+def _terms_for(other: Declared, labels: Mapping[str, str], late: _Late) -> frozenset[_Terms]:
+    """Those of another workload's constraints that count pods with these labels."""
+    return frozenset(_terms(each) for each in other.constraints if _counts(_exact(each, other.labels, late), labels))

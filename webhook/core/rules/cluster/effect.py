@@ -1,0 +1,435 @@
+"""Rules about what declaring constraints does at all: nothing, less than thought, or that none is declared."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from webhook.core.api.types import HOSTNAME, IGNORE, SCHEDULE_ANYWAY, ZONE, SpreadConstraint
+from webhook.core.explain.meant_keys import ON_EVERY_NODE, intended
+from webhook.core.policy.capacity import grows
+from webhook.core.policy.policy import DEFAULT_SCHEDULER, Mode
+from webhook.core.rules.cluster.nodes import Ground, grounds
+from webhook.core.rules.cluster.shared_selectors import counts_own_pods_only, own_selector, readable_selector
+from webhook.core.rules.constraint.match_label_keys import surge_of
+from webhook.core.rules.frame.edits import Fix, flow, plain, removal
+from webhook.core.rules.frame.rule import (
+    Answer,
+    Edit,
+    Finding,
+    Placed,
+    Rule,
+    Severity,
+    Subject,
+    guarded,
+    place,
+    plural,
+    quoted,
+)
+from webhook.core.rules.placement.node_pins import nothing_to_balance
+from webhook.core.scheduler.plugins.node_selection import settled_nodes
+from webhook.core.scheduler.plugins.pod_topology_spread import pod_services
+from webhook.core.workloads.controller_labels import may_be_added
+from webhook.core.workloads.reading import Template, Workload
+
+DEFAULTS_LOST = Rule(
+    id="system-defaults-lost",
+    title="pods with constraints of their own lose the scheduler's default spreading",
+    severity=Severity.LOW,
+    mode=Mode.AUDIT,
+    why=(
+        "kube-scheduler spreads pods that have no constraints over nodes and zones by itself, softly. A pod with one "
+        "constraint of its own gets neither: if it names zones alone, all pods of a zone may be on one node."
+    ),
+    silent=(
+        "if hosts and zones are both named, by constraints or by pod anti-affinity; for a single replica; for kinds "
+        "that the scheduler does not spread by itself, unless a cluster shows a Service that selects their pods; for "
+        "zones where all nodes that the pods may use are in one, and for hosts where there is one such node; and where "
+        "the configured scheduler has default constraints of its own."
+    ),
+)
+NO_EFFECT = Rule(
+    id="spread-without-effect",
+    title="the constraint cannot have an effect",
+    severity=Severity.LOW,
+    mode=Mode.AUDIT,
+    why=(
+        "A constraint that never changes where a pod goes suggests a safety that is not there, and pods that have one "
+        "still lose the scheduler's default spreading."
+    ),
+    silent=(
+        "if the selector counts more than this workload's own pods, and where an autoscaler may add replicas. Of a "
+        "single replica it speaks only if a cluster shows that no autoscaler adds to it, and if the constraint does "
+        "not keep the next pod of a rolling update away from the last one. Of one domain it speaks only if nodes are "
+        "known, all that the pods may use are in it, and neither `capacity` nor `domains` promises another; or if node "
+        "selector, affinity or anti-affinity leave nothing to spread over on any cluster. Of a "
+        "DaemonSet it is silent if a hard constraint can keep a pod from its node: with `nodeAffinityPolicy: Ignore`, "
+        "with minDomains, or where a node may lack the key. Of a soft constraint that counts several pods nothing is "
+        "said: however large its maxSkew, it prefers the emptier domain a little."
+    ),
+)
+REQUIRED = Rule(
+    id="spread-required",
+    title="the workload declares neither spread constraints nor anti-affinity",
+    severity=Severity.MEDIUM,
+    mode=Mode.OFF,
+    why="For platforms that ask every replicated service to say how it is spread. Off unless configured.",
+    silent="for a single replica, for kinds that run to completion or on every node, and where defaults are injected.",
+)
+
+# ReplicaSets, StatefulSets and ReplicationControllers are the owners that the scheduler's default selector knows.
+_SPREAD_BY_DEFAULT = frozenset(
+    {
+        *(("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("", "ReplicationController")),
+        ("argoproj.io", "Rollout"),
+    }
+)
+_SERVES = _SPREAD_BY_DEFAULT | {("apps.kruise.io", "CloneSet"), ("apps.kruise.io", "StatefulSet")}
+_SPREAD_KEYS = {HOSTNAME: "hostname", ZONE: "zone"}
+_PLACES = {HOSTNAME: "nodes", ZONE: "zones"}
+# Source: kube-scheduler, pod_topology_spread plugin, systemDefaultConstraints.
+_DEFAULT_SKEWS = {HOSTNAME: 3, ZONE: 5}
+# The fewest replicas of which one can be lost without losing all.
+_REPLICATED = 2
+
+_REMOVED = "remove the constraint"
+
+
+class _Why(NamedTuple):
+    """Why a constraint has no effect, in short and in full, and what to do where nothing else would miss it."""
+
+    summary: str
+    detail: str
+    fix: str = _REMOVED
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the three rules say of the object."""
+    workload = subject.workload
+    kind = (workload.group, workload.kind)
+    for template in workload.templates:
+        declared = template.template.pod_spec.constraints
+        if not declared and _is_required(kind, subject):
+            yield from guarded((REQUIRED,), _required, template, subject)
+        elif declared and _is_spread_by_default(template, kind, subject):
+            yield from guarded((DEFAULTS_LOST,), _defaults_lost, template, subject)
+    if subject.placed:
+        yield from guarded((NO_EFFECT,), _without_effect, subject, kind)
+
+
+def _is_required(kind: tuple[str, str], subject: Subject) -> bool:
+    return kind in _SERVES and subject.policy.rules.get(REQUIRED.id, Mode.OFF) is not Mode.OFF
+
+
+def _required(template: Template, subject: Subject) -> Iterator[Finding]:
+    defaults = subject.policy.defaults
+    injected = defaults.mode == "inject" and bool(defaults.default_constraints or defaults.overrides)
+    if (template.replicas or 1) < _REPLICATED or injected or _anti_affine(template):
+        return
+    yield Finding(
+        rule=REQUIRED.id,
+        path=f"{template.path}spec.topologySpreadConstraints",
+        summary=f"{plural(template.replicas or 1, 'replica')} declare neither spread constraints nor anti-affinity",
+        remedy="add topologySpreadConstraints for zone and hostname",
+        detail="at most the scheduler's default spreading, a mere preference, puts the replicas on several nodes",
+        fix="add topologySpreadConstraints for topology.kubernetes.io/zone and kubernetes.io/hostname",
+        key=template.path,
+    )
+
+
+def _anti_affine(template: Template) -> bool:
+    affinity = template.template.pod_spec.affinity
+    anti = affinity.pod_anti_affinity if affinity else None
+    return anti is not None and bool(anti.required or anti.preferred)
+
+
+def _is_spread_by_default(template: Template, kind: tuple[str, str], subject: Subject) -> bool:
+    """Whether the scheduler would have spread these pods: by its own constraints, and by a selector that it deduces."""
+    name = template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER
+    for profile in subject.policy.scheduler_profiles:
+        if profile.name == name and profile.defaulting_type == "List":
+            return False
+    if kind in _SPREAD_BY_DEFAULT:
+        return True
+    namespace = subject.workload.meta.namespace
+    return subject.index is not None and bool(pod_services(template.template.labels, namespace, subject.index))
+
+
+def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
+    """Whether the pods may stand in several domains of the key; yes where no nodes are known."""
+    if subject.index is None or subject.lacks("nodes"):
+        return True
+    view = subject.index.view()
+    column, usable = view.column(key), Ground(template, subject.policy, view).usable
+    empty = sum(not column.with_value(name) & usable for name in subject.policy.domains.get(key, ()))
+    return column.domain_count(usable) + empty > 1 or (key == HOSTNAME and grows(subject.policy, view))
+
+
+def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
+    missing = _lost(template, subject)
+    if not missing:
+        return
+    said = " and ".join(_SPREAD_KEYS[key] for key in missing)
+    places = " and ".join(_PLACES[key] for key in missing)
+    short = said if len(missing) == 1 else "both"
+    constraints = f"{said} constraint{'' if len(missing) == 1 else 's'}"
+    fix = _given_back(template, missing, subject)
+    yield Finding(
+        rule=DEFAULTS_LOST.id,
+        path=f"{template.path}spec.topologySpreadConstraints",
+        summary=f"pods with constraints of their own lose the scheduler's default spreading across {places}",
+        remedy=f"add {'a ' if len(missing) == 1 else ''}{constraints} with ScheduleAnyway",
+        warning=f"pods lose the scheduler's spreading across {places}; add {short} with ScheduleAnyway",
+        detail=f"no constraint is over {said}, and the scheduler's defaults (ScheduleAnyway, hostname with maxSkew 3"
+        " and zone with maxSkew 5) are only for pods without constraints of their own",
+        fix=fix.text,
+        edits=fix.edits,
+        key=template.path,
+    )
+
+
+def _lost(template: Template, subject: Subject) -> list[str]:
+    """The keys over which the scheduler would spread the pods if they had no constraint."""
+    # Kubernetes runs one pod where replicas is left out, unless an autoscaler sets it.
+    if (template.replicas or 1) < _REPLICATED and not _is_scaled(subject):
+        return []
+    if _SPREAD_KEYS.keys() <= {each.topology_key for each in template.template.pod_spec.constraints}:
+        return []
+    keys = _keys_kept_apart(template)
+    return [key for key in _SPREAD_KEYS if key not in keys and _may_be_uneven(key, template, subject)]
+
+
+def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix:
+    """The scheduler's own defaults, written into the template; they count what the workload's own selector does.
+
+    Shape: without edits where a node lacks the key, or where no selector is known that counts these pods.
+    """
+    declared, labels = template.template.pod_spec.constraints, template.template.labels
+    first, own = declared[0], subject.workload.selector
+    selector = own if _counts_itself(SpreadConstraint(label_selector=own), labels) else first.selector
+    asked = (
+        {*(selector.match_labels or ()), *(each.key for each in selector.match_expressions or ())} if selector else ()
+    )
+    keys = [
+        each
+        for each in dict.fromkeys(first.match_label_keys or ())
+        if each not in asked and (each in labels or _comes_later(each, subject.workload))
+    ]
+    added = tuple(
+        SpreadConstraint(
+            max_skew=_DEFAULT_SKEWS[key],
+            topology_key=key,
+            when_unsatisfiable=SCHEDULE_ANYWAY,
+            label_selector=selector,
+            match_label_keys=tuple(keys) or None,
+        )
+        for key in missing
+    )
+    if not _counts_itself(added[0], labels):
+        keys_ = " and ".join(missing)
+        return Fix(f"add a ScheduleAnyway constraint over {keys_}, with a labelSelector that matches these pods")
+    text = " and ".join(f"add {flow(each)}" for each in added)
+    certain = all(_is_everywhere(key, subject) for key in missing)
+    path = f"{template.path}spec.topologySpreadConstraints"
+    places = range(len(declared), len(declared) + len(added))
+    edits = tuple(Edit(f"{path}[{place}]", plain(each)) for place, each in zip(places, added, strict=True))
+    return Fix(text, edits if certain else ())
+
+
+def _keys_kept_apart(template: Template) -> frozenset[str]:
+    """Topology keys over which something of the pod's own spreads it."""
+    spec = template.template.pod_spec
+    keys = {constraint.topology_key for constraint in spec.constraints}
+    anti = spec.affinity.pod_anti_affinity if spec.affinity else None
+    if anti is not None:
+        keys.update(term.topology_key for term in anti.required or ())
+        keys.update(term.pod_affinity_term.topology_key for term in anti.preferred or () if term.pod_affinity_term)
+    return frozenset(intended(key) for key in keys if key)
+
+
+def _comes_later(key: str, workload: Workload) -> bool:
+    return may_be_added(workload, key, in_template=False)
+
+
+def _counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
+    selector = readable_selector(constraint, labels)
+    return selector is not None and not selector.empty and selector.matches(labels)
+
+
+def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding]:
+    idle = _idle(subject, kind)
+    for placed, why in idle:
+        fix = removal(placed) if _is_free_to_go(placed, kind, subject, len(idle)) else Fix(why.fix)
+        yield Finding(
+            rule=NO_EFFECT.id,
+            path=placed.path,
+            summary=f"{placed.name} {why.summary}",
+            remedy="remove it" if fix.text == _REMOVED else fix.text.partition(",")[0],
+            detail=why.detail,
+            fix=fix.text,
+            edits=fix.edits,
+            key=placed.key,
+        )
+
+
+def _idle(subject: Subject, kind: tuple[str, str]) -> list[tuple[Placed, _Why]]:
+    """The constraints without an effect, each with why."""
+    if subject.workload.kind == "DaemonSet":
+        found = [(placed, _on_its_node(placed, subject)) for placed in subject.placed]
+    else:
+        serves, single = kind in _SERVES and not _is_scaled(subject), _single_domains(subject)
+        found = [
+            (
+                placed,
+                single.get(number) or _pinned(placed, subject) or (_too_few(placed, subject) if serves else None),
+            )
+            for number, placed in enumerate(subject.placed)
+        ]
+    return [(placed, why) for placed, why in found if why is not None]
+
+
+def _pinned(placed: Placed, subject: Subject) -> _Why | None:
+    """What the template itself leaves nothing to spread over."""
+    why = nothing_to_balance(placed, subject)
+    return None if why is None else _Why(*why)
+
+
+def _is_free_to_go(placed: Placed, kind: tuple[str, str], subject: Subject, idle: int) -> bool:
+    """Whether no rule of this family would miss the constraint, and it does not keep pods off nodes without the key.
+
+    Shape: ``idle`` is how many constraints have no effect; without this one there have to be fewer.
+    """
+    if placed.constraint.hard and not _is_everywhere(placed.constraint.topology_key or "", subject):
+        return False
+    template = placed.template
+    spec = template.template.pod_spec
+    rest = tuple(each for number, each in enumerate(spec.constraints) if number != placed.index)
+    without = replace(
+        template, template=replace(template.template, spec=replace(spec, topology_spread_constraints=rest or None))
+    )
+    if not rest:
+        return not (_is_required(kind, subject) and any(_required(without, subject)))
+    if _is_spread_by_default(without, kind, subject) and _lost(without, subject):
+        return False
+    templates = tuple(without if each is template else each for each in subject.workload.templates)
+    workload = replace(subject.workload, templates=templates)
+    return len(_idle(replace(subject, workload=workload, placed=place(workload)), kind)) < idle
+
+
+def _is_everywhere(key: str, subject: Subject) -> bool:
+    """Whether every node has the key, by what is known of the cluster; else only the hostname is certain."""
+    if subject.index is None or subject.lacks("nodes"):
+        return key == HOSTNAME
+    view = subject.index.view()
+    return view.column(key).present == view.live and (key in ON_EVERY_NODE or not grows(subject.policy, view))
+
+
+def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
+    """A pod of a DaemonSet may use one node: it is the only one that counts, unless affinity is ignored.
+
+    Source: daemon_controller.go, util ReplaceDaemonSetPodNodeNameNodeAffinity; scoring is skipped for one node.
+    """
+    constraint = placed.constraint
+    if constraint.hard:
+        alone = constraint.node_affinity_policy != IGNORE and (constraint.min_domains or 1) == 1
+        if not alone or (constraint.max_skew or 0) < 1 or not _has_the_key(placed, subject):
+            return None
+    return _Why(
+        "has no effect: a DaemonSet puts one pod on each node",
+        "node affinity ties each pod of a DaemonSet to its node, so that no other node is considered or counted",
+    )
+
+
+def _has_the_key(placed: Placed, subject: Subject) -> bool:
+    """Whether all nodes on which a DaemonSet has a pod have the key; its pods tolerate what happens to nodes."""
+    key = placed.constraint.topology_key or ""
+    if _is_everywhere(key, subject):
+        return True
+    if subject.index is None or subject.lacks("nodes"):
+        return False
+    view = subject.index.view()
+    ground = Ground(placed.template, subject.policy, view)
+    used = ground.usable & (ground.tolerated | (view.live & ~settled_nodes(view)))
+    grown = key not in ON_EVERY_NODE and grows(subject.policy, view)
+    return not grown and bool(used) and not used & ~view.column(key).present
+
+
+def _single_domains(subject: Subject) -> Mapping[int, _Why]:
+    """Of which constraints, by their place, all nodes that pods may use are one domain: none is ever ahead of another.
+
+    Shape: a usable node outside of all domains would be worse than the rest; then the constraint has an effect. Beside
+    other constraints every node has to have the key, since they count no node without it.
+    """
+    if subject.index is None or subject.lacks("nodes") or grows(subject.policy, view := subject.index.view()):
+        return {}
+    found = {}
+    for number, (placed, ground) in enumerate(subject.timely(grounds(subject, view))):
+        if (placed.constraint.min_domains or 1) > 1 or ground.domains(placed) != 1 or not ground.open:
+            continue
+        column = view.column(placed.constraint.topology_key or "")
+        alone = len(placed.template.template.pod_spec.constraints) == 1
+        if not (ground.open if alone else view.live) & ~column.present:
+            found[number] = _one_domain(placed, usable="" if len(column.values) == 1 else "usable ")
+    return found
+
+
+def _one_domain(placed: Placed, *, usable: str) -> _Why:
+    which, noun = "every node with the label" if not usable else "every node that the pods may use", placed.noun
+    where = "there is only one usable node" if noun == "node" else f"all {usable}nodes are in one {noun}"
+    return _Why(
+        f"has no effect: {where}", f"{which} has the same value of {quoted(placed.constraint.topology_key or '')}"
+    )
+
+
+def _too_few(placed: Placed, subject: Subject) -> _Why | None:
+    """A constraint that counts these pods only, and so few of them that it can refuse or prefer nothing."""
+    workload = subject.workload
+    replicas, max_skew = placed.template.replicas or 0, placed.constraint.max_skew or 0
+    if replicas < 1 or max_skew < 1 or not counts_own_pods_only(placed.constraint.selector, workload.selector):
+        return None
+    most = replicas + _surge(workload, replicas)
+    # A soft constraint prefers another domain as soon as there is one pod, and be it one that is being replaced.
+    if (max_skew < most) if placed.constraint.hard else most > 1:
+        return None
+    everywhere = _is_everywhere(placed.constraint.topology_key or "", subject)
+    if replicas == 1:
+        # A chart that starts with one replica is made for more.
+        if not everywhere or subject.lacks("horizontalpodautoscalers"):
+            return None
+        return _Why(
+            "has no effect on a single replica",
+            "a single pod cannot be spread, and no autoscaler adds replicas",
+        )
+    if (placed.constraint.min_domains or 1) > 1 or _running(subject) > most:
+        return None
+    what, rest = (
+        ("has no effect", "")
+        if everywhere
+        else ("does not spread the pods", "; the constraint only keeps pods off nodes without the key")
+    )
+    return _Why(
+        f"{what}: {plural(replicas, 'replica')} cannot exceed maxSkew {max_skew}",
+        f"at most {plural(most, 'pod')} exist at a time, so that no {placed.noun} can have more than {max_skew} above"
+        f" another{rest}",
+        "lower its maxSkew, or remove it",
+    )
+
+
+def _running(subject: Subject) -> int:
+    """How many pods the workload's own selector matches, as far as that is known."""
+    own = None if subject.index is None or subject.lacks("pods") else own_selector(subject.workload)
+    if own is None or subject.index is None:
+        return 0
+    return sum(subject.index.count(subject.workload.meta.namespace, own).values())
+
+
+def _surge(workload: Workload, replicas: int) -> int:
+    """The most pods above ``replicas`` that the kind ever makes; as many again where it has ways of its own."""
+    if workload.kind == "Deployment":
+        return surge_of(workload.strategy, replicas)
+    return 0 if workload.kind in {"StatefulSet", "ReplicaSet", "ReplicationController"} else replicas
+
+
+def _is_scaled(subject: Subject) -> bool:
+    """Whether an autoscaler is known that may add replicas."""
+    return subject.scaler is not None

@@ -1,0 +1,251 @@
+"""Rules about which nodes exist: those with the topology key, and the domains that they make."""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from webhook.core.api.selectors import compile_required_nodes
+from webhook.core.api.types import HONOR, HOSTNAME, IGNORE
+from webhook.core.explain.meant_keys import ON_EVERY_NODE, PLACES, SUCCESSORS, meant_by, near
+from webhook.core.index.node_table import NodeView
+from webhook.core.policy.capacity import grows
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.rules.frame.edits import Fix, changes, removal
+from webhook.core.rules.frame.rule import (
+    Answer,
+    Finding,
+    NotEvaluated,
+    Placed,
+    Rule,
+    Severity,
+    Subject,
+    guarded,
+    one_line,
+    plural,
+    quoted,
+)
+from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
+from webhook.core.workloads.reading import Template
+
+KEY_UNKNOWN = Rule(
+    id="topology-key-unknown",
+    title="no node has the topology key",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "With a hard constraint on a label that no node has, every pod stays Pending. A soft one does nothing, and as "
+        "the scheduler scores only nodes that have the keys of all soft constraints, it takes the others with it."
+    ),
+    silent=(
+        "where `topology-key-typo` speaks, for keys that `domains` of the configuration names, and of pods that have "
+        "their node. It is audit where nodes can be added (`capacity`), since a pool without nodes may have the key, "
+        "unless the key is deprecated; and for a single soft constraint over zones or regions, which manifests carry "
+        "to clusters that have neither."
+    ),
+)
+KEY_PARTIAL = Rule(
+    id="topology-key-partial",
+    title="some nodes lack the topology key",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "A node without the key is no candidate for a hard constraint, and the pods on it are not counted. For a soft "
+        "one it is the last choice."
+    ),
+    silent=(
+        "about nodes that these pods may not use: those that node selector, node affinity or taints exclude (control "
+        "planes, other pools), and those that are cordoned, not ready, starting or being removed. It warns if one "
+        "in twenty of the usable nodes, or more, lacks the key of a hard constraint; where most of them lack a key "
+        "other than zone, region or hostname, the key may well choose the nodes, and it is audit."
+    ),
+)
+RULES = (KEY_UNKNOWN, KEY_PARTIAL)
+
+# One node in so many is missed by the pods that it could take; fewer are for those who look after nodes.
+_NOTICED = 20
+# More domains than any cluster has nodes.
+A_CAP = 100_000
+
+
+class Ground:
+    """The nodes as the pods of one template see them; what few rules ask is computed when it is asked for."""
+
+    def __init__(self, template: Template, policy: Policy, view: NodeView) -> None:
+        self.template = template
+        self.policy = policy
+        self.view = view
+
+    @cached_property
+    def usable(self) -> int:
+        """The nodes that node selector and affinity leave."""
+        spec = self.template.template.pod_spec
+        if not spec.node_selector and spec.affinity is None:
+            return self.view.live
+        return usable_nodes(self.view, compile_required_nodes(spec.node_selector, spec.affinity))
+
+    @cached_property
+    def tolerated(self) -> int:
+        """The nodes whose taints the pods tolerate."""
+        return tolerated_nodes(self.view, self.template.template.pod_spec.tolerations)
+
+    @cached_property
+    def open(self) -> int:
+        """The nodes that the pods may use, apart from room: those that stay, and let them in."""
+        return self.usable & self.tolerated & settled_nodes(self.view)
+
+    @cached_property
+    def with_hard_keys(self) -> int:
+        """The nodes with the keys of all hard constraints; no other counts for any of them."""
+        nodes = self.view.live
+        for constraint in self.template.template.pod_spec.constraints:
+            if constraint.hard:
+                nodes &= self.view.column(constraint.topology_key or "").present
+        return nodes
+
+    def counting(self, placed: Placed) -> int:
+        """The nodes whose pods the scheduler counts for the constraint."""
+        constraint, nodes = placed.constraint, self.view.live
+        for each in self.template.template.pod_spec.constraints:
+            if each.hard is constraint.hard:
+                nodes &= self.view.column(each.topology_key or "").present
+        if constraint.topology_key == HOSTNAME and not constraint.hard:
+            return nodes  # scoring reads each host's own count
+        if constraint.node_affinity_policy != IGNORE:
+            nodes &= self.usable
+        return nodes & self.tolerated if constraint.node_taints_policy == HONOR else nodes
+
+    def domains(self, placed: Placed) -> int:
+        """How many domains are eligible.
+
+        Shape: with the domains that the configuration names. Of a node on its way in or out the domain stays.
+        """
+        constraint, view = placed.constraint, self.view
+        key = constraint.topology_key or ""
+        nodes = self.with_hard_keys
+        if constraint.node_affinity_policy != IGNORE:
+            nodes &= self.usable
+        if constraint.node_taints_policy == HONOR:
+            nodes &= self.tolerated | (view.live & ~settled_nodes(view))
+        column = view.column(key)
+        empty = [name for name in self.policy.domains.get(key, ()) if not column.with_value(name) & nodes]
+        return column.domain_count(nodes) + len(empty)
+
+
+def grounds(subject: Subject, view: NodeView) -> Iterator[tuple[Placed, Ground]]:
+    """Each constraint with the nodes as its template's pods see them."""
+    ground: Ground | None = None
+    for placed in subject.placed:
+        if ground is None or ground.template is not placed.template:
+            ground = Ground(placed.template, subject.policy, view)
+        yield placed, ground
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the two rules say of each constraint; of a pod that has its node, nothing is to be decided any more."""
+    if not subject.placed or (
+        subject.workload.kind == "Pod" and subject.placed[0].template.template.pod_spec.node_name
+    ):
+        return
+    missing = subject.lacks("nodes")
+    if subject.index is None or missing:
+        yield NotEvaluated(KEY_UNKNOWN.id, missing)
+        yield NotEvaluated(KEY_PARTIAL.id, missing)
+        return
+    view = subject.index.view()
+    growing = grows(subject.policy, view)
+    on_every_node = subject.workload.kind == "DaemonSet"
+    for placed, ground in subject.timely(grounds(subject, view)):
+        key = placed.constraint.topology_key
+        if placed.template.template.pod_spec.node_name:
+            continue  # what has its node is not scheduled
+        if key in view.keys and key is not None:
+            if view.column(key).present != view.live:
+                yield from guarded(
+                    (KEY_PARTIAL,), _partial, placed, key, ground, growing=growing, on_every_node=on_every_node
+                )
+        elif key and key not in subject.policy.domains and meant_by(key) is None:
+            yield from guarded((KEY_UNKNOWN,), _unknown, placed, key, ground, growing=growing)
+
+
+def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iterator[Finding]:
+    said = quoted(key, 256)
+    softs = sum(not constraint.hard for constraint in placed.template.template.pod_spec.constraints)
+    if placed.constraint.hard:
+        summary = f"pods stay Pending: no node has {said}"
+        detail = f"with DoNotSchedule pods go only to nodes with the label {said}, and no node has it"
+    elif softs > 1:
+        summary = f"no ScheduleAnyway constraint has an effect: no node has {said}"
+        detail = (
+            "for ScheduleAnyway the scheduler compares only nodes with the labels of all such constraints, and no node"
+            f" has {said}"
+        )
+    else:
+        summary = f"{placed.name} has no effect: no node has {said}"
+        detail = f"for ScheduleAnyway the scheduler compares only nodes with the label {said}, and no node has it"
+    portable = key in PLACES and not placed.constraint.hard and softs == 1
+    instead = near(key, ground.view)
+    fix = (
+        _over(placed, instead, ground) if instead else Fix(f"label the nodes with {said}, or use a key that they have")
+    )
+    yield Finding(
+        rule=KEY_UNKNOWN.id,
+        path=f"{placed.path}.topologyKey",
+        summary=summary,
+        remedy=f"use {quoted(instead, 40)}" if instead else "label the nodes",
+        detail=detail,
+        fix=fix.text,
+        edits=fix.edits,
+        key=placed.key,
+        warns=False if portable or (growing and key not in SUCCESSORS) else None,
+    )
+
+
+def _over(placed: Placed, key: str, ground: Ground) -> Fix:
+    """The same constraint over another key; where it is there already with this action, this one goes."""
+    if ground.open & ~ground.view.column(key).present:
+        return Fix(f"use {one_line(key)}, and label the nodes that lack it")
+    constraints = placed.template.template.pod_spec.constraints
+    if (key, placed.constraint.when_unsatisfiable) in {
+        (each.topology_key, each.when_unsatisfiable) for each in constraints
+    }:
+        return removal(placed)
+    return changes(placed, topologyKey=key)
+
+
+def _unsettled(ground: Ground) -> int:
+    return ground.view.live & ~settled_nodes(ground.view)
+
+
+def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool, on_every_node: bool) -> Iterator[Finding]:
+    """Nodes that the pods may use and that lack the key; a pool without nodes says nothing.
+
+    Shape: pods ``on_every_node`` are a DaemonSet's, which tolerate what happens to nodes.
+    """
+    open_, hard, present = ground.open, placed.constraint.hard, ground.view.column(key).present
+    lacking, total = (open_ & ~present).bit_count(), open_.bit_count()
+    if not lacking:
+        return
+    said = one_line(key)
+    if lacking < total:
+        lack, them = ("lacks", "it") if lacking == 1 else ("lack", "them")
+        outcome = f"excludes {them}" if hard else f"puts {them} last"
+        summary = f"{lacking} of {plural(total, 'usable node')} {lack} the label, so {placed.name} {outcome}"
+        detail = f"{lacking} of the {total} nodes that the pods may use {lack} {said}; pods there are not counted"
+        warns = hard and lacking * _NOTICED >= total and (key in ON_EVERY_NODE or 2 * lacking <= total)
+    elif present & ground.usable & (_unsettled(ground) | ground.tolerated if on_every_node else ground.tolerated):
+        return  # those that have it are only on their way out, or in
+    else:
+        summary = f"{'pods stay Pending' if hard else f'{placed.name} has no effect'}: no usable node has {said}"
+        detail = f"the only node that the pods may use lacks {said}"
+        if total > 1:
+            detail = f"none of the {plural(total, 'node')} that the pods may use has {said}"
+        warns = hard and not growing
+    yield Finding(
+        rule=KEY_PARTIAL.id,
+        path=f"{placed.path}.topologyKey",
+        summary=summary,
+        remedy="add the label",
+        detail=detail,
+        fix=f"label the nodes that kubectl get nodes -l '!{said}' lists",
+        key=placed.key,
+        warns=warns,
+    )

@@ -1,0 +1,402 @@
+"""The rule about the other workloads of the namespace: whom a constraint counts besides the workload's own pods."""
+
+from collections.abc import Iterator, Mapping
+from itertools import chain, combinations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.selectors import EQUALS, Selector, SelectorError, compile_selector, selector_from_labels
+from webhook.core.api.types import LabelSelector, Pod, SpreadConstraint
+from webhook.core.defaulting.next_pod import made_from, namespace_of, posted
+from webhook.core.explain.fixes import changed
+from webhook.core.index import node_sets
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.owners import group_kind
+from webhook.core.index.pod_groups import Counts
+from webhook.core.index.readers import Owner
+from webhook.core.policy.policy import DEFAULT_SCHEDULER, Mode, profile_for
+from webhook.core.rules.cluster.nodes import grounds
+from webhook.core.rules.constraint.label_selector import LATE_LABELS, written
+from webhook.core.rules.frame.edits import Fix, changes, changes_in
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, plural, quoted
+from webhook.core.scheduler.cycle import Problem, decide, take
+from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
+from webhook.core.workloads.controller_labels import (
+    CONTROLLER_REVISION_HASH,
+    POD_TEMPLATE_HASH,
+    REVISION_LABELS,
+    ROLLOUTS_POD_TEMPLATE_HASH,
+    may_be_added,
+)
+from webhook.core.workloads.reading import Workload
+
+TOO_WIDE = Rule(
+    id="selector-too-wide",
+    title="the selector also counts pods of other workloads",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "The scheduler spreads the sum of all pods that the selector matches: if pods of another workload are among "
+        "them, all pods of this one may end in one zone while the sum is even. It warns if workloads without a "
+        "constraint over the same key, which nothing spreads, change at this moment which nodes the hard constraints "
+        "leave to the next pod."
+    ),
+    silent=(
+        "about pods that the workload's own selector matches, those of other revisions among them; finished and "
+        "terminating pods; where all others are on nodes that do not count; workloads of the same controller, as an "
+        "operator's shards; if matchLabelKeys names the label of the revision; and where the pods do not match the "
+        "selector themselves (`selector-not-self`). It is not evaluated for kinds without a selector, whose pods "
+        "cannot be told from others."
+    ),
+)
+NO_SELECTOR = "which pods are its own: the kind has no selector"
+# Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
+OWN_LABELS = frozenset(
+    {
+        *(POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH, ROLLOUTS_POD_TEMPLATE_HASH),
+        *("controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"),
+    }
+)
+# Whoever counts more workloads than this counts half the namespace; a look at each of them takes time, under the lock.
+_MOST_WORKLOADS = 16
+_MOST_SHARDS = 256  # of an operator, which may be left out only when they are known
+_NAMED = 2
+_NAME_CHARS = 32
+
+
+class _Other(Struct, frozen=True):
+    """Another workload, and its pods that a constraint counts."""
+
+    owner: Owner
+    selector: Selector
+    counts: Counts
+
+    @property
+    def pods(self) -> int:
+        """How many they are."""
+        return sum(self.counts.values())
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the rule says of each constraint."""
+    counting = [placed for placed in subject.placed if selects(placed.constraint)]
+    missing = subject.lacks("pods")
+    if not counting:
+        return
+    if missing or subject.index is None:
+        yield NotEvaluated(TOO_WIDE.id, missing)
+        return
+    own, namespace = own_selector(subject.workload), subject.workload.meta.namespace
+    for (_, late, selector), alike in subject.timely(_by_selector(counting, subject.workload).items()):
+        if not (late or own is None):
+            pods, others = _foreign(subject, selector, own, subject.index)
+            if pods and not subject.late:  # else nobody knows whose they are
+                within = sum(_within(pods, _counting(alike, subject)).values())
+                if within:
+                    yield _finding(alike, subject, (sum(pods.values()), within), others)
+        elif subject.index.count(namespace, selector):
+            yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
+
+
+def _counting(alike: list[Placed], subject: Subject) -> int:
+    """The nodes that count for one of the constraints; all, as a negative number, where no nodes are known."""
+    if subject.index is None or subject.lacks("nodes"):
+        return -1
+    nodes = 0
+    for placed, ground in grounds(replace(subject, placed=tuple(alike)), subject.index.view()):
+        nodes |= ground.counting(placed)
+    return nodes
+
+
+def _within(counts: Counts, nodes: int) -> Counts:
+    """The pods on these nodes; a negative number stands for all."""
+    members = node_sets.flags(nodes, nodes.bit_length()) if nodes >= 0 else b""
+    return {slot: pods for slot, pods in counts.items() if nodes < 0 or (slot < len(members) and members[slot])}
+
+
+def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, bool, Selector], list[Placed]]:
+    """The constraints by what they count, which is mostly the same over all keys; without those of one revision.
+
+    Shape: the key is the template's path, whether labels decide that are added later, and the selector.
+    """
+    found: dict[tuple[str, bool, Selector], list[Placed]] = {}
+    for placed in counting:
+        late = _late_keys(placed, workload)
+        selector = readable_selector(placed.constraint, placed.template.template.labels)
+        if selector is None or not OWN_LABELS.isdisjoint(late):
+            continue
+        if late or selector.matches(placed.template.template.labels):  # else `selector-not-self` says so
+            found.setdefault((placed.template.path, bool(late), selector), []).append(placed)
+    return found
+
+
+def own_selector(workload: Workload) -> Selector | None:
+    """What selects a workload's pods, of every revision; None where the kind has no selector or it cannot be read."""
+    written = workload.selector
+    if written is None and workload.kind == "ReplicationController" and workload.templates:
+        return selector_from_labels(workload.templates[0].template.labels)
+    return compiled(written)
+
+
+def compiled(written: LabelSelector | None) -> Selector | None:
+    """A workload's selector; None for one that says nothing or cannot be read."""
+    try:
+        selector = compile_selector(written)
+    except SelectorError:
+        return None
+    return selector if selector.requirements else None
+
+
+def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:
+    """Whether everything that the constraint counts is also selected by the workload, by their plain labels."""
+    if selector is None or own is None or own.match_expressions:
+        return False
+    wanted: Mapping[str, str] = selector.match_labels or {}
+    return bool(own.match_labels) and (own.match_labels or {}).items() <= wanted.items()
+
+
+def selects(constraint: SpreadConstraint) -> bool:
+    """Whether the constraint has a selector of its own; for null and empty ones there are other rules."""
+    selector = constraint.selector
+    return selector is not None and bool(selector.match_labels or selector.match_expressions)
+
+
+def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
+    """What the constraint counts for a pod with these labels; None where kube-apiserver would refuse the selector."""
+    try:
+        return counting_selector(constraint, labels)
+    except SelectorError:
+        return None
+
+
+def _late_keys(placed: Placed, workload: Workload) -> list[str]:
+    """The keys of matchLabelKeys whose labels the pods get later."""
+    labels = placed.template.template.labels
+    keys = (key for key in placed.constraint.match_label_keys or () if key not in labels)
+    return [key for key in keys if may_be_added(workload, key, in_template=False)]
+
+
+def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ClusterIndex) -> Counts:
+    """The pods that the selector counts and the workload's own does not match."""
+    pods = index.count(namespace, selector)
+    return _without(pods, index.count(namespace, selector.joined(own.requirements))) if pods else pods
+
+
+def _foreign(subject: Subject, selector: Selector, own: Selector, index: ClusterIndex) -> tuple[Counts, list[_Other]]:
+    """The pods of others that the selector counts, and whose they are, most first."""
+    workload = subject.workload
+    pods, found = foreign_pods(workload.meta.namespace, selector, own, index), []
+    for other in subject.timely(_others(workload, selector, own, index)) if pods else ():
+        if have_one_controller(workload, other.owner):
+            pods = _without(pods, other.counts)
+        else:
+            found.append(other)
+    return pods, sorted(found, key=lambda each: -each.pods)
+
+
+def _others(workload: Workload, selector: Selector, own: Selector, index: ClusterIndex) -> Iterator[_Other]:
+    """The other workloads whose pods the selector matches; of several with the same pods, the first."""
+    namespace, seen = workload.meta.namespace, set()
+    for owner in counted_workloads(workload, selector, index):
+        selected = _stored(owner.selector)
+        if selected is None or selected in seen:
+            continue
+        seen.add(selected)
+        both = selector.joined(selected.requirements)
+        counts = index.count(namespace, both)
+        if not _exclude(own, selected):
+            counts = _without(counts, index.count(namespace, both.joined(own.requirements)))
+        if counts:
+            yield _Other(owner, selected, counts)
+
+
+def _stored(written: LabelSelector | None) -> Selector | None:
+    """The selector of an object that an API server has: it was checked there, which takes most of the time."""
+    if written is None or written.match_expressions:
+        return compiled(written)
+    return selector_from_labels(written.match_labels) if written.match_labels else None
+
+
+def _exclude(one: Selector, other: Selector) -> bool:
+    """Whether a label that both ask for tells their pods apart."""
+    values = {each.key: each.values for each in one.requirements if each.operator == EQUALS}
+    return any(
+        each.operator == EQUALS and values.get(each.key, each.values) != each.values for each in other.requirements
+    )
+
+
+def _without(counts: Counts, *parts: Counts) -> Counts:
+    rest = dict(counts)
+    for slot, number in chain.from_iterable(part.items() for part in parts):
+        rest[slot] = rest.get(slot, 0) - number
+        if rest[slot] <= 0:
+            del rest[slot]
+    return rest
+
+
+def counted_workloads(workload: Workload, selector: Selector, index: ClusterIndex) -> Iterator[Owner]:
+    """The first of the other workloads whose templates the selector matches."""
+    mine = (workload.group, workload.kind, workload.meta.name)
+    most = _MOST_WORKLOADS if workload.meta.controller is None else _MOST_SHARDS
+    for owner in index.workloads(workload.meta.namespace, selector, most):
+        if (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
+            yield owner
+
+
+def have_one_controller(workload: Workload, owner: Owner) -> bool:
+    """Whether the same object made both, as an operator makes its shards."""
+    mine, theirs = workload.meta.controller, owner.meta.controller
+    return mine is not None and theirs is not None and (mine.kind, mine.name) == (theirs.kind, theirs.name)
+
+
+def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], others: list[_Other]) -> Finding:
+    """What is said of constraints that count the same pods.
+
+    Unit: ``numbers`` are the pods of others that they select, and those of them on nodes that count.
+    """
+    first, (pods, within) = alike[0], numbers
+    where = f" ({within} of them on nodes that count)" if within < pods else ""
+    lacking = [[each for each in others if _lacks_key(each.owner, placed)] for placed in alike]
+    effect = next(filter(None, (_effect(placed, subject, of) for placed, of in zip(alike, lacking, strict=True))), "")
+    hard = any(placed.constraint.hard for placed in alike)
+    weight = f"a domain that they fill {'takes no pod of this one' if hard else 'comes last for pods of this one'}"
+    remedy, fix = _narrower(alike, subject.workload)
+    agreed = bool(others) and not any(lacking) and sum(other.pods for other in others) >= pods
+    names = _listed([placed.name for placed in alike])
+    return Finding(
+        rule=TOO_WIDE.id,
+        path=f"{first.path}.labelSelector",
+        summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {_named(pods, others, subject)}",
+        remedy=f"{remedy} unless they are one application" if agreed else remedy,
+        detail=f"this workload's own selector does not match {plural(pods, 'pod')} of those counted{where}:"
+        f" {effect or weight}",
+        fix=fix.text,
+        edits=fix.edits,
+        key=first.key,
+        warns=bool(effect) or None,
+    )
+
+
+def _listed(parts: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+def _lacks_key(owner: Owner, placed: Placed) -> bool:
+    """Whether none of its templates has a constraint over the same key."""
+    keys = {constraint.topology_key for each in owner.templates or () for constraint in each.constraints}
+    return placed.constraint.topology_key not in keys
+
+
+def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
+    """What the pods of other workloads change for the next pod; empty where it may go to the same nodes."""
+    index = subject.index
+    if not (lacking and placed.constraint.hard) or index is None or subject.lacks("nodes"):
+        return ""
+    found = [_numbers(pod, placed, subject, lacking, index) for pod in _next_pods(placed, subject, index)]
+    if not found or None in found:
+        return ""
+    over = f"if pods of workloads without a constraint over {placed.short_name} were not counted"
+    first, *rest = found
+    if first is None or any(each != first for each in rest):
+        return f"the next pod could go to other nodes {over}"
+    return f"the next pod may go to {plural(first[0], 'node')}, and could go to {first[1]} {over}"
+
+
+def _next_pods(placed: Placed, subject: Subject, index: ClusterIndex) -> Iterator[Pod]:
+    """The next pod of a new revision, and of the present one where that is counted apart; none where it is not known.
+
+    Shape: as the scheduler gets it. What volumes a StatefulSet's controller gives it, and which node a DaemonSet's, is
+    not known here.
+    """
+    workload, template, policy = subject.workload, placed.template, subject.policy
+    if workload.claims is not None or workload.kind == "DaemonSet":
+        return
+    namespace, spec = namespace_of(workload), template.template.pod_spec
+    keys = {key for each in spec.constraints if each.hard for key in each.match_label_keys or ()}
+    exists = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name) is not None
+    if (spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
+        return
+    for applied in (False, True) if exists and not REVISION_LABELS.isdisjoint(keys) else (False,):
+        made = made_from(workload, template, namespace, index, applied=applied).template
+        if any(key not in made.labels and may_be_added(workload, key, in_template=False) for key in keys):
+            return
+        yield posted(made, namespace, policy, index, subject.version).pod
+
+
+def _numbers(
+    pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other], index: ClusterIndex
+) -> tuple[int, int] | None:
+    """How many nodes the pod may go to, beside these pods of others and without them; None where they are the same.
+
+    Shape: None too where nothing is proven. They are taken from all constraints that count them.
+    """
+    own, profile = own_selector(subject.workload), profile_for(subject.policy, pod.pod_spec.scheduler_name)
+    problem = take(index, pod, profile=profile)
+    number = sum(each.hard for each in placed.template.template.pod_spec.constraints[: placed.index])
+    if own is None or problem.hard.error or number >= len(problem.hard.constraints) or _overlap(lacking, pod, index):
+        return None
+    selector = problem.hard.constraints[number].selector
+
+    def discounted(of: Problem) -> Problem:
+        counts = []
+        for constraint, found in zip(of.hard.constraints, of.hard.counts, strict=True):
+            both = constraint.selector.joined(selector.requirements)
+            gone = [_of_others(both, each.selector, own, pod, index) for each in lacking] if found else []
+            counts.append(_without(found, *gone))
+        return replace(of, hard=replace(of.hard, counts=tuple(counts)))
+
+    beside, without = decide(problem).feasible, decide(changed(problem, discounted)).feasible
+    return None if beside == without else (beside.bit_count(), without.bit_count())
+
+
+def _of_others(selector: Selector, theirs: Selector, own: Selector, pod: Pod, index: ClusterIndex) -> Counts:
+    """The pods of another workload that the selector counts, without those that are also the workload's own."""
+    namespace, both = pod.meta.namespace, selector.joined(theirs.requirements)
+    counts = index.count(namespace, both)
+    if not counts or _exclude(own, theirs):
+        return counts
+    return _without(counts, index.count(namespace, both.joined(own.requirements)))
+
+
+def _overlap(others: list[_Other], pod: Pod, index: ClusterIndex) -> bool:
+    """Whether a pod may be of two of them, by their selectors."""
+    return any(
+        not _exclude(one.selector, other.selector)
+        and bool(index.count(pod.meta.namespace, one.selector.joined(other.selector.requirements)))
+        for one, other in combinations(others, 2)
+    )
+
+
+def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
+    """What keeps others out: what the workload's own selector asks for and the constraint does not."""
+    first = alike[0]
+    selector, own = first.constraint.selector or LabelSelector(), workload.selector
+    asked, more = selector.match_labels or {}, selector.match_expressions or ()
+    if own is None:
+        own = LabelSelector(match_labels=first.template.template.labels)
+    missing = {key: value for key, value in (own.match_labels or {}).items() if asked.get(key) != value}
+    added = tuple(each for each in own.match_expressions or () if each not in more)
+    right = LabelSelector(match_labels={**asked, **missing} or None, match_expressions=(*more, *added) or None)
+    fix = changes_in(alike, alike, labelSelector=right) if len(alike) > 1 else changes(first, labelSelector=right)
+    them = "them" if len(alike) > 1 else "it"
+    return ("use the workload's own selector" if added else f"narrow {them} to {written(missing)}"), fix
+
+
+def _named(pods: int, others: list[_Other], subject: Subject) -> str:
+    """So many pods of these workloads: "6 pods of canary and 2 of others"."""
+    told = sum(other.pods for other in others)
+    # More than there are, if some are of two workloads by their selectors.
+    if not others or told > pods or subject.policy.messages.detail == "minimal":
+        return f"{plural(pods, 'pod')} of other workloads"
+    named = others[:_NAMED]
+    parts = [f"{other.pods} of {called(other.owner, subject.workload)}" for other in named]
+    parts[0] = f"{plural(named[0].pods, 'pod')} of {called(named[0].owner, subject.workload)}"
+    rest = pods - sum(other.pods for other in named)
+    return _listed([*parts, f"{rest} of others"] if rest > 0 else parts)
+
+
+def called(owner: Owner, workload: Workload) -> str:
+    """The name of another workload of the namespace; with its kind where that tells it from this one."""
+    name = quoted(owner.meta.name, _NAME_CHARS)
+    return f"{owner.kind} {name}" if owner.meta.name == workload.meta.name else name

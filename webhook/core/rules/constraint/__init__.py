@@ -1,0 +1,1 @@
+"""Rules about what is written, which need no cluster."""

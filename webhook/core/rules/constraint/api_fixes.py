@@ -1,0 +1,251 @@
+"""What makes kube-apiserver accept a field: the value that follows from what is written, else words.
+
+A value that nobody can know is not guessed: which of two actions was meant, or which label of the nodes.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+
+from msgspec import Struct
+
+from webhook.core.api.label_syntax import key_faults, value_faults
+from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelectorRequirement
+from webhook.core.apiserver.validation import FieldError
+from webhook.core.explain.meant_keys import edits
+from webhook.core.rules.constraint.label_selector import own_labels
+from webhook.core.rules.frame.edits import Fix, change, changes, flow, one_field, removal, scalar, value_at
+from webhook.core.rules.frame.rule import Edit, Placed, Subject, one_line
+
+_ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
+_POLICIES = (HONOR, IGNORE)
+# A value that differs from one of the API's by so many letters, hyphens and cases aside, was meant to be that one.
+_SLIPS = 2
+_MOST_LETTERS = 32
+_MOST_REMOVED = 16  # constraints that one fix takes out
+_OPERATORS: Mapping[str, str] = {
+    **dict.fromkeys(("in", "=", "==", "equal", "equals"), "In"),
+    **dict.fromkeys(("notin", "!=", "notequal", "notequals"), "NotIn"),
+    **dict.fromkeys(("exists", "exist"), "Exists"),
+    **dict.fromkeys(("doesnotexist", "doesnotexists", "notexist", "notexists", "!"), "DoesNotExist"),
+}
+_EXPRESSION = re.compile(r"\.matchExpressions\[(\d+)\]\.(operator|values)")
+_ITEM = re.compile(r"\[(\d+)\]")
+_MISFIT = re.compile(r"json: cannot unmarshal (string|number|bool).* of type (\S+)", re.DOTALL)
+_DIGITS = re.compile(r"[-+]?[0-9]{1,10}", re.ASCII)
+# Where any text may stand, as far as it is a label's.
+_LABEL_TEXTS = re.compile(r"\.(?:labels|matchLabels|nodeSelector)[.\[][^\[\]]+\]?|\.(?:values|matchLabelKeys)\[\d+\]")
+_POSITIVE = {"maxSkew", "minDomains"}
+_MOST_INT32 = 2**31 - 1
+
+
+class Broken(Struct, frozen=True):
+    """An error and what it is about.
+
+    Shape: ``field`` of ``placed`` has it, and ``rest`` of its path follows; ``beside`` are all of the template.
+    """
+
+    error: FieldError
+    field: str
+    rest: str
+    placed: Placed
+    beside: Sequence[Placed]
+    subject: Subject
+
+    @property
+    def path(self) -> str:
+        """Where the field stands in the object; an error of a pod has another path."""
+        return f"{self.placed.path}.{self.field}{self.rest}"
+
+
+def fix_of(broken: Broken) -> Fix:
+    """The fix of an error of the field."""
+    return _FIXES.get(broken.field, _key_in_both)(broken)
+
+
+def _max_skew(broken: Broken) -> Fix:
+    return changes(broken.placed, maxSkew=1)
+
+
+def _topology_key(_broken: Broken) -> Fix:
+    return Fix("name a label of the nodes, such as topology.kubernetes.io/zone or kubernetes.io/hostname")
+
+
+def _action(broken: Broken) -> Fix:
+    placed = broken.placed
+    taken = [
+        each.constraint.when_unsatisfiable
+        for each in broken.beside
+        if each is not placed and each.constraint.topology_key == placed.constraint.topology_key
+    ]
+    free = [each for each in _ACTIONS if each not in taken]
+    meant = _near(placed.constraint.when_unsatisfiable, _ACTIONS)
+    if meant is None and placed.constraint.min_domains is not None and DO_NOT_SCHEDULE in free:
+        meant = DO_NOT_SCHEDULE
+    if meant is None and len(free) == 1:
+        meant = free[0]
+    if meant is None:
+        return Fix("choose DoNotSchedule (else the pod stays Pending) or ScheduleAnyway (a preference)")
+    if meant not in free:
+        return removal(placed)
+    if meant == SCHEDULE_ANYWAY and placed.constraint.min_domains is not None:
+        return changes(placed, whenUnsatisfiable=meant, minDomains=None)
+    return changes(placed, at=broken.path, whenUnsatisfiable=meant)
+
+
+def _min_domains(broken: Broken) -> Fix:
+    constraint = broken.placed.constraint
+    if (constraint.min_domains or 0) > 0 and constraint.when_unsatisfiable != SCHEDULE_ANYWAY:
+        hardened = _action(broken)
+        if [each.value for each in hardened.edits] == [DO_NOT_SCHEDULE]:
+            return hardened
+    return changes(broken.placed, minDomains=None)
+
+
+def _policy(broken: Broken) -> Fix:
+    if not broken.error.bad_value:
+        return change(broken.placed, {broken.field: None})
+    meant = _near(str(broken.error.bad_value), _POLICIES)
+    return change(broken.placed, {broken.field: meant}) if meant else Fix("choose Honor or Ignore")
+
+
+def _near(written: str | None, allowed: Sequence[str]) -> str | None:
+    """The value that was probably meant: written in lower case, with hyphens, or a letter or two off."""
+    letters = "".join(filter(str.isalpha, written or ""))[:_MOST_LETTERS].lower()
+    return next((each for each in allowed if edits(letters, each.lower()) <= _SLIPS), None)
+
+
+def _match_label_keys(broken: Broken) -> Fix:
+    if broken.rest:
+        return _without_key(broken.placed, str(broken.error.bad_value))
+    placed, labels = broken.placed, broken.placed.template.template.labels
+    own = own_labels(placed, broken.subject.workload)
+    if own:
+        return changes(placed, at=broken.path, labelSelector={"matchLabels": own})
+    if any(key in labels for key in placed.constraint.match_label_keys or ()):
+        return changes(placed, at=broken.path, labelSelector={})
+    return Fix("add a labelSelector that the pods match, or remove matchLabelKeys")
+
+
+def _key_in_both(broken: Broken) -> Fix:
+    """Upstream gives a key that stands in both at [i][j], without naming the field."""
+    return _without_key(broken.placed, str(broken.error.bad_value))
+
+
+def _without_key(placed: Placed, key: str) -> Fix:
+    places = [number for number, each in enumerate(placed.constraint.match_label_keys or ()) if each == key]
+    paths = tuple(Edit(f"{placed.path}.matchLabelKeys[{number}]") for number in places)
+    return Fix(f"remove {one_line(scalar(key), 80)} from matchLabelKeys", paths)
+
+
+def _label_selector(broken: Broken) -> Fix:
+    selector = broken.placed.constraint.selector
+    if (found := _EXPRESSION.fullmatch(broken.rest)) and selector and selector.match_expressions:
+        fix = _expression(broken, selector.match_expressions[int(found[1])], found[2])
+        if fix is not None:
+            return fix
+    own = own_labels(broken.placed, broken.subject.workload)
+    if own:
+        return changes(broken.placed, at=broken.path, labelSelector={"matchLabels": own})
+    return Fix("use label keys and values that Kubernetes accepts")
+
+
+def _expression(broken: Broken, requirement: LabelSelectorRequirement, field: str) -> Fix | None:
+    """A requirement that one change makes valid."""
+    path, labels = broken.path, broken.placed.template.template.labels
+    if field == "operator":
+        meant = _OPERATORS.get("".join(requirement.operator.lower().replace("-", "").replace("_", "").split()))
+        if meant is None or (meant in {"In", "NotIn"}) is not bool(requirement.values):
+            return None
+        return Fix(one_field("operator", meant), (Edit(path, meant),))
+    if requirement.operator in {"Exists", "DoesNotExist"}:
+        return Fix("remove values", (Edit(path),))
+    own = labels.get(requirement.key)
+    if requirement.operator != "In" or own is None or value_faults(own):
+        return None
+    verb = "add " if requirement.values is None else ""
+    return Fix(verb + one_field("values", [own]), (Edit(path, [own]),))
+
+
+def _duplicate(broken: Broken) -> Fix:
+    """The first one stays."""
+    pair = _pair(broken.placed)
+    # Each of them is an error with this fix: were it as long as they are many, an object could fill the memory.
+    later = [*islice((each for each in broken.beside if _pair(each) == pair), 1, _MOST_REMOVED + 2)]
+    if len(later) > _MOST_REMOVED:
+        return Fix("keep the first of these constraints, and remove all others")
+    names = " and ".join(each.name for each in later)
+    return Fix(f"remove {names}", tuple(Edit(each.path) for each in later))
+
+
+def _pair(placed: Placed) -> tuple[str, str]:
+    return placed.constraint.topology_key or "", placed.constraint.when_unsatisfiable or ""
+
+
+_FIXES: Mapping[str, Callable[[Broken], Fix]] = {
+    "maxSkew": _max_skew,
+    "topologyKey": _topology_key,
+    "whenUnsatisfiable": _action,
+    "minDomains": _min_domains,
+    "nodeAffinityPolicy": _policy,
+    "nodeTaintsPolicy": _policy,
+    "matchLabelKeys": _match_label_keys,
+    "labelSelector": _label_selector,
+    "{topologyKey, whenUnsatisfiable}": _duplicate,
+}
+
+
+def fitting(path: str, text: str, value: Callable[[], object], as_written: Callable[[str], str]) -> Fix:
+    """The fix of a value that its type does not fit: the same value as the type has it.
+
+    Shape: ``text`` is the decoder's; ``value`` gives the whole object as parsed JSON; ``as_written`` the text of a
+    scalar as it stands in the file, "" where that is not known: of ``1.0`` parsed JSON may have kept ``1``.
+    """
+    found = _MISFIT.match(text)
+    if found is None:
+        return _worded(text.rpartition(" of type ")[2])
+    given, wanted = found[1], found[2]
+    if given == "string" and wanted.startswith("int"):
+        return _number(path, value_at(value(), path))
+    if given == "string" and wanted == "[]string":
+        items = [value_at(value(), path)]
+        return Fix(one_field(path.rpartition(".")[2], items), (Edit(path, items),))
+    if wanted == "string":
+        return _text(path, as_written(path))
+    return _worded(wanted)
+
+
+def _worded(wanted: str) -> Fix:
+    """What belongs there, for people."""
+    return Fix(_WORDS.get(wanted) or (f"write a value of type {one_line(wanted, 80)} here" if wanted else ""))
+
+
+_WORDS = {
+    "string": "write a string here",
+    "int32": "write a whole number here",
+    "[]v1.TopologySpreadConstraint": "write a list here: each constraint begins with a hyphen",
+    "v1.LabelSelector": "write matchLabels or matchExpressions here",
+    "v1.TopologySpreadConstraint": "write the fields of a constraint here",
+    "map[string]string": "write a label and its value here",
+}
+
+
+def _number(path: str, written: object) -> Fix:
+    name = path.rpartition(".")[2]
+    if not isinstance(written, str) or not _DIGITS.fullmatch(written.strip()):
+        return Fix("write a whole number here, without quotes")
+    number = int(written)
+    if abs(number) > _MOST_INT32 or (name in _POSITIVE and number < 1):
+        return Fix("write a whole number of at least 1 here, without quotes")
+    return Fix(one_field(name, number), (Edit(path, number),))
+
+
+def _text(path: str, written: str) -> Fix:
+    found = re.search(_LABEL_TEXTS.pattern + "$", f".{path}")
+    if found is None or not written or value_faults(written) or ("matchLabelKeys" in found[0] and key_faults(written)):
+        return Fix("write it in quotes: this has to be a string")
+    quoted = f'"{written}"'
+    if found[0].endswith("]") and path.endswith("]") and found[0].startswith((".values[", ".matchLabelKeys[")):
+        return Fix(quoted, (Edit(path, written),))
+    key = re.sub(r".*\.(?:labels|matchLabels|nodeSelector)[.\[]", "", f".{path}").removesuffix("]")
+    return Fix(f"{flow(key)}: {quoted}", (Edit(path, written),))

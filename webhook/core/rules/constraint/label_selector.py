@@ -1,0 +1,278 @@
+"""Rules about labelSelector: whom a constraint counts.
+
+A constraint balances a workload only if it counts the workload's own pods. What it counts is decided requirement by
+requirement against the labels that the pods will have; a requirement on a label that somebody adds later is open.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from webhook.core.api.label_syntax import key_faults, value_faults
+from webhook.core.api.types import LabelSelector, LabelSelectorRequirement
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.edits import Fix, changes, flow
+from webhook.core.rules.frame.rule import (
+    Answer,
+    Edit,
+    Finding,
+    NotEvaluated,
+    Placed,
+    Rule,
+    Severity,
+    Subject,
+    guarded,
+    one_line,
+    quoted,
+    short_enough,
+)
+from webhook.core.workloads.controller_labels import may_be_added
+from webhook.core.workloads.reading import Workload
+
+NULL = Rule(
+    id="selector-null",
+    title="the constraint has no labelSelector",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "A null or absent labelSelector matches no pod. Every domain counts 0 pods for ever, so that the constraint "
+        "does not spread these pods; all it does is keep them off nodes that lack the topology key."
+    ),
+    silent=(
+        "for built-in kinds in admission: kube-apiserver itself warns of them since Kubernetes 1.28. Beside "
+        "matchLabelKeys: there it is an error (match-label-keys)."
+    ),
+)
+EMPTY = Rule(
+    id="selector-empty",
+    title="the constraint has an empty labelSelector",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "`labelSelector: {}` means something else in each release: up to Kubernetes 1.26 and from 1.38 it counts every "
+        "pod of the namespace, from 1.27 to 1.37 no existing pod at all, so that the constraint does nothing."
+    ),
+    silent="if matchLabelKeys names a label that the pods have: then that label is the selector.",
+)
+NOT_SELF = Rule(
+    id="selector-not-self",
+    title="the pods do not match the selector of their own constraint",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "The scheduler counts the pods that the selector matches. If a workload's own pods are not among them, placing "
+        "one changes no count: the constraint follows other pods, or none, and does not spread these."
+    ),
+    silent=(
+        "if the selector asks for a label that a controller, binding or a service mesh adds after the template was "
+        "written (pod-template-hash, apps.kubernetes.io/pod-index, batch.kubernetes.io/job-name, ray.io/*, …), or if "
+        "the template has no labels at all although its kind asks for some, as in a patch or an excerpt: then the "
+        "rule is not evaluated. For kinds known by configuration only, any absent label may be added."
+    ),
+)
+
+
+RULES = (NULL, EMPTY, NOT_SELF)
+LATE_LABELS = "labels that are added after the template"
+NO_LABELS = "labels of the pods, which a patch or an excerpt leaves out"
+# A whole object of these kinds has template labels: its own selector must match them.
+_LABELLED = frozenset(
+    {
+        *(("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("apps", "ReplicaSet")),
+        *(("", "ReplicationController"), ("argoproj.io", "Rollout")),
+        *(("apps.kruise.io", "CloneSet"), ("apps.kruise.io", "StatefulSet"), ("apps.kruise.io", "DaemonSet")),
+    }
+)
+_IDENTITY = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "app", "k8s-app")
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the three rules say of each constraint; at most one of them speaks of it."""
+    for placed in subject.placed:
+        selector = placed.constraint.selector
+        if selector is None:
+            # With matchLabelKeys it is refused: then there is a finding already.
+            if (subject.offline or not subject.workload.built_in) and not placed.constraint.match_label_keys:
+                yield from guarded((NULL,), _null, placed, subject.workload)
+        elif selector.match_labels or selector.match_expressions:
+            yield from guarded((NOT_SELF,), _not_self, placed, selector, subject)
+        elif not _keyed(placed, subject.workload):
+            yield from guarded((EMPTY,), _empty, placed, subject)
+
+
+def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
+    own, fix = _own(placed, workload)
+    yield Finding(
+        rule=NULL.id,
+        path=f"{placed.path}.labelSelector",
+        summary=f"{placed.name} has no labelSelector: it counts no pod",
+        remedy=f"use {own}",
+        detail="without labelSelector a constraint counts no pod: every domain stays at 0, and no pod is spread",
+        fix=fix.text,
+        edits=fix.edits,
+        key=placed.key,
+    )
+
+
+def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
+    counts = "no existing pod" if (1, 27) <= subject.version < (1, 38) else "every pod of the namespace"
+    own, fix = _own(placed, subject.workload)
+    yield Finding(
+        rule=EMPTY.id,
+        path=f"{placed.path}.labelSelector",
+        summary=f"{placed.name} has labelSelector {{}}: in Kubernetes {subject.version} it counts {counts}",
+        remedy=f"use {own}",
+        detail=f"labelSelector {{}} counts {counts} in Kubernetes {subject.version}, and others in other releases",
+        fix=fix.text,
+        edits=fix.edits,
+        key=placed.key,
+    )
+
+
+def _keyed(placed: Placed, workload: Workload) -> bool:
+    """Whether matchLabelKeys makes a selector out of nothing."""
+    labels = placed.template.template.labels
+    return any(
+        key in labels or may_be_added(workload, key, in_template=False)
+        for key in placed.constraint.match_label_keys or ()
+    )
+
+
+def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iterator[Answer]:
+    labels = placed.template.template.labels
+    wanted = selector.match_labels or {}
+    if not selector.match_expressions and wanted.items() <= labels.items():
+        return
+    is_open = False
+    failing: list[LabelSelectorRequirement] = []
+    for requirement in requirements(selector):
+        if may_be_added(subject.workload, requirement.key, in_template=requirement.key in labels):
+            is_open = True
+        elif not holds(requirement, labels):
+            failing.append(requirement)
+    if failing and not labels and (subject.workload.group, subject.workload.kind) in _LABELLED:
+        yield NotEvaluated(NOT_SELF.id, NO_LABELS)
+    elif failing:
+        yield _mismatch(placed, failing, subject)
+    elif is_open:
+        yield NotEvaluated(NOT_SELF.id, LATE_LABELS)
+
+
+def _mismatch(placed: Placed, failing: list[LabelSelectorRequirement], subject: Subject) -> Finding:
+    labels = placed.template.template.labels
+    counts = one_line(",".join(_requirement(each) for each in failing))
+    have = one_line(",".join(_pair(each.key, labels) for each in failing))
+    right, fix = _right(placed, failing, subject.workload)
+    remedy, setting = f"use {right}", f"set matchLabels {right}"
+    if not labels:
+        remedy = setting = f"label {'this pod' if subject.workload.kind == 'Pod' else 'the pods'} {counts}"
+        fix = _labelled(placed, failing)
+    does = "may keep these pods Pending" if placed.constraint.hard else "follows other pods"
+    said = f"{placed.name} counts {counts} but {subject.pods} {have}"
+    them, these = ("it", "this pod") if subject.workload.kind == "Pod" else ("them", "these pods")
+    lines = (f"{said}, so it does not spread {them}; {remedy}", f"{said}; {remedy}")
+    return Finding(
+        rule=NOT_SELF.id,
+        path=f"{placed.path}.labelSelector",
+        summary=f"{said}, so this constraint does not spread {these}",
+        remedy=remedy,
+        warning=short_enough(NOT_SELF.id, *lines),
+        headline=f"{said}; {setting}",
+        detail=f"the constraint counts {counts}, but {subject.pods} {have}: it {does}, and does not spread {them}",
+        fix=fix.text,
+        edits=fix.edits,
+        key=f"{placed.key} {counts} {have}",
+    )
+
+
+def _labelled(placed: Placed, failing: list[LabelSelectorRequirement]) -> Fix:
+    """The labels that pods without any need; where a requirement takes several values, the first."""
+    wanted = {each.key: (each.values or ("",))[0] for each in failing}
+    labels = f"{placed.template.path}metadata.labels"
+    text = f"add {flow(wanted)} to {labels}"
+    if any(key_faults(key) or value_faults(value) for key, value in wanted.items()):
+        return Fix(text)
+    return Fix(text, tuple(Edit(f"{labels}[{key}]", value) for key, value in wanted.items()))
+
+
+def _right(placed: Placed, failing: list[LabelSelectorRequirement], workload: Workload) -> tuple[str, Fix]:
+    """The smallest change as a warning says it, and the whole selector with it."""
+    labels = placed.template.template.labels
+    selector = placed.constraint.selector or LabelSelector()
+    if not all(each.key in labels and each.operator == "In" for each in failing):
+        return _own(placed, workload)
+    changed = {each.key: labels[each.key] for each in failing}
+    kept = tuple(each for each in selector.match_expressions or () if each not in failing)
+    right = LabelSelector(match_labels={**(selector.match_labels or {}), **changed}, match_expressions=kept or None)
+    if any(value_faults(value) for value in changed.values()):
+        return written(changed), Fix("give the pods label values that Kubernetes accepts")
+    return written(changed), changes(placed, labelSelector=right)
+
+
+def _own(placed: Placed, workload: Workload) -> tuple[str, Fix]:
+    """A selector that counts the workload's own pods, as a warning says it, and as a fix."""
+    own = own_labels(placed, workload)
+    if own:
+        return written(own), changes(placed, labelSelector={"matchLabels": own})
+    if not placed.template.template.labels:
+        where = f"{placed.template.path}metadata.labels"
+        return "a label that you give the pods", Fix(f"give the pods a label in {where}, and select it by matchLabels")
+    return "the pods' own labels", Fix("select the labels that all of these pods have by matchLabels")
+
+
+def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
+    """Labels that tell the workload's own pods: those of its own selector, else those that commonly name one.
+
+    Shape: without the constraint's matchLabelKeys, which must not stand in its selector too; None where none is left.
+    """
+    labels, keys = placed.template.template.labels, placed.constraint.match_label_keys or ()
+    own = workload.selector.match_labels if workload.selector else None
+    if not own or not own.items() <= labels.items():
+        own = {key: labels[key] for key in _IDENTITY if key in labels}
+    if any(key_faults(key) or value_faults(value) for key, value in own.items()):
+        return None
+    return {key: value for key, value in own.items() if key not in keys} or None
+
+
+def written(labels: Mapping[str, str]) -> str:
+    """Labels as a warning says them."""
+    return one_line(",".join(f"{quoted(key)}={quoted(value)}" for key, value in labels.items()))
+
+
+def requirements(selector: LabelSelector) -> Iterator[LabelSelectorRequirement]:
+    """A selector as the requirements that all must hold; matchLabels are In with one value."""
+    for key, value in (selector.match_labels or {}).items():
+        yield LabelSelectorRequirement(key=key, operator="In", values=(value,))
+    yield from selector.match_expressions or ()
+
+
+def holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    """Whether the labels meet it; one that kube-apiserver refuses is not judged here."""
+    values = requirement.values or ()
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in values if values else True
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return True
+
+
+def _requirement(requirement: LabelSelectorRequirement) -> str:
+    key, values = quoted(requirement.key), ",".join(map(quoted, requirement.values or ()))
+    match requirement.operator:
+        case "In" if len(requirement.values or ()) == 1:
+            return f"{key}={values}"
+        case "In" | "NotIn":
+            return f"{key} {requirement.operator.lower()} ({values})"
+        case "Exists":
+            return key
+        case _:
+            return f"!{key}"
+
+
+def _pair(key: str, labels: Mapping[str, str]) -> str:
+    return f"{quoted(key)}={quoted(labels[key])}" if key in labels else f"no {quoted(key)}"

@@ -1,0 +1,305 @@
+"""Rules about matchLabelKeys: which revision of the pods a constraint counts.
+
+During a rolling update the old and the new pods stand side by side, and a selector without a revision label counts
+both. The old ones then leave in any order, so that the new ones can end uneven:
+
+    most in one domain, a:    D * a - (D - 1) * maxSkew <= replicas + surge, and
+                              a - (least in another, x) <= maxSkew + min(surge, most old pods in a domain)
+    worst final skew:         a - x, where the other domains hold the rest
+
+It holds as long as the scheduler hears of deletions before the next pod comes; where it is late, more is possible. How
+often a rollout of the default strategy ends beyond maxSkew was counted on a real control plane (`SEEN`).
+
+Source: kubernetes/kubernetes #98215, #105661; the closed form is compared with an exhaustive search in the tests.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from webhook.core.api.types import ZONE, LabelSelector
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.cluster.nodes import Ground
+from webhook.core.rules.cluster.shared_selectors import counts_own_pods_only
+from webhook.core.rules.constraint.label_selector import requirements
+from webhook.core.rules.frame.edits import changes
+from webhook.core.rules.frame.rule import (
+    Answer,
+    Edit,
+    Finding,
+    NotEvaluated,
+    Placed,
+    Rule,
+    Severity,
+    Subject,
+    guarded,
+    plural,
+    quoted,
+    short_enough,
+)
+from webhook.core.workloads.built_in_objects import IntOrText
+from webhook.core.workloads.controller_labels import (
+    CONTROLLER_REVISION_HASH,
+    POD_TEMPLATE_HASH,
+    REVISION_LABELS,
+    ROLLOUTS_POD_TEMPLATE_HASH,
+    may_be_added,
+)
+from webhook.core.workloads.reading import Strategy, Workload
+
+ABSENT = Rule(
+    id="match-label-key-absent",
+    title="a key in matchLabelKeys is on none of these pods",
+    severity=Severity.MEDIUM,
+    mode=Mode.WARN,
+    why=(
+        "Kubernetes ignores a key of matchLabelKeys that the incoming pod does not have, without a word. The "
+        "constraint then counts more pods than its author meant."
+    ),
+    silent="if the label may be added after the template was written (see selector-not-self).",
+)
+WRONG_KIND = Rule(
+    id="match-label-key-wrong-kind",
+    title="matchLabelKeys names the revision label of another kind",
+    severity=Severity.MEDIUM,
+    mode=Mode.WARN,
+    why=(
+        "Each controller has a revision label of its own: Deployment pod-template-hash, StatefulSet and DaemonSet "
+        "controller-revision-hash, Argo Rollout rollouts-pod-template-hash. Another one is never on the pods, and "
+        "Kubernetes ignores it without a word."
+    ),
+    silent="if the template itself sets the label.",
+)
+MIXED = Rule(
+    id="revision-mixed",
+    title="a rolling update can end with domains that differ by more than maxSkew",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "The scheduler counts old and new pods together while both exist. When the old ones are gone the new ones can "
+        "differ by more than maxSkew, and nothing moves them: on a real control plane 276 of 600 rollouts of 3 to 12 "
+        "replicas over 2 to 4 zones ended so ([all of them](rollouts.md)). matchLabelKeys with pod-template-hash makes "
+        "every revision count alone: none of 90 did. It warns of zones and maxSkew 1 at the default strategy, where at "
+        "least one in ten of these rollouts ended beyond; all else is audit."
+    ),
+    silent=(
+        "for soft constraints, strategy Recreate and maxSurge 0, before Kubernetes 1.27, if matchLabelKeys names any "
+        "label that the pods have, or the selector pod-template-hash, if a domain that counts has no node for the "
+        "pods, and whenever no order of the update can end beyond maxSkew at these replicas. Without a "
+        "cluster it speaks only of zones, and only if it would with two of them as well as with three."
+    ),
+)
+
+# The revision label of each kind; None where its pods have none.
+_REVISION: dict[tuple[str, str], str | None] = {
+    ("apps", "Deployment"): POD_TEMPLATE_HASH,
+    ("apps", "StatefulSet"): CONTROLLER_REVISION_HASH,
+    ("apps", "DaemonSet"): CONTROLLER_REVISION_HASH,
+    ("argoproj.io", "Rollout"): ROLLOUTS_POD_TEMPLATE_HASH,
+    ("batch", "Job"): None,
+    ("batch", "CronJob"): None,
+}
+
+# The API server's defaults for a Deployment that says nothing.
+_DEFAULT_SURGE: IntOrText = "25%"
+# Without a cluster the rule speaks only if it would in each of these numbers of zones.
+_USUAL_ZONES = (2, 3)
+# The first release in which matchLabelKeys are looked at.
+_HAS_MATCH_LABEL_KEYS = (1, 27)
+
+# Replicas, then zones: of 20 rollouts, how many ended further apart than maxSkew 1, and how far at most.
+# Source: tests/e2e/rollouts.py, Kubernetes 1.37.1, 22 November 2026; docs/rules/rollouts.md.
+SEEN: Mapping[int, Mapping[int, tuple[int, int]]] = {
+    3: {2: (0, 1), 3: (16, 2), 4: (1, 2)},
+    4: {2: (6, 2), 3: (7, 2), 4: (19, 2)},
+    5: {2: (2, 3), 3: (9, 3), 4: (11, 2)},
+    6: {2: (6, 4), 3: (14, 3), 4: (3, 2)},
+    7: {2: (2, 3), 3: (5, 2), 4: (13, 3)},
+    8: {2: (6, 2), 3: (10, 3), 4: (19, 3)},
+    9: {2: (4, 3), 3: (15, 4), 4: (8, 3)},
+    10: {2: (8, 4), 3: (8, 4), 4: (9, 4)},
+    11: {2: (5, 3), 3: (7, 3), 4: (17, 3)},
+    12: {2: (13, 4), 3: (13, 3), 4: (20, 3)},
+}
+RUNS = 20
+# Fewer than one rollout in so many is for whoever looks for it.
+_NOTICED = 10
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the three rules say of each constraint."""
+    is_deployment = subject.workload.kind == "Deployment" and subject.workload.group == "apps"
+    for placed in subject.placed:
+        keys = placed.constraint.match_label_keys
+        if keys:
+            yield from guarded((ABSENT, WRONG_KIND), _keys, placed, keys, subject.workload)
+        if is_deployment and placed.constraint.hard and not _tells_revisions(placed):
+            yield from guarded((MIXED,), _mixed, placed, subject)
+
+
+def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator[Finding]:
+    labels = placed.template.template.labels
+    kind = (workload.group, workload.kind)
+    for number, key in enumerate(keys):
+        if key in labels or not key or key == _REVISION.get(kind):
+            continue
+        path = f"{placed.path}.matchLabelKeys[{number}]"
+        if key in REVISION_LABELS and kind in _REVISION and _REVISION[kind] != key:
+            yield _wrong_kind(placed, path, key, workload.kind, _REVISION[kind])
+        elif not may_be_added(workload, key, in_template=False):
+            name = quoted(key, 80)
+            said = f"{placed.name}: no pod here has {name}, so it is ignored"
+            yield Finding(
+                rule=ABSENT.id,
+                path=path,
+                summary=f"matchLabelKeys of {placed.name} names {name}, which no pod here has: it is ignored",
+                remedy="remove it or label the pods",
+                warning=short_enough(ABSENT.id, f"{said}; remove it or label the pods", f"{said}; remove it"),
+                detail=f"the pods have no label {quoted(key)}: Kubernetes leaves the key out of the selector",
+                fix=f"remove {quoted(key)} from matchLabelKeys, or label the pods with it",
+                edits=(Edit(path),),
+                key=f"{placed.key} {key}",
+            )
+
+
+def _tells_revisions(placed: Placed) -> bool:
+    """Whether old and new pods may be counted apart; a label of the template may be another one in each revision."""
+    labels = placed.template.template.labels
+    if POD_TEMPLATE_HASH in _selected(placed):
+        return True
+    return any(key == POD_TEMPLATE_HASH or key in labels for key in placed.constraint.match_label_keys or ())
+
+
+def _selected(placed: Placed) -> set[str]:
+    """The labels that the selector asks for: in matchLabelKeys too, each would be one for which pods are refused."""
+    return {each.key for each in requirements(placed.constraint.selector or LabelSelector())}
+
+
+def _wrong_kind(placed: Placed, path: str, key: str, kind: str, right: str | None) -> Finding:
+    # A StatefulSet replaces its pods in place: counted alone, a new revision may crowd into an occupied domain.
+    there = {*(placed.constraint.match_label_keys or ()), *_selected(placed)}
+    said = f"{placed.name}: {kind} pods never have {key}"
+    offered = right if right in {POD_TEMPLATE_HASH, ROLLOUTS_POD_TEMPLATE_HASH} and right not in there else None
+    return Finding(
+        rule=WRONG_KIND.id,
+        path=path,
+        summary=f"matchLabelKeys of {placed.name} names {key}, which pods of a {kind} never have",
+        remedy=f"use {offered}" if offered else "remove it",
+        warning=short_enough(WRONG_KIND.id, f"{said}; {f'use {offered}' if offered else 'remove it'}", said),
+        detail=f"pods of a {kind} never have {key}: Kubernetes leaves the key out of the selector",
+        fix=offered or f"remove {key} from matchLabelKeys",
+        edits=(Edit(path, offered),),
+        key=f"{placed.key} {key}",
+    )
+
+
+def _mixed(placed: Placed, subject: Subject) -> Iterator[Answer]:
+    workload, constraint = subject.workload, placed.constraint
+    selector, max_skew = constraint.selector, constraint.max_skew or 0
+    replicas = 1 if workload.replicas is None else workload.replicas
+    surge = surge_of(workload.strategy, replicas)
+    if selector is None or not (selector.match_labels or selector.match_expressions) or max_skew < 1:
+        return
+    if surge == 0 or replicas <= max_skew or subject.version < _HAS_MATCH_LABEL_KEYS:
+        return
+    choices = _domains(placed, subject)
+    if choices is None:
+        yield NotEvaluated(MIXED.id, subject.lacks("nodes") or "no nodes known")
+        return
+    # With fewer domains than minDomains the minimum is 0: maxSkew is a cap, and no two can be further apart.
+    enough = [domains for domains in choices if domains >= (constraint.min_domains or 1)]
+    worst = {domains: worst_final_skew(domains, replicas, surge, max_skew) for domains in enough}
+    if not worst or min(worst.values()) <= max_skew:
+        return
+    yield _rolled_out(placed, subject, replicas, worst)
+
+
+def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[int, int]) -> Finding:
+    """How far apart a rollout can end, and how often it did; ``worst`` is the bound for each number of domains."""
+    constraint, max_skew = placed.constraint, placed.constraint.max_skew or 0
+    what = f"{placed.noun}s"
+    seen = {domains: SEEN[replicas][domains] for domains in worst} if _is_counted(placed, subject) else {}
+    apart = max((apart for _, apart in seen.values()), default=0)
+    if apart > max_skew:
+        said = f"can differ by {apart}"
+    elif _is_bound(placed, subject.workload):
+        said = f"may differ by {max(worst.values())}"
+    else:
+        said = f"may differ by more than {max_skew}"
+    often = ", ".join(f"{ends} of {RUNS} over {plural(domains, 'zone')}" for domains, (ends, _) in seen.items())
+    fix = changes(placed, matchLabelKeys=(*(constraint.match_label_keys or ()), POD_TEMPLATE_HASH))
+    return Finding(
+        rule=MIXED.id,
+        path=f"{placed.path}.matchLabelKeys",
+        summary=f"after a rollout of {plural(replicas, 'replica')} the {what} {said},"
+        " because old and new pods are counted together",
+        remedy=f"add matchLabelKeys: [{POD_TEMPLATE_HASH}]",
+        warning=f"after a rollout of {replicas}, {what} {said}; add matchLabelKeys: [{POD_TEMPLATE_HASH}]",
+        detail=f"maxSkew {max_skew} holds for old and new pods together, and when the old ones are gone nothing moves"
+        f" the new ones{often and f'; of such rollouts these ended beyond maxSkew: {often}'}",
+        fix=fix.text,
+        edits=fix.edits,
+        key=placed.key,
+        warns=(bool(seen) and all(ends * _NOTICED >= RUNS for ends, _ in seen.values())) or None,
+    )
+
+
+def _is_bound(placed: Placed, workload: Workload) -> bool:
+    """Whether the closed form holds: nothing else decides where the pods go, and nobody else's are counted."""
+    hard = sum(each.hard for each in placed.template.template.pod_spec.constraints)
+    return hard == 1 and counts_own_pods_only(placed.constraint.selector, workload.selector)
+
+
+def _is_counted(placed: Placed, subject: Subject) -> bool:
+    """Whether such rollouts were counted: the default strategy, zones, maxSkew 1."""
+    constraint, workload, strategy = placed.constraint, subject.workload, subject.workload.strategy
+    replicas = workload.replicas or 0
+    if constraint.topology_key != ZONE or constraint.max_skew != 1 or not _is_bound(placed, workload):
+        return False
+    choices = _domains(placed, subject) or ()
+    default = strategy is None or {strategy.max_surge, strategy.max_unavailable} <= {None, _DEFAULT_SURGE}
+    return default and SEEN.get(replicas, {}).keys() >= {*choices}
+
+
+def _domains(placed: Placed, subject: Subject) -> tuple[int, ...] | None:
+    """How many domains count: from the cluster; what is usual of zones where there is none, and None of other keys.
+
+    Shape: empty where one of them has no node for the pods, which holds the others down.
+    """
+    key = placed.constraint.topology_key or ""
+    if subject.index is None or subject.index.lacks("nodes"):
+        return _USUAL_ZONES if key == ZONE else None
+    view = subject.index.view()
+    ground = Ground(placed.template, subject.policy, view)
+    domains = ground.domains(placed)
+    open_ = view.column(key).domain_count(ground.open & ground.with_hard_keys)
+    return (domains,) if domains == open_ else ()
+
+
+def surge_of(strategy: Strategy | None, replicas: int) -> int:
+    """Pods above ``replicas`` during a rolling update; 0 for Recreate, and where the text is no percentage.
+
+    Source: deployment/util ResolveFenceposts: a percentage of maxSurge rounds up.
+    """
+    if strategy is not None and strategy.type == "Recreate":
+        return 0
+    written = strategy.max_surge if strategy is not None and strategy.max_surge is not None else _DEFAULT_SURGE
+    if isinstance(written, int):
+        return max(written, 0)
+    percent = written.removesuffix("%")
+    # Longer numbers are refused by the API server, and int() would take its time over them.
+    return -(-replicas * int(percent) // 100) if percent.isdecimal() and percent.isascii() and len(percent) < 6 else 0
+
+
+def worst_final_skew(domains: int, replicas: int, surge: int, max_skew: int) -> int:
+    """Largest difference between two domains that some order of a rolling update leaves behind.
+
+    Shape: ``surge`` is at least 1. Every placement keeps the scheduler's rule over old and new pods together; any old
+    pod may be deleted next; the old pods may start in any arrangement that maxSkew allows.
+    Unit: pods.
+    """
+    if domains < 2:
+        return 0
+    others = domains - 1
+    old = min((replicas + others * max_skew) // domains, replicas)
+    apart = max_skew + min(surge, old)
+    most = min((replicas + surge + others * max_skew) // domains, (replicas + others * apart) // domains, replicas)
+    return most - max(replicas - others * most, most - apart, 0)

@@ -1,0 +1,256 @@
+"""The rule about pods that kube-apiserver will refuse, though it takes the workload that asks for them.
+
+It speaks only of what no other rule says: `webhook.core.rules.constraint.api` has what is wrong with a template as it stands.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, PodAffinityTerm
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.apiserver.validation import reaches_template, takes_any_template
+from webhook.core.defaulting.next_pod import NOT_YET, labels_given
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.constraint import api
+from webhook.core.rules.constraint.label_selector import LATE_LABELS, holds, requirements
+from webhook.core.rules.frame.edits import Fix, Json, all_of, changes, one_field
+from webhook.core.rules.frame.rule import (
+    Answer,
+    Edit,
+    Finding,
+    NotEvaluated,
+    Placed,
+    Rule,
+    Severity,
+    Subject,
+    guarded,
+    one_line,
+    quoted,
+)
+from webhook.core.workloads.controller_labels import may_be_created_with
+from webhook.core.workloads.reading import Template, Workload
+from webhook.core.workloads.refused_pods import Refusal, joined_terms, refusals
+
+REFUSED = Rule(
+    id="pods-refused",
+    title="kube-apiserver accepts the object and refuses each of its pods",
+    severity=Severity.HIGH,
+    mode=Mode.DENY,
+    why=(
+        "A pod template is not validated as a pod is. Since Kubernetes 1.34 each key of matchLabelKeys is merged into "
+        "labelSelector when a pod is created, and a key that then stands there twice is refused; in a template nothing "
+        "is merged, so that the same constraint passes. So it is with the terms of pod affinity since 1.31. "
+        "Before 1.34 hardly anything in the template of a StatefulSet was validated. The workload is created, stays at "
+        "0 pods, and the only trace is an event of its controller: no pod is Pending, and nothing asks the scheduler."
+    ),
+    silent=(
+        "for Pods, which are refused at once, and for what the rules about single fields say already. A key that a "
+        "controller, an operator or a service mesh may add to the pods, or not, makes it not evaluated; so does the "
+        "name of a StatefulSet of 53 to 61 characters: whether the label controller-revision-hash, which holds it, is "
+        "too long depends on a hash of the template."
+    ),
+)
+
+_OF_NOBODY = frozenset({"Pod", "PodTemplate"})  # no controller makes pods of them
+_REVISION_OF_NAME = "hash of the template, with which the label controller-revision-hash may be longer than 63 bytes"
+_MOST_CHARS = 63  # of a label's value
+_HASH = 10  # digits of the largest
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What kube-apiserver would say of the next pod of each template, and says nowhere before."""
+    if subject.workload.kind in _OF_NOBODY:
+        return
+    for template in subject.workload.templates:
+        yield from guarded((REFUSED,), _of_template, template, subject)
+
+
+def _of_template(template: Template, subject: Subject) -> Iterator[Answer]:
+    workload, version = subject.workload, subject.version
+    spec = template.template.pod_spec
+    terms = tuple(joined_terms(spec, version))
+    plain = workload.built_in and api.are_plainly_right(spec.constraints) and not terms
+    if plain and not _is_long(workload):
+        return
+    placed = [each for each in subject.placed if each.template is template]
+    found = [each for each in refusals(workload, template, version) if each.late]
+    for each in found:
+        # What follows once the selector is right is no approval now, and nothing that Kubernetes says.
+        yield _finding(each, placed, subject) if reaches_template(workload) else _unread()
+    if found:
+        return
+    if any(_may_be_refused(keys, selector, template, subject) for keys, selector in _joined(placed, terms, version)):
+        yield NotEvaluated(REFUSED.id, LATE_LABELS)
+    elif _is_long(workload):
+        yield NotEvaluated(REFUSED.id, _REVISION_OF_NAME)
+
+
+def _unread() -> NotEvaluated:
+    return NotEvaluated(REFUSED.id, api.UNREAD_TEMPLATE)
+
+
+_Term = tuple[str, PodAffinityTerm, LabelSelector]
+
+
+def _joined(
+    placed: Sequence[Placed], terms: Sequence[_Term], version: KubernetesVersion
+) -> Iterator[tuple[Sequence[str], LabelSelector]]:
+    """Keys, and the selectors that they are merged into."""
+    for each in placed if version >= (1, 34) else ():
+        if each.constraint.selector is not None:
+            yield each.constraint.match_label_keys or (), each.constraint.selector
+    for _, term, selector in terms:
+        yield term.match_label_keys or (), selector
+
+
+def _may_be_refused(keys: Sequence[str], selector: LabelSelector, template: Template, subject: Subject) -> bool:
+    """Whether a label that somebody may add would stand in the selector twice."""
+    given = labels_given(subject.workload, template.template)
+    asked = {each.key for each in requirements(selector)}
+    return any(
+        key not in given and (key in asked or keys.count(key) > 1) and may_be_created_with(subject.workload, key)
+        for key in keys
+    )
+
+
+def _is_long(workload: Workload) -> bool:
+    is_set = (workload.group, workload.kind) == ("apps", "StatefulSet")
+    return is_set and len(workload.meta.name) + len("-") + _HASH > _MOST_CHARS
+
+
+def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Finding:
+    error, workload = refusal.error, subject.workload
+    said = error.text.removeprefix(f"{error.field}: ")
+    if refusal.index is None:
+        if refusal.term is not None:
+            return _of_term(refusal, refusal.term, workload)
+        return _of_label(refusal, workload, said)
+    where = placed[refusal.index]
+    if takes_any_template(workload, subject.version):
+        known = api.as_finding(error, "spec.topologySpreadConstraints", placed, subject)
+        return _told(refusal, workload, known.warning, Fix(known.fix, known.edits), known.key)
+    key = str(error.bad_value)
+    fix = _fix(where, refusal.path, workload)
+    warning = f"{where.name}: {_twice(key, where.constraint.selector)}"
+    return replace(_told(refusal, workload, warning, fix, f"{where.key} {key} {said}"), remedy=fix.text)
+
+
+def _told(refusal: Refusal, workload: Workload, warning: str, fix: Fix, key: str) -> Finding:
+    return Finding(
+        rule=REFUSED.id,
+        path=refusal.path,
+        summary=f"{_nobody(workload, refusal)}: {refusal.error.text}",
+        warning=f"no pod can be created: {warning}",
+        detail=f"kube-apiserver accepts the {workload.kind} and refuses each of its pods: {refusal.error.text}",
+        fix=fix.text,
+        edits=fix.edits,
+        key=key,
+    )
+
+
+def _twice(key: str, selector: LabelSelector | None) -> str:
+    in_selector = key in {each.key for each in requirements(selector or LabelSelector())}
+    short = quoted(key, 40)
+    return f"{short} is in labelSelector and in matchLabelKeys" if in_selector else f"matchLabelKeys has {short} twice"
+
+
+def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Finding:
+    """Of pod affinity, where the path of the pod and that of the term in its workload have the same end."""
+    key = str(refusal.error.bad_value)
+    template = max((each for each in workload.templates if refusal.path.startswith(each.path)), key=_length)
+    path = refusal.path.rpartition(".")[0]
+    selector, keys = _once(
+        term.label_selector or LabelSelector(), term.match_label_keys or (), labels_given(workload, template.template)
+    )
+    fix = Fix()
+    if selector != term.label_selector:
+        fix = Fix(
+            f"set {one_field('labelSelector', _plain(selector))}", (Edit(f"{path}.labelSelector", _plain(selector)),)
+        )
+    if keys != list(term.match_label_keys or ()):
+        text = f"set {one_field('matchLabelKeys', keys)}" if keys else "remove matchLabelKeys"
+        fix = all_of((fix, Fix(text, (Edit(f"{path}.matchLabelKeys", keys or None),))))
+    kind = "podAntiAffinity" if ".podAntiAffinity." in path else "podAffinity"
+    warning = f"{kind}: {_twice(key, term.label_selector)}"
+    return replace(_told(refusal, workload, warning, fix, f"{path} {key}"), remedy=fix.text)
+
+
+def _length(template: Template) -> int:
+    return len(template.path)
+
+
+def _nobody(workload: Workload, refusal: Refusal) -> str:
+    """Of several templates it is one whose pods are refused."""
+    if len(workload.templates) == 1:
+        return "no pod of this workload can be created"
+    template = max((each.path for each in workload.templates if refusal.path.startswith(each.path)), key=len)
+    return f"no pod of {one_line(template.rstrip('.'))} can be created"
+
+
+def _of_label(refusal: Refusal, workload: Workload, said: str) -> Finding:
+    is_name = refusal.path == "metadata.name"
+    most = _MOST_CHARS - _HASH - len("-")
+    warning = "the name is too long for a label" if is_name else f"label: {said}"
+    fix = Fix(f"use a name of at most {most} characters: it is part of labels of the pods" if is_name else "")
+    return _told(refusal, workload, warning, fix, f"{refusal.path} {said}")
+
+
+def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
+    """Every key once: in matchLabelKeys or in the selector, so that the same pods count as the author asked for.
+
+    A key whose one value the selector names stays there. What the selector leaves more open, or what only the
+    controller knows, stays in matchLabelKeys. A selector to which an operator adds is not written anew.
+    """
+    constraint, labels = placed.constraint, labels_given(workload, placed.template.template)
+    before, written = constraint.selector or LabelSelector(), constraint.match_label_keys or ()
+    selector, keys = _once(before, written, labels)
+    if selector != before and not workload.whole:
+        gone = {each.key for each in requirements(before)} - {each.key for each in requirements(selector)}
+        key = next(each for each in written if each in gone)
+        return Fix(f"name {quoted(key)} in matchLabelKeys or in labelSelector, not in both")
+    changed: dict[str, Json] = {}
+    if selector != constraint.selector:
+        changed["labelSelector"] = _plain(selector)
+    if keys != list(written):
+        changed["matchLabelKeys"] = keys or None
+    return changes(placed, at=path, **changed)
+
+
+def _once(
+    selector: LabelSelector, written: Sequence[str], labels: Mapping[str, str]
+) -> tuple[LabelSelector, list[str]]:
+    """A selector and the keys that are merged into it, each label in one of them."""
+    keys = list(dict.fromkeys(written))
+    for key in [each for each in keys if each in labels]:
+        asked = [each for each in requirements(selector) if each.key == key]
+        if not asked:
+            continue
+        value = labels[key]
+        named = any(each.operator == "In" and {*(each.values or ())} == {value} for each in asked)
+        if value != NOT_YET and named and all(holds(each, labels) for each in asked):
+            keys.remove(key)
+        else:
+            selector = _without(selector, key)
+    return selector, keys
+
+
+def _without(selector: LabelSelector, key: str) -> LabelSelector:
+    pairs = {name: value for name, value in (selector.match_labels or {}).items() if name != key}
+    expressions = tuple(each for each in selector.match_expressions or () if each.key != key)
+    return LabelSelector(match_labels=pairs or None, match_expressions=expressions or None)
+
+
+def _plain(selector: LabelSelector) -> dict[str, object]:
+    """The selector as it is written, without what is absent."""
+    found: dict[str, object] = {}
+    if selector.match_labels:
+        found["matchLabels"] = dict(selector.match_labels)
+    if selector.match_expressions:
+        found["matchExpressions"] = [_requirement(each) for each in selector.match_expressions]
+    return found
+
+
+def _requirement(each: LabelSelectorRequirement) -> dict[str, object]:
+    values = {"values": list(each.values)} if each.values else {}
+    return {"key": each.key, "operator": each.operator, **values}

@@ -1,0 +1,102 @@
+"""Rules about topologyKey, as far as they need no node."""
+
+from collections.abc import Iterator
+
+from webhook.core.api.types import HOSTNAME, ZONE
+from webhook.core.explain.meant_keys import SUCCESSORS, meant_by
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.edits import Fix, changes, removal
+from webhook.core.rules.frame.rule import Answer, Finding, Placed, Rule, Severity, Subject, guarded, quoted
+
+TYPO = Rule(
+    id="topology-key-typo",
+    title="the topology key looks like a well-known one, misspelt",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "Kubernetes accepts any text as a topology key. If no node has the label, a hard constraint leaves every pod "
+        "Pending and a soft one does nothing."
+    ),
+    silent=(
+        "for keys outside the label prefixes that Kubernetes reserves for itself (`zone` and `example.com/zone` may "
+        "well be yours), where a node has the label, and for keys that `domains` of the configuration names."
+    ),
+)
+DEPRECATED = Rule(
+    id="topology-key-deprecated",
+    title="the topology key is deprecated",
+    severity=Severity.LOW,
+    mode=Mode.WARN,
+    why=(
+        "The beta names of node labels are kept on nodes by some providers only. Where they are gone, a hard "
+        "constraint leaves every pod Pending."
+    ),
+    silent=(
+        "for built-in kinds in admission, where kube-apiserver itself warns of them; and where nodes are known and "
+        "none has the key: then `topology-key-unknown` says so."
+    ),
+)
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the two rules say of each constraint."""
+    for placed in subject.placed:
+        key = placed.constraint.topology_key
+        if not key or key in {ZONE, HOSTNAME}:
+            continue
+        if key in SUCCESSORS:
+            if (subject.offline or not subject.workload.built_in) and _exists(key, subject) is not False:
+                yield from guarded((DEPRECATED,), _deprecated, placed, key, subject)
+        elif (meant := meant_by(key)) is not None and not (exists := _exists(key, subject)):
+            yield from guarded((TYPO,), _typo, placed, meant, subject, has_nodes=exists is False)
+
+
+def _deprecated(placed: Placed, key: str, subject: Subject) -> Iterator[Finding]:
+    successor = SUCCESSORS[key]
+    fix = _over(placed, successor, subject)
+    yield Finding(
+        rule=DEPRECATED.id,
+        path=f"{placed.path}.topologyKey",
+        summary=f"{placed.name}: {key} is deprecated",
+        remedy=f"use {successor}",
+        detail=f"{key} is deprecated, and missing from nodes of current clusters",
+        fix=fix.text,
+        edits=fix.edits,
+        key=placed.key,
+    )
+
+
+def _typo(placed: Placed, meant: str, subject: Subject, *, has_nodes: bool) -> Iterator[Finding]:
+    said = quoted(placed.constraint.topology_key or "", 256)
+    fix = _over(placed, meant, subject)
+    yield Finding(
+        rule=TYPO.id,
+        path=f"{placed.path}.topologyKey",
+        summary=f"no node has {said}" if has_nodes else f"Kubernetes has no label {said}",
+        remedy=f"use {meant}",
+        headline=f"{placed.name}: no node has {said}; use {meant}" if has_nodes else "",
+        detail=f"Kubernetes sets {meant} on nodes, not {said}: "
+        + ("every pod stays Pending" if placed.constraint.hard else "the constraint does nothing"),
+        fix=fix.text,
+        edits=fix.edits,
+        key=placed.key,
+    )
+
+
+def _over(placed: Placed, key: str, subject: Subject) -> Fix:
+    """The same constraint over another key; where it is there already with this action, this one goes."""
+    if _exists(key, subject) is False:
+        return Fix(f"use {key}, and label the nodes with it")
+    action = placed.constraint.when_unsatisfiable or ""
+    for each in subject.placed:
+        same = each.template is placed.template and each.constraint.topology_key == key
+        if same and (each.constraint.when_unsatisfiable or "") == action:
+            return removal(placed)
+    return changes(placed, topologyKey=key)
+
+
+def _exists(key: str, subject: Subject) -> bool | None:
+    """Whether a node has the key, or the configuration names domains of it; None where no nodes are known."""
+    if key in subject.policy.domains:
+        return True
+    return None if subject.index is None or subject.lacks("nodes") else key in subject.index.view().keys

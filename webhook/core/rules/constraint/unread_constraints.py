@@ -1,0 +1,391 @@
+"""The rule about constraints that nothing reads: in an object of an unknown kind, or in the wrong place of one.
+
+The parsed object is walked for keys that are called topologySpreadConstraints, or nearly so; where `kinds` reads them,
+there is nothing to say. It is asked of whole objects, and not at admission: nobody waits for it there.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
+from typing import Any
+
+from msgspec import Struct
+
+from webhook.core.api.types import ObjectMeta, TypeMeta
+from webhook.core.explain.meant_keys import edits as slips
+from webhook.core.policy.policy import EmbeddedKind, Mode
+from webhook.core.rules.constraint.unknown_fields import meant
+from webhook.core.rules.frame.edits import flow
+from webhook.core.rules.frame.rule import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded, one_line, quoted
+from webhook.core.workloads.custom_kinds import BUILT_IN, CONSTRAINTS, CUSTOM, configured_layout, leads_to, value_at
+from webhook.core.workloads.operators import OPERATED
+from webhook.core.workloads.reading import constraint_paths, has_template, parsed, read_meta
+
+Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+
+UNREAD = Rule(
+    id="unread-constraints",
+    title="constraints stand where nothing reads them",
+    severity=Severity.MEDIUM,
+    mode=Mode.WARN,
+    why=(
+        "Constraints that nobody looked at are not known to be right. In a wrong place, under a misspelt name or in an "
+        "object of a kind that no API server has, they reach no pod at all: then the severity is high, since kubectl "
+        "refuses the object. In a resource of a kind that evenspread does not know they may well reach pods, but were "
+        "not checked: `workloads` of the configuration says where they stand."
+    ),
+    silent=(
+        "in admission; for objects of which a controller is known, as for a ControllerRevision; below `status`, in "
+        "texts (the data of a ConfigMap), and in what is no list of constraints (the schema in a "
+        "CustomResourceDefinition); and for policies of Kyverno, Gatekeeper and Kubernetes itself, which hold patterns."
+    ),
+)
+
+_FIELDS = ("maxSkew", "topologyKey", "whenUnsatisfiable")
+_NAME = CONSTRAINTS.lower()
+# No text without any of these holds constraints, whatever they are called.
+_HINTS = re.compile(rb"spread|constrain|maxSkew|topologyKey|whenUnsatisfiable", re.IGNORECASE)
+_SLIPS = 3  # letters that a misspelt name may be off; cases, hyphens and underscores do not count
+# Deeper and larger than any object that people write.
+_MOST_DEPTH = 128
+_MOST_VALUES = 300_000
+_TOO_LARGE = f"more than {_MOST_VALUES:,} lists and mappings in an object, or {_MOST_DEPTH} levels"
+_MOST_TOLD = 16
+_MOST_NAMED = 3
+_MOST_CHARS = 500
+# What is no part of the object as somebody wrote it.
+_PASSED = frozenset({("status",), ("metadata", "managedFields"), ("metadata", "annotations"), ("metadata", "labels")})
+_PATTERNS = (".kyverno.io", ".gatekeeper.sh")
+_NO_PODS = frozenset({"apiextensions.k8s.io", "admissionregistration.k8s.io"})
+# Values of a chart, and how to get what it makes of them.
+_CHARTS = frozenset(
+    {("helm.toolkit.fluxcd.io", "HelmRelease"), ("argoproj.io", "Application"), ("argoproj.io", "ApplicationSet")}
+)
+_PATHS = ("templatePath", "constraintsPath")
+_TYPE = re.compile("[A-Za-z][A-Za-z0-9]*")
+_PATH = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\[\*\])?(?:\.[A-Za-z][A-Za-z0-9_-]*(?:\[\*\])?)*")
+_BY_KIND = {kind: group for group, kind in BUILT_IN}
+
+_Steps = tuple[str, ...]
+
+
+class Place(Struct, frozen=True):
+    """A key that names constraints: the steps to it, ``[0]`` for an item, and the mapping that it stands in."""
+
+    steps: _Steps
+    value: Json
+    around: Mapping[str, Json]
+
+    @property
+    def key(self) -> str:
+        """The key as it is written."""
+        return self.steps[-1]
+
+    @property
+    def path(self) -> str:
+        """The API path."""
+        return written_path(self.steps)
+
+
+def written_path(steps: _Steps) -> str:
+    """An API path from its steps: ``spec.template.spec``."""
+    parts = (step if step.startswith("[") else f".{step}" if _is_plain(step) else f"[{step}]" for step in steps)
+    return "".join(parts).removeprefix(".")
+
+
+def _is_plain(step: str) -> bool:
+    return step.replace("-", "").replace("_", "").isalnum()
+
+
+class _Object(Struct, frozen=True):
+    value: Mapping[str, Json]
+    api_version: str
+    kind: str
+    embedded: tuple[EmbeddedKind, ...]
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def native(self) -> bool:
+        """Whether kube-apiserver itself has the kind."""
+        is_own = (self.group, self.kind) in BUILT_IN
+        return is_own and configured_layout(self.api_version, self.kind, self.embedded) is None
+
+
+def of_object(
+    raw: bytes | Mapping[str, Json], stated: TypeMeta, embedded: tuple[EmbeddedKind, ...]
+) -> Iterator[Answer]:
+    """What the rule answers of an object as JSON; it is decoded only if its text may hold constraints."""
+    if isinstance(raw, bytes) and not _HINTS.search(raw):
+        return
+    yield from guarded((UNREAD,), _of_object, raw, stated, embedded)
+
+
+def _of_object(
+    raw: bytes | Mapping[str, Json], stated: TypeMeta, embedded: tuple[EmbeddedKind, ...]
+) -> Iterator[Answer]:
+    value = parsed(raw)
+    yield from evaluate(value, stated.api_version or "", stated.kind or "", read_meta(value), embedded)
+
+
+def evaluate(
+    value: Mapping[str, Json], api_version: str, kind: str, meta: ObjectMeta, embedded: tuple[EmbeddedKind, ...] = ()
+) -> Iterator[Answer]:
+    """What the rule says of an object, whatever it is."""
+    of = _Object(value, api_version, kind, embedded)
+    if not _is_asked(of, meta):
+        return
+    read = constraint_paths(api_version, kind, embedded)
+    found = [*_places(value)]
+    if None in found:
+        yield NotEvaluated(UNREAD.id, _TOO_LARGE)
+    places = [each for each in found if each and (of.native or _is_list_of_constraints(each.value))]
+    if of.native and api_version.rpartition("/")[2] != "v1":
+        if places:
+            yield _of_no_kind(of, kind)
+        return
+    unread = [each for each in places if not any(leads_to(path, each.steps) for path in read)]
+    if has_template(api_version, kind, embedded):
+        unread = [each for each in unread if not _is_slip(each, read)]
+    if unread and not read and (right := _meant_kind(of)):
+        yield _of_no_kind(of, right)
+        return
+    told = set[str]()
+    for place in unread:
+        pattern = written_path(tuple("[*]" if step.startswith("[") else step for step in place.steps))
+        if pattern not in told and len(told) < _MOST_TOLD:
+            told.add(pattern)
+            yield _misplaced(of, place, read[0]) if of.native else _unknown(of, place, read)
+
+
+def _is_asked(of: _Object, meta: ObjectMeta) -> bool:
+    owner = meta.controller
+    if owner is not None and constraint_paths(owner.api_version, owner.kind, of.embedded):
+        return False
+    return of.group not in _NO_PODS and not f".{of.group}".endswith(_PATTERNS)
+
+
+def _places(value: Mapping[str, Json]) -> Iterator[Place | None]:
+    """Every key that names constraints, in the order of the object; None where it is too large to look at all of it."""
+    pending: list[tuple[_Steps, Json]] = [((), value)]
+    seen = 0
+    while pending:
+        steps, here = pending.pop()
+        seen += 1
+        if seen > _MOST_VALUES or len(steps) > _MOST_DEPTH:
+            yield None
+            return
+        inner: list[tuple[_Steps, Json]] = []
+        if isinstance(here, list):
+            inner = [((*steps, f"[{index}]"), each) for index, each in enumerate(here)]
+        else:
+            for key, each in here.items():
+                if (*steps, key) not in _PASSED:
+                    if _names_constraints(key, each):
+                        yield Place((*steps, key), each, here)
+                    else:
+                        inner.append(((*steps, key), each))
+        pending += reversed([each for each in inner if isinstance(each[1], Mapping | list)])
+
+
+def _is_slip(place: Place, read: tuple[str, ...]) -> bool:
+    """Whether the name is a letter or two off, where constraints belong: `unknown-field` says so."""
+    right = (*place.steps[:-1], CONSTRAINTS)
+    return meant(place.key) == CONSTRAINTS and any(leads_to(path, right) for path in read)
+
+
+def _names_constraints(key: str, value: Json) -> bool:
+    if isinstance(value, str):
+        return False  # a label, or a text
+    name = key.lower().replace("-", "").replace("_", "")
+    near = abs(len(name) - len(_NAME)) <= _SLIPS and slips(name, _NAME) <= _SLIPS
+    return near or _is_list_of_constraints(value, surely=True)
+
+
+def _is_list_of_constraints(value: Json, *, surely: bool = False) -> bool:
+    """Whether a value holds constraints: not a schema, and not nothing."""
+    least = 2 if surely else 1
+    items = value if isinstance(value, list) else [value]
+    return any(isinstance(each, Mapping) and sum(name in each for name in _FIELDS) >= least for each in items)
+
+
+def _of_no_kind(of: _Object, kind: str) -> Finding:
+    """An object whose type no API server has; ``kind`` is the one that it probably is."""
+    group = _BY_KIND[kind] if kind in _BY_KIND and "." not in of.group else of.group
+    api_version = f"{group}/v1".removeprefix("/") if kind in _BY_KIND and "." not in of.group else of.api_version
+    edits = [
+        Edit(path, right)
+        for path, written, right in (("apiVersion", of.api_version, api_version), ("kind", of.kind, kind))
+        if written != right
+    ]
+    texts = [f"{edit.path}: {edit.value}" for edit in edits]
+    nobody = "no API server" if "." in of.group else "no supported Kubernetes"
+    # Older versions filled in a selector; today's want one.
+    selects = group != "apps" or isinstance(value_at(of.value, "spec.selector"), Mapping)
+    return Finding(
+        rule=UNREAD.id,
+        path=edits[0].path,
+        summary=f"{nobody} has kind {_shown(of.kind)} in {_shown(of.api_version)}: these constraints reach no pod",
+        remedy=f"use {' and '.join(texts)}",
+        detail="the API server refuses the object, since it has no such kind",
+        fix=texts[0] if len(texts) == 1 else f"set {' and set '.join(texts)}",
+        edits=tuple(edits) if selects else (),
+        key="kind",
+        severity=Severity.HIGH,
+    )
+
+
+def _meant_kind(of: _Object) -> str:
+    """The kind that one is which nothing knows; empty where none is near."""
+    known = {kind for group, kind in (*BUILT_IN, *CUSTOM, *OPERATED) if group == of.group}
+    known |= {each.kind for each in of.embedded if each.api_version == of.api_version}
+    if near := _near_kind(of.kind, known, 0 if "." in of.group else _SLIPS):
+        return near
+    return "" if "." in of.group else _near_kind(of.kind, _BY_KIND, _SLIPS)
+
+
+def _near_kind(kind: str, known: Iterable[str], most: int) -> str:
+    written = kind.lower()
+    for each in sorted(known):
+        name = each.lower()
+        if written in {name, f"{name}s"} or slips(written, name) <= min(most, len(name) // 4):
+            return each
+    return ""
+
+
+def _misplaced(of: _Object, place: Place, right: str) -> Finding:
+    """Constraints in an object of Kubernetes' own, where no such field is."""
+    parent = right.rpartition(".")[0]
+    is_misspelt = written_path(place.steps[:-1]) == parent
+    there = isinstance(value_at(of.value, parent), Mapping)
+    taken = value_at(of.value, right) is not None
+    edits: tuple[Edit, ...] = ()
+    if not place.value:
+        fix, edits = f"remove {place.key}", (Edit(place.path),)
+    elif is_misspelt and not taken:
+        fix = f"rename it to {CONSTRAINTS}"
+        edits = (Edit(place.path), Edit(right, place.value))
+    else:
+        fix = f"move to {right if place.key != CONSTRAINTS else parent}"
+        if taken:
+            fix = f"move what is missing to {right} and remove this"
+        elif there:
+            edits = (Edit(place.path), Edit(right, place.value))
+    what, who = "constraints do not belong here", "they reach"
+    if is_misspelt:
+        what, who = f"a pod's spec has no field {_shown(place.key)}", "these constraints reach"
+    return Finding(
+        rule=UNREAD.id,
+        path=place.path,
+        summary=f"{what}: {who} no pod" if place.value else f"{what}: it has no effect",
+        remedy=fix,
+        detail=f"kubectl refuses the field, and kube-apiserver drops it; constraints of a {of.kind} stand in {right}",
+        fix=fix,
+        edits=edits if isinstance(place.value, list) or not place.value else (),
+        key=place.path,
+        severity=Severity.HIGH,
+    )
+
+
+def _unknown(of: _Object, place: Place, read: tuple[str, ...]) -> Finding:
+    """Constraints in a resource of which it is not known that they stand there."""
+    kind, severity = _shown(of.kind), None
+    summary = f"evenspread does not know that a {kind} has constraints here: they were not checked"
+    entry = _entry(of, place)
+    line = f"- {flow(entry)}" if entry else ""
+    if "." not in of.group:
+        severity = Severity.HIGH
+        summary = f"a {kind} makes no pods: these constraints reach none"
+        remedy = fix = "move to the pod template of a workload"
+    elif (of.group, of.kind) in _CHARTS and any("values" in step.lower() for step in place.steps):
+        summary = "these are values of a chart: the constraints in them were not checked"
+        remedy, fix = (
+            "check what the chart renders",
+            "check what the chart renders: helm template CHART | evenspread check -",
+        )
+    elif configured_layout(of.api_version, of.kind, of.embedded) is not None:
+        name, path = next(((name, entry[name]) for name in _PATHS if name in entry), ("", ""))
+        own = next(each for each in of.embedded if (each.api_version, each.kind) == (of.api_version, of.kind))
+        written = own.template_path or own.constraints_path
+        summary = f"the configuration (workloads) has a {kind} read at {written}: these constraints were not checked"
+        remedy = f"set {name}: {path}" if path else "correct the path in workloads"
+        fix = f"change the entry in workloads of the configuration to: {line}" if line else remedy
+    elif read:
+        near = _nearest(place, read)
+        named = " or ".join(path.rpartition(".")[0] for path in near[:_MOST_NAMED])
+        summary = f"evenspread does not know constraints of a {kind} at this place: they were not checked"
+        remedy = fix = f"move to {named}"
+    else:
+        remedy = "add the kind to workloads of the configuration"
+        fix = f"add to workloads of the configuration: {line}" if line else remedy
+    return Finding(
+        rule=UNREAD.id,
+        path=place.path,
+        summary=summary,
+        remedy=remedy,
+        detail="nothing that evenspread knows says that these are constraints of pods, so no rule looked at them",
+        fix=one_line(fix, _MOST_CHARS),
+        key=place.path,
+        severity=severity,
+    )
+
+
+def _nearest(place: Place, read: tuple[str, ...]) -> list[str]:
+    """The places of constraints that share the most steps with this one."""
+    shared = {path: _shared(place.path.split("."), path.split(".")) for path in read}
+    return [path for path in read if shared[path] == max(shared.values())]
+
+
+def _shared(one: list[str], other: list[str]) -> int:
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])
+
+
+def _entry(of: _Object, place: Place) -> Mapping[str, str]:
+    """What `workloads` of the configuration needs to read these constraints; nothing where it cannot say their path."""
+    kind = {"apiVersion": of.api_version, "kind": of.kind}
+    above = place.steps[:-2]
+    is_template = (
+        place.key == CONSTRAINTS and place.steps[-2:-1] == ("spec",) and bool(above) and _is_template(of, place)
+    )
+    path = _configurable(above if is_template else place.steps)
+    if not path or not _TYPE.fullmatch(of.kind):
+        return {}
+    entry = {**kind, _PATHS[0] if is_template else _PATHS[1]: path}
+    last = max((number for number, step in enumerate(place.steps) if step.startswith("[")), default=-1)
+    around = _at(of.value, place.steps[: last + 1]) if last >= 0 else of.value
+    replicas = "replicas" if last >= 0 else "spec.replicas"
+    if type(value_at(around, replicas)) is int:
+        entry["replicasPath"] = replicas
+    if is_template and isinstance(value_at(of.value, "spec.selector"), Mapping):
+        entry["selectorPath"] = "spec.selector"
+    return entry
+
+
+def _is_template(of: _Object, place: Place) -> bool:
+    """Whether the mapping two levels above is a pod template: there are containers, or it is called so."""
+    own = place.steps[-3]
+    template = _at(of.value, place.steps[:-2])
+    return "containers" in place.around or own.lower().endswith("template") or "metadata" in template
+
+
+def _at(value: Json, steps: _Steps) -> Json:
+    for step in steps:
+        value = value[int(step[1:-1])] if isinstance(value, list) else value[step]
+    return value
+
+
+def _configurable(steps: _Steps) -> str:
+    """Steps as the configuration writes them; empty where one of them has no such name."""
+    path = ""
+    for step in steps:
+        if step.startswith("["):
+            path += "[*]"
+        else:
+            path += f".{step}" if path else step
+    return path if _PATH.fullmatch(path) else ""
+
+
+def _shown(text: str) -> str:
+    return quoted(text, 40)

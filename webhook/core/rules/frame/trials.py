@@ -1,0 +1,217 @@
+"""Which fixes help: each is made, and the rules are asked again; one that does not help is for people alone.
+
+There are two ways to make one. In the pod templates, as they are in memory: a constraint that counts nothing, or that
+kube-apiserver refuses, keeps other rules from speaking, and where a fix would make them speak, their fixes join it. And
+in the whole object, which is read and looked at anew: that takes longer, and nobody may be waiting.
+
+What is expected is no fault: an edit that cannot be made, and an object that nobody can read afterwards. Whatever else
+is raised is a fault of a rule as any other (`finding.guarded`); the finding stays, and its fix is for people.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import structs
+
+from webhook.core.api.types import PodTemplate, SpreadConstraint
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.rules.frame.edits import Fix, all_of, applied, in_words
+from webhook.core.rules.frame.rule import FAILED, Answer, Edit, Finding, NotEvaluated, Subject, place
+from webhook.core.workloads.reading import Template, parsed
+
+# Beside so many findings with edits, others are told as they are: each takes a second look at the templates. While a
+# request waits there is less time for it.
+_MOST_IN_TEMPLATES, _MOST_OFFLINE = 16, 200
+# Each is an evaluation of the whole object; the edits of others are left out.
+_MOST_AS_A_WHOLE = 16
+
+
+class Tried(NamedTuple):
+    """The findings with what is left of their fixes, and what was raised while they were tried, once a rule."""
+
+    findings: tuple[Finding, ...]
+    faults: tuple[NotEvaluated, ...] = ()
+
+
+class _Said:
+    """What the rules answer of an object before any fix, to compare with what they answer afterwards."""
+
+    def __init__(self, answers: Iterable[Answer]) -> None:
+        given = [*answers]
+        self.findings = [each for each in given if isinstance(each, Finding)]
+        self._failed = {each.rule for each in given if isinstance(each, NotEvaluated) and each.fault is not None}
+        self._same = Counter(map(_identity, self.findings))
+
+    def after(self, answers: Iterable[Answer]) -> list[Finding]:
+        """The findings among the answers to a changed object. Errors: _FailedError for rules that fail only there."""
+        given = [*answers]
+        faults = [each for each in given if isinstance(each, NotEvaluated) and each.fault is not None]
+        if new := [each for each in faults if each.rule not in self._failed]:
+            raise _FailedError(new)
+        return [each for each in given if isinstance(each, Finding)]
+
+    def is_new(self, finding: Finding) -> bool:
+        return _identity(finding) not in self._same
+
+    def stays(self, finding: Finding, left: Iterable[Finding]) -> bool:
+        """Whether as many as before are left that nobody could tell from it; of what was not said nobody knows."""
+        return 0 < self._same[_identity(finding)] <= sum(_identity(each) == _identity(finding) for each in left)
+
+    def more(self, left: Sequence[Finding]) -> list[Finding]:
+        """Findings of the rules that have more to say than before; what an edit changes may be part of their keys."""
+        grown = Counter(each.rule for each in left) - Counter(each.rule for each in self.findings)
+        return [each for each in left if each.rule in grown]
+
+
+class _FailedError(Exception):
+    """Rules that raised once a fix was made."""
+
+    def __init__(self, faults: Sequence[NotEvaluated]) -> None:
+        super().__init__(", ".join(each.rule for each in faults))
+        self.faults = faults
+
+
+def _identity(finding: Finding) -> tuple[str, str]:
+    return (finding.rule, finding.key)
+
+
+def _for_people(finding: Finding, later: str = "") -> Finding:
+    return structs.replace(finding, edits=(), fix=f"{in_words(Fix(finding.fix)).text}{later}")
+
+
+def _all_tried(findings: Iterable[Finding], tried: Iterable[Finding], attempt: Callable[[Finding], Finding]) -> Tried:
+    told: dict[int, Finding] = {}
+    faults: list[NotEvaluated] = []
+    for each in tried:
+        try:
+            told[id(each)] = attempt(each)
+        except Exception as error:  # noqa: BLE001 as `guarded`: the finding, and all others, stay
+            told[id(each)] = _for_people(each)
+            faults += error.faults if isinstance(error, _FailedError) else (NotEvaluated(each.rule, FAILED, error),)
+    once = {each.rule: each for each in reversed(faults)}
+    return Tried(tuple(told.get(id(each), each) for each in findings), tuple(reversed(once.values())))
+
+
+def tried_as_a_whole(
+    answers: Sequence[Answer],
+    rules: Collection[str],
+    raw: bytes | Mapping[str, object],
+    again: Callable[[Mapping[str, object]], Iterable[Answer]],
+    warns: Callable[[Finding], bool],
+) -> Tried:
+    """The findings among the answers, those of these rules without edits that do not help or that nobody could try.
+
+    Shape: ``again`` answers of a changed object. Notes that the fault had hidden do not speak against a fix, but any
+    finding of which somebody is told, as ``warns`` has it: the first is said behind the fix.
+    Errors: DecodeError.
+    """
+    before = _Said(answers)
+    editing = [each for each in before.findings if each.rule in rules and each.edits]
+    if not editing:
+        return Tried(tuple(before.findings))
+    value = parsed(raw)
+
+    def attempt(finding: Finding) -> Finding:
+        try:
+            changed = applied(value, finding.edits)
+        except LookupError:
+            return _for_people(finding)
+        try:
+            left = before.after(again(changed))
+        except DecodeError:
+            return _for_people(finding)
+        new = (each for each in left if before.is_new(each))
+        told = next((each for each in new if each.rule == finding.rule or warns(each)), None)
+        if told is not None:
+            return _for_people(finding, f"; after that, {told.rule}: {told.summary}")
+        return _for_people(finding) if before.stays(finding, left) else finding
+
+    late = {id(each): _for_people(each) for each in editing[_MOST_AS_A_WHOLE:]}
+    rest = (late.get(id(each), each) for each in before.findings)
+    return _all_tried(rest, editing[:_MOST_AS_A_WHOLE], attempt)
+
+
+Ask = Callable[[Subject], Iterable[Answer]]
+
+
+def tried_in_templates(
+    findings: Sequence[Finding], subject: Subject, ask: Ask, *, rules: Collection[str] | None = None, joins: bool = True
+) -> Tried:
+    """The findings, each with a fix after which it is gone and no other has come.
+
+    Shape: ``ask`` asks the rules that look at the object alone, or more. Only fixes of ``rules`` are tried, all where
+    it is None. Without ``joins`` no other fix joins one: where another finding would come, it is for people.
+    """
+    most = _MOST_OFFLINE if subject.offline else _MOST_IN_TEMPLATES
+    editing = [each for each in findings if each.edits and (rules is None or each.rule in rules)][:most]
+    if not editing:
+        return Tried(tuple(findings))
+    before = _Said(ask(subject))
+
+    def attempt(finding: Finding) -> Finding:
+        fix = Fix(finding.fix, finding.edits)
+        try:
+            later = _after(subject, fix.edits)
+        except (LookupError, msgspec.ValidationError):
+            return _for_people(finding)
+        if later is None:
+            return finding
+        left = before.after(ask(later))
+        more = before.more(left)
+        # Where items of a list went, the paths of what follows are no longer those of the object before.
+        can_join = joins and not any(_takes_item(each) for each in fix.edits)
+        if more and can_join and all(each.edits for each in more):
+            joined = all_of((fix, *(Fix(each.fix, each.edits) for each in more)))
+            try:
+                last = _after(subject, joined.edits)
+            except (LookupError, msgspec.ValidationError):  # two of them do not go together
+                last = None
+            if last is not None:
+                fix, left = structs.replace(joined, text=in_words(joined).text), before.after(ask(last))
+                more = before.more(left)
+        if more or before.stays(finding, left):
+            fix = in_words(fix)
+        return structs.replace(finding, fix=fix.text, edits=fix.edits)
+
+    return _all_tried(findings, editing, attempt)
+
+
+def _takes_item(edit: Edit) -> bool:
+    return edit.value is None and edit.path.endswith("]")
+
+
+def _after(subject: Subject, edits: Iterable[Edit]) -> Subject | None:
+    """The subject with the edits; None where one of them is outside labels and constraints."""
+    templates = []
+    left = [*edits]
+    for template in subject.workload.templates:
+        own = [
+            each
+            for each in left
+            if each.path.startswith((f"{template.path}metadata.labels", template.constraints_path))
+        ]
+        left = [each for each in left if each not in own]
+        templates.append(_edited(template, own) if own else template)
+    if left:
+        return None
+    workload = structs.replace(subject.workload, templates=tuple(templates))
+    return structs.replace(subject, workload=workload, placed=place(workload))
+
+
+def _edited(template: Template, edits: Sequence[Edit]) -> Template:
+    pod = template.template
+    constraints = msgspec.json.decode(msgspec.json.encode(pod.pod_spec.constraints))
+    value = {"labels": {**pod.labels}, "constraints": constraints}
+    after = applied(value, [structs.replace(each, path=_within(each.path, template)) for each in edits])
+    kept = msgspec.convert(after.get("constraints", []), tuple[SpreadConstraint, ...])
+    meta = structs.replace(pod.meta, labels=after["labels"])
+    spec = structs.replace(pod.pod_spec, topology_spread_constraints=kept)
+    return structs.replace(template, template=PodTemplate(metadata=meta, spec=spec))
+
+
+def _within(path: str, template: Template) -> str:
+    if path.startswith(template.constraints_path):
+        return f"constraints{path.removeprefix(template.constraints_path)}"
+    return path.removeprefix(f"{template.path}metadata.")

@@ -1,0 +1,199 @@
+"""The rule about constraints and what else decides where a pod may go: node selectors, affinity, volumes."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from webhook.core.placement.workload_problem import (
+    AFFINITY,
+    APART,
+    NEAR,
+    RESTRICTIONS,
+    VOLUMES,
+    Tally,
+    Terrain,
+    tallies,
+    terrain,
+)
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.cluster.nodes import A_CAP
+from webhook.core.rules.frame.edits import changes
+from webhook.core.rules.frame.rule import (
+    Answer,
+    Finding,
+    NotEvaluated,
+    Placed,
+    Rule,
+    Severity,
+    plural,
+    quoted,
+    short_enough,
+)
+from webhook.core.rules.placement import zone_loss
+from webhook.core.rules.placement.case import Case, noun, staying
+from webhook.core.rules.placement.remedies import AFFINITY as AFFINITY_POLICY
+from webhook.core.rules.placement.remedies import TAINTS, WHEN, Remedy, first_that_helps, honoring, removed, softened
+from webhook.core.rules.placement.volume_pins import pinned_replicas
+from webhook.core.workloads.reading import Template, Workload
+
+CONFLICTS = Rule(
+    id="spread-conflicts-affinity",
+    title="affinity or volumes leave fewer places than replicas",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "Domains count for a constraint although a volume, pod affinity or (with nodeAffinityPolicy Ignore) a node "
+        "selector keeps the pods out of them. Such a domain stays empty, and no other may have more than maxSkew pods. "
+        "No order of placing pods passes the number, if pods that run stay where they are; where something else caps "
+        "them too, fewer fit. A fix is named only if with it all pods find a place in every order, those included that "
+        "volumes hold where they are."
+    ),
+    silent=(
+        "if no more pods have room without any hard constraint (resources, ports, volumes, affinity), or if that is "
+        "not certain, as with ReadWriteOncePod claims and pods near their own; of a StatefulSet's volumes, about pods "
+        "that run already; about nodes that a taint keeps the pods from as well; while nodes are away that "
+        "nodeTaintsPolicy Honor counts only when they are back; for Jobs, DaemonSets and single pods. It never warns "
+        "where capacity grows. Without a cluster it speaks only of what no cluster can mend: node selector or affinity "
+        "that leave fewer domains than minDomains, and pods that must share the domain."
+    ),
+)
+_CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
+
+
+def is_about(workload: Workload) -> bool:
+    """Whether something of the object besides constraints decides where its pods may go."""
+    return workload.claims is not None or any(map(is_pinned, workload.templates))
+
+
+def is_pinned(template: Template) -> bool:
+    """Whether something in the template besides constraints restricts where its pods may go."""
+    return any(True for _ in _restrictions(template))
+
+
+def _restrictions(template: Template) -> Iterator[tuple[str, str]]:
+    """What restricts the pods, and how messages call it."""
+    spec = template.template.pod_spec
+    affinity = spec.affinity
+    node_affinity = affinity.node_affinity if affinity else None
+    near = affinity.pod_affinity if affinity else None
+    apart = affinity.pod_anti_affinity if affinity else None
+    if spec.node_selector or (node_affinity and node_affinity.required):
+        yield AFFINITY, "node selector" if spec.node_selector else "node affinity"
+    for name in _claims(template):
+        yield VOLUMES, f"claim {quoted(name, 40)}"
+        break
+    if near and near.required:
+        yield NEAR, "pod affinity"
+    if apart and apart.required:
+        yield APART, "anti-affinity"
+
+
+def _claims(template: Template) -> Iterator[str]:
+    for volume in template.template.pod_spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            yield volume.persistent_volume_claim.claim_name
+
+
+def evaluate(case: Case) -> Iterator[Answer]:
+    """What the rule says of one template."""
+    template, workload = case.placed[0].template, case.subject.workload
+    if not is_pinned(template) and workload.claims is None:
+        return
+    found = _pinned(case) if is_pinned(template) else None
+    found = found or next(pinned_replicas(case), None)
+    if found is not None:
+        yield replace(found, rule=CONFLICTS.id)
+        return
+    missing = case.subject.lacks(*_CLAIMS)
+    claims = tuple(_claims(template))
+    unknown = not set(claims) <= case.places.problem.storage.claims.keys()
+    if unknown or (missing and (claims or workload.claims)):
+        yield NotEvaluated(CONFLICTS.id, missing or "a claim that is not known")
+
+
+def _pinned(case: Case) -> Finding | None:
+    worst = _worst(case.tallies, case.terrain)
+    return None if worst is None or worst[0] >= case.most or not worst[1].open else _blamed(case, *worst)
+
+
+def _worst(found: Sequence[Tally], of: Terrain) -> tuple[int, Tally] | None:
+    """The constraint that admits the fewest, and how many; None where none sets a bound."""
+    together = None if of.together is None else of.eligible.nodes.column(of.together)
+    bounds = [(tally.most if together is None else tally.most_in_one(together), tally) for tally in found]
+    return min(((most, tally) for most, tally in bounds if most is not None), key=lambda each: each[0], default=None)
+
+
+def _blamed(case: Case, admitted: int, tally: Tally) -> Finding | None:
+    """The finding, if the constraint and something else together are to blame."""
+    if not case.has_room(admitted + 1):
+        return None
+    named = dict(_restrictions(case.placed[0].template))
+    for part in (*((each,) for each in RESTRICTIONS if each in named), RESTRICTIONS):
+        what_if = terrain(case.places, without=part)
+        then = _worst(tallies(case.places.hard, what_if, case.places.problem), what_if)
+        if then is None or then[0] > admitted:
+            who = named.get(part[0]) or next(iter(named.values()))
+            return _finding(case, tally, who, admitted, together=part[0] == NEAR and case.terrain.together is not None)
+    return None
+
+
+def _held(tally: Tally) -> list[int]:
+    """The domains without an open node that hold the others down."""
+    minimum = tally.minimum if tally.limit.enough else None
+    if minimum is None or not any(cell.room == 0 and cell.pods == minimum for cell in tally.cells):
+        return []
+    return [number for number in tally.closed if tally.count(number) == minimum]
+
+
+def _finding(case: Case, tally: Tally, who: str, admitted: int, *, together: bool) -> Finding:
+    placed = case.placed[tally.hard.place]
+    said = _said(tally, who, together=together)
+    found = first_that_helps(case, admitted, _remedies(case, tally, placed), field=WHEN, brings=zone_loss.speaks)
+    held = _held(tally)
+    more = f", and {staying(case, tally, held)}" if held else ""
+    brief, bare = said.partition(", and minDomains")[0], found.words.removeprefix("set ")
+    lines = [f"{case.fit(admitted)}: {each}; {how}" for each in (said, brief) for how in (found.words, bare) if how]
+    return Finding(
+        rule=CONFLICTS.id,
+        path=f"{placed.path}.{found.field}",
+        summary=f"{case.fit(admitted)}: {said}",
+        remedy=found.words,
+        warning=short_enough(CONFLICTS.id, *lines),
+        detail=f"{case.fit(admitted)} with {placed.name} (maxSkew {tally.limit.max_skew}): {said}{more}{case.stay}",
+        fix=found.fix.text,
+        edits=found.fix.edits,
+        key=placed.key,
+        warns=admitted < case.wanted,
+        at_most=case.at_most,
+    )
+
+
+def _said(tally: Tally, who: str, *, together: bool) -> str:
+    total = len(tally.open_domains | tally.closed)
+    if together:
+        return f"{who} keeps all pods together"
+    if tally.limit.enough and not tally.closed:
+        return f"{who} lets one {noun(tally)} hold only {plural(tally.minimum or 0, 'pod')}"
+    minimum = "" if tally.limit.enough else f", and minDomains is {tally.domains.constraint.min_domains}"
+    of = f" of {total}" if tally.closed and not minimum else ""
+    opened = len(tally.open_domains)
+    return f"{who} leaves {opened}{of} {noun(tally, total if of else opened)}{minimum}"
+
+
+def _remedies(case: Case, tally: Tally, placed: Placed) -> Iterator[Remedy]:
+    """The changes to try, the smallest first."""
+    constraint, place, hard = tally.domains.constraint, tally.hard.place, case.places.hard
+    yield from honoring(case, placed, AFFINITY_POLICY)
+    if not tally.limit.enough and constraint.min_domains < A_CAP:
+        domains = tally.column.domain_count(tally.domains.counting)
+        fewer = replace(tally.hard, constraint=replace(constraint, min_domains=domains))
+        changed = (*hard[:place], fewer, *hard[place + 1 :])
+        if domains > 1:
+            fix = changes(placed, minDomains=domains)
+            yield Remedy("minDomains", f"use minDomains: {domains}", fix, changed, is_last_word=False)
+        else:  # a single domain is nothing to spread over
+            yield from removed(case, placed)
+    yield from honoring(case, placed, AFFINITY_POLICY, TAINTS)
+    yield from softened(case, placed)
+    if len(case.placed) > 1:
+        yield from softened(case, *case.placed)

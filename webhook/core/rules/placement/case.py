@@ -1,0 +1,226 @@
+"""One pod template with its hard constraints and its places in the cluster, and how messages speak of domains.
+
+What rules about places have in common: whom they ask about, how many pods there are to be, and that where capacity
+grows nothing is more than a note.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.types import HOSTNAME, ObjectMeta, Pod, SpreadConstraint
+from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.defaulting.next_pod import namespace_of
+from webhook.core.index import node_sets
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.placement.every_order import Start, fits, starts
+from webhook.core.placement.pinned_claims import Missing, Ordinals, ordinals
+from webhook.core.placement.workload_problem import Hard, Places, Tally, Terrain, survey, tallies, terrain
+from webhook.core.policy.capacity import grows
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.cluster.all_in_one_domain import NO_REPLICAS, NOT_REPLICATED
+from webhook.core.rules.cluster.shared_selectors import own_selector
+from webhook.core.rules.frame.rule import Placed, Subject, noun_of, plural, quoted
+from webhook.core.workloads.controller_labels import REVISION_LABELS, may_be_added
+from webhook.core.workloads.reading import Template, Workload
+
+
+class Case(Struct, frozen=True, kw_only=True, dict=True):
+    """One template to ask about.
+
+    Shape: ``placed`` are its hard constraints, in the order of ``places.hard``. ``most`` is the autoscaler's maximum,
+    ``wanted`` where there is none. ``grows`` is whether nodes may be added. ``has_claims`` is whether each pod has
+    volumes of its own; ``ordinals`` are these pods, None also where they are too many.
+    Unit: ``wanted`` and ``most`` are pods.
+    """
+
+    subject: Subject
+    placed: tuple[Placed, ...]
+    places: Places
+    terrain: Terrain
+    tallies: tuple[Tally, ...]
+    wanted: int
+    most: int
+    grows: bool
+    has_claims: bool = False
+    ordinals: Ordinals | None = None
+
+    @cached_property
+    def _starts(self) -> tuple[Start, ...]:
+        return tuple(starts(self.places))
+
+    @cached_property
+    def running(self) -> int:
+        """The workload's own pods that have a node."""
+        return sum(self.places.running.values())
+
+    def fits(self, hard: Sequence[Hard], replicas: int, *, lost: int = 0) -> bool:
+        """Whether so many pods are placed in every order under these constraints, beside those that run and anew.
+
+        Shape: ``lost`` are nodes that are gone, with their pods. False also where that is not proven.
+        """
+        return all(self._fits(start, hard, replicas, lost) for start in self._starts)
+
+    def has_room(self, replicas: int, *, lost: int = 0) -> bool:
+        """Whether as many would be placed today in every order, beside those that run, without any hard constraint."""
+        return self._fits(self._starts[0], (), replicas, lost, likely=True)
+
+    def fits_today(self) -> bool:
+        """Whether all replicas are placed in every order as things are, beside those that run."""
+        return all(start.anew or self._fits(start, self.places.hard, self.wanted, 0) for start in self._starts)
+
+    def _fits(self, start: Start, hard: Sequence[Hard], replicas: int, lost: int, *, likely: bool = False) -> bool:
+        if self.has_claims:
+            return self._fits_in_turn(start, hard, replicas, likely=likely)
+        staying = 0 if start.anew else self.running
+        if lost and staying:
+            is_lost = node_sets.flags(lost, self.places.problem.nodes.size)
+            staying = sum(pods for slot, pods in self.places.running.items() if not is_lost[slot])
+        return fits(start, hard, Missing({}, max(0, replicas - staying)), lost=lost)
+
+    def _fits_in_turn(self, start: Start, hard: Sequence[Hard], replicas: int, *, likely: bool) -> bool:
+        """Whether each pod is placed once those before it are: it may have to wait for them."""
+        known = self.ordinals
+        if known is None or not (known.are_likely(replicas) if likely else known.are_certain(replicas)):
+            return False
+        return all(
+            fits(start, hard, known.to_place(number, anew=start.anew), room=known.room)
+            for number in range(1, replicas + 1)
+        )
+
+    def with_hard(self, kept: Sequence[Hard]) -> "Case":
+        """The case with other hard constraints: some of its own, as they are or changed."""
+        hard = tuple(replace(each, place=place) for place, each in enumerate(kept))
+        return replace(
+            self,
+            placed=tuple(self.placed[each.place] for each in kept),
+            places=replace(self.places, hard=hard),
+            tallies=tallies(hard, self.terrain, self.places.problem),
+        )
+
+    @property
+    def at_most(self) -> Mode:
+        """Where nodes are added, what does not fit today may fit tomorrow."""
+        return Mode.AUDIT if self.grows else Mode.DENY
+
+    def fit(self, admitted: int) -> str:
+        """How many fit, as messages begin."""
+        said = (
+            f"at most {admitted} of {self.wanted} fit"
+            if admitted < self.wanted
+            else f"at most {plural(admitted, 'pod')} fit"
+        )
+        return f"{said}{self.run}"
+
+    @property
+    def run(self) -> str:
+        """How many of them run, as messages go on."""
+        many = self.running
+        return f" ({many} run{'s' if many == 1 else ''} already)" if many else ""
+
+    @property
+    def stay(self) -> str:
+        """What is taken for granted of the pods that run, as the end of a sentence."""
+        if not self.running:
+            return ""
+        return f"; this assumes that the {plural(self.running, 'running pod')} stay{'s' if self.running == 1 else ''}"
+
+    def targets(self, admitted: int) -> tuple[int, ...]:
+        """How many pods a fix has to make room for: the autoscaler's maximum, or at least the replicas."""
+        largest = max(self.most, admitted + 1)
+        return (largest, self.wanted) if admitted < self.wanted < largest else (largest,)
+
+
+def is_replicated(workload: Workload) -> bool:
+    """Whether the object asks for several pods at a time."""
+    return workload.kind not in NOT_REPLICATED and workload.replicas not in NO_REPLICAS and not workload.suspended
+
+
+def cases(subject: Subject, index: ClusterIndex) -> Iterator[Case]:
+    """The templates of a workload that declare a hard constraint."""
+    for template in subject.workload.templates:
+        placed = tuple(each for each in subject.placed if each.template is template and each.constraint.hard)
+        wanted = _wanted(template, subject.workload, index)
+        if not placed or wanted is None or not all(map(_is_valid, placed)):
+            continue
+        places = _places(template, placed, subject, index)
+        if places is None:
+            continue
+        here = terrain(places)
+        yield Case(
+            subject=subject,
+            placed=placed,
+            places=places,
+            terrain=here,
+            tallies=tallies(places.hard, here, places.problem),
+            wanted=wanted,
+            most=(most := max(wanted, _scaled_to(subject.workload, index))),
+            grows=grows(subject.policy, places.problem.nodes),
+            has_claims=subject.workload.claims is not None,
+            ordinals=_ordinals(subject.workload, most + 1, index),
+        )
+
+
+def _is_valid(placed: Placed) -> bool:
+    constraint = placed.constraint
+    return (constraint.max_skew or 0) > 0 and bool(constraint.topology_key)
+
+
+def _wanted(template: Template, workload: Workload, index: ClusterIndex) -> int | None:
+    if template.replicas is not None:
+        return template.replicas
+    known = index.owner(workload.api_version, workload.kind, namespace_of(workload), workload.meta.name)
+    return known.replicas if known is not None and len(workload.templates) == 1 else None
+
+
+def _ordinals(workload: Workload, most: int, index: ClusterIndex) -> Ordinals | None:
+    if workload.claims is None:
+        return None
+    numbers = range(workload.first_ordinal, workload.first_ordinal + most)
+    return ordinals(index, namespace_of(workload), workload.meta.name, workload.claims, numbers)
+
+
+def _scaled_to(workload: Workload, index: ClusterIndex) -> int:
+    scaler = index.autoscaler(workload.api_version, workload.kind, namespace_of(workload), workload.meta.name)
+    return 0 if scaler is None else scaler.spec.max_replicas
+
+
+def _places(template: Template, placed: tuple[Placed, ...], subject: Subject, index: ClusterIndex) -> Places | None:
+    """Everything that the cluster says of this template; None where a selector cannot be read."""
+    workload, labels = subject.workload, template.template.labels
+    meta = ObjectMeta(name=workload.meta.name, namespace=namespace_of(workload), labels=labels)
+    keys = {key for each in placed for key in _keys(each.constraint)}
+    late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
+    pod = as_created(Pod(metadata=meta, spec=template.template.spec), subject.version)
+    places = survey(index, pod, own_selector(workload), now=index.taken_at or subject.now, late=late)
+    return None if places.problem.hard.error else places
+
+
+def _keys(constraint: SpreadConstraint) -> Iterator[str]:
+    """The labels on which the constraint's count depends."""
+    selector = constraint.selector
+    yield from constraint.match_label_keys or ()
+    if selector is not None:
+        yield from selector.match_labels or ()
+        yield from (each.key for each in selector.match_expressions or ())
+
+
+def noun(tally: Tally, many: int = 1) -> str:
+    """What messages call domains of the key: zone, nodes, racks."""
+    return f"{noun_of(tally.column.key)}{'' if many == 1 else 's'}"
+
+
+def staying(case: Case, tally: Tally, domains: Collection[int], kind: str = "") -> str:
+    """``tainted zone c stays at 0``: domains that hold the others down.
+
+    Shape: names of hosts are told only with ``messages.detail: full``, names of other domains not with ``minimal``.
+    """
+    detail, many = case.subject.policy.messages.detail, len(domains)
+    word = f"{kind} {noun(tally, many)}".strip()
+    level = min((tally.count(number) for number in domains), default=0)
+    if many == 1 and (detail == "full" or (detail != "minimal" and tally.column.key != HOSTNAME)):
+        (number,) = domains
+        return f"{word} {quoted(tally.column.values[number], 40)} stays at {level}"
+    return f"{many} {word} {'stays' if many == 1 else 'stay'} at {level}"

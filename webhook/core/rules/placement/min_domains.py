@@ -1,0 +1,130 @@
+"""The rule about minDomains: a number of domains that the cluster does not have, so that maxSkew is a cap."""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from webhook.core.defaulting.injection import Record
+from webhook.core.index.readers import INJECTED_ANNOTATION
+from webhook.core.placement.workload_problem import Hard, Tally, tallies
+from webhook.core.policy.capacity import grows
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.cluster.nodes import A_CAP
+from webhook.core.rules.frame.edits import Fix, changes
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, plural
+from webhook.core.rules.placement import zone_loss
+from webhook.core.rules.placement.case import Case, cases, is_replicated
+from webhook.core.rules.placement.ceiling import unlike_the_scheduler
+from webhook.core.rules.placement.remedies import Remedy, first_that_helps, removed, softened
+from webhook.core.workloads.reading import Template
+
+MIN_DOMAINS = Rule(
+    id="min-domains-unreachable",
+    title="minDomains is above the number of eligible domains, and caps the replicas",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "With fewer domains than minDomains the minimum is 0, so that maxSkew is a cap on the pods of each domain: the "
+        "replicas above it stay Pending. No order of placing pods passes the number, if pods that run stay where they "
+        "are; where something else caps them too, fewer fit. A fix is named only if with it all pods find a place in "
+        "every order."
+    ),
+    silent=(
+        "where all replicas find a place under the cap, or as few without it; where nodes can be added (`capacity`); "
+        "for constraints that evenspread gave to the pod; for minDomains of 100000 and more, which nobody takes for a "
+        "number of domains: it makes maxSkew a cap on purpose; and for Jobs, DaemonSets and single pods. Domains that "
+        "`domains` of the configuration names count, with or without nodes, and so do those of nodes that are away "
+        "for less than an hour."
+    ),
+)
+_FIELD = "minDomains"
+_record_decoder = msgspec.json.Decoder(Record)
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the rule says of each constraint."""
+    if not is_replicated(subject.workload) or not any(map(_is_asking, subject.placed)):
+        return
+    missing = subject.lacks("nodes", "pods") or unlike_the_scheduler(subject)
+    if missing or subject.index is None:
+        yield NotEvaluated(MIN_DOMAINS.id, missing)
+        return
+    if grows(subject.policy, subject.index.view()):
+        return
+    for case in subject.timely(cases(subject, subject.index)):
+        for tally, placed in zip(case.tallies, case.placed, strict=True):
+            if _is_asking(placed) and not _derived(placed.template):
+                yield from _capped(case, tally, placed)
+
+
+def _is_asking(placed: Placed) -> bool:
+    return placed.constraint.hard and 1 < (placed.constraint.min_domains or 1) < A_CAP
+
+
+def _capped(case: Case, tally: Tally, placed: Placed) -> Iterator[Finding]:
+    """A minimum of 0 for ever: no domain gets more matching pods than maxSkew."""
+    wanted, cap, admitted = placed.constraint.min_domains or 1, tally.limit.max_skew, tally.most
+    eligible = tally.column.domains(tally.domains.counting)
+    if not eligible or len(eligible) + _empty(case, tally) >= wanted or admitted is None or admitted >= case.wanted:
+        return
+    found = len(eligible)
+    fewer = _fewer(case, tally, found)
+    most = tallies(fewer, case.terrain, case.places.problem)[tally.hard.place].most
+    if (most is not None and most <= admitted) or not case.has_room(admitted + 1):
+        return
+    domains, count = plural(found, placed.noun), "counts" if found == 1 else "count"
+    said = f"{case.fit(admitted)}: minDomains is {wanted} but {domains} {count}"
+    remedy = first_that_helps(
+        case, admitted, _remedies(case, tally, placed, found), field=_FIELD, brings=zone_loss.speaks
+    )
+    yield Finding(
+        rule=MIN_DOMAINS.id,
+        path=f"{placed.path}.{remedy.field}",
+        summary=f"{said}, with at most {plural(cap, 'pod')}{'' if found == 1 else ' each'}",
+        remedy=remedy.words,
+        warning=f"{said}; {remedy.words}".removesuffix("; "),
+        detail=f"with fewer than minDomains {wanted} the minimum counts as 0, so that maxSkew {cap} is the most"
+        f" matching pods that one {placed.noun} may hold: {domains} may hold {cap * found} in all{case.stay}",
+        fix=remedy.fix.text,
+        edits=remedy.fix.edits,
+        key=placed.key,
+        at_most=case.at_most,
+    )
+
+
+def _empty(case: Case, tally: Tally) -> int:
+    """The domains that the configuration names and that have no eligible node."""
+    names, counting = case.subject.policy.domains.get(tally.column.key, ()), tally.domains.counting
+    return sum(not tally.column.with_value(name) & counting for name in names)
+
+
+def _fewer(case: Case, tally: Tally, domains: int) -> tuple[Hard, ...]:
+    """The hard constraints with another minDomains in one of them."""
+    hard, place = case.places.hard, tally.hard.place
+    changed = replace(tally.hard, constraint=replace(tally.hard.constraint, min_domains=domains))
+    return (*hard[:place], changed, *hard[place + 1 :])
+
+
+def _remedies(case: Case, tally: Tally, placed: Placed, found: int) -> Iterator[Remedy]:
+    """The changes to try, the smallest first; a single domain is nothing to spread over."""
+    if found > 1:
+        fix = changes(placed, minDomains=found)
+        yield Remedy(_FIELD, f"use minDomains: {found}", fix, _fewer(case, tally, found), is_last_word=False)
+    else:
+        yield from removed(case, placed)
+        yield Remedy(_FIELD, "remove minDomains", Fix("remove minDomains"), _fewer(case, tally, found))
+    yield from softened(case, placed)
+    if len(case.placed) > 1:
+        yield from softened(case, *case.placed)
+
+
+def _derived(template: Template) -> bool:
+    """Whether the constraints are ours; those that a pod brought, and we gave a selector, are not."""
+    text = (template.template.meta.annotations or {}).get(INJECTED_ANNOTATION)
+    if text is None:
+        return False
+    try:
+        return bool(_record_decoder.decode(text).constraints)
+    except msgspec.MsgspecError:
+        return False

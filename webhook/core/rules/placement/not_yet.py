@@ -1,0 +1,82 @@
+"""Rules that need the cluster: its nodes, the other pods, or a dry run.
+
+They are listed with the objects of which they could speak, so that a clean result never looks like approval by a
+rule that could not look.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.cluster.all_in_one_domain import NO_REPLICAS, NOT_REPLICATED
+from webhook.core.rules.frame.rule import NOT_YET, NotEvaluated, Rule, Severity, Subject
+
+
+def _rule(id_: str, title: str, severity: Severity, mode: Mode, why: str) -> Rule:
+    silent = "in this release, which does not look for it yet: the rule is listed as not evaluated."
+    return Rule(id=id_, title=title, severity=severity, mode=mode, why=why, silent=silent)
+
+
+STUCK = _rule(
+    "replicas-can-get-stuck",
+    "some orders of placing the replicas leave pods Pending",
+    Severity.HIGH,
+    Mode.WARN,
+    "The scheduler places one pod at a time and never moves one: two constraints can exclude each other on the way.",
+)
+ROLLOUT_STUCK = _rule(
+    "rollout-can-get-stuck",
+    "some orders of a rolling update leave pods Pending",
+    Severity.HIGH,
+    Mode.WARN,
+    "Old pods count until they are gone; a rollout can wait for a place that only its own progress would free.",
+)
+GROUP_CAP = _rule(
+    "group-cap",
+    "a cap of a SpreadGroup is or would be broken",
+    Severity.HIGH,
+    Mode.WARN,
+    "A SpreadGroup says how much of a group one zone or node may hold.",
+)
+
+
+# They say whether there is room at this moment, not whether the object is right.
+FEASIBILITY = (STUCK, ROLLOUT_STUCK)
+
+
+class Shape(NamedTuple):
+    """What of an object decides which of these rules could speak of it."""
+
+    hard: bool
+    replicated: bool
+    rolls: bool
+
+
+_NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
+    (STUCK, lambda shape: shape.hard and shape.replicated),
+    (ROLLOUT_STUCK, lambda shape: shape.hard and shape.rolls),
+    (GROUP_CAP, lambda shape: shape.replicated),
+)
+NEED_CLUSTER = frozenset(rule.id for rule, _ in _NEEDS)
+
+_ROLLS = frozenset({"Deployment", "StatefulSet", "Rollout", "CloneSet"})
+
+
+def evaluate(subject: Subject) -> tuple[NotEvaluated, ...]:
+    """The rules that could have spoken of this object; a cluster would not help them yet."""
+    return _missing(_shape(subject))
+
+
+@cache  # at most 2 ** len(Shape) answers
+def _missing(shape: Shape) -> tuple[NotEvaluated, ...]:
+    return tuple(NotEvaluated(rule.id, NOT_YET) for rule, could_speak in _NEEDS if could_speak(shape))
+
+
+def _shape(subject: Subject) -> Shape:
+    workload = subject.workload
+    return Shape(
+        hard=any(placed.constraint.hard for placed in subject.placed),
+        replicated=workload.kind not in NOT_REPLICATED and workload.replicas not in NO_REPLICAS,
+        rolls=workload.kind in _ROLLS,
+    )

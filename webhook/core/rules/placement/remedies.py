@@ -1,0 +1,153 @@
+"""The changes that rules about places offer: each is tried, smallest first, and the first that helps is named."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.types import HONOR, IGNORE
+from webhook.core.placement.workload_problem import Hard, tallies
+from webhook.core.rules.frame.edits import NO_FIX, Fix, all_of, changes, changes_in, in_words, removal, softening
+from webhook.core.rules.frame.rule import Placed
+from webhook.core.rules.placement.case import Case
+
+TAINTS = "nodeTaintsPolicy"
+AFFINITY = "nodeAffinityPolicy"
+WHEN = "whenUnsatisfiable"
+_ATTRIBUTES = {TAINTS: "node_taints_policy", AFFINITY: "node_affinity_policy"}
+
+
+class Remedy(Struct, frozen=True):
+    """One change.
+
+    Shape: ``field`` is what the finding points at, ``words`` are for a warning, ``hard`` the hard constraints after
+    it. ``is_last_word`` says that the rule has nothing to say of the constraint afterwards, however many pods fit.
+    """
+
+    field: str
+    words: str
+    fix: Fix
+    hard: tuple[Hard, ...]
+    is_last_word: bool = True
+
+
+NOTHING = Remedy(WHEN, "", NO_FIX, ())
+
+
+def first_that_helps(
+    case: Case, admitted: int, remedies: Iterable[Remedy], *, field: str, brings: Callable[[Case], bool]
+) -> Remedy:
+    """The first after which all pods find a place in every order, else nothing, at that field.
+
+    Shape: ``brings`` is whether something else is to be said of a case, now that all pods fit. Then the fix leaves
+    nodes that pods do not tolerate out of the count as well; where that does not do either, it is for people alone.
+    """
+    tried = tuple(remedies)
+    for target in case.targets(admitted):
+        for each in tried:
+            if (target == case.targets(admitted)[0] or each.is_last_word) and case.fits(each.hard, target):
+                if not brings(case.with_hard(each.hard)) or brings(case):
+                    return each
+                more = _and_honoring(case, each)
+                if more is None or not case.fits(more.hard, target) or brings(case.with_hard(more.hard)):
+                    return replace(each, fix=in_words(each.fix))
+                return more
+    return replace(NOTHING, field=field)
+
+
+def _and_honoring(case: Case, remedy: Remedy) -> Remedy | None:
+    """The same, with nodeTaintsPolicy Honor in the hard constraints that are left."""
+    left = tuple(case.placed[each.place] for each in remedy.hard if _ignores(each, TAINTS))
+    hard = tuple(_with_policies(each, (TAINTS,)) for each in remedy.hard)
+    if not left or not spreads(case, hard):
+        return None
+    fix = changes_in(left, _constraints(case), nodeTaintsPolicy=HONOR)
+    return replace(remedy, fix=all_of((remedy.fix, fix)), hard=hard)
+
+
+def honoring(case: Case, placed: Placed, *fields: str) -> Iterator[Remedy]:
+    """Policies that are Ignore made Honor: in this constraint, then in all that have them.
+
+    Shape: a constraint that this leaves a single domain would have no effect: it is taken out instead.
+    """
+    only = _honoring(case, (placed,), fields)
+    every = _honoring(case, case.placed, fields)
+    if only is not None:
+        yield from (only,) if spreads(case, only.hard) else removed(case, placed)
+    if every is not None and (only is None or every.hard != only.hard) and spreads(case, every.hard):
+        yield every
+
+
+def spreads(case: Case, hard: Sequence[Hard]) -> bool:
+    """Whether each of the constraints that are not as they were has two domains or more."""
+    found = tallies(hard, case.terrain, case.places.problem)
+    return all(
+        tally.hard in case.places.hard or tally.column.domain_count(tally.domains.counting) > 1 for tally in found
+    )
+
+
+def removed(case: Case, placed: Placed) -> Iterator[Remedy]:
+    """Out with a constraint that has one domain, if it is the only one: beside others, it keeps defaults away."""
+    if len(_constraints(case)) == 1:
+        yield Remedy(WHEN, f"remove {placed.name}", removal(placed), ())
+
+
+def _honoring(case: Case, several: Sequence[Placed], fields: Sequence[str]) -> Remedy | None:
+    changed = {
+        field: tuple(each for each in several if _ignores(case.places.hard[case.placed.index(each)], field))
+        for field in fields
+    }
+    if not all(changed.values()):
+        return None
+    hard = tuple(
+        _with_policies(each, [field for field in fields if placed in changed[field]])
+        for each, placed in zip(case.places.hard, case.placed, strict=True)
+    )
+    constraints = _constraints(case)
+    if len(several) == 1:
+        fix = changes(several[0], at=None, named=False, **dict.fromkeys(fields, HONOR))
+    else:
+        fix = all_of(changes_in(changed[field], constraints, **{field: HONOR}) for field in fields)
+    where = ""
+    if len(several) > 1:
+        touched = [each for each in several if any(each in found for found in changed.values())]
+        where = f" in {_names(touched, constraints)}"
+    return Remedy(fields[0], f"set {' and '.join(fields)}: {HONOR}{where}", fix, hard, is_last_word=fields[0] == TAINTS)
+
+
+def _with_policies(hard: Hard, fields: Iterable[str]) -> Hard:
+    honored = {_ATTRIBUTES[field]: HONOR for field in fields}
+    return replace(hard, constraint=replace(hard.constraint, **honored))
+
+
+def _constraints(case: Case) -> tuple[Placed, ...]:
+    """All constraints of the template, soft ones included."""
+    return tuple(each for each in case.subject.placed if each.template is case.placed[0].template)
+
+
+def _names(several: Sequence[Placed], every: Sequence[Placed]) -> str:
+    return "every constraint" if len(several) == len(every) else " and ".join(each.name for each in several)
+
+
+def _ignores(hard: Hard, field: str) -> bool:
+    return bool(getattr(hard.constraint, _ATTRIBUTES[field]) == IGNORE)
+
+
+def softened(case: Case, *several: Placed) -> Iterator[Remedy]:
+    """Constraints made soft; where a soft twin of one is there, out with it.
+
+    Shape: a soft constraint that has a single domain would have no effect: where it is the only one, it is taken out.
+    """
+    domains = {tally.hard.place: tally.column.domain_count(tally.domains.counting) for tally in case.tallies}
+    if any(domains[case.placed.index(each)] < 2 for each in several):
+        yield from removed(case, several[0])
+        return
+    fixes = [softening(each, case.subject.placed, named=len(several) > 1) for each in several]
+    words = [
+        f"remove {each.name}" if fix.text.startswith("remove") else f"make {each.short_name} ScheduleAnyway"
+        for each, fix in zip(several, fixes, strict=True)
+    ]
+    if len(several) > 1 and all(each.startswith("make") for each in words):
+        words = [f"make {' and '.join(each.short_name for each in several)} ScheduleAnyway"]
+    kept = tuple(each for each, placed in zip(case.places.hard, case.placed, strict=True) if placed not in several)
+    yield Remedy(WHEN, " and ".join(words), all_of(fixes), kept)

@@ -1,0 +1,1 @@
+"""What kube-scheduler says of one pod: its filters in its order, and its sentence."""

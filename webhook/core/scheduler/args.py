@@ -1,0 +1,159 @@
+"""PodTopologySpreadArgs: the cluster's default constraints, as kube-scheduler reads and checks them.
+
+Source: k8s.io/kube-scheduler config/v1 types.go; k8s.io/kubernetes pkg/scheduler/apis/config v1/defaults.go,
+validation/validation_pluginargs.go, scheme/scheme.go (strict decoding).
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from webhook.core.api.go_text import quote
+from webhook.core.api.label_syntax import key_faults
+from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
+from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.apiserver import go_json
+from webhook.core.apiserver.validation import (
+    FieldError,
+    distinct,
+    duplicate,
+    forbidden,
+    invalid,
+    invalid_named,
+    not_supported,
+    required,
+)
+
+SYSTEM = "System"
+LIST = "List"
+
+_GROUP = "kubescheduler.config.k8s.io"
+_KIND = "PodTopologySpreadArgs"
+_PLUGIN = "decoding args for plugin PodTopologySpread"
+# What upstream calls its scheme: the place that made it.
+_SCHEME = "pkg/runtime/scheme.go:111"
+# The other kinds of the group and version.
+_OTHER_KINDS = frozenset(
+    {
+        *("KubeSchedulerConfiguration", "DefaultPreemptionArgs", "DynamicResourcesArgs", "InterPodAffinityArgs"),
+        *("NodeAffinityArgs", "NodeResourcesBalancedAllocationArgs", "NodeResourcesFitArgs", "VolumeBindingArgs"),
+    }
+)
+
+
+class ArgsError(ValueError):
+    """A block that kube-scheduler would not start with; the text is kube-scheduler's."""
+
+
+class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Shape: ``default_constraints`` None is absent; with LIST, absent and empty switch defaults off."""
+
+    default_constraints: tuple[SpreadConstraint, ...] | None = field(default=None, name="defaultConstraints")
+    defaulting_type: str = field(default="", name="defaultingType")
+
+    @property
+    def constraints(self) -> tuple[SpreadConstraint, ...]:
+        """The default constraints; absent and empty are the same."""
+        return self.default_constraints or ()
+
+
+def decode_args(raw: bytes, at: str = ".profiles[0].pluginConfig[0]") -> PodTopologySpreadArgs:
+    """Decode a block strictly and default it.
+
+    Shape: ``raw`` is JSON; ``at`` is where the block's plugin stands in the file, for the text.
+    Errors: ArgsError.
+    """
+    try:
+        node = go_json.read(raw)
+    except ValueError as error:
+        raise ArgsError(f"decoding {at}: {_PLUGIN}: the args are not valid JSON: {str(error)[:256]}") from None
+    if node is None:
+        node = go_json.Members()
+    _check_type(node, at, raw)
+    outcome = go_json.decode(node, f"v1.{_KIND}")
+    if outcome.fault is not None:
+        raise ArgsError(f"decoding {at}: {_PLUGIN}: {outcome.fault.text}")
+    if outcome.strict:
+        faults = ", ".join(outcome.strict)
+        strict = "strict decoding error"
+        raise ArgsError(f"{strict}: decoding {at}: {strict}: {_PLUGIN}: {strict}: {faults}")
+    return defaulted(msgspec.convert(outcome.value, PodTopologySpreadArgs))
+
+
+def _check_type(node: object, at: str, raw: bytes) -> None:
+    """Whether the block is of the plugin's type, where it says one at all.
+
+    Source: runtime/serializer/json Serializer.Decode; kube-scheduler PluginConfig.decodeNestedObjects.
+    """
+    stated = go_json.stated_type(node)
+    if isinstance(stated, go_json.Fault):
+        raise ArgsError(f"decoding {at}: {_PLUGIN}: {stated.text}")
+    api_version, kind = stated["apiVersion"], stated["kind"] or _KIND
+    group, slash, version = api_version.partition("/")
+    if "/" in version:
+        raise ArgsError(f"decoding {at}: {_PLUGIN}: unexpected GroupVersion string: {api_version}")
+    if not slash:
+        group, version = "", api_version
+    if not group and not version:
+        group = _GROUP
+    if not version and group == _GROUP:
+        version = "v1"
+    if not version:
+        text = raw.decode("utf-8", "replace")
+        raise ArgsError(f"decoding {at}: {_PLUGIN}: Object 'apiVersion' is missing in '{text}'")
+    known = (group, version) == (_GROUP, "v1")
+    if known and kind in _OTHER_KINDS:
+        got = f"were not of type {_KIND}.{_GROUP}, got {kind}.{_GROUP}"
+        raise ArgsError(f"decoding {at}: args for plugin PodTopologySpread {got}")
+    if not known or kind != _KIND:
+        shown = f"{group}/{version}" if group else version
+        text = f'no kind {quote(kind)} is registered for version {quote(shown)} in scheme "{_SCHEME}"'
+        raise ArgsError(f"decoding {at}: {_PLUGIN}: {text}")
+
+
+def defaulted(args: PodTopologySpreadArgs) -> PodTopologySpreadArgs:
+    """The args with what kube-scheduler fills in. Source: SetDefaults_PodTopologySpreadArgs."""
+    return args if args.defaulting_type else replace(args, defaulting_type=SYSTEM)
+
+
+def validate_args(args: PodTopologySpreadArgs, version: KubernetesVersion = RECORDED) -> tuple[FieldError, ...]:
+    """Every error of defaulted args, in upstream's order.
+
+    Shape: paths are relative to the block.
+    Source: ValidatePodTopologySpreadArgs. Policies, minDomains and matchLabelKeys are not checked.
+    """
+    return distinct(_errors(args, version))
+
+
+def _errors(args: PodTopologySpreadArgs, version: KubernetesVersion) -> Iterator[FieldError]:
+    if args.defaulting_type not in {SYSTEM, LIST}:
+        yield not_supported("defaultingType", args.defaulting_type, (SYSTEM, LIST), version)
+    elif args.defaulting_type == SYSTEM and args.constraints:
+        yield invalid_named("defaultingType", SYSTEM, "when .defaultConstraints are not empty", version)
+    earlier: set[tuple[str, str]] = set()
+    for index, constraint in enumerate(args.constraints):
+        at = f"defaultConstraints[{index}]"
+        pair = constraint.topology_key or "", constraint.when_unsatisfiable or ""
+        yield from _constraint_errors(constraint, at, version)
+        if pair in earlier:
+            yield duplicate(at, f"{{{pair[0]}, {pair[1]}}}")
+        earlier.add(pair)
+
+
+def _constraint_errors(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
+    max_skew, key, action = constraint.max_skew or 0, constraint.topology_key, constraint.when_unsatisfiable
+    if max_skew <= 0:
+        yield invalid(f"{at}.maxSkew", max_skew, "not in valid range (0, inf)")
+    if not key:
+        yield required(f"{at}.topologyKey", "can not be empty")
+    else:
+        for fault in key_faults(key, version):
+            yield invalid(f"{at}.topologyKey", key, fault)
+    if not action:
+        yield required(f"{at}.whenUnsatisfiable", "can not be empty")
+    elif action not in {DO_NOT_SCHEDULE, SCHEDULE_ANYWAY}:
+        yield not_supported(f"{at}.whenUnsatisfiable", action, (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY), version)
+    if constraint.selector is not None:
+        yield forbidden(f"{at}.labelSelector", "constraint must not define a selector, as they deduced for each pod")

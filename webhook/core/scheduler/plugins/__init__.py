@@ -1,0 +1,1 @@
+"""One filter plugin of kube-scheduler a file."""

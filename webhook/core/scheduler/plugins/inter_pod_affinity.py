@@ -1,0 +1,164 @@
+"""The InterPodAffinity plugin: required affinity and anti-affinity between pods.
+
+Three conditions, in this order: every affinity term finds a pod that matches all of them in the node's domain (or
+nobody matches yet, and the pod matches itself); no anti-affinity term of an existing pod rejects the pod; none of its
+own finds a pod in the node's domain. Terminating pods count.
+
+Source: kube-scheduler interpodaffinity/filtering.go.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector, SelectorError
+from webhook.core.api.types import Pod, PodAffinity, PodAffinityTerm
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.node_table import NodeView
+from webhook.core.index.pod_groups import Counts
+from webhook.core.index.pod_table import Term, resolve_term
+from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, unresolvable, unschedulable
+
+NAME = "InterPodAffinity"
+NO_AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
+REJECTED_BY_OWN = unschedulable("node(s) didn't match pod anti-affinity rules")
+REJECTED_BY_EXISTING = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+
+
+class Neighbours(Struct, frozen=True):
+    """What existing pods mean for the incoming pod.
+
+    Shape: ``together`` maps slots to pods that match every affinity term, ``apart[i]`` to those that match
+    ``own[i]``; ``rejecting`` are topology keys of existing pods' terms with where those pods are; all by slot,
+    nodes that are gone included.
+    """
+
+    wanted: tuple[Term, ...] = ()
+    together: Counts = {}
+    matches_itself: bool = False
+    own: tuple[Term, ...] = ()
+    apart: tuple[Counts, ...] = ()
+    rejecting: tuple[tuple[str, Counts], ...] = ()
+    error: str = ""
+
+
+def count_neighbours(pod: Pod, index: ClusterIndex) -> Neighbours:
+    """Source: filtering.go ``PreFilter``."""
+    affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
+    near = affinity.pod_affinity if affinity else None
+    far = affinity.pod_anti_affinity if affinity else None
+    faults: list[str] = []
+    wanted = _resolved(near.required if near else None, namespace, "requiredAffinityTerms", faults)
+    own = _resolved(far.required if far else None, namespace, "requiredAntiAffinityTerms", faults)
+    _resolved(_preferred(near), namespace, "preferredAffinityTerms", faults)
+    _resolved(_preferred(far), namespace, "preferredAntiAffinityTerms", faults)
+    if faults:
+        return Neighbours(error=faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+    wanted = tuple(_with_namespaces(term, index) for term in wanted)
+    own = tuple(_with_namespaces(term, index) for term in own)
+    return Neighbours(
+        wanted=wanted,
+        together=_pods_meeting_all(wanted, index) if wanted else {},
+        matches_itself=all(term.in_namespace(namespace, {}) and term.selector.matches(pod.labels) for term in wanted),
+        own=own,
+        apart=tuple(_pods_meeting_all((term,), index) for term in own),
+        rejecting=tuple(index.pod_table.terms_matching(namespace, index.raw_namespace_labels(namespace), pod.labels)),
+    )
+
+
+def _resolved(
+    terms: Iterable[PodAffinityTerm] | None, namespace: str, kind: str, faults: list[str]
+) -> tuple[Term, ...]:
+    try:
+        return tuple(resolve_term(term, namespace) for term in terms or ())
+    except SelectorError as error:
+        faults.append(f"{kind}: {error}")
+        return ()
+
+
+def _preferred(affinity: PodAffinity | None) -> Iterable[PodAffinityTerm]:
+    """Preferred terms only score, but one that cannot be read fails the pod all the same."""
+    weighted = (affinity.preferred if affinity else None) or ()
+    return (each.pod_affinity_term for each in weighted if each.pod_affinity_term is not None)
+
+
+def _with_namespaces(term: Term, index: ClusterIndex) -> Term:
+    """The term with its namespace selector replaced by the namespaces that it selects now.
+
+    Source: plugin.go ``mergeAffinityTermNamespacesIfNotEmpty``.
+    """
+    selector = term.namespace_selector
+    if selector.empty or selector.nothing:
+        return term
+    chosen = {name for name, labels in index.namespaces_with_labels().items() if selector.matches(labels)}
+    return Term(term.topology_key, term.namespaces | chosen, NOTHING, term.selector)
+
+
+def _pods_meeting_all(terms: tuple[Term, ...], index: ClusterIndex) -> Counts:
+    """How many pods on each node match every term."""
+    joined: Selector = EVERYTHING
+    for term in terms:
+        if term.selector.nothing:
+            return {}
+        joined = joined.joined(term.selector.requirements)
+    total: Counts = {}
+    for namespace in _common_namespaces(terms, index):
+        for slot, pods in index.count(namespace, joined, leaving=True).items():
+            total[slot] = total.get(slot, 0) + pods
+    return total
+
+
+def _common_namespaces(terms: tuple[Term, ...], index: ClusterIndex) -> Iterable[str]:
+    limited = [term.namespaces for term in terms if not term.namespace_selector.empty]
+    return frozenset.intersection(*limited) if limited else index.pod_table.namespaces()
+
+
+def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> Ran:
+    """Source: filtering.go ``Filter``."""
+    if neighbours.error:
+        return Ran(unresolvable(f"parsing pod: {neighbours.error}"))
+    rejected = _nodes_in_domains(nodes, neighbours.rejecting)
+    if not (neighbours.wanted or neighbours.own or rejected):
+        return PASSES
+
+    def decide(asked: int) -> list[Outcome]:
+        lonely = asked & ~_nodes_with_company(neighbours, nodes)
+        asked &= ~lonely
+        own = asked & _nodes_in_domains(
+            nodes, ((term.topology_key, counts) for term, counts in zip(neighbours.own, neighbours.apart, strict=True))
+        )
+        asked &= ~own
+        return [(NO_AFFINITY, lonely), (REJECTED_BY_OWN, own), (REJECTED_BY_EXISTING, asked & rejected)]
+
+    return Ran(OK, decide)
+
+
+def _nodes_in_domains(nodes: NodeView, terms: Iterable[tuple[str, Counts]]) -> int:
+    """The nodes that share a domain of the term with one of its pods."""
+    found = 0
+    by_key: dict[str, set[int]] = {}
+    for key, counts in terms:
+        of = nodes.column(key).of
+        by_key.setdefault(key, set()).update([of[slot] for slot in counts])
+    for key, domains in by_key.items():
+        domains.discard(-1)
+        found |= nodes.column(key).nodes_of(tuple(domains))
+    return found
+
+
+def _nodes_with_company(neighbours: Neighbours, nodes: NodeView) -> int:
+    """The nodes where every affinity term finds a pod, or where the pod may be the first of its kind.
+
+    Source: filtering.go ``nodeTopologyMatchesAffinity``.
+    """
+    with_keys = near = nodes.live
+    anybody = False
+    for term in neighbours.wanted:
+        column = nodes.column(term.topology_key)
+        with_keys &= column.present
+        domains = {column.of[slot] for slot in neighbours.together} - {-1}
+        anybody = anybody or bool(domains)
+        near &= column.nodes_of(tuple(domains))
+    if not anybody and neighbours.matches_itself:
+        return with_keys
+    return near & with_keys

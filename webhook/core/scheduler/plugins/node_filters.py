@@ -1,0 +1,201 @@
+"""The scheduler's filters that look at one node at a time: name, cordon, taints, affinity, ports, resources.
+
+Each is evaluated for sets of equal nodes. What kube-scheduler evaluates and this does not is in
+``core.scheduler.cycle.NOT_EVALUATED``.
+
+Source: kube-scheduler framework/plugins nodename, nodeunschedulable, tainttoleration, nodeaffinity, nodeports,
+noderesources/fit.go.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from webhook.core.api.resources import PODS, Request
+from webhook.core.api.selectors import IN, RequiredNodes, first_untolerated
+from webhook.core.api.types import NodeSelector, NodeSelectorTerm, Pod, Taint
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.index import node_sets
+from webhook.core.index.node_table import FILTERING_EFFECTS, Nodes, NodeView
+from webhook.core.index.pod_table import ANY_ADDRESS, HostPort
+from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, Status, unresolvable, unschedulable
+
+NODE_NAME = "NodeName"
+NODE_UNSCHEDULABLE = "NodeUnschedulable"
+TAINT_TOLERATION = "TaintToleration"
+NODE_AFFINITY = "NodeAffinity"
+NODE_PORTS = "NodePorts"
+NODE_RESOURCES_FIT = "NodeResourcesFit"
+
+OTHER_NAME = unresolvable("node(s) didn't match the requested node name")
+CORDONED = unresolvable("node(s) were unschedulable")
+UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
+NOT_SELECTED = unresolvable("node(s) didn't match Pod's node affinity/selector")
+NOT_ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
+TERMS_CONFLICT = unresolvable("pod affinity terms conflict")
+PORTS_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
+TOO_MANY_PODS = "Too many pods"
+
+_CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+# Before this release the reason named the taint.
+_SHORT_TAINT_REASON = (1, 35)
+# Before this release NodeName had no PreFilter, which leaves only the named node.
+_NAME_IN_PRE_FILTER = (1, 37)
+
+
+# Reasons, the nodes that have exactly these, and nodes that could never have enough.
+_Part = tuple[tuple[str, ...], int, int]
+
+
+class Room(Struct, frozen=True):
+    """What is left on nodes of the resources that a pod requests.
+
+    Shape: ``free`` has what is free by slot, for each resource of which some node has too little, in the order of
+    reasons; ``allocatable`` has what nodes have in total, for each resource of which some node could never have enough.
+    Unit: cpu in milli-CPU, everything else in whole units.
+    """
+
+    free: Mapping[str, tuple[int, ...]]
+    allocatable: Mapping[str, tuple[int, ...]]
+
+
+def room_for(request: Request, nodes: Nodes) -> Room:
+    """A copy of the columns that matter to this request."""
+    free = {}
+    for name, amount in ((PODS, 1), *request.amounts):
+        short = nodes.short_of(name, amount) if amount > 0 else None
+        if short is not None:
+            free[name] = short
+    wanted = {name: nodes.never_enough(name, amount) for name, amount in request.amounts if name in free}
+    return Room(free, {name: has for name, has in wanted.items() if has is not None})
+
+
+def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> Ran:
+    """Source: node_name.go."""
+    name = pod.pod_spec.node_name
+    if not name:
+        return Ran(OK)
+    slot = nodes.slots.get(name)
+    others = ~(0 if slot is None else 1 << slot)
+    allowed = frozenset({name}) if version >= _NAME_IN_PRE_FILTER else None
+    return Ran(OK, lambda asked: [(OTHER_NAME, asked & others)], allowed)
+
+
+def run_node_unschedulable(pod: Pod, nodes: NodeView) -> Ran:
+    """Source: node_unschedulable.go."""
+    tolerated = first_untolerated((_CORDON_TAINT,), pod.pod_spec.tolerations, FILTERING_EFFECTS) is None
+    return Ran(OK) if tolerated else Ran(OK, lambda asked: [(CORDONED, asked & nodes.unschedulable)])
+
+
+def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: KubernetesVersion) -> Ran:
+    """Source: taint_toleration.go."""
+    if version >= _SHORT_TAINT_REASON:
+        return Ran(OK, lambda asked: [(UNTOLERATED, asked & ~tolerated)])
+
+    def decide(asked: int) -> list[Outcome]:
+        found = []
+        for taints, members in nodes.taint_classes:
+            taint = first_untolerated(taints, pod.pod_spec.tolerations, FILTERING_EFFECTS)
+            if taint is not None:
+                reason = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+                found.append((unresolvable(reason), asked & members))
+        return found
+
+    return Ran(OK, decide)
+
+
+def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: int | None = None) -> Ran:
+    """The pod's own affinity, and that which the scheduler's configuration adds (``enforced``).
+
+    Source: node_affinity.go.
+    """
+    spec = pod.pod_spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    selector = affinity.required if affinity else None
+    if selector is None and spec.node_selector is None and enforced is None:
+        return PASSES
+    names = None if selector is None or not required.terms else _required_names(selector)
+    if names is not None and not names:
+        return Ran(TERMS_CONFLICT)
+    if enforced is None:
+        return Ran(OK, lambda asked: [(NOT_SELECTED, asked & ~usable)], names)
+    return Ran(OK, lambda asked: [(NOT_ENFORCED, asked & ~enforced), (NOT_SELECTED, asked & enforced & ~usable)], names)
+
+
+def _required_names(selector: NodeSelector) -> frozenset[str] | None:
+    """The nodes that the terms name, if every term names some; None if one leaves the name open."""
+    names: frozenset[str] = frozenset()
+    for term in selector.node_selector_terms or ():
+        named = _names_of_term(term)
+        if named is None:
+            return None
+        names |= named
+    return names
+
+
+def _names_of_term(term: NodeSelectorTerm) -> frozenset[str] | None:
+    named: frozenset[str] | None = None
+    for condition in term.match_fields or ():
+        if condition.key == "metadata.name" and condition.operator == IN:
+            values = frozenset(condition.values or ())
+            named = values if named is None else named & values
+    return named
+
+
+def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[HostPort]]) -> Ran:
+    """Whether a host port of the pod is taken.
+
+    Shape: ``taken`` has the ports in use by slot.
+    Source: node_ports.go; framework/types.go ``HostPortInfo.CheckConflict``.
+    """
+    if not wanted:
+        return PASSES
+    conflicting = 0
+    for slot, ports in taken.items():
+        if any(ports_conflict(one, other) for one in wanted for other in ports):
+            conflicting |= 1 << slot
+    return Ran(OK, lambda asked: [(PORTS_TAKEN, asked & conflicting)])
+
+
+def ports_conflict(one: HostPort, other: HostPort) -> bool:
+    return one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))
+
+
+def run_node_resources_fit(request: Request, room: Room) -> Ran:
+    """Source: noderesources/fit.go ``fitsRequest``."""
+
+    def decide(asked: int) -> list[Outcome]:
+        parts: list[_Part] = [((), asked, 0)]
+        for name, amount in ((PODS, 1), *request.amounts):
+            if name in room.free:
+                short = _below(room.free[name], amount)
+                never = _below(room.allocatable[name], amount) if name in room.allocatable else 0
+                parts = _split(parts, TOO_MANY_PODS if name == PODS else f"Insufficient {name}", short, never)
+        found: list[Outcome] = []
+        for reasons, nodes, never in parts:
+            if reasons:
+                found += [(unresolvable(*reasons), nodes & never), (unschedulable(*reasons), nodes & ~never)]
+        return found
+
+    return Ran(OK, decide)
+
+
+def _split(parts: Sequence[_Part], reason: str, failing: int, never: int) -> list[_Part]:
+    """Each part of the nodes divided into those with the further reason and those without."""
+    divided: list[_Part] = []
+    for reasons, nodes, unresolved in parts:
+        if nodes & failing:
+            divided.append(((*reasons, reason), nodes & failing, unresolved | never))
+        if nodes & ~failing:
+            divided.append((reasons, nodes & ~failing, unresolved))
+    return divided
+
+
+def _below(amounts: Sequence[int], wanted: int) -> int:
+    """The slots with less than what is wanted."""
+    return node_sets.from_flags(bytes([amount < wanted for amount in amounts]))
+
+
+def named(status: Status, plugin: str) -> Status:
+    """The status as the plugin's."""
+    return Status(status.code, plugin, status.reasons)

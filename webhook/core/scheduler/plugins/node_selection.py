@@ -1,0 +1,111 @@
+"""Which nodes a pod's node affinity and tolerations leave, for all nodes at once.
+
+A requirement is evaluated once per value of its label, not once per node.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from webhook.core.api.selectors import (
+    DOES_NOT_EXIST,
+    EXISTS,
+    GREATER,
+    LESS,
+    NOT_IN,
+    FieldRequirement,
+    NodeTerm,
+    RequiredNodes,
+    Requirement,
+    first_untolerated,
+)
+from webhook.core.api.types import Toleration
+from webhook.core.index.node_table import FILTERING_EFFECTS, NodeView
+
+# Taints that come and go by themselves: while a node starts, fails, is upgraded or is taken away.
+# Source: k8s.io/api core/v1 well_known_taints.go, cloud-provider, autoscaler utils/taints, karpenter apis/v1/taints.go.
+PASSING_TAINTS = frozenset(
+    {
+        *("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable"),
+        *("node.kubernetes.io/memory-pressure", "node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure"),
+        *("node.kubernetes.io/network-unavailable", "node.kubernetes.io/out-of-service"),
+        *("node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown"),
+        *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
+        *("karpenter.sh/disrupted", "karpenter.sh/disruption", "karpenter.sh/unregistered"),
+    }
+)
+
+
+def nodes_meeting(view: NodeView, requirement: Requirement) -> int:
+    """The nodes whose labels meet the requirement."""
+    column = view.column(requirement.key)
+    operator = requirement.operator
+    if operator == EXISTS:
+        return column.present
+    if operator == DOES_NOT_EXIST:
+        return view.live & ~column.present
+    if operator in (GREATER, LESS):
+        key = requirement.key
+        return column.nodes_of([n for n, value in enumerate(column.values) if requirement.matches({key: value})])
+    named = 0
+    for value in requirement.values:
+        named |= column.with_value(value)
+    return view.live & ~named if operator == NOT_IN else named
+
+
+def usable_nodes(view: NodeView, required: RequiredNodes) -> int:
+    """The nodes that nodeSelector and required node affinity allow.
+
+    Source: nodeaffinity.go ``RequiredNodeAffinity.Match``.
+    """
+    nodes = _meeting_all(view, required.pairs.requirements)
+    return nodes if required.terms is None else nodes & nodes_of_terms(view, required.terms)
+
+
+def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool = False) -> int:
+    """The nodes that at least one term selects; with ``by_labels``, conditions on fields do not count."""
+    nodes = 0
+    for term in terms:
+        if not term.poisoned:
+            selected = _meeting_all(view, term.expressions)
+            for condition in () if by_labels else term.fields:
+                selected &= _nodes_named(view, condition)
+            nodes |= selected
+    return nodes
+
+
+def tolerated_nodes(view: NodeView, tolerations: Sequence[Toleration] | None) -> int:
+    """The nodes without a taint that keeps the pod away; spec.unschedulable is no taint."""
+    nodes = view.live
+    for taints, members in view.taint_classes:
+        if first_untolerated(taints, tolerations, FILTERING_EFFECTS) is not None:
+            nodes &= ~members
+    return nodes
+
+
+def _meeting_all(view: NodeView, requirements: Iterable[Requirement]) -> int:
+    nodes = view.live
+    for requirement in requirements:
+        nodes &= nodes_meeting(view, requirement)
+    return nodes
+
+
+def _nodes_named(view: NodeView, condition: FieldRequirement) -> int:
+    """A node without a name has no fields, and what it lacks is not asked."""
+    nameless = _bit(view, "")
+    if condition.key != "metadata.name":
+        return view.live if condition.matches("") else nameless
+    named = _bit(view, condition.value)
+    return (named if condition.equal else view.live & ~named) | nameless
+
+
+def _bit(view: NodeView, name: str) -> int:
+    slot = view.slots.get(name)
+    return 0 if slot is None else 1 << slot
+
+
+def settled_nodes(view: NodeView) -> int:
+    """The nodes that are not on their way in or out: neither cordoned, nor tainted because of what happens to them."""
+    nodes = view.live & ~view.unschedulable
+    for taints, members in view.taint_classes:
+        if any(taint.key in PASSING_TAINTS for taint in taints):
+            nodes &= ~members
+    return nodes

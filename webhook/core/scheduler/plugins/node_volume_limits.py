@@ -1,0 +1,226 @@
+"""The NodeVolumeLimits plugin: how many volumes each CSI driver attaches to a node at most.
+
+A volume of an in-tree plugin counts as one of the CSI driver that has replaced the plugin, on nodes that have a
+CSINode. Volumes that are attached without a pod (VolumeAttachment) and drivers that must be installed on the node
+(CSIDriver) are not known here; see ``core.scheduler.cycle.NOT_EVALUATED``.
+
+Source: kube-scheduler nodevolumelimits/csi.go; k8s.io/csi-translation-lib plugins.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from webhook.core.api.storage import Claim, PersistentVolume, PersistentVolumeSpec, StorageClass
+from webhook.core.api.types import Pod, Volume
+from webhook.core.index import node_sets
+from webhook.core.index.node_table import NodeView
+from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, Status, failure, unresolvable, unschedulable
+from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_claim
+
+NODE_VOLUME_LIMITS = "NodeVolumeLimits"
+TOO_MANY_VOLUMES = unschedulable("node(s) exceed max volume count")
+
+# In-tree plugins whose volumes a CSI driver has taken over, and the driver.
+_MIGRATED = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+}
+_GCE = "kubernetes.io/gce-pd"
+# Those that can be translated, but whose migration the plugin does not count.
+_NOT_COUNTED = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
+_EBS_ID = re.compile(r"aws://[^/]*/+(vol-[^/]*)/*", re.ASCII)
+
+_Attached = dict[tuple[str, str], None]  # (driver, volume handle), in the order found
+
+
+class _LookupError(Exception):
+    """Why volumes cannot be counted, as the status that it gives."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.reasons[0])
+        self.status = status
+
+
+def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
+    """Source: csi.go ``PreFilter``, ``Filter``."""
+    volumes = pod.pod_spec.volumes or ()
+    if not any(claim_name("", volume) is not None or _in_tree(volume) is not None for volume in volumes):
+        return PASSES
+
+    def decide(asked: int) -> list[Outcome]:
+        slots = [nodes.slots[name] for name in storage.limits if name in nodes.slots]
+        described = node_sets.from_slots(slots, nodes.size)
+        found: list[Outcome] = []
+        for part, migrates in ((asked & ~described, False), (asked & described, True)):
+            if part:
+                try:
+                    wanted = _attachable(pod, storage, migrates=migrates)
+                except _LookupError as error:
+                    found.append((error.status, part))
+                else:
+                    found += _beyond_limits(wanted, storage, nodes, part) if migrates and wanted else []
+        return found
+
+    return Ran(OK, decide)
+
+
+def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, asked: int) -> Iterable[Outcome]:
+    full, members = 0, node_sets.flags(asked, nodes.size)
+    for name, limits in storage.limits.items():
+        slot = nodes.slots.get(name, -1)
+        if slot < 0 or not members[slot] or not limits:
+            continue
+        if slot not in storage.mounted and len(wanted) <= min(limits.values()):
+            continue
+        try:
+            attached = _attached(slot, storage)
+        except _LookupError as error:
+            yield error.status, 1 << slot
+            continue
+        if _exceeds(wanted, attached, limits):
+            full |= 1 << slot
+    yield TOO_MANY_VOLUMES, full
+
+
+def _exceeds(wanted: _Attached, attached: _Attached, limits: Mapping[str, int]) -> bool:
+    present = Counter(driver for driver, _ in attached)
+    new = Counter(driver for driver, handle in wanted if (driver, handle) not in attached)
+    return any(driver in limits and present[driver] + count > limits[driver] for driver, count in new.items())
+
+
+def _attachable(pod: Pod, storage: Storage, *, migrates: bool) -> _Attached:
+    """The volumes that the incoming pod needs attached."""
+    found: _Attached = {}
+    meta = pod.meta
+    for volume in pod.pod_spec.volumes or ():
+        name = claim_name(meta.name, volume)
+        if name is None:
+            _count_inline(volume, found, migrates=migrates)
+            continue
+        if not name:
+            raise _LookupError(failure("PersistentVolumeClaim had no name"))
+        claim = storage.claims.get(name)
+        if claim is None:
+            raise _LookupError(unresolvable(f"looking up PVC {meta.namespace}/{name}: {missing_claim(name)}"))
+        _check_owner(volume, claim, meta.namespace, meta.name, meta.uid)
+        _count_claim(claim, storage, found, migrates=migrates)
+    return found
+
+
+def _attached(slot: int, storage: Storage) -> _Attached:
+    """The volumes that the pods on a node have attached; claims that are gone are not counted."""
+    found: _Attached = {}
+    for pod in storage.mounted.get(slot, ()):
+        for volume in pod.volumes:
+            name = claim_name(pod.name, volume)
+            if name is None:
+                _count_inline(volume, found, migrates=True)
+                continue
+            if not name:
+                raise _LookupError(failure("PersistentVolumeClaim had no name"))
+            claim = storage.others.get((pod.namespace, name))
+            if claim is not None:
+                _check_owner(volume, claim, pod.namespace, pod.name, pod.uid)
+                _count_claim(claim, storage, found, migrates=True)
+    return found
+
+
+def owner_fault(claim: Claim, namespace: str, name: str, uid: str) -> str:
+    """What is wrong when the claim of an ephemeral volume was not made for the pod; "" if it was.
+
+    Source: k8s.io/component-helpers storage/ephemeral ``VolumeIsForPod``.
+    """
+    controller = claim.meta.controller
+    if claim.meta.namespace == namespace and controller is not None and controller.uid == uid:
+        return ""
+    claimed = f"{claim.meta.namespace}/{claim.meta.name}"
+    return f"PVC {claimed} was not created for pod {namespace}/{name} (pod is not owner)"
+
+
+def _check_owner(volume: Volume, claim: Claim, namespace: str, name: str, uid: str) -> None:
+    if volume.persistent_volume_claim is None:
+        fault = owner_fault(claim, namespace, name, uid)
+        if fault:
+            raise _LookupError(failure(fault))
+
+
+def _count_inline(volume: Volume, found: _Attached, *, migrates: bool) -> None:
+    source = _in_tree(volume)
+    if source is not None and migrates:
+        plugin, handle = source
+        fault = _fault(volume, handle)
+        if fault:
+            raise _LookupError(failure(f"converting volume({volume.name}) from inline to csi: {fault}"))
+        if plugin == _GCE:
+            handle = f"projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{handle}"
+        found[_MIGRATED[plugin], handle] = None
+
+
+def _fault(source: Volume | PersistentVolumeSpec, handle: str) -> str:
+    """Why a volume of an in-tree plugin cannot become one of a CSI driver; "" if it can."""
+    disk, block_store = source.azure_disk, source.aws_elastic_block_store
+    if disk is not None and disk.kind is not None and disk.kind.lower() != "managed":
+        return f"kind({disk.kind}) is not supported in csi migration"
+    if block_store is not None and not handle:
+        return (
+            "failed to translate Kubernetes ID to EBS Volume ID "
+            f"Invalid format for AWS volume ({block_store.volume_id})"
+        )
+    return ""
+
+
+def _count_claim(claim: Claim, storage: Storage, found: _Attached, *, migrates: bool) -> None:
+    volume = storage.volumes.get(claim.spec.volume_name or "")
+    if volume is None:
+        driver = _driver_of_class(storage.classes.get(claim.storage_class), migrates=migrates)
+        # Upstream's name for it is random, so that it is no other volume's.
+        handle = f"{claim.meta.namespace}/{claim.meta.name}"
+    else:
+        driver, handle = _driver_of_volume(volume, migrates=migrates)
+    if driver and handle:
+        found[driver, handle] = None
+
+
+def _driver_of_class(found: StorageClass | None, *, migrates: bool) -> str:
+    provisioner = found.provisioner if found else ""
+    if provisioner in _NOT_COUNTED:
+        return ""
+    if provisioner in _MIGRATED:
+        return _MIGRATED[provisioner] if migrates else ""
+    return provisioner
+
+
+def _driver_of_volume(volume: PersistentVolume, *, migrates: bool) -> tuple[str, str]:
+    csi = volume.spec.csi
+    if csi is not None:
+        return csi.driver, csi.volume_handle
+    source = _in_tree(volume.spec)
+    if source is None or not migrates or _fault(volume.spec, source[1]):
+        return "", ""
+    plugin, handle = source
+    if plugin == _GCE:
+        labels = volume.meta.labels or {}
+        zone = labels.get("failure-domain.beta.kubernetes.io/zone") or labels.get("topology.kubernetes.io/zone")
+        handle = f"projects/UNSPECIFIED/zones/{zone or 'UNSPECIFIED'}/disks/{handle}"
+    return _MIGRATED[plugin], handle
+
+
+def _in_tree(source: Volume | PersistentVolumeSpec) -> tuple[str, str] | None:
+    """The in-tree plugin of a volume and its handle; None for any other volume."""
+    if source.aws_elastic_block_store is not None:
+        written = source.aws_elastic_block_store.volume_id
+        match = _EBS_ID.fullmatch(written)
+        return "kubernetes.io/aws-ebs", match[1] if match else "" if written.startswith("aws://") else written
+    if source.gce_persistent_disk is not None:
+        return _GCE, source.gce_persistent_disk.pd_name
+    if source.azure_disk is not None:
+        return "kubernetes.io/azure-disk", source.azure_disk.disk_uri
+    if source.cinder is not None:
+        return "kubernetes.io/cinder", source.cinder.volume_id
+    if source.portworx_volume is not None:
+        return "kubernetes.io/portworx-volume", source.portworx_volume.volume_id
+    return None

@@ -1,0 +1,437 @@
+"""The PodTopologySpread plugin: hard constraints filter nodes, soft ones score them.
+
+A node admits the incoming pod when, in the node's own domain of every hard constraint,
+
+    matching pods + (1 if the pod matches itself) - global minimum <= maxSkew
+
+Matching pods are of the pod's namespace and not terminating, on nodes that have the keys of all hard constraints and
+pass the constraint's node policies; the domains of such nodes count even where they have no pod. A constraint with an
+empty selector counts no pod before 1.38, as upstream does.
+
+A pod without constraints gets the cluster's default constraints, with the selector that the scheduler deduces: all
+Services that select the pod, and the ReplicaSet, StatefulSet or ReplicationController that owns it.
+
+Source: kube-scheduler podtopologyspread common.go, filtering.go, scoring.go; plugins/helper/spread.go.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from webhook.core.api.selectors import EQUALS, NOTHING, Selector, SelectorError, compile_selector, selector_from_labels
+from webhook.core.api.types import (
+    HONOR,
+    HOSTNAME,
+    IGNORE,
+    SCHEDULE_ANYWAY,
+    ZONE,
+    LabelSelector,
+    LabelSelectorRequirement,
+    ObjectMeta,
+    Pod,
+    Service,
+    SpreadConstraint,
+)
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.index import node_sets
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.node_table import Column, NodeView
+from webhook.core.index.pod_groups import Counts
+from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, failure, unresolvable, unschedulable
+
+NAME = "PodTopologySpread"
+MISSING_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
+TOO_SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
+MAX_NODE_SCORE = 100
+# Upstream marks nodes without a score with this number, and so takes the mark for such a score.
+_INVALID = -1
+
+# Before this release an empty selector counted no existing pod.
+COUNTS_EMPTY_SELECTOR = (1, 38)
+# The smallest count over no domain at all, which only a minDomains below 1 ever shows.
+_NO_DOMAIN = 2**31 - 1
+
+_REPLICATION_CONTROLLER = ("v1", "ReplicationController")
+_SELECTING_OWNERS = {_REPLICATION_CONTROLLER, ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
+
+
+class SpreadDefaults(Struct, frozen=True):
+    """The cluster's default constraints.
+
+    Shape: ``system`` are those built into kube-scheduler, which only score, and which alone give nodes a score
+    that lack a topology key.
+    """
+
+    constraints: tuple[SpreadConstraint, ...]
+    system: bool = False
+
+
+SYSTEM_DEFAULTS = SpreadDefaults(
+    (
+        SpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
+        SpreadConstraint(topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5),
+    ),
+    system=True,
+)
+
+
+class Constraint(Struct, frozen=True):
+    """A constraint as the scheduler parses it: defaults filled in, selector compiled."""
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    min_domains: int = 1  # absent: one domain is enough
+    node_affinity_policy: str = HONOR
+    node_taints_policy: str = IGNORE
+
+
+class Counted(Struct, frozen=True):
+    """The constraints of one kind that apply to a pod, and the pods that match each.
+
+    Shape: ``counts[i]`` maps a slot to the matching pods of ``constraints[i]`` on it, nodes that are gone included;
+    ``require_all`` is whether a node without one of the keys has no score; ``error`` is a selector's that cannot be
+    read, which fails the whole attempt.
+    """
+
+    constraints: tuple[Constraint, ...] = ()
+    counts: tuple[Counts, ...] = ()
+    require_all: bool = True
+    error: str = ""
+
+    def with_nominated(self, slot: int, pods: int) -> "Counted":
+        """The same where nominated pods of the namespace are taken to be on a node.
+
+        An empty selector, which counts no existing pod, does count these.
+        Source: filtering.go ``updateWithPod``.
+        """
+        counts = tuple(
+            {slot: pods} if constraint.selector.empty and pods and not found else found
+            for constraint, found in zip(self.constraints, self.counts, strict=True)
+        )
+        return Counted(self.constraints, counts, self.require_all, self.error)
+
+
+class Domains(Struct, frozen=True):
+    """What was counted for one hard constraint.
+
+    Shape: ``match_num`` maps the number of a domain in ``column`` to its matching pods, never 0; ``counting`` are the
+    nodes that count, whose domains are the eligible ones.
+    Unit: pods.
+    """
+
+    constraint: Constraint
+    column: Column
+    match_num: Counts
+    counting: int
+    global_minimum: int
+    self_match: int
+
+    @property
+    def limit(self) -> int:
+        """The most matching pods that a domain may have to admit the pod."""
+        return self.constraint.max_skew + self.global_minimum - self.self_match
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Matching pods by the value of the key, for every domain that counts."""
+        values = self.column.values
+        return {values[number]: self.match_num.get(number, 0) for number in self.column.domains(self.counting)}
+
+
+class Eligible(Struct, frozen=True):
+    """The nodes that the pod's node affinity (``usable``) and its tolerations (``tolerated``) leave."""
+
+    nodes: NodeView
+    usable: int
+    tolerated: int
+
+    def counted(self, constraint: Constraint, with_keys: int) -> int:
+        """Those of the nodes with all keys that count for the constraint.
+
+        Source: common.go ``matchNodeInclusionPolicies``.
+        """
+        if constraint.node_affinity_policy == HONOR:
+            with_keys &= self.usable
+        if constraint.node_taints_policy == HONOR:
+            with_keys &= self.tolerated
+        return with_keys
+
+
+def count_constraints(
+    pod: Pod, action: str, index: ClusterIndex, defaults: SpreadDefaults, version: KubernetesVersion
+) -> Counted:
+    """The pod's own constraints of this kind, or else the cluster's, with the pods that match.
+
+    Source: common.go ``getConstraints``, ``buildDefaultConstraints``.
+    """
+    namespace, labels = pod.meta.namespace, pod.labels
+    own = pod.pod_spec.constraints
+    try:
+        constraints = _parsed(own or defaults.constraints, labels, action)
+    except SelectorError as error:
+        source = "obtaining pod's hard" if own else "setting default hard"
+        return Counted(error=f"{source} topology spread constraints: {error}")
+    if constraints and not own:
+        selector = default_selector(pod.meta, namespace, index)
+        if selector.empty:
+            return Counted()
+        constraints = tuple(_with_selector(constraint, selector) for constraint in constraints)
+    known: dict[Selector, Counts] = {}
+    for constraint in constraints:
+        selector = constraint.selector
+        if selector not in known:
+            skipped = selector.nothing or (selector.empty and version < COUNTS_EMPTY_SELECTOR)
+            known[selector] = {} if skipped else index.count(namespace, selector)
+    return Counted(
+        constraints=constraints,
+        counts=tuple(known[constraint.selector] for constraint in constraints),
+        require_all=bool(own) or not defaults.system,
+    )
+
+
+def _parsed(written: Sequence[SpreadConstraint], labels: Mapping[str, str], action: str) -> tuple[Constraint, ...]:
+    """Source: common.go ``filterTopologySpreadConstraints``."""
+    parsed = []
+    for each in written:
+        if each.when_unsatisfiable != action:
+            continue
+        parsed.append(
+            Constraint(
+                max_skew=each.max_skew or 0,
+                topology_key=each.topology_key or "",
+                selector=counting_selector(each, labels),
+                min_domains=1 if each.min_domains is None else each.min_domains,
+                node_affinity_policy=HONOR if each.node_affinity_policy is None else each.node_affinity_policy,
+                node_taints_policy=IGNORE if each.node_taints_policy is None else each.node_taints_policy,
+            )
+        )
+    return tuple(parsed)
+
+
+def counting_selector(written: SpreadConstraint, labels: Mapping[str, str]) -> Selector:
+    """What a constraint counts, for a pod with these labels: its labelSelector, and its matchLabelKeys as they are.
+
+    Errors: SelectorError.
+    """
+    selector = compile_selector(written.selector)
+    keys = {key: labels[key] for key in written.match_label_keys or () if key in labels}
+    if keys and not selector.nothing:
+        selector = selector_from_labels(keys).joined(selector.requirements)
+    return selector
+
+
+def _with_selector(constraint: Constraint, selector: Selector) -> Constraint:
+    return Constraint(
+        constraint.max_skew,
+        constraint.topology_key,
+        selector,
+        constraint.min_domains,
+        constraint.node_affinity_policy,
+        constraint.node_taints_policy,
+    )
+
+
+def count_domains(counted: Counted, labels: Mapping[str, str], eligible: Eligible) -> tuple[Domains, ...]:
+    """PreFilter: matching pods by domain, and the global minimum, for each hard constraint.
+
+    Source: filtering.go ``calPreFilterState``.
+    """
+    nodes = eligible.nodes
+    with_keys = nodes.live
+    for constraint in counted.constraints:
+        with_keys &= nodes.column(constraint.topology_key).present
+    found = []
+    for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
+        column = nodes.column(constraint.topology_key)
+        counting = eligible.counted(constraint, with_keys)
+        match_num = _by_domain(column, counts, counting)
+        minimum = _global_minimum(match_num, column.domain_count(counting), constraint.min_domains)
+        self_match = int(constraint.selector.matches(labels))
+        found.append(Domains(constraint, column, match_num, counting, minimum, self_match))
+    return tuple(found)
+
+
+def _by_domain(column: Column, counts: Counts, counting: int) -> Counts:
+    of = column.of
+    if counting != column.present:
+        members = node_sets.flags(counting, len(of))
+        counts = {slot: number for slot, number in counts.items() if members[slot]}
+    if column.one_each:
+        return {of[slot]: number for slot, number in counts.items() if of[slot] >= 0}
+    match_num: Counts = {}
+    for slot, number in counts.items():
+        domain = of[slot]
+        match_num[domain] = match_num.get(domain, 0) + number
+    match_num.pop(-1, None)
+    return match_num
+
+
+def _global_minimum(match_num: Counts, domains: int, min_domains: int) -> int:
+    """Fewest matching pods in an eligible domain; 0 if the domains are too few.
+
+    Source: filtering.go ``minMatchNum``.
+    """
+    if domains < min_domains or len(match_num) < domains:
+        return 0
+    return min(match_num.values(), default=_NO_DOMAIN)
+
+
+def run_filter(counted: Counted, labels: Mapping[str, str], eligible: Eligible) -> tuple[Ran, tuple[Domains, ...]]:
+    """PreFilter and Filter; without a hard constraint the plugin lets every node pass.
+
+    Source: filtering.go ``PreFilter``, ``Filter``.
+    """
+    if counted.error:
+        return Ran(failure(f"get constraints from pod: {counted.error}")), ()
+    if not counted.constraints:
+        return PASSES, ()
+    domains = count_domains(counted, labels, eligible)
+
+    def decide(nodes: int) -> list[Outcome]:
+        missing = skewed = 0
+        for each in domains:
+            without_key = nodes & ~each.column.present
+            missing |= without_key
+            too_many = nodes & ~without_key & above_limit(each)
+            skewed |= too_many
+            nodes &= ~(without_key | too_many)
+        return [(MISSING_LABEL, missing), (TOO_SKEWED, skewed)]
+
+    return Ran(OK, decide), domains
+
+
+def above_limit(domains: Domains) -> int:
+    """The nodes in a domain with more matching pods than the limit."""
+    limit = domains.limit
+    if limit < 0:  # even a domain without a matching pod has too many
+        return domains.column.present
+    crowded = [number for number, pods in domains.match_num.items() if pods > limit]
+    return domains.column.nodes_of(crowded) if crowded else 0
+
+
+class _Scoring(Struct, frozen=True):
+    """Nodes with the keys of all soft constraints (or all nodes, where none is required), and those to score."""
+
+    eligible: Eligible
+    with_keys: int
+    scored: tuple[int, ...]
+
+
+def scores(counted: Counted, eligible: Eligible, feasible: int) -> dict[int, int] | None:
+    """The normalised score of each feasible node by slot; None where no soft constraint applies.
+
+    Source: scoring.go ``PreScore``, ``Score``, ``NormalizeScore``.
+    """
+    nodes = eligible.nodes
+    if not counted.constraints or counted.error or not nodes.live:
+        return None
+    with_keys = nodes.live
+    if counted.require_all:
+        for constraint in counted.constraints:
+            with_keys &= nodes.column(constraint.topology_key).present
+    scoring = _Scoring(eligible, with_keys, tuple(node_sets.to_slots(feasible & with_keys)))
+    raw = dict.fromkeys(scoring.scored, 0.0)
+    for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
+        of = nodes.column(constraint.topology_key).of
+        weight, pods_near = _weighed(constraint, counts, scoring)
+        for slot in scoring.scored:
+            if of[slot] >= 0:
+                raw[slot] += pods_near.get(slot, 0) * weight + (constraint.max_skew - 1)
+    rounded = {slot: _rounded(score) for slot, score in raw.items()}
+    return {**dict.fromkeys(node_sets.to_slots(feasible), 0), **_normalised(rounded)}
+
+
+def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple[float, Counts]:
+    """The weight of the key, and for each scored node the matching pods of its domain.
+
+    Shape: where nodes without the key count too, they are in the domain of the empty value. A hostname is a domain
+    of its own whatever the node policies say.
+    """
+    if constraint.topology_key == HOSTNAME:
+        return math.log(len(scoring.scored) + 2), counts
+    column = scoring.eligible.nodes.column(constraint.topology_key)
+    empty = column.numbers.get("", -1)
+
+    def domain(slot: int) -> int:
+        return empty if column.of[slot] < 0 else column.of[slot]
+
+    considered = dict.fromkeys(map(domain, scoring.scored), 0)
+    members = node_sets.flags(scoring.eligible.counted(constraint, scoring.with_keys), len(column.of))
+    for slot, number in counts.items():
+        if members[slot] and domain(slot) in considered:
+            considered[domain(slot)] += number
+    return math.log(len(considered) + 2), {slot: considered[domain(slot)] for slot in scoring.scored}
+
+
+def _rounded(score: float) -> int:
+    """Half away from zero, as Go's math.Round."""
+    return math.floor(score + 0.5) if score >= 0 else math.ceil(score - 0.5)
+
+
+def _normalised(raw: Mapping[int, int]) -> dict[int, int]:
+    if not raw:
+        return {}
+    lowest, highest = min(raw.values()), max(0, *raw.values())
+    if highest == 0:
+        return {slot: 0 if score == _INVALID else MAX_NODE_SCORE for slot, score in raw.items()}
+    return {
+        slot: 0 if score == _INVALID else _divided(MAX_NODE_SCORE * (highest + lowest - score), highest)
+        for slot, score in raw.items()
+    }
+
+
+def _divided(number: int, divisor: int) -> int:
+    """Towards zero, as Go divides."""
+    return number // divisor if number >= 0 else -(-number // divisor)
+
+
+def default_selector(meta: ObjectMeta, namespace: str, index: ClusterIndex) -> Selector:
+    """What the scheduler deduces for a pod with this metadata; empty where there is nothing to deduce it from."""
+    pairs: dict[str, str] = {}
+    for service in pod_services(meta.labels or {}, namespace, index):
+        pairs |= (service.spec and service.spec.selector) or {}
+    controller = meta.controller
+    if controller is None or (controller.api_version, controller.kind) not in _SELECTING_OWNERS:
+        return selector_from_labels(pairs)
+    # By name alone: the scheduler does not compare the uid either.
+    owner = index.owner(controller.api_version, controller.kind, namespace, controller.name)
+    selector = owner.selector if owner else None
+    if (controller.api_version, controller.kind) == _REPLICATION_CONTROLLER:
+        return selector_from_labels(pairs | dict((selector and selector.match_labels) or {}))
+    try:
+        owned = compile_selector(selector)
+    except SelectorError:
+        owned = NOTHING
+    return selector_from_labels(pairs).joined(owned.requirements)
+
+
+def pod_services(labels: Mapping[str, str], namespace: str, index: ClusterIndex) -> tuple[Service, ...]:
+    """The namespace's Services that select a pod with these labels, by name.
+
+    Shape: a Service without selector selects nothing, one with an empty selector everything.
+    """
+    services = index.services(namespace) if namespace else index.all_services()
+    found = (s for s in services if _selects(s.spec.selector if s.spec else None, labels))
+    return tuple(sorted(found, key=lambda service: (service.metadata or ObjectMeta()).name))
+
+
+def label_selector(selector: Selector) -> LabelSelector:
+    """A compiled selector as a constraint in a pod has to say it.
+
+    Shape: a key that must equal two values (an owner that does not select the pod) cannot stand twice in matchLabels;
+    its second value becomes an expression. What is asked twice is said once.
+    """
+    labels: dict[str, str] = {}
+    expressions: dict[LabelSelectorRequirement, None] = {}
+    for part in selector.requirements:
+        if part.operator == EQUALS and labels.setdefault(part.key, part.values[0]) == part.values[0]:
+            continue
+        operator = "In" if part.operator == EQUALS else part.operator
+        expressions[LabelSelectorRequirement(key=part.key, operator=operator, values=part.values or None)] = None
+    return LabelSelector(match_labels=labels or None, match_expressions=tuple(expressions) or None)
+
+
+def _selects(selector: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
+    return selector is not None and selector.items() <= labels.items()

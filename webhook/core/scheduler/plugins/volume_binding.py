@@ -1,0 +1,307 @@
+"""The VolumeBinding plugin: bound claims pin the pod, others need a free volume or one that can be provisioned.
+
+Claims without a volume take the smallest one that suits, smallest claim first; what is left is provisioned where the
+class allows it. Free capacity that drivers publish (CSIStorageCapacity) is not known here.
+
+Source: kube-scheduler volumebinding volume_binding.go, binder.go; k8s.io/component-helpers storage/volume.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from webhook.core.api.resources import ResourceList, compare_amounts
+from webhook.core.api.selectors import IN, Requirement, SelectorError, compile_selector
+from webhook.core.api.storage import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    STORAGE,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    PersistentVolume,
+    StorageClass,
+)
+from webhook.core.api.types import Pod
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.index import node_sets
+from webhook.core.index.node_table import NodeView
+from webhook.core.scheduler.plugins.node_selection import nodes_meeting
+from webhook.core.scheduler.plugins.node_volume_limits import owner_fault
+from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, failure, unresolvable
+from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_claim, reachable_from
+
+VOLUME_BINDING = "VolumeBinding"
+OTHER_NODE = "node(s) didn't match PersistentVolume's node affinity"
+NONE_TO_BIND = "node(s) didn't find available persistent volumes to bind"
+VOLUME_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+
+# The first release whose volumes and claims are matched by their attributes class.
+_ATTRIBUTES_CLASS = (1, 34)
+
+
+class _Question(Struct, frozen=True):
+    """The pod's claims, those that have a volume and those that wait for the pod, and where to look for volumes."""
+
+    bound: tuple[Claim, ...]
+    waiting: tuple[Claim, ...]
+    storage: Storage
+    nodes: NodeView
+    version: KubernetesVersion
+
+
+class _Reach(Struct):
+    """What became of the nodes asked about; the sets of slots grow while claims are looked at."""
+
+    conflicting: int = 0
+    unbindable: int = 0
+    gone: int = 0
+    errors: list[Outcome] = []
+
+
+def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
+    """Source: volume_binding.go ``PreFilter``, ``Filter``."""
+    volumes = pod.pod_spec.volumes or ()
+    names = [(name, volume) for volume in volumes if (name := claim_name(pod.meta.name, volume)) is not None]
+    if not names:
+        return PASSES
+    found: list[Claim] = []
+    for name, volume in names:
+        claim = storage.claims.get(name)
+        if claim is None:
+            waits = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+            return Ran(unresolvable(missing_claim(name) if volume.persistent_volume_claim is not None else waits))
+        fault = _claim_fault(claim)
+        if not fault and volume.persistent_volume_claim is None:
+            fault = owner_fault(claim, pod.meta.namespace, pod.meta.name, pod.meta.uid)
+        if fault:
+            return Ran(unresolvable(fault))
+        found.append(claim)
+    if not pod.meta.namespace:  # upstream's cache keeps such claims under another key than it asks for
+        key = f"/{names[0][0]}"
+        return Ran(failure(f'error getting PVC "{key}": persistentvolumeclaims "{key}" not found'))
+    return _sorted_out(found, storage, nodes, version)
+
+
+def _claim_fault(claim: Claim) -> str:
+    if claim.status is not None and claim.status.phase == "Lost":
+        volume = claim.spec.volume_name or ""
+        return f'persistentvolumeclaim "{claim.meta.name}" bound to non-existent persistentvolume "{volume}"'
+    if claim.meta.deletion_timestamp is not None:
+        return f'persistentvolumeclaim "{claim.meta.name}" is being deleted'
+    return ""
+
+
+def _sorted_out(found: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
+    """Bound claims, those that wait for the pod, and those that should have been bound before.
+
+    Source: binder.go ``GetPodVolumeClaims``.
+    """
+    bound, waiting, immediate = [], [], False
+    for claim in found:
+        if claim.bound:
+            bound.append(claim)
+            continue
+        known = storage.classes.get(claim.storage_class) if claim.storage_class else None
+        if known is not None and known.volume_binding_mode is None:
+            return Ran(failure(f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"'))
+        delayed = known is not None and known.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+        if delayed and not claim.spec.volume_name:
+            waiting.append(claim)
+        else:
+            immediate = True
+    if immediate:
+        return Ran(unresolvable(UNBOUND_IMMEDIATE))
+    question = _Question(tuple(bound), tuple(waiting), storage, nodes, version)
+    return Ran(OK, lambda asked: _decide(question, asked))
+
+
+def _decide(question: _Question, asked: int) -> list[Outcome]:
+    """Source: binder.go ``FindPodVolumes``."""
+    reach = _Reach(errors=[])
+    _check_bound(question, asked, reach)
+    if question.waiting:
+        _check_waiting(question, asked, reach)
+    for _, failed in reach.errors:
+        asked &= ~failed
+    return [*reach.errors, *_combined(reach, asked)]
+
+
+def _combined(reach: _Reach, asked: int) -> Iterable[Outcome]:
+    """Each combination of reasons with its nodes, reasons in upstream's order."""
+    parts: list[tuple[tuple[str, ...], int]] = [((), asked)]
+    found = ((OTHER_NODE, reach.conflicting), (NONE_TO_BIND, reach.unbindable), (VOLUME_GONE, reach.gone))
+    for reason, failing in found:
+        parts = [
+            (reasons, part)
+            for before, all_nodes in parts
+            for reasons, part in (((*before, reason), all_nodes & failing), (before, all_nodes & ~failing))
+            if part
+        ]
+    return [(unresolvable(*reasons), part) for reasons, part in parts if reasons]
+
+
+def _check_bound(question: _Question, asked: int, reach: _Reach) -> None:
+    """The first claim whose volume is gone or out of reach decides. Source: ``checkBoundClaims``."""
+    for claim in question.bound:
+        volume = question.storage.volumes.get(claim.spec.volume_name or "")
+        if volume is None:
+            reach.gone |= asked
+            return
+        conflicting = asked & ~reachable_from(volume, question.nodes)
+        reach.conflicting |= conflicting
+        asked &= ~conflicting
+
+
+def _check_waiting(question: _Question, asked: int, reach: _Reach) -> None:
+    """A claim whose node is chosen already is provisioned there; the others may take a free volume."""
+    selected, matching = [], []
+    for claim in question.waiting:
+        node = claim.annotations.get(SELECTED_NODE)
+        if node is None:
+            matching.append(claim)
+        else:
+            slot = question.nodes.slots.get(node)
+            elsewhere = asked & ~(0 if slot is None else 1 << slot)
+            reach.unbindable |= elsewhere
+            asked &= ~elsewhere
+            selected.append(claim)
+    if not matching:
+        _provision(selected, question, asked, reach)
+        return
+    matching.sort(key=_Size)
+    for part, volumes in _parts(matching, question, asked):
+        try:
+            left = _unmatched(matching, question, volumes)
+        except SelectorError as error:
+            reach.errors.append((failure(str(error)), part))
+        else:
+            _provision([*selected, *left], question, part, reach)
+
+
+class _Size:
+    """Orders claims by the storage that they request."""
+
+    def __init__(self, claim: Claim) -> None:
+        self._requests = _requested(claim)
+
+    def __lt__(self, other: "_Size") -> bool:
+        return compare_amounts(self._requests, other._requests, STORAGE) < 0
+
+
+def _requested(claim: Claim) -> ResourceList:
+    return claim.spec.resources.requests if claim.spec.resources else None
+
+
+def _parts(claims: Sequence[Claim], question: _Question, asked: int) -> Iterable[tuple[int, frozenset[str]]]:
+    """Nodes that reach the same free volumes, with the names of those volumes."""
+    free, nodes = question.storage.free, question.nodes
+    everywhere: set[str] = set()
+    near: dict[int, list[str]] = {}
+    for volume in {each.meta.name: each for claim in claims for each in free[claim.meta.name]}.values():
+        reach = reachable_from(volume, nodes)
+        if reach == nodes.live:
+            everywhere.add(volume.meta.name)
+        else:
+            for slot in node_sets.to_slots(reach & asked):
+                near.setdefault(slot, []).append(volume.meta.name)
+    groups: dict[frozenset[str], list[int]] = {}
+    for slot, names in near.items():
+        groups.setdefault(frozenset(names) | everywhere, []).append(slot)
+    rest = asked & ~node_sets.from_slots(near.keys(), nodes.size)
+    if rest:
+        yield rest, frozenset(everywhere)
+    for reachable, slots in groups.items():
+        yield node_sets.from_slots(slots, nodes.size), reachable
+
+
+def _unmatched(claims: Sequence[Claim], question: _Question, reachable: frozenset[str]) -> list[Claim]:
+    """The claims for which no free volume suits. Source: binder.go ``findMatchingVolumes``."""
+    chosen: set[str] = set()
+    left = []
+    for claim in claims:
+        free = question.storage.free[claim.meta.name]
+        not_chosen = [volume for volume in free if volume.meta.name not in chosen]
+        volume = _best_volume(claim, not_chosen, reachable, question.version)
+        if volume is None:
+            left.append(claim)
+        else:
+            chosen.add(volume.meta.name)
+    return left
+
+
+def _best_volume(
+    claim: Claim, free: Iterable[PersistentVolume], reachable: frozenset[str], version: KubernetesVersion
+) -> PersistentVolume | None:
+    """The volume made for the claim, or the smallest that suits. Source: storage/volume ``FindMatchingVolume``."""
+    try:
+        selector = None if claim.spec.selector is None else compile_selector(claim.spec.selector)
+    except SelectorError as error:
+        key = f"{claim.meta.namespace}/{claim.meta.name}"
+        raise SelectorError(f"error creating internal label selector for claim: {key}: {error}") from None
+    best: PersistentVolume | None = None
+    for volume in free:
+        if not _comparable(claim, volume, version):
+            continue
+        if _made_for(claim, volume):
+            return volume if volume.meta.name in reachable else None
+        suits = (
+            volume.status is not None
+            and volume.status.phase == "Available"
+            and (selector is None or selector.matches(volume.meta.labels or {}))
+            and volume.meta.name in reachable
+            and {*(claim.spec.access_modes or ())} <= {*(volume.spec.access_modes or ())}
+        )
+        if suits and (best is None or compare_amounts(volume.spec.capacity, best.spec.capacity, STORAGE) < 0):
+            best = volume
+    return best
+
+
+def _comparable(claim: Claim, volume: PersistentVolume, version: KubernetesVersion) -> bool:
+    spec, wanted = volume.spec, claim.spec
+    return (
+        (spec.claim_ref is None or _made_for(claim, volume))
+        and compare_amounts(spec.capacity, _requested(claim), STORAGE) >= 0
+        and (wanted.volume_mode or "Filesystem") == (spec.volume_mode or "Filesystem")
+        and (
+            (wanted.volume_attributes_class_name or "") == (spec.volume_attributes_class_name or "")
+            if version >= _ATTRIBUTES_CLASS
+            else not spec.volume_attributes_class_name
+        )
+        and volume.meta.deletion_timestamp is None
+    )
+
+
+def _made_for(claim: Claim, volume: PersistentVolume) -> bool:
+    """Source: storage/volume ``IsVolumeBoundToClaim``."""
+    reference = volume.spec.claim_ref
+    if reference is None or (reference.namespace, reference.name) != (claim.meta.namespace, claim.meta.name):
+        return False
+    return reference.uid in ("", claim.meta.uid)
+
+
+def _provision(claims: Sequence[Claim], question: _Question, asked: int, reach: _Reach) -> None:
+    """Source: binder.go ``checkVolumeProvisions``. Claims without a known class never wait for a pod."""
+    for claim in claims:
+        if not asked:
+            return
+        admitted = _provisionable(question.storage.classes[claim.storage_class], question.nodes)
+        reach.unbindable |= asked & ~admitted
+        asked &= admitted
+
+
+def _provisionable(known: StorageClass, nodes: NodeView) -> int:
+    """Where a volume of the class could be made."""
+    if known.provisioner in ("", NO_PROVISIONER):
+        return 0
+    if not known.allowed_topologies:
+        return nodes.live
+    admitted = 0
+    for term in known.allowed_topologies:
+        expressions = term.match_label_expressions or ()
+        if expressions and all(each.values for each in expressions):
+            matching = nodes.live
+            for each in expressions:
+                matching &= nodes_meeting(nodes, Requirement(each.key, IN, each.values or ()))
+            admitted |= matching
+    return admitted

@@ -1,0 +1,261 @@
+"""The four plugins that look at volumes: VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone.
+
+What they need of the cluster is gathered once per question (``gather``); nodes are then told apart by the volumes
+that they can reach and by their attach limits.
+
+Source: kube-scheduler framework/plugins volumerestrictions, nodevolumelimits, volumebinding, volumezone.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from webhook.core.api.selectors import compile_node_selector
+from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, PersistentVolume, StorageClass
+from webhook.core.api.types import Pod, Volume
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.node_table import NodeView
+from webhook.core.index.pod_groups import Counts
+from webhook.core.index.pod_table import Mounted
+from webhook.core.scheduler.plugins.node_selection import nodes_of_terms
+from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, Status, unresolvable, unschedulable
+
+VOLUME_RESTRICTIONS = "VolumeRestrictions"
+VOLUME_ZONE = "VolumeZone"
+
+DISK_CONFLICT = unschedulable("node(s) had no available disk")
+CLAIM_IN_USE = unschedulable(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+OTHER_ZONE = unresolvable("node(s) had no available volume zone")
+
+_BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+_BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+_ZONE = "topology.kubernetes.io/zone"
+_REGION = "topology.kubernetes.io/region"
+_TOPOLOGY_LABELS = (_BETA_ZONE, _BETA_REGION, _ZONE, _REGION)
+_GENERAL = {_BETA_ZONE: _ZONE, _BETA_REGION: _REGION}
+
+
+class Storage(Struct, frozen=True):
+    """What the cluster has for the pod's volumes.
+
+    Shape: ``claims`` by name, those that exist; ``volumes`` by name, those of bound claims; ``free`` by claim, those
+    that it may take; ``users`` by claim the pods that mount it, by slot; ``limits`` by node what each driver attaches;
+    ``mounted`` by slot the pods with volumes, of nodes where they matter; ``others`` the claims of those pods.
+    """
+
+    claims: Mapping[str, Claim] = {}
+    volumes: Mapping[str, PersistentVolume] = {}
+    free: Mapping[str, tuple[PersistentVolume, ...]] = {}
+    classes: Mapping[str, StorageClass] = {}
+    users: Mapping[str, Counts] = {}
+    limits: Mapping[str, Mapping[str, int]] = {}
+    mounted: Mapping[int, tuple[Mounted, ...]] = {}
+    others: Mapping[tuple[str, str], Claim] = {}
+
+
+def gather(pod: Pod, index: ClusterIndex) -> Storage:
+    """Everything that the four plugins may ask about this pod; nothing for a pod without volumes."""
+    volumes = pod.pod_spec.volumes or ()
+    if not volumes:
+        return Storage()
+    namespace = pod.meta.namespace
+    names = {claim_name(pod.meta.name, volume) for volume in volumes} - {None}
+    claims = {name: claim for name in names if name and (claim := index.claim(namespace, name)) is not None}
+    limits = index.attach_limits()
+    mounted = _mounted(volumes, limits, index)
+    others = {
+        (each.namespace, name): claim
+        for pods in mounted.values()
+        for each in pods
+        for volume in each.volumes
+        if (name := claim_name(each.name, volume)) and (claim := index.claim(each.namespace, name)) is not None
+    }
+    everyone = (*claims.values(), *others.values())
+    named = {claim.spec.volume_name for claim in everyone if claim.spec.volume_name}
+    classes = {claim.storage_class for claim in everyone}
+    return Storage(
+        claims=claims,
+        volumes={name: volume for name in named if (volume := index.volume(name)) is not None},
+        free={name: index.volumes_for(claim) for name, claim in claims.items() if not claim.bound},
+        classes={name: found for name in classes if (found := index.storage_class(name)) is not None},
+        users={name: index.pod_table.claim_users(namespace, name) for name in claims},
+        limits=limits,
+        mounted=mounted,
+        others=others,
+    )
+
+
+def _mounted(
+    volumes: Sequence[Volume], limits: Mapping[str, Mapping[str, int]], index: ClusterIndex
+) -> dict[int, tuple[Mounted, ...]]:
+    """The pods with volumes on nodes where one of the pod's disks may be in use, or a limit may be reached."""
+    table = index.pod_table
+    if any(map(is_disk, volumes)):
+        return {slot: tuple(pods.values()) for slot, pods in table.mounted.items()}
+    slots = index.view().slots
+    found = {}
+    for name, counts in limits.items():
+        slot = slots.get(name, -1)
+        if slot in table.mounted and counts and table.mounts[slot] + len(volumes) > min(counts.values()):
+            found[slot] = tuple(table.mounted[slot].values())
+    return found
+
+
+def claim_name(pod_name: str, volume: Volume) -> str | None:
+    """The claim that a volume uses; None for volumes without one.
+
+    Source: k8s.io/component-helpers storage/ephemeral.
+    """
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return None if volume.ephemeral is None else f"{pod_name}-{volume.name}"
+
+
+def missing_claim(name: str) -> str:
+    """The API's words for a claim that does not exist."""
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
+    """Source: volume_restrictions.go."""
+    exclusive = set()
+    for name in _direct_claims(pod):
+        claim = storage.claims.get(name)
+        if claim is None:
+            return Ran(unresolvable(missing_claim(name)))
+        if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
+            exclusive.add(name)
+    disks = [volume for volume in pod.pod_spec.volumes or () if is_disk(volume)]
+    in_use = any(nodes.live >> slot & 1 for name in exclusive for slot in storage.users.get(name, ()))
+    if not disks and not in_use:
+        return PASSES
+
+    def decide(asked: int) -> list[Outcome]:
+        conflicting = 0
+        for slot, pods in storage.mounted.items() if disks else ():
+            if any(_disks_conflict(one, other) for each in pods for other in each.volumes for one in disks):
+                conflicting |= 1 << slot
+        return [(DISK_CONFLICT, asked & conflicting), (CLAIM_IN_USE, asked & ~conflicting if in_use else 0)]
+
+    return Ran(OK, decide)
+
+
+def _direct_claims(pod: Pod) -> Iterable[str]:
+    for volume in pod.pod_spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            yield volume.persistent_volume_claim.claim_name
+
+
+def is_disk(volume: Volume) -> bool:
+    return any((volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.rbd, volume.iscsi))
+
+
+def _disks_conflict(one: Volume, other: Volume) -> bool:
+    """Whether two pods cannot mount these volumes on one node. Source: ``isVolumeConflict``."""
+    gce, other_gce = one.gce_persistent_disk, other.gce_persistent_disk
+    if gce and other_gce and gce.pd_name == other_gce.pd_name and not (gce.read_only and other_gce.read_only):
+        return True
+    ebs, other_ebs = one.aws_elastic_block_store, other.aws_elastic_block_store
+    if ebs and other_ebs and ebs.volume_id == other_ebs.volume_id:
+        return True
+    iscsi, other_iscsi = one.iscsi, other.iscsi
+    if iscsi and other_iscsi and iscsi.iqn == other_iscsi.iqn and not (iscsi.read_only and other_iscsi.read_only):
+        return True
+    rbd, other_rbd = one.rbd, other.rbd
+    if not (rbd and other_rbd):
+        return False
+    same = {*(rbd.monitors or ())} & {*(other_rbd.monitors or ())} and (rbd.pool, rbd.image) == (
+        other_rbd.pool,
+        other_rbd.image,
+    )
+    return bool(same) and not (rbd.read_only and other_rbd.read_only)
+
+
+def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
+    """Source: volume_zone.go."""
+    zones: list[tuple[str, frozenset[str]]] = []
+    for name in _direct_claims(pod):
+        status, volume = _bound_volume(name, storage)
+        if status is not None:
+            return Ran(status)
+        if volume is not None:
+            zones += zone_labels(volume)
+    if not zones:
+        return PASSES
+
+    def decide(asked: int) -> list[Outcome]:
+        return [(OTHER_ZONE, asked & _in_other_zones(zones, nodes))]
+
+    return Ran(OK, decide)
+
+
+def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView) -> int:
+    """The nodes with a topology label, and none of the values that the volumes' labels have."""
+    labelled = 0
+    for key in _TOPOLOGY_LABELS:
+        labelled |= nodes.column(key).present
+    reachable = labelled
+    for key, values in zones:
+        column, general = nodes.column(key), nodes.column(_GENERAL.get(key, key))
+        near = 0
+        for value in values:
+            near |= column.with_value(value) | (general.with_value(value) & ~column.present)
+        reachable &= near
+    return labelled & ~reachable
+
+
+def _bound_volume(name: str, storage: Storage) -> tuple[Status | None, PersistentVolume | None]:
+    """The volume of a claim, or why the pod cannot be placed for it; neither where the volume comes later.
+
+    Source: volume_zone.go ``getPVbyPod``.
+    """
+    claim = storage.claims.get(name)
+    if not name or claim is None:
+        return unresolvable(missing_claim(name) if name else "PersistentVolumeClaim had no name"), None
+    if not claim.spec.volume_name:
+        fault = _unbound_fault(claim.storage_class, storage)
+        return (unresolvable(fault) if fault else None), None
+    volume = storage.volumes.get(claim.spec.volume_name)
+    if volume is None:
+        return unresolvable(f'persistentvolume "{claim.spec.volume_name}" not found'), None
+    return None, volume
+
+
+def _unbound_fault(class_name: str, storage: Storage) -> str:
+    """Why a claim of this class ought to have a volume; "" where it gets one with its first pod."""
+    if not class_name:
+        return "PersistentVolumeClaim had no pv name and storageClass name"
+    found = storage.classes.get(class_name)
+    if found is None:
+        return f'storageclass.storage.k8s.io "{class_name}" not found'
+    if found.volume_binding_mode is None:
+        return f'VolumeBindingMode not set for StorageClass "{class_name}"'
+    return "" if found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else "PersistentVolume had no name"
+
+
+def zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
+    """The topology labels of a volume with their values, which ``__`` separates; an empty value voids the label."""
+    found = []
+    for key in _TOPOLOGY_LABELS:
+        value = (volume.meta.labels or {}).get(key)
+        if value is not None:
+            values = frozenset(each.strip() for each in value.split("__"))
+            if "" not in values:
+                found.append((key, values))
+    return found
+
+
+def reachable_from(volume: PersistentVolume, nodes: NodeView) -> int:
+    """The nodes that the volume's node affinity admits. Source: storage/volume ``CheckNodeAffinity``."""
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return nodes.live
+    return nodes_of_terms(nodes, compile_node_selector(affinity.required), by_labels=True)
+
+
+def usable_from(volume: PersistentVolume, nodes: NodeView) -> int:
+    """The nodes where a pod may use the volume: by its node affinity, and by its topology labels."""
+    reached, zones = reachable_from(volume, nodes), zone_labels(volume)
+    return reached & ~_in_other_zones(zones, nodes) if zones else reached

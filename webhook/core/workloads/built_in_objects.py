@@ -1,0 +1,86 @@
+"""Objects of built-in kinds with pod templates as the API has them: only what is read of them, for decoding."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from webhook.core.api.types import Int32, LabelSelector, ObjectMeta, PodTemplate
+
+IntOrText = int | str
+"""A count or a percentage, as maxSurge is written."""
+
+
+class Json(Struct, frozen=True, rename="camel"):
+    """Base of the typed shapes below; they exist only while an object is read."""
+
+
+class RollingUpdate(Json, frozen=True):
+    max_surge: IntOrText | None = None
+    max_unavailable: IntOrText | None = None
+
+
+class Strategy(Json, frozen=True):
+    type: str | None = None
+    rolling_update: RollingUpdate | None = None
+
+
+class JobSpec(Json, frozen=True):
+    parallelism: Int32 | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplate | None = None
+    completion_mode: str | None = None
+    manual_selector: bool | None = None
+
+
+class ClaimMeta(Json, frozen=True):
+    name: str = ""
+
+
+class ClaimSpec(Json, frozen=True):
+    storage_class_name: str | None = None
+
+
+class ClaimTemplate(Json, frozen=True):
+    metadata: ClaimMeta | None = None
+    spec: ClaimSpec | None = None
+
+
+class Ordinals(Json, frozen=True):
+    start: Int32 | None = None
+
+
+class JobTemplate(Json, frozen=True):
+    spec: JobSpec | None = None
+
+
+class Spec(Json, frozen=True):
+    """The specs of the built-in kinds in one: no field of one means something else in another."""
+
+    replicas: Int32 | None = None
+    parallelism: Int32 | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplate | None = None
+    strategy: Strategy | None = None
+    update_strategy: Strategy | None = None
+    job_template: JobTemplate | None = None
+    suspend: bool | None = None
+    volume_claim_templates: tuple[ClaimTemplate, ...] | None = None
+    ordinals: Ordinals | None = None
+    completion_mode: str | None = None
+    manual_selector: bool | None = None
+
+
+class Object(Json, frozen=True):
+    metadata: ObjectMeta | None = None
+    spec: Spec | None = None
+
+
+class ControllerSpec(Json, frozen=True):
+    replicas: Int32 | None = None
+    selector: Mapping[str, str] | None = None  # the one kind whose selector is a plain map
+    template: PodTemplate | None = None
+
+
+class Controller(Json, frozen=True):
+    metadata: ObjectMeta | None = None
+    spec: ControllerSpec | None = None

@@ -1,0 +1,102 @@
+"""Labels that a pod gets after its template was written: by its controller, at binding, or by other webhooks.
+
+A rule must not call a selector wrong for asking for one of them.
+
+Source: each project's own code; Kubernetes: deployment/util, controller/history, statefulset/stateful_set_utils.go,
+job/job_controller.go, the PodTopologyLabels admission plugin.
+"""
+
+from collections.abc import Mapping
+
+from webhook.core.index.owners import group_kind
+from webhook.core.index.readers import Owner
+from webhook.core.workloads.custom_kinds import BUILT_IN
+from webhook.core.workloads.reading import Workload
+
+POD_TEMPLATE_HASH = "pod-template-hash"
+CONTROLLER_REVISION_HASH = "controller-revision-hash"
+ROLLOUTS_POD_TEMPLATE_HASH = "rollouts-pod-template-hash"
+# By these a controller tells the revisions of its template from each other.
+REVISION_LABELS = frozenset({POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH, ROLLOUTS_POD_TEMPLATE_HASH})
+
+_STATEFUL = ("statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", CONTROLLER_REVISION_HASH)
+_JOB = (
+    *("job-name", "controller-uid", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"),
+    *("batch.kubernetes.io/job-completion-index", "batch.kubernetes.io/cronjob-scheduled-timestamp"),
+)
+_KRUISE = ("apps.kruise.io/", "lifecycle.apps.kruise.io/", CONTROLLER_REVISION_HASH, POD_TEMPLATE_HASH)
+_RAY = ("ray.io/", "app.kubernetes.io/name", "app.kubernetes.io/created-by")
+_KUBEFLOW = (
+    *("training.kubeflow.org/", "group-name", "job-name", "replica-type", "replica-index", "job-role"),
+    *("controller-name", "pytorch-job-name", "tf-job-name", "mpi-job-name"),
+)
+# By the meshes' injectors, and at binding; on pods of every kind.
+_INJECTED = ("service.istio.io/", "security.istio.io/", "topology.istio.io/", "linkerd.io/")
+_BOUND = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_ANY = (*_BOUND, *_INJECTED)
+
+# A name that ends in "/" stands for every key with that prefix.
+_ADDED: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("apps", "Deployment"): (POD_TEMPLATE_HASH,),
+    ("apps", "StatefulSet"): _STATEFUL,
+    ("apps", "DaemonSet"): (CONTROLLER_REVISION_HASH, "pod-template-generation"),
+    ("batch", "Job"): _JOB,
+    ("batch", "CronJob"): _JOB,
+    ("argoproj.io", "Rollout"): (ROLLOUTS_POD_TEMPLATE_HASH,),
+    ("apps.kruise.io", "CloneSet"): _KRUISE,
+    ("apps.kruise.io", "StatefulSet"): (*_STATEFUL, *_KRUISE),
+    ("apps.kruise.io", "DaemonSet"): (*_KRUISE, "pod-template-generation"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("leaderworkerset.sigs.k8s.io/", *_STATEFUL),
+    ("jobset.x-k8s.io", "JobSet"): ("jobset.sigs.k8s.io/", *_JOB),
+    ("ray.io", "RayCluster"): _RAY,
+    ("ray.io", "RayJob"): (*_RAY, *_JOB),
+    ("ray.io", "RayService"): _RAY,
+    ("batch.volcano.sh", "Job"): ("volcano.sh/",),
+    # Knative names the revision in the label app, and the project owns the prefix.
+    ("serving.knative.dev", "Service"): ("serving.knative.dev/", "app", POD_TEMPLATE_HASH),
+    ("serving.knative.dev", "Configuration"): ("serving.knative.dev/", "app", POD_TEMPLATE_HASH),
+}
+
+ADDED_KEYS = frozenset(key for keys in (_ANY, *_ADDED.values()) for key in keys if not key.endswith("/"))
+"""Labels that controllers add, each by its whole name."""
+
+
+def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
+    """Whether a pod of this workload may carry the label although its template does not, or with another value.
+
+    A kind that only the configuration knows may add any label, but hardly changes one that the template has.
+    """
+    if _among(key, _ANY) or key in workload.late_labels:
+        return True
+    added = _added_to(workload.group, workload.kind)
+    if added is None:
+        return not in_template and not workload.built_in
+    return _among(key, added)
+
+
+def may_be_added_to(owner: Owner, key: str) -> bool:
+    """Whether a pod of another workload of the cluster may carry a label that its template does not have."""
+    if _among(key, _ANY):
+        return True
+    kind = group_kind(owner.api_version, owner.kind)
+    added = _added_to(*kind)
+    return kind not in BUILT_IN if added is None else _among(key, added)
+
+
+def _added_to(group: str, kind: str) -> tuple[str, ...] | None:
+    added = _ADDED.get((group, kind))
+    return _KUBEFLOW if added is None and group == "kubeflow.org" else added
+
+
+def may_be_created_with(workload: Workload, key: str) -> bool:
+    """Whether nobody knows if the pods have the label when they are created.
+
+    Of built-in kinds it is known what their controllers add: see `webhook.core.defaulting.next_pod.labels_given`.
+    """
+    if workload.built_in:
+        return _among(key, _INJECTED)
+    return not _among(key, _BOUND) and may_be_added(workload, key, in_template=False)
+
+
+def _among(key: str, names: tuple[str, ...]) -> bool:
+    return any(key.startswith(name) if name.endswith("/") else key == name for name in names)

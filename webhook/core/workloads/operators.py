@@ -1,0 +1,291 @@
+"""Resources from which operators make pods: where each has its spread constraints, and which labels its pods get.
+
+An operator writes the rest of the pods itself, so that most of a pod is not known here: what rules say of these objects
+is about the constraints and those labels. What it makes of them (StatefulSets, pods) is reviewed as well.
+
+Source: the types and label functions of the projects that are named above each group.
+"""
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.types import HOSTNAME, LabelSelector, SpreadConstraint
+from webhook.core.workloads.custom_kinds import Layout, Site
+
+_Labels = tuple[tuple[str, str], ...]
+
+
+def _made(*sites: Site, filled: str = "", inherits: bool = False) -> Layout:
+    return Layout(sites, selector=None, whole=False, filled=filled, inherits=inherits)
+
+
+def _alone(path: str, labels: _Labels = (), replicas: str | None = None) -> Site:
+    return Site("", replicas, path, labels)
+
+
+def _prometheus(name: str, own: str) -> Layout:
+    labels = (("app.kubernetes.io/name", name), *_INSTANCE, ("app.kubernetes.io/managed-by", "prometheus-operator"))
+    site = _alone("spec.topologySpreadConstraints", (*labels, (own, "{name}")), "spec.replicas")
+    return _made(site, filled="prometheus")
+
+
+def _strimzi(kind: str, *components: tuple[str, str]) -> Layout:
+    """Shape: each component is the path of its template, and the end of its name after that of the object."""
+    sites = []
+    for path, suffix in components:
+        labels = (("strimzi.io/cluster", "{name}"), ("strimzi.io/kind", kind))
+        named = (("strimzi.io/name", f"{{name}}-{suffix}"),)
+        sites.append(_alone(f"{path}.topologySpreadConstraints", (*labels, *named)))
+    return _made(*sites)
+
+
+def _elastic(owner: str, *templates: str) -> Layout:
+    labels = ((owner, "{name}"),)
+    return _made(*(Site(template, labels=labels) for template in templates))
+
+
+def _redis(name: str, setup: str, role: str) -> _Labels:
+    return (("app", name), ("redis_setup_type", setup), ("role", role))
+
+
+def _failover(part: str) -> Site:
+    labels = (
+        ("app.kubernetes.io/name", "{name}"),
+        ("app.kubernetes.io/component", part),
+        ("app.kubernetes.io/part-of", "redis-failover"),
+    )
+    return _alone(f"spec.{part}.topologySpreadConstraints", labels, f"spec.{part}.replicas")
+
+
+def _of_percona(name: str, path: str, component: str = "", replicas: str | None = None) -> Site:
+    labels = (("app.kubernetes.io/name", name), *_INSTANCE)
+    own = (("app.kubernetes.io/component", component),) if component else ()
+    return _alone(f"{path}.topologySpreadConstraints", (*labels, *own), replicas)
+
+
+_INSTANCE: _Labels = (("app.kubernetes.io/instance", "{name}"),)
+_MONGODB = "percona-server-mongodb"
+_PXC = "percona-xtradb-cluster"
+_CRUNCHY: _Labels = (("postgres-operator.crunchydata.com/cluster", "{name}"),)
+_VMI = "spec.template"
+
+OPERATED: Mapping[tuple[str, str], Layout] = {
+    # github.com/cloudnative-pg/cloudnative-pg: api/v1/cluster_types.go, pkg/specs/pods.go buildInstance,
+    # pkg/specs/pgbouncer/deployments.go.
+    ("postgresql.cnpg.io", "Cluster"): _made(
+        _alone(
+            "spec.topologySpreadConstraints",
+            (("cnpg.io/cluster", "{name}"), ("cnpg.io/podRole", "instance")),
+            "spec.instances",
+        )
+    ),
+    ("postgresql.cnpg.io", "Pooler"): _made(
+        Site("spec.template", "spec.instances", labels=(("cnpg.io/poolerName", "{name}"),))
+    ),
+    # github.com/CrunchyData/postgres-operator: internal/controller/postgrescluster instance.go, pgbouncer.go,
+    # pgadmin.go, pgbackrest.go.
+    ("postgres-operator.crunchydata.com", "PostgresCluster"): _made(
+        _alone(
+            "spec.instances[*].topologySpreadConstraints",
+            (*_CRUNCHY, ("postgres-operator.crunchydata.com/data", "postgres")),
+            "replicas",
+        ),
+        _alone("spec.proxy.pgBouncer.topologySpreadConstraints", _CRUNCHY, "spec.proxy.pgBouncer.replicas"),
+        _alone("spec.userInterface.pgAdmin.topologySpreadConstraints", _CRUNCHY),
+        _alone("spec.backups.pgbackrest.repoHost.topologySpreadConstraints", _CRUNCHY),
+    ),
+    # github.com/zalando/postgres-operator: pkg/cluster/k8sres.go generateTopologySpreadConstraints. Its labels are the
+    # operator's configuration.
+    ("acid.zalan.do", "postgresql"): _made(_alone("spec.topologySpreadConstraints"), filled="zalando"),
+    # github.com/prometheus-operator/prometheus-operator: pkg/apis/monitoring/v1, makeSelectorLabels of pkg/prometheus,
+    # pkg/alertmanager and pkg/thanos, pkg/prometheus/common.go MakeK8sTopologySpreadConstraint.
+    ("monitoring.coreos.com", "Prometheus"): _prometheus("prometheus", "operator.prometheus.io/name"),
+    ("monitoring.coreos.com", "PrometheusAgent"): _prometheus("prometheus-agent", "operator.prometheus.io/name"),
+    ("monitoring.coreos.com", "Alertmanager"): _prometheus("alertmanager", "alertmanager"),
+    ("monitoring.coreos.com", "ThanosRuler"): _prometheus("thanos-ruler", "thanos-ruler"),
+    # github.com/strimzi/strimzi-kafka-operator: the templates of io.strimzi.api.kafka.model, Labels.java
+    # generateDefaultLabels, KafkaPool.java.
+    ("kafka.strimzi.io", "Kafka"): _strimzi(
+        "Kafka",
+        ("spec.kafka.template.pod", "kafka"),
+        ("spec.zookeeper.template.pod", "zookeeper"),
+        ("spec.entityOperator.template.pod", "entity-operator"),
+        ("spec.cruiseControl.template.pod", "cruise-control"),
+        ("spec.kafkaExporter.template.pod", "kafka-exporter"),
+    ),
+    ("kafka.strimzi.io", "KafkaNodePool"): _made(
+        _alone(
+            "spec.template.pod.topologySpreadConstraints",
+            (("strimzi.io/pool-name", "{name}"), ("strimzi.io/kind", "Kafka")),
+            "spec.replicas",
+        )
+    ),
+    ("kafka.strimzi.io", "KafkaConnect"): _strimzi("KafkaConnect", ("spec.template.pod", "connect")),
+    ("kafka.strimzi.io", "KafkaMirrorMaker2"): _strimzi("KafkaMirrorMaker2", ("spec.template.pod", "mirrormaker2")),
+    ("kafka.strimzi.io", "KafkaBridge"): _strimzi("KafkaBridge", ("spec.template.pod", "bridge")),
+    # github.com/elastic/cloud-on-k8s: pkg/apis, the labels of pkg/controller.
+    ("elasticsearch.k8s.elastic.co", "Elasticsearch"): _made(
+        Site(
+            "spec.nodeSets[*].podTemplate", "count", labels=(("elasticsearch.k8s.elastic.co/cluster-name", "{name}"),)
+        ),
+        filled="elasticsearch",
+    ),
+    ("kibana.k8s.elastic.co", "Kibana"): _elastic("kibana.k8s.elastic.co/name", "spec.podTemplate"),
+    ("apm.k8s.elastic.co", "ApmServer"): _elastic("apm.k8s.elastic.co/name", "spec.podTemplate"),
+    ("maps.k8s.elastic.co", "ElasticMapsServer"): _elastic("maps.k8s.elastic.co/name", "spec.podTemplate"),
+    ("enterprisesearch.k8s.elastic.co", "EnterpriseSearch"): _elastic(
+        "enterprisesearch.k8s.elastic.co/name", "spec.podTemplate"
+    ),
+    ("logstash.k8s.elastic.co", "Logstash"): _elastic("logstash.k8s.elastic.co/name", "spec.podTemplate"),
+    ("agent.k8s.elastic.co", "Agent"): _elastic(
+        "agent.k8s.elastic.co/name",
+        *("spec.deployment.podTemplate", "spec.daemonSet.podTemplate", "spec.statefulSet.podTemplate"),
+    ),
+    ("beat.k8s.elastic.co", "Beat"): _elastic(
+        "beat.k8s.elastic.co/name", "spec.deployment.podTemplate", "spec.daemonSet.podTemplate"
+    ),
+    # github.com/kubevirt/api: core/v1/types.go, pool/v1beta1/types.go. One pod a virtual machine.
+    ("kubevirt.io", "VirtualMachine"): _made(Site(_VMI)),
+    ("kubevirt.io", "VirtualMachineInstance"): _made(_alone("spec.topologySpreadConstraints")),
+    ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): _made(Site(_VMI, "spec.replicas")),
+    ("pool.kubevirt.io", "VirtualMachinePool"): _made(
+        Site("spec.virtualMachineTemplate.spec.template", "spec.replicas")
+    ),
+    # github.com/OT-CONTAINER-KIT/redis-operator: api, internal/k8sutils labels.go, redis-cluster.go,
+    # redis-replication.go, redis-sentinel.go. Its standalone Redis has no constraints.
+    ("redis.redis.opstreelabs.in", "RedisCluster"): _made(
+        _alone("spec.redisLeader.topologySpreadConstraints", _redis("{name}-leader", "cluster", "leader")),
+        _alone("spec.redisFollower.topologySpreadConstraints", _redis("{name}-follower", "cluster", "follower")),
+        inherits=True,
+    ),
+    ("redis.redis.opstreelabs.in", "RedisReplication"): _made(
+        _alone("spec.topologySpreadConstraints", _redis("{name}", "replication", "replication"), "spec.clusterSize"),
+        _alone("spec.sentinel.topologySpreadConstraints"),
+        inherits=True,
+    ),
+    ("redis.redis.opstreelabs.in", "RedisSentinel"): _made(
+        _alone("spec.topologySpreadConstraints", _redis("{name}-sentinel", "sentinel", "sentinel"), "spec.clusterSize"),
+        inherits=True,
+    ),
+    # github.com/spotahome/redis-operator: operator/redisfailover/service generator.go, client.go.
+    ("databases.spotahome.com", "RedisFailover"): _made(_failover("redis"), _failover("sentinel")),
+    # github.com/rabbitmq/cluster-operator: api/v1beta1/rabbitmqcluster_types.go, internal/metadata/label.go.
+    ("rabbitmq.com", "RabbitmqCluster"): _made(
+        Site(
+            "spec.override.statefulSet.spec.template",
+            "spec.replicas",
+            labels=(
+                ("app.kubernetes.io/name", "{name}"),
+                ("app.kubernetes.io/component", "rabbitmq"),
+                ("app.kubernetes.io/part-of", "rabbitmq"),
+            ),
+        )
+    ),
+    # github.com/mongodb/mongodb-kubernetes-operator: api/v1, controllers/construct/mongodbstatefulset.go. The label
+    # app is the name of a service, which the object may change.
+    ("mongodbcommunity.mongodb.com", "MongoDBCommunity"): _made(Site("spec.statefulSet.spec.template", "spec.members")),
+    # github.com/percona/percona-server-mongodb-operator: pkg/psmdb/statefulset.go PodTopologySpreadConstraints,
+    # pkg/naming/labels.go, pkg/apis/psmdb/v1/psmdb_defaults.go.
+    ("psmdb.percona.com", "PerconaServerMongoDB"): _made(
+        _of_percona(_MONGODB, "spec.replsets[*]", replicas="size"),
+        _of_percona(_MONGODB, "spec.replsets[*].nonvoting"),
+        _of_percona(_MONGODB, "spec.replsets[*].hidden"),
+        _of_percona(_MONGODB, "spec.replsets[*].arbiter"),
+        _of_percona(_MONGODB, "spec.sharding.configsvrReplSet", replicas="spec.sharding.configsvrReplSet.size"),
+        _of_percona(_MONGODB, "spec.sharding.mongos", "mongos", "spec.sharding.mongos.size"),
+        filled="percona-mongodb",
+    ),
+    # github.com/percona/percona-xtradb-cluster-operator: pkg/pxc/statefulset.go PodTopologySpreadConstraints,
+    # pkg/naming/labels.go.
+    ("pxc.percona.com", "PerconaXtraDBCluster"): _made(
+        _of_percona(_PXC, "spec.pxc", "pxc", "spec.pxc.size"),
+        _of_percona(_PXC, "spec.haproxy", "haproxy", "spec.haproxy.size"),
+        _of_percona(_PXC, "spec.proxysql", "proxysql", "spec.proxysql.size"),
+        filled="percona-xtradb",
+    ),
+    # github.com/minio/operator: pkg/resources/statefulsets/minio-statefulset.go, pkg/apis/minio.min.io/v2.
+    ("minio.min.io", "Tenant"): _made(
+        _alone("spec.pools[*].topologySpreadConstraints", (("v1.min.io/tenant", "{name}"),), "servers")
+    ),
+    # github.com/open-telemetry/opentelemetry-operator: apis, internal/manifests/manifestutils/labels.go. The label
+    # app.kubernetes.io/instance is made of namespace and name.
+    ("opentelemetry.io", "OpenTelemetryCollector"): _made(
+        _alone(
+            "spec.topologySpreadConstraints",
+            (
+                ("app.kubernetes.io/managed-by", "opentelemetry-operator"),
+                ("app.kubernetes.io/part-of", "opentelemetry"),
+                ("app.kubernetes.io/component", "opentelemetry-collector"),
+            ),
+            "spec.replicas",
+        ),
+        _alone("spec.targetAllocator.topologySpreadConstraints"),
+    ),
+    # A PodTemplate is used by nothing in Kubernetes itself; who uses it has a whole pod template.
+    ("", "PodTemplate"): Layout((Site("template"),), selector=None, whole=False),
+}
+
+
+class OperatedConstraint(SpreadConstraint, frozen=True):
+    """A constraint as the Prometheus operator has it: the operator may add labels of its own to the selector."""
+
+    additional_label_selectors: str | None = None
+
+
+class Beside(Struct, frozen=True, rename="camel"):
+    """What stands beside a template and decides what its operator writes into constraints."""
+
+    zone_awareness: Mapping[str, object] | None = None
+
+
+Fill = Callable[[OperatedConstraint, Mapping[str, str], Beside], SpreadConstraint]
+
+
+def _prometheus_labels(constraint: OperatedConstraint, labels: Mapping[str, str], _beside: Beside) -> SpreadConstraint:
+    if constraint.additional_label_selectors is None:
+        return constraint
+    selector = constraint.selector or LabelSelector()
+    return replace(
+        constraint, label_selector=replace(selector, match_labels={**(selector.match_labels or {}), **labels})
+    )
+
+
+def _zone_aware(constraint: OperatedConstraint, labels: Mapping[str, str], beside: Beside) -> SpreadConstraint:
+    """Selectors are filled only beside zoneAwareness; of which key, its operator knows."""
+    selector = constraint.selector
+    if beside.zone_awareness is None or (selector and (selector.match_labels or selector.match_expressions)):
+        return constraint
+    return replace(constraint, label_selector=LabelSelector(match_labels=labels))
+
+
+def _percona(when_unsatisfiable: str) -> Fill:
+    def fill(constraint: OperatedConstraint, labels: Mapping[str, str], _beside: Beside) -> SpreadConstraint:
+        selector = constraint.label_selector
+        if constraint.selector is None and constraint.match_label_keys is None:
+            selector = LabelSelector(match_labels=labels)
+        return replace(
+            constraint,
+            max_skew=constraint.max_skew or 1,
+            topology_key=constraint.topology_key or HOSTNAME,
+            when_unsatisfiable=constraint.when_unsatisfiable or when_unsatisfiable,
+            label_selector=selector,
+        )
+
+    return fill
+
+
+def _zalando(constraint: OperatedConstraint, _labels: Mapping[str, str], _beside: Beside) -> SpreadConstraint:
+    """The operator's own labels are meant to stand instead of any selector that is written."""
+    return replace(constraint, label_selector=LabelSelector(match_labels={"cluster-name": ""}))
+
+
+FILLS: Mapping[str, Fill] = {
+    "prometheus": _prometheus_labels,
+    "elasticsearch": _zone_aware,
+    "percona-mongodb": _percona("DoNotSchedule"),
+    "percona-xtradb": _percona("ScheduleAnyway"),
+    "zalando": _zalando,
+}
+"""What an operator writes into constraints, by the name in `Layout.filled`; it is told the labels of the pods."""

@@ -1,0 +1,433 @@
+"""The pod templates of an object of any kind, and what rules need to know of the object around them.
+
+Built-in kinds are decoded in one typed pass; custom resources are walked by their `layouts` (`operators` has more).
+
+Source: the API types of k8s.io/api.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct, structs
+from msgspec.structs import replace
+
+from webhook.core.api.types import LabelSelector, Named, ObjectMeta, PodSpec, PodTemplate, SpreadConstraint, TypeMeta
+from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
+from webhook.core.apiserver.go_json import is_plain, resolve
+from webhook.core.policy.policy import EmbeddedKind
+from webhook.core.workloads import built_in_objects
+from webhook.core.workloads.custom_kinds import (
+    BUILT_IN,
+    CONSTRAINTS,
+    CUSTOM,
+    TEMPLATED,
+    Layout,
+    Site,
+    configured_layout,
+    value_at,
+    walk,
+)
+from webhook.core.workloads.operators import FILLS, OPERATED, Beside, OperatedConstraint
+
+_T = TypeVar("_T")
+Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+
+
+class Template(Struct, frozen=True, kw_only=True):
+    """One pod template of an object; for a Pod the object itself.
+
+    Shape: ``path`` is the prefix that stands before ``spec.topologySpreadConstraints[0]`` and ``metadata.labels``:
+    empty for a Pod, ``spec.template.`` for a Deployment.
+    ``alone`` is the path of constraints that stand outside of any pod template.
+    Unit: ``replicas`` are pods made from this template; None where the object does not say.
+    """
+
+    path: str
+    template: PodTemplate
+    replicas: int | None = None
+    alone: str = ""
+
+    @property
+    def constraints_path(self) -> str:
+        """Where its constraints stand."""
+        return self.alone or f"{self.path}spec.{CONSTRAINTS}"
+
+
+class Strategy(Struct, frozen=True, kw_only=True):
+    """How an object replaces its pods, as written; absent fields are None, not their defaults."""
+
+    type: str | None = None
+    max_surge: built_in_objects.IntOrText | None = None
+    max_unavailable: built_in_objects.IntOrText | None = None
+
+
+class ClaimTemplates(Struct, frozen=True):
+    """A StatefulSet's claims: the pod ``web-0`` has one named ``<name>-web-0`` for each of the names.
+
+    Shape: ``classes`` has the storage class of each claim, "" where none is named.
+    """
+
+    names: tuple[str, ...]
+    classes: tuple[str, ...] = ()
+
+
+class Workload(Struct, frozen=True, kw_only=True):
+    """An object that is a pod or makes pods.
+
+    Shape: ``built_in`` says that kube-apiserver itself validates the templates. ``group`` is
+    that of ``api_version``, empty for core. ``selector`` is the object's own
+    ``spec.selector``. ``suspended`` objects make no pods at present. ``late_labels`` are keys of labels that the object
+    itself tells its controller to put on some of the pods. ``first_ordinal`` is of StatefulSets: the number in the name
+    of the first pod. ``indexed`` and ``manual_selector`` are of Jobs: each pod
+    has a completion index; no labels are generated. ``whole`` says that the templates are the pods as their controller
+    makes them; else only the constraints are, and labels as far as they are known.
+    """
+
+    api_version: str
+    kind: str
+    meta: ObjectMeta
+    templates: tuple[Template, ...]
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    built_in: bool = False
+    strategy: Strategy | None = None
+    suspended: bool = False
+    group: str = ""
+    late_labels: tuple[str, ...] = ()
+    claims: ClaimTemplates | None = None
+    first_ordinal: int = 0
+    indexed: bool = False
+    manual_selector: bool = False
+    whole: bool = True
+
+
+_NAMED = msgspec.json.Decoder(Named)
+_OBJECT = msgspec.json.Decoder(built_in_objects.Object)
+_POD = msgspec.json.Decoder(PodTemplate)
+_CONTROLLER = msgspec.json.Decoder(built_in_objects.Controller)
+_CONSTRAINTS = msgspec.json.Decoder(tuple[OperatedConstraint, ...] | None)
+_GO_CONSTRAINT = "v1.TopologySpreadConstraint"
+
+_NO_META = ObjectMeta()
+_NO_SPEC = built_in_objects.Spec()
+_NO_JOB_SPEC = built_in_objects.JobSpec()
+
+
+def read_workload(
+    raw: bytes | Raw | Mapping[str, object],
+    embedded: tuple[EmbeddedKind, ...] = (),
+    *,
+    api_version: str | None = None,
+    kind: str | None = None,
+) -> Workload | None:
+    """The object as a workload, or None where its kind has no pod template.
+
+    Shape: ``raw`` is JSON text or parsed JSON; ``api_version`` and ``kind`` are what it says of itself, where the
+    caller knows that already.
+    Errors: DecodeError for an object that the API's types do not fit; of a custom resource, only for its constraints.
+    """
+    if api_version is None or kind is None:
+        stated = stated_type(raw)
+        api_version, kind = stated.api_version or "", stated.kind or ""
+    own = configured_layout(api_version, kind, embedded) if embedded else None
+    key = (api_version.rpartition("/")[0], kind)
+    if own is None and key in BUILT_IN:
+        return _READERS.get(kind, _read_object)(raw, api_version, kind)
+    layout = own or CUSTOM.get(key) or OPERATED.get(key)
+    return None if layout is None else _walk(parsed(raw), api_version, kind, layout)
+
+
+def read_exactly(
+    raw: bytes | Raw | Mapping[str, object], stated: TypeMeta
+) -> tuple[bytes | Raw | Mapping[str, object], tuple[str, ...]]:
+    """An object as kube-apiserver keeps it, and its warnings about unknown and repeated fields.
+
+    Slower than `read_workload`, which it prepares for: every field is looked at, not only those that the model has.
+    Shape: an object of a kind that is not built in comes back as it is.
+    Errors: DecodeError.
+    """
+    group, _, version = (stated.api_version or "").rpartition("/")
+    if version != "v1" or (group, stated.kind) not in BUILT_IN:
+        return raw, ()
+    go_type = f"v1.{stated.kind}"
+    if not isinstance(raw, bytes | Raw):
+        if is_plain(raw, resolve(go_type)):
+            return raw, ()
+        raw = msgspec.json.encode(raw)
+    value, warnings = as_go_reads(raw, go_type)
+    return (value if isinstance(value, dict) else raw), warnings
+
+
+def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:
+    """What an object says that it is. Errors: DecodeError."""
+    if isinstance(raw, bytes | Raw):
+        return type_of(bytes(raw))
+    return type_of(msgspec.json.encode({name: raw[name] for name in ("apiVersion", "kind") if name in raw}))
+
+
+def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
+    """The metadata of an object whatever else is wrong with it; empty where they are wrong too. Errors: none."""
+    try:
+        named = _NAMED.decode(raw) if isinstance(raw, bytes | Raw) else msgspec.convert(raw, Named)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _NO_META
+    return named.meta
+
+
+def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
+    """Whether objects of this kind are known to hold whole pod templates: their pods need no look of their own."""
+    layout = configured_layout(api_version, kind, embedded)
+    return (api_version.rpartition("/")[0], kind) in TEMPLATED if layout is None else layout.whole
+
+
+def constraint_paths(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> tuple[str, ...]:
+    """Where constraints are read in objects of this kind, with wildcards; nothing for a kind that is not read."""
+    key = (api_version.rpartition("/")[0], kind)
+    layout = configured_layout(api_version, kind, embedded)
+    if layout is None and key in BUILT_IN:
+        return (f"{_TEMPLATE_PATHS.get(kind, 'spec.template.')}spec.{CONSTRAINTS}",)
+    layout = layout or CUSTOM.get(key) or OPERATED.get(key)
+    return () if layout is None else tuple(site.constraints for site in layout.sites)
+
+
+def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterator[tuple[str, type]]:
+    """Where a kind with templates keeps what is read of it: a path with wildcards, and what is decoded there.
+
+    Shape: the empty path is the object itself.
+    """
+    api_version, kind = of.api_version or "", of.kind or ""
+    key = (api_version.rpartition("/")[0], kind)
+    layout = configured_layout(api_version, kind, embedded)
+    if layout is None and key in BUILT_IN:
+        yield (
+            "",
+            {"Pod": PodTemplate, "ReplicationController": built_in_objects.Controller}.get(
+                kind, built_in_objects.Object
+            ),
+        )
+        return
+    layout = layout or CUSTOM.get(key) or OPERATED.get(key)
+    if layout is None:
+        return
+    yield "metadata", ObjectMeta
+    for site in layout.sites:
+        path = site.alone or site.template
+        entry = max(path.rfind("[*]") + len("[*]"), path.rfind(".*") + len(".*"))
+        prefix = f"{path[:entry]}." if "*" in path else ""
+        yield path, (tuple[OperatedConstraint, ...] if site.alone else PodTemplate)
+        if site.replicas:
+            yield f"{prefix}{site.replicas}", int
+        if layout.filled:
+            yield prefix.removesuffix("."), Beside
+    if layout.selector:
+        yield layout.selector, LabelSelector
+    if layout.strategy:
+        yield layout.strategy, built_in_objects.Strategy
+    if layout.suspend:
+        yield layout.suspend, bool
+    for path in layout.late_labels:
+        yield path, Mapping[str, str]
+
+
+def parsed(raw: bytes | Raw | Mapping[str, object]) -> Json:
+    """The JSON value of an object. Errors: DecodeError."""
+    if not isinstance(raw, bytes | Raw):
+        return raw
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        text = f"the object is not valid JSON: {str(error)[:256]}"
+        raise DecodeError(path="", text=text, message=text) from None
+
+
+def _typed(raw: bytes | Raw | Mapping[str, object], decoder: msgspec.json.Decoder[_T], kind: str) -> _T:
+    """Decode an object of a built-in kind, as kube-apiserver would where it does not fit at once."""
+    if isinstance(raw, bytes | Raw):
+        return decode(raw, decoder, f"v1.{kind}")
+    try:
+        return msgspec.convert(raw, decoder.type)
+    except msgspec.ValidationError:
+        return decode_strictly(msgspec.json.encode(raw), decoder, f"v1.{kind}")[0]
+
+
+def _read_pod(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: str) -> Workload:
+    pod = _typed(raw, _POD, kind)
+    templates = (Template(path="", template=pod, replicas=1),)
+    return Workload(api_version=api_version, kind=kind, meta=pod.meta, templates=templates, replicas=1, built_in=True)
+
+
+def _read_controller(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: str) -> Workload:
+    found = _typed(raw, _CONTROLLER, kind)
+    spec = found.spec or built_in_objects.ControllerSpec()
+    template = spec.template
+    return Workload(
+        api_version=api_version,
+        group=api_version.rpartition("/")[0],
+        kind=kind,
+        meta=found.metadata or _NO_META,
+        templates=(Template(path="spec.template.", template=template, replicas=spec.replicas),) if template else (),
+        replicas=spec.replicas,
+        selector=None if spec.selector is None else LabelSelector(match_labels=spec.selector),
+        built_in=True,
+    )
+
+
+def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: str) -> Workload:
+    found = _typed(raw, _OBJECT, kind)
+    spec = found.spec or _NO_SPEC
+    if kind == "CronJob":
+        job: built_in_objects.JobSpec | built_in_objects.Spec = (
+            spec.job_template.spec if spec.job_template else None
+        ) or _NO_JOB_SPEC
+        path, template, replicas, selector = _CRON_JOB_PATH, job.template, job.parallelism, job.selector
+    else:
+        job, path, template, selector = spec, "spec.template.", spec.template, spec.selector
+        replicas = spec.parallelism if kind == "Job" else None if kind == "DaemonSet" else spec.replicas
+    return Workload(
+        api_version=api_version,
+        group=api_version.rpartition("/")[0],
+        kind=kind,
+        meta=found.metadata or _NO_META,
+        templates=(Template(path=path, template=template, replicas=replicas),) if template else (),
+        replicas=replicas,
+        selector=selector,
+        built_in=True,
+        strategy=_strategy(spec.strategy or spec.update_strategy),
+        suspended=spec.suspend is True,
+        claims=_claims(spec) if kind == "StatefulSet" and spec.volume_claim_templates else None,
+        first_ordinal=(kind == "StatefulSet" and spec.ordinals and spec.ordinals.start) or 0,
+        indexed=kind in _JOBS and job.completion_mode == "Indexed",
+        manual_selector=kind in _JOBS and job.manual_selector is True,
+    )
+
+
+def _claims(spec: built_in_objects.Spec) -> ClaimTemplates:
+    templates = spec.volume_claim_templates or ()
+    names = tuple(each.metadata.name if each.metadata else "" for each in templates)
+    classes = tuple((each.spec and each.spec.storage_class_name) or "" for each in templates)
+    return ClaimTemplates(names, classes)
+
+
+def _strategy(given: built_in_objects.Strategy | None) -> Strategy | None:
+    if given is None:
+        return None
+    rolling = given.rolling_update or built_in_objects.RollingUpdate()
+    return Strategy(type=given.type, max_surge=rolling.max_surge, max_unavailable=rolling.max_unavailable)
+
+
+_JOBS = frozenset({"Job", "CronJob"})
+_CRON_JOB_PATH = "spec.jobTemplate.spec.template."
+_TEMPLATE_PATHS = {"Pod": "", "CronJob": _CRON_JOB_PATH}
+_READERS = {"Pod": _read_pod, "ReplicationController": _read_controller}
+
+
+def _walk(value: object, api_version: str, kind: str, layout: Layout) -> Workload:
+    """Read a custom resource by its layout; what is not where it should be is absent."""
+    meta = _lenient(value_at(value, "metadata"), ObjectMeta) or _NO_META
+    templates = tuple(_templates(value, layout, meta))
+    counts = {template.replicas for template in templates}
+    return Workload(
+        api_version=api_version,
+        group=api_version.rpartition("/")[0],
+        kind=kind,
+        meta=meta,
+        templates=templates,
+        replicas=counts.pop() if len(counts) == 1 else None,
+        selector=_selector(value_at(value, layout.selector)) if layout.whole else _given_labels(templates),
+        strategy=_strategy(_lenient(value_at(value, layout.strategy), built_in_objects.Strategy)),
+        suspended=value_at(value, layout.suspend) is True,
+        late_labels=tuple(key for path in layout.late_labels for key in _keys(value_at(value, path))),
+        whole=layout.whole,
+    )
+
+
+def _given_labels(templates: tuple[Template, ...]) -> LabelSelector | None:
+    """The labels that an operator gives all of the pods, if it gives all the same."""
+    labels = templates[0].template.labels if templates else {}
+    same = labels and all(each.template.labels == labels for each in templates)
+    return LabelSelector(match_labels=labels) if same else None
+
+
+def _templates(value: object, layout: Layout, meta: ObjectMeta) -> Iterator[Template]:
+    for site in layout.sites:
+        for path, found, entry in walk(value, site.alone or site.template):
+            if found is not None:
+                at = "".join(part if part.startswith("[") else f".{part}" for part in path).removeprefix(".")
+                replicas = value_at(entry, site.replicas)
+                template = _decode_alone(found, path) if site.alone else _decode_template(found, path)
+                yield Template(
+                    path=f"{at.removesuffix(CONSTRAINTS)}" if site.alone else f"{at}." if at else "",
+                    template=template if layout.whole else _operated(template, site, layout, meta, entry),
+                    replicas=replicas if type(replicas) is int else None,
+                    alone=at if site.alone else "",
+                )
+
+
+def _decode_alone(found: object, path: tuple[str, ...]) -> PodTemplate:
+    """Constraints that stand by themselves, as the pods that get them. Errors: DecodeError."""
+    try:
+        constraints = msgspec.convert(found, tuple[OperatedConstraint, ...])
+    except msgspec.ValidationError:
+        read, _ = decode_strictly(msgspec.json.encode(found), _CONSTRAINTS, f"[]{_GO_CONSTRAINT}", path)
+        constraints = read or ()
+    return PodTemplate(spec=PodSpec(topology_spread_constraints=constraints))
+
+
+def _operated(template: PodTemplate, site: Site, layout: Layout, meta: ObjectMeta, entry: object) -> PodTemplate:
+    """The pods as far as it is known what their operator makes of them: labels, and constraints with what it adds."""
+    given = {key: text.replace("{name}", meta.name) for key, text in site.labels}
+    labels = {**given, **((meta.labels or {}) if layout.inherits else {}), **template.labels}
+    constraints: tuple[SpreadConstraint, ...] = template.pod_spec.constraints
+    if fill := FILLS.get(layout.filled):
+        beside = _lenient(entry, Beside) or Beside()
+        constraints = tuple(fill(_operable(each), given, beside) for each in constraints)
+    return replace(
+        template,
+        metadata=replace(template.meta, labels=labels or None),
+        spec=PodSpec(topology_spread_constraints=constraints),
+    )
+
+
+def _operable(constraint: SpreadConstraint) -> OperatedConstraint:
+    if isinstance(constraint, OperatedConstraint):
+        return constraint
+    return OperatedConstraint(**structs.asdict(constraint))
+
+
+def _decode_template(found: object, path: tuple[str, ...]) -> PodTemplate:
+    """A template inside a custom resource.
+
+    What its controller makes of other fields than ours is not known here: if one of them does not fit, only labels,
+    annotations and constraints are read.
+    """
+    try:
+        return msgspec.convert(found, PodTemplate)
+    except msgspec.ValidationError:
+        pass
+    if isinstance(found, dict):
+        kept = {"metadata": ("labels", "annotations"), "spec": ("topologySpreadConstraints",)}
+        found = {part: _only(found.get(part), names) for part, names in kept.items()}
+    return decode_strictly(msgspec.json.encode(found), _POD, "v1.PodTemplateSpec", path)[0]
+
+
+def _only(value: object, names: tuple[str, ...]) -> object:
+    return {name: value[name] for name in names if name in value} if isinstance(value, dict) else value
+
+
+def _keys(value: object) -> tuple[str, ...]:
+    return tuple(value) if isinstance(value, dict) else ()
+
+
+def _selector(value: object) -> LabelSelector | None:
+    """A label selector; a plain map of labels (ReplicationController) is read as matchLabels."""
+    if isinstance(value, dict) and value and all(isinstance(entry, str) for entry in value.values()):
+        return LabelSelector(match_labels=value)
+    return _lenient(value, LabelSelector)
+
+
+def _lenient(value: object, type_: type[_T]) -> _T | None:
+    try:
+        return None if value is None else msgspec.convert(value, type_)
+    except msgspec.ValidationError:
+        return None

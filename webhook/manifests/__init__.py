@@ -1,0 +1,1 @@
+"""YAML and JSON files as Kubernetes' clients read them, and edits that leave every other byte."""

@@ -1,0 +1,154 @@
+"""The bytes of a file -> its documents, split as kubectl splits them, each with the place where it starts.
+
+A line that begins with ``---`` ends a YAML document whatever stands around it, so one broken document does not hide
+the next. A document that begins with ``{`` is read as JSON first: one object or several behind each other (JSON Lines
+too), then as YAML.
+
+Source: apimachinery pkg/util/yaml/decoder.go ``YAMLReader``, ``YAMLOrJSONDecoder``.
+"""
+
+import re
+from collections.abc import Generator, Iterator
+
+import msgspec
+from msgspec import Struct, structs
+
+from webhook.core.rules.frame.rule import one_line
+from webhook.manifests.go_yaml import MAX_DEPTH
+
+_SEPARATOR = re.compile(rb"^---([^\n]*)\n?", re.MULTILINE)
+_SOURCE = re.compile(rb"^# Source: ([^\r\n]{1,256})", re.MULTILINE)
+_LEADING = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n|---[^\n]*\n)*")
+_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_MALFORMED = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """Something in the input that could not be read: one line for people.
+
+    Shape: ``line`` and ``column`` count from 1 and are 0 where the fault has no place. What is not ``fatal`` is worth
+    a line, but nothing was lost.
+    """
+
+    file: str
+    message: str
+    line: int = 0
+    column: int = 0
+    fatal: bool = True
+
+    def __str__(self) -> str:
+        """As compilers print it: ``FILE:LINE:COLUMN: message``."""
+        place = f":{self.line}:{self.column}" if self.line else ""
+        return f"{one_line(self.file)}{place}: {one_line(self.message, 400)}"
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """One document of a file.
+
+    Shape: ``line`` (from 1) and ``column`` (from 0) are where its first character stands in the file. ``json`` says
+    that the text is JSON and nothing else; ``malformed`` why text in braces is not. ``comments`` are the lines above
+    its content, those of documents without content before it included.
+    """
+
+    file: str
+    text: bytes
+    line: int = 1
+    column: int = 0
+    json: bool = False
+    malformed: str = ""
+    malformed_at: int = 0
+    comments: bytes = b""
+
+    @property
+    def source(self) -> str:
+        """The template that Helm names above what it rendered; empty elsewhere."""
+        found = _SOURCE.search(self.comments)
+        return found[1].decode("utf-8", "replace").strip() if found else ""
+
+    def place(self, index: int | None) -> tuple[int, int]:
+        """Line and column (from 1) of a character of this document, counted from its start."""
+        before = self.text.decode("utf-8", "replace").removeprefix("\ufeff")[: index or 0]
+        start = before.rfind("\n") + 1
+        line = before.count("\n")
+        return self.line + line, len(before) - start + 1 + (0 if line else self.column)
+
+    def fault(self, message: str, index: int | None = 0, *, fatal: bool = True) -> Fault:
+        """A fault at a character of this document."""
+        line, column = self.place(index)
+        return Fault(file=self.file, message=message, line=line, column=column, fatal=fatal)
+
+
+def split(file: str, data: bytes) -> Iterator[Document | Fault]:
+    """The documents of a file, those without content included."""
+    if data.startswith(_BYTE_ORDER_MARKS) or b"\0" in (data[:1], data[1:2]):
+        yield Fault(file=file, message="UTF-16 text, which kubectl does not read; save it as UTF-8", line=1, column=1)
+        return
+    if data and not data.endswith(b"\n"):
+        data += b"\n"  # kubectl reads whole lines, so that a block of text at the end has its line end
+    start, line, readable, above = 0, 1, True, b""
+    for separator in _SEPARATOR.finditer(data):
+        end = separator.start()
+        rest = separator[1].strip()
+        if readable and end > start:
+            above = yield from _chunk(Document(file=file, text=data[start:end], line=line, comments=above))
+        line += data.count(b"\n", start, end)
+        readable = not rest or rest.startswith(b"#")
+        if not readable:
+            text = rest[:64].decode("utf-8", "replace")
+            message = f"only a comment may follow '---' on its line for kubectl; document not read: {text}"
+            yield Fault(file=file, message=message, line=line, column=4)
+        # kubectl leaves a separator in front of the document that it begins, unless it ended another one.
+        start = separator.end() if end > start else end
+        line += end < start
+    if readable:
+        yield from _chunk(Document(file=file, text=data[start:], line=line, comments=above))
+
+
+def _chunk(whole: Document) -> Generator[Document | Fault, None, bytes]:
+    """One piece between separators: a YAML document, JSON objects behind each other, or nothing but comments.
+
+    Shape: returns the comments that belong to the next piece.
+    """
+    leading = _LEADING.match(whole.text)
+    comments = whole.comments + (leading[0] if leading else b"")
+    if len(comments) - len(whole.comments) == len(whole.text):
+        return comments
+    whole = structs.replace(whole, comments=comments)
+    yield from _json_or_yaml(whole)
+    return b""
+
+
+def _json_or_yaml(whole: Document) -> Iterator[Document | Fault]:
+    text, line = whole.text, whole.line
+    if not text.lstrip().startswith(b"{"):
+        yield whole
+        return
+    rest, start = memoryview(text), 0
+    while start < len(text):
+        end, malformed = _end_of_json(rest[start:])
+        if malformed and not start:
+            yield structs.replace(whole, malformed=malformed, malformed_at=end)  # perhaps YAML in braces
+            return
+        column = start - (text.rfind(b"\n", 0, start) + 1)
+        piece = structs.replace(whole, text=text[start : start + end], line=line, column=column, json=True)
+        if malformed:
+            yield piece.fault(malformed, len(piece.text[:end].decode("utf-8", "replace")))
+            return
+        yield piece
+        line += piece.text.count(b"\n")
+        start += end
+
+
+def _end_of_json(text: memoryview) -> tuple[int, str]:
+    """How long the JSON value at the start is, with the white space behind it; else where its fault is, and which."""
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except RecursionError:
+        return 1, f"nested more than {MAX_DEPTH} levels deep"
+    except msgspec.DecodeError as error:
+        found = _MALFORMED.fullmatch(str(error))
+        if found is None:
+            return len(text), "JSON ends before its value does"
+        place = int(found[2])
+        return (place - 1, "") if found[1] == "trailing characters" else (place, f"not JSON: {found[1]}")
+    return len(text), ""

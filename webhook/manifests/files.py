@@ -1,0 +1,146 @@
+"""The paths of a command line -> the files they stand for, read one after the other.
+
+A directory gives its .yaml, .yml and .json files, sorted and in all depths; hidden ones and links to directories are
+left out. ``-`` is the standard input. What cannot be read is a `Fault`, and the next file follows.
+"""
+
+import fnmatch
+import glob
+import gzip
+import io
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from webhook.manifests.documents import Fault
+
+STDIN = "-"
+STDIN_NAME = "<stdin>"
+SUFFIXES = (".yaml", ".yml", ".json")
+# Above any file that people write or clusters list (150,000 pods are about 0.6 GiB), and below what memory takes.
+MAX_BYTES = 2**30
+
+_OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+_CHUNK = 2**20
+_GZIP = b"\x1f\x8b"
+
+
+class File(Struct, frozen=True):
+    """A file's name, as it was given or found, and its bytes."""
+
+    name: str
+    data: bytes
+
+
+def read_files(paths: Sequence[str], ignore: Iterable[str] = (), *, unpack: bool = False) -> Iterator[File | Fault]:
+    """Read every file that the paths stand for, each once.
+
+    Shape: ``ignore`` are patterns; a file or directory is left out if its whole path, or its name, matches one.
+    ``unpack`` reads through gzip.
+    """
+    patterns = tuple(ignore)
+    seen: set[str] = set()
+    for path in paths:
+        for found in _files(path, patterns):
+            if isinstance(found, Fault):
+                yield found
+            elif (real := os.path.realpath(found) if found != STDIN else STDIN) not in seen:
+                seen.add(real)
+                file = _read(found, given=found == path)
+                yield _unpacked(file) if unpack and isinstance(file, File) else file
+
+
+def _files(path: str, ignore: tuple[str, ...]) -> Iterator[str | Fault]:
+    if path == STDIN:
+        yield path
+        return
+    if not os.path.lexists(path) and glob.has_magic(path):
+        matches = sorted(glob.iglob(path, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
+        if not matches:
+            yield Fault(file=path, message="no file matches")
+        for match in matches:
+            if not _ignored(match, ignore):
+                yield from _walk(match, ignore) if Path(match).is_dir() else (match,)
+    elif Path(path).is_dir():
+        yield from _walk(path, ignore)
+    else:
+        yield path
+
+
+def _walk(top: str, ignore: tuple[str, ...]) -> Iterator[str | Fault]:
+    found = False
+    faults: list[Fault] = []
+
+    def unreadable(error: OSError) -> None:
+        faults.append(Fault(file=str(error.filename), message=_reason(error)))
+
+    for directory, names, files in os.walk(top.rstrip("/") or "/", onerror=unreadable):
+        names[:] = sorted(
+            name for name in names if not name.startswith(".") and not _ignored(f"{directory}/{name}", ignore)
+        )
+        yield from faults
+        faults.clear()
+        for name in sorted(files):
+            path = f"{directory}/{name}"
+            if name.endswith(SUFFIXES) and not name.startswith(".") and not _ignored(path, ignore):
+                found = True
+                yield path
+    if not found:
+        yield from faults or [Fault(file=top, message=f"no {', '.join(SUFFIXES)} file in this directory")]
+
+
+def _ignored(path: str, patterns: tuple[str, ...]) -> bool:
+    name = Path(path).name
+    return any(fnmatch.fnmatch(path, pattern) or fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+
+def _read(path: str, *, given: bool) -> File | Fault:
+    """Read one file; pipes and devices only where they were given as such, as in ``check <(helm template .)``."""
+    name = STDIN_NAME if path == STDIN else path
+    try:
+        if path == STDIN:
+            return _bounded(name, sys.stdin.buffer)
+        mode = Path(path).stat().st_mode
+        if not stat.S_ISREG(mode) and not (given and path.startswith(_OPEN_FILES)):
+            return Fault(file=name, message=f"{_file_type(mode)}, not a file")
+        with Path(path).open("rb") as file:
+            return _bounded(name, file)
+    except OSError as error:
+        broken = Path(path).is_symlink() and not Path(path).exists()
+        return Fault(file=name, message="a broken link" if broken else _reason(error))
+
+
+def _bounded(name: str, file: BinaryIO | gzip.GzipFile) -> File | Fault:
+    pieces, size = [], 0
+    while piece := file.read(_CHUNK):
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_BYTES:
+            return Fault(file=name, message=f"larger than {MAX_BYTES // 2**30} GiB")
+    return File(name, b"".join(pieces))
+
+
+def _unpacked(file: File) -> File | Fault:
+    if not file.data.startswith(_GZIP):
+        return file
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(file.data)) as unpacked:
+            return _bounded(file.name, unpacked)
+    except (OSError, EOFError, zlib.error) as error:
+        return Fault(file=file.name, message=f"cannot be unpacked: {error}")
+
+
+def _file_type(mode: int) -> str:
+    if stat.S_ISFIFO(mode):
+        return "a named pipe"
+    return "a socket" if stat.S_ISSOCK(mode) else "a directory" if stat.S_ISDIR(mode) else "a device"
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()

@@ -1,0 +1,254 @@
+"""One YAML document -> the JSON value that Kubernetes' clients make of it.
+
+kubectl, Helm and kustomize read YAML with go-yaml v2. Its parser is libyaml's, which is used here too; what it makes of
+the events is done here, without recursion: a merge key overrides what stands before it, and aliases are bounded.
+
+Duplicate keys are no error there (the last one wins), but kustomize, Flux and Argo CD refuse them: they are returned
+beside the value.
+
+Source: go.yaml.in/yaml/v2 decode.go; sigs.k8s.io/yaml yaml.go.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from msgspec import Struct
+from yaml._yaml import CParser
+from yaml.error import MarkedYAMLError
+from yaml.events import (
+    AliasEvent,
+    DocumentEndEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+from yaml.reader import ReaderError
+
+from webhook.manifests.go_scalars import UnreadableError, json_number, key_text, resolve_plain, resolve_tagged
+
+Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+
+MAX_DUPLICATES = 20  # one line each; a document that has more is no manifest
+# Far above any manifest, and safely below the interpreter's recursion limit for whatever walks the value later.
+MAX_DEPTH = 400
+
+_MERGE_TAG = "tag:yaml.org,2002:merge"
+
+
+class Duplicate(Struct, frozen=True, gc=False):
+    """A key that stands twice in one mapping; ``index`` is that of the later one, in characters."""
+
+    key: str
+    index: int
+
+
+class Reading(Struct, frozen=True):
+    """What a document holds.
+
+    Shape: ``value`` is a JSON value; equal aliases share one object, so it must not be changed in place. ``trailing``
+    is the index of something behind the end of the document, which no client reads.
+    """
+
+    value: Json
+    duplicates: tuple[Duplicate, ...] = ()
+    trailing: int | None = None
+
+
+def read_document(text: bytes) -> Reading:
+    """Read one document.
+
+    Errors: UnreadableError.
+    """
+    try:
+        return _Reader(text).read()
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        parts = (str(part) for part in (error.problem, error.context) if part)
+        raise UnreadableError(" ".join(parts), mark.index if mark else None) from None
+    except ReaderError as error:
+        # PyYAML counts this position in bytes; that of every mark is in characters.
+        before = text[: max(error.position, 0)].decode("utf-8", "ignore")
+        raise UnreadableError(str(error.reason), len(before.removeprefix("\ufeff"))) from None
+
+
+def _index(event: Event | None) -> int:
+    mark = event.start_mark if event else None
+    return mark.index if mark else 0
+
+
+class _Anchor:
+    """An anchored node: complete once its end was seen; ``weight`` is what decoding it costs go-yaml."""
+
+    __slots__ = ("complete", "value", "weight")
+
+    def __init__(self) -> None:
+        self.complete = False
+        self.value: Json = None
+        self.weight = 0
+
+
+class _Key(Enum):
+    """Where a frame stands, when it is at no key."""
+
+    ITEM = 0  # in a sequence
+    NEXT = 1  # in a mapping, before a key
+    MERGE = 2  # in a mapping, after ``<<``
+
+
+class _Frame:
+    """A mapping or sequence that is being read."""
+
+    __slots__ = ("anchor", "decoded", "flow", "key", "merged", "value")
+
+    def __init__(self, value: dict[str, Any] | list[Any], anchor: _Anchor | None, decoded: int, flow: bool) -> None:
+        self.value: Json = value
+        self.flow = flow
+        self.key: str | _Key = _Key.NEXT if isinstance(value, dict) else _Key.ITEM
+        self.merged: set[str] = set()
+        self.anchor = anchor
+        self.decoded = decoded
+
+
+class _Reader:
+    """Events of one document -> its value, without recursion.
+
+    ``_decoded`` counts what go-yaml calls decode operations: its bound on aliases is a ratio of them.
+    """
+
+    def __init__(self, text: bytes) -> None:
+        self._parser = CParser(text)
+        self._root: Json = None
+        self._stack: list[_Frame] = []
+        self._anchors: dict[str, _Anchor] = {}
+        self._duplicates: list[Duplicate] = []
+        self._decoded = 1
+        self._from_aliases = 0
+
+    def read(self) -> Reading:
+        """Read to the end of the stream."""
+        next_event = self._parser.get_event
+        handlers: dict[type, Callable[[Any], None]] = {
+            ScalarEvent: self._scalar,
+            MappingStartEvent: self._start_mapping,
+            SequenceStartEvent: self._start_sequence,
+            MappingEndEvent: self._end,
+            SequenceEndEvent: self._end,
+            AliasEvent: self._alias,
+        }
+        event = next_event()  # the start of the stream
+        while not isinstance(event := next_event(), DocumentEndEvent):
+            handler = handlers.get(type(event))
+            if handler is not None:
+                try:
+                    handler(event)
+                except UnreadableError as error:
+                    raise UnreadableError(error.message, _index(event)) from None
+            elif isinstance(event, StreamEndEvent):
+                return Reading(None)
+        return Reading(self._root, tuple(self._duplicates), self._trailing(event))
+
+    def _trailing(self, last: Event) -> int | None:
+        try:
+            event = self._parser.get_event()
+        except (MarkedYAMLError, ReaderError) as error:
+            mark = getattr(error, "problem_mark", None) or last.end_mark
+            return int(mark.index) if mark else 0
+        return None if isinstance(event, StreamEndEvent) else _index(event)
+
+    def _scalar(self, event: ScalarEvent) -> None:
+        text = event.value
+        frame = self._stack[-1] if self._stack else None
+        implicit = event.implicit[0]
+        if text == "<<" and frame and frame.key is _Key.NEXT and (implicit or event.tag == _MERGE_TAG):
+            frame.key = _Key.MERGE
+            return
+        if frame and frame.flow and implicit and "?" in text:
+            # Newer versions of libyaml take it as text; go-yaml's copy starts a key there.
+            raise UnreadableError("a '?' in flow style begins a key for Kubernetes' clients; quote the text")
+        value = resolve_tagged(event.tag, text) if event.tag else resolve_plain(text) if implicit else text
+        self._decoded += 1
+        if event.anchor is not None:
+            anchor = self._anchors[event.anchor] = _Anchor()
+            anchor.complete, anchor.value, anchor.weight = True, value, 1
+        self._put(value, event)
+
+    def _put(self, value: Json, event: Event) -> None:
+        """Give a complete value to the frame that it stands in."""
+        frame = self._stack[-1] if self._stack else None
+        if frame is not None and frame.key is _Key.NEXT:
+            key = key_text(value)
+            if key in frame.value and key not in frame.merged and len(self._duplicates) < MAX_DUPLICATES:
+                self._duplicates.append(Duplicate(key, _index(event)))
+            frame.key = key
+            return
+        if type(value) in (int, float):
+            value = json_number(value)
+        if frame is None:
+            self._root = value
+        elif frame.key is _Key.ITEM:
+            frame.value.append(value)
+        elif frame.key is _Key.MERGE:
+            self._merge(frame, value, isinstance(event, AliasEvent))
+        else:
+            frame.value[frame.key] = value
+            frame.merged.discard(frame.key)  # from here on a second one is a duplicate
+            frame.key = _Key.NEXT
+
+    def _merge(self, frame: _Frame, value: Json, aliased: bool) -> None:  # Any: raw JSON
+        """Merge keys as go-yaml v2 does: in place, over what stands there; in a list the earlier mapping wins."""
+        listed = isinstance(value, list) and not aliased
+        mappings = value if listed else [value]
+        if listed:
+            self._decoded -= 1  # go-yaml does not decode the list itself
+        if not all(isinstance(mapping, dict) for mapping in mappings):
+            raise UnreadableError("map merge requires map or sequence of maps as the value")
+        for mapping in reversed(mappings):
+            frame.merged.update(mapping)
+            frame.value.update(mapping)
+        frame.key = _Key.NEXT
+
+    def _start_mapping(self, event: MappingStartEvent) -> None:
+        self._start({}, event)
+
+    def _start_sequence(self, event: SequenceStartEvent) -> None:
+        self._start([], event)
+
+    def _start(self, value: dict[str, Any] | list[Any], event: MappingStartEvent | SequenceStartEvent) -> None:
+        if len(self._stack) == MAX_DEPTH:
+            raise UnreadableError(f"nested more than {MAX_DEPTH} levels deep")
+        anchor = None
+        if event.anchor is not None:
+            anchor = self._anchors[event.anchor] = _Anchor()
+        self._stack.append(_Frame(value, anchor, self._decoded, bool(event.flow_style)))
+        self._decoded += 1
+
+    def _end(self, event: MappingEndEvent | SequenceEndEvent) -> None:
+        frame = self._stack.pop()
+        if frame.anchor is not None:
+            anchor = frame.anchor
+            anchor.complete, anchor.value, anchor.weight = True, frame.value, self._decoded - frame.decoded
+        self._put(frame.value, event)
+
+    def _alias(self, event: AliasEvent) -> None:
+        name = event.anchor or ""
+        anchor = self._anchors.get(name)
+        if anchor is None:
+            raise UnreadableError(f"unknown anchor '{name[:64]}' referenced")
+        if not anchor.complete:
+            raise UnreadableError(f"anchor '{name[:64]}' value contains itself")
+        self._decoded += 1 + anchor.weight
+        self._from_aliases += anchor.weight
+        if self._from_aliases > 100 and self._decoded > 1000:
+            self._bound_aliases()
+        self._put(anchor.value, event)
+
+    def _bound_aliases(self) -> None:
+        """Source: decode.go ``allowedAliasRatio``: 99 % up to 400,000 operations, 10 % from 4,000,000 on."""
+        share = min(max((self._decoded - 400_000) / 3_600_000, 0.0), 1.0)
+        if self._from_aliases / self._decoded > 0.99 - 0.89 * share:
+            raise UnreadableError("document contains excessive aliasing")

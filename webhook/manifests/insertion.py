@@ -1,0 +1,195 @@
+"""Constraints into the text of a manifest: the bytes to add, and where, so that every other byte stays.
+
+Only what can be added by whole lines (YAML in block style) or between two members (JSON) is; the rest is refused, with
+the reason. Whoever inserts reads the result again: a refusal that is missing here must not become a broken file.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from msgspec import Struct
+
+from webhook.manifests.manifest import Manifest
+from webhook.manifests.positions import Node, Span, follow, json_tree, yaml_tree
+from webhook.manifests.yaml_block import block_lines
+
+FIELD = "topologySpreadConstraints"
+
+_BYTE_ORDER_MARK = "\ufeff"
+# What may stand behind the key of constraints that are none: an empty list or a null, and a comment.
+_NOTHING = re.compile(
+    r"(?P<sign>[ \t]*:)(?:[ \t]*(?:\[[ \t]*\]|null|Null|NULL|~))?(?P<rest>[ \t]*|[ \t]+#[^\r\n]*)(?=\r?\n|$)"
+)
+_MOST_GUESSED_INDENT = 8
+
+
+class RefusedError(Exception):
+    """The text cannot be changed without touching other bytes; the message says what is in the way."""
+
+
+class Edit(Struct, frozen=True):
+    """Bytes ``start`` to before ``end`` of a file become ``text``."""
+
+    start: int
+    end: int
+    text: bytes
+
+
+class Text(Struct, frozen=True):
+    """The text of the document that a manifest was read from, and its tree; ``start`` are bytes of the file before it.
+
+    Shape: places are characters; a byte order mark is none of them.
+    """
+
+    text: str
+    root: Node
+    start: int
+    mark: str = ""
+
+    def edit(self, first: int, last: int, added: str) -> Edit:
+        """The edit of the file by which these characters become others."""
+        start = self.start + len((self.mark + self.text[:first]).encode())
+        return Edit(start, start + len(self.text[first:last].encode()), added.encode())
+
+
+def text_of(data: bytes, manifest: Manifest) -> Text:
+    """The text that holds a manifest.
+
+    Shape: ``data`` is the file that the manifest was read from.
+    Errors: RefusedError.
+    """
+    document = manifest.document
+    start = _line_starts(data)[document.line - 1] + document.column
+    if not (data + b"\n").startswith(document.text, start):
+        raise RefusedError("the text cannot be found in the file again")
+    if b"{{" in document.text:
+        raise RefusedError("it holds '{{', as Helm templates do")
+    decoded = document.text.decode()
+    text = decoded.removeprefix(_BYTE_ORDER_MARK)
+    mark = decoded[: len(decoded) - len(text)]
+    return Text(text, _tree(text, is_json=document.json), start, mark)
+
+
+def insertion(data: bytes, manifest: Manifest, path: str, constraints: Sequence[Mapping[str, object]]) -> Edit:
+    """The edit of a file that gives a pod spec these constraints.
+
+    Shape: ``path`` leads to the pod spec of the object.
+    Errors: RefusedError.
+    """
+    text = text_of(data, manifest)
+    place = _in_json if manifest.document.json else _in_block_style
+    return text.edit(*place(text.text, manifest.prefix + path, constraints))
+
+
+@lru_cache(maxsize=1)
+def _line_starts(data: bytes) -> list[int]:
+    return [0, *(found.end() for found in re.finditer(b"\n", data))]
+
+
+@lru_cache(maxsize=1)
+def _tree(text: str, *, is_json: bool) -> Node:
+    """The places of a document; one after the other, its objects ask for them."""
+    return json_tree(text) if is_json else yaml_tree(text.encode())
+
+
+def _in_block_style(text: str, path: str, constraints: Sequence[Mapping[str, object]]) -> tuple[int, int, str]:
+    """Where in the text, and what; characters."""
+    key, spec = _spec(text, _tree(text, is_json=False), path)
+    if text[spec.start] == "{":
+        raise RefusedError("the pod spec is written in flow style ({…})")
+    if text[spec.start] == "!":
+        raise RefusedError("the pod spec has a tag")
+    line = text.rfind("\n", 0, spec.start) + 1
+    margin = text[line : spec.start]
+    if margin.strip(" "):
+        raise RefusedError("the pod spec does not begin on a line of its own")
+    lines = block_lines({FIELD: constraints}, indent=_list_indent(text, spec))
+    own = _own(spec, FIELD)
+    if own is None:
+        end = line_end(text, key.end)
+        break_ = line_break(text, end)
+        return end, end, "".join(f"{break_}{margin}{each}" for each in lines)
+    found = _NOTHING.match(text, own[0].end)
+    if found is None:
+        raise RefusedError(f"{FIELD} is there, and empty in a way of its own")
+    next(lines)
+    break_ = line_break(text, found.end())
+    items = "".join(f"{break_}{margin}{each}" for each in lines)
+    return found.start(), found.end(), f"{found['sign']}{found['rest'].rstrip() and found['rest']}{items}"
+
+
+def _spec(text: str, root: Node, path: str) -> tuple[Span, Node]:
+    """The pod spec and its key; refused where an alias or a merge key brings it from elsewhere."""
+    way = [*follow(root, path)]
+    if not way or way[-1][2] or not way[-1][1].fields:
+        raise RefusedError("there is no pod spec to add to")
+    parent = root
+    for key, node, _ in way:
+        if "&" in (text[parent.start], text[node.start]):
+            raise RefusedError("an anchor stands there: what is added would appear wherever it is used")
+        if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
+            raise RefusedError("an alias or a merge key brings the pod spec from elsewhere")
+        parent = node
+    return way[-1][0], parent
+
+
+def _own(spec: Node, name: str) -> tuple[Span, Node] | None:
+    """A field that stands in the mapping itself, not in one that is merged into it."""
+    found = (spec.fields or {}).get(name)
+    return found if found and spec.start <= found[0].start < spec.end else None
+
+
+def _list_indent(text: str, spec: Node) -> int:
+    """How far lists of this pod spec stand to the right of their keys, as its author writes them."""
+    for key, node in (spec.fields or {}).values():
+        if node.items and key.end <= node.start and text[node.start] == "-":
+            indent = _column(text, node.start) - _column(text, key.start)
+            if 0 <= indent <= _MOST_GUESSED_INDENT:
+                return indent
+    return 0
+
+
+def _column(text: str, index: int) -> int:
+    return index - text.rfind("\n", 0, index) - 1
+
+
+def line_end(text: str, index: int) -> int:
+    """Where the line ends in which a character stands."""
+    end = text.find("\n", index)
+    end = len(text) if end < 0 else end
+    return end - 1 if text[end - 1] == "\r" else end
+
+
+def line_break(text: str, end: int) -> str:
+    """How the lines end at that place; the last one, whose end may not be in the file, as the one before it."""
+    if end >= len(text) - 1:
+        end = max(text.rfind("\n", 0, end) - 1, 0)
+    return "\r\n" if text.startswith("\r\n", end) else "\n"
+
+
+def _in_json(text: str, path: str, constraints: Sequence[Mapping[str, object]]) -> tuple[int, int, str]:
+    _, spec = _spec(text, _tree(text, is_json=True), path)
+    fields = spec.fields or {}
+    key, value = next(iter(fields.values()))
+    margin = text[spec.start + 1 : key.start]
+    colon = text[key.end : value.start]
+    own = fields.get(FIELD)
+    written = _json_text(constraints, margin, text, spec, spaced=colon.endswith(" "))
+    if own is not None:
+        return own[1].start, own[1].end, written
+    added = f'"{FIELD}"{colon}{written},{margin or (" " if colon.endswith(" ") else "")}'
+    return key.start, key.start, added
+
+
+def _json_text(constraints: Sequence[Mapping[str, object]], margin: str, text: str, spec: Node, *, spaced: bool) -> str:
+    """The list, on lines of its own where the members around it are."""
+    if "\n" not in margin:
+        return json.dumps(constraints, separators=(", ", ": ") if spaced else (",", ":"))
+    line = text.rfind("\n", 0, spec.start) + 1
+    outer = re.compile(r"[ \t]*").match(text, line)
+    inner = margin.rpartition("\n")[2]
+    unit = inner.removeprefix(outer[0]) if outer else ""
+    lines = json.dumps(constraints, indent=unit or "  ").split("\n")
+    return (("\r\n" if "\r\n" in margin else "\n") + inner).join(lines)

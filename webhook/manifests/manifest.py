@@ -1,0 +1,369 @@
+"""Documents -> the API objects in them, each with the place of any of its fields.
+
+A ``List``, or any object with ``items``, is opened as kubectl opens it. What cannot be read, or is no API object,
+becomes a `Fault`; everything else in the file is still read.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from itertools import accumulate
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
+
+from webhook.core.rules.frame.rule import one_line
+from webhook.manifests.documents import Document, Fault, split
+from webhook.manifests.go_scalars import UnreadableError
+from webhook.manifests.go_yaml import MAX_DEPTH, MAX_DUPLICATES, read_document
+from webhook.manifests.positions import Node, find, is_deeper, json_duplicates, json_tree, yaml_tree
+
+Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+
+# An API server takes requests of 3 MiB. A second reads about 5 MiB of YAML, or 300 of JSON.
+MAX_YAML_BYTES = 8 * 2**20
+
+EMPTY_LIST = "an empty list: nothing to look at"
+_KUSTOMIZATION = "a kustomization; check what kustomize build DIR prints"
+# What stands beside manifests, by the name of the file: what it is, and what to check instead.
+_BESIDE = (
+    (re.compile(r"(.*[-._])?values([-._].*)?\.(ya?ml|json)"), "Helm values; check what helm template CHART prints"),
+    (re.compile(r"Chart\.(ya?ml|lock)"), "what a Helm chart says of itself; check what helm template CHART prints"),
+    (re.compile(r"[Kk]ustomization(\.ya?ml)?"), _KUSTOMIZATION),
+)
+
+# The first line of a snapshot file is about the file.
+SNAPSHOT_HEADER = "Snapshot"
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where a field stands.
+
+    Shape: ``line`` and ``column`` count from 1. ``text`` is the line, as far as it belongs to the document, and the
+    field is ``width`` characters of it from ``caret`` (from 0) on.
+    """
+
+    line: int
+    column: int
+    text: str
+    caret: int
+    width: int
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """One API object as a client would send it.
+
+    Shape: ``value`` is a JSON value, or JSON text of an object. ``uid`` is empty unless a cluster gave it one.
+    ``locate`` finds a field by its API path, before which ``prefix`` stands where the document is a list.
+    """
+
+    document: Document
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    value: bytes | Mapping[str, Json]
+    prefix: str
+    locate: Callable[[str], Place]
+
+    @property
+    def file(self) -> str:
+        """The file that it stands in."""
+        return self.document.file
+
+    @property
+    def source(self) -> str:
+        """The Helm template that it comes from, if that is known."""
+        return self.document.source
+
+    def without_text(self) -> "Manifest":
+        """The same for a report: a run with many findings must not hold all that it has read."""
+        return structs.replace(self, value=b"", locate=_nowhere, document=structs.replace(self.document, text=b""))
+
+    @property
+    def title(self) -> str:
+        """The object as people say it: ``Deployment shop/web``."""
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return one_line(f"{self.kind} {name or '(unnamed)'}")
+
+
+def _nowhere(path: str) -> Place:
+    raise LookupError(path)
+
+
+class _Head(Struct, rename="camel"):
+    """What decides how an object is read; anything may stand in these fields."""
+
+    api_version: Json = None
+    kind: Json = None
+    metadata: Json = None
+    items: Raw | UnsetType = UNSET
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_ITEMS = msgspec.json.Decoder(list[Raw])
+
+
+def read_manifests(file: str, data: bytes, *, duplicates: bool = True) -> Iterator[Manifest | Fault]:
+    """Every object of a file, and every fault, in the order of the text; nothing at all for a file without content.
+
+    Shape: ``duplicates`` looks for keys that stand twice in JSON too, which costs more than reading it.
+    """
+    for piece in split(file, data):
+        if isinstance(piece, Fault):
+            yield piece
+        elif piece.json:
+            yield from _json_objects(piece, duplicates=duplicates)
+        else:
+            yield from _yaml_objects(piece)
+
+
+def _yaml_objects(document: Document) -> Iterator[Manifest | Fault]:
+    if len(document.text) > MAX_YAML_BYTES:
+        size, limit = len(document.text) / 2**20, MAX_YAML_BYTES // 2**20
+        yield document.fault(f"a YAML document of {size:.1f} MiB; up to {limit} MiB are read, and JSON of any size")
+        return
+    try:
+        reading = read_document(document.text)
+    except UnreadableError as error:
+        yield _unreadable(document, error)
+        return
+    if isinstance(reading.value, dict) and (beside := _beside(document.file, reading.value)):
+        yield document.fault(beside, fatal=False)
+        return
+    unseparated = {"apiVersion", "kind"} <= {duplicate.key for duplicate in reading.duplicates}
+    for duplicate in reading.duplicates:
+        hint = "; is '---' missing above?" if unseparated and duplicate.key == "apiVersion" else ""
+        yield _twice(document, duplicate.key, duplicate.index, hint)
+    if len(reading.duplicates) == MAX_DUPLICATES:
+        yield document.fault("further duplicate keys are not listed")
+    if reading.trailing is not None:
+        message = "kubectl reads nothing from here to the next '---': the document has ended"
+        yield document.fault(message, reading.trailing)
+    if reading.value is not None:
+        locate = _locator(document, lambda: yaml_tree(document.text))
+        yield from _objects(document, reading.value, "", locate)
+
+
+def _unreadable(document: Document, error: UnreadableError) -> Fault:
+    """The line for a document that is no YAML."""
+    if document.malformed and document.text.lstrip()[1:].lstrip().startswith(b'"'):
+        return document.fault(document.malformed, document.malformed_at)
+    text = document.text.decode("utf-8", "replace").removeprefix("\ufeff")
+    character = text[error.index : error.index + 1] if error.index is not None else ""
+    message = error.message
+    if character == "\t":
+        message = "a tab character; YAML is indented with spaces"
+    elif message.startswith("found character that"):
+        message = f"a plain text cannot start with {character}; quote it"
+    hint = "; render templates first: helm template CHART | evenspread check -" if "{{" in text else ""
+    return document.fault(f"not YAML: {message}{hint}", error.index)
+
+
+def _twice(document: Document, key: str, index: int, hint: str = "") -> Fault:
+    told = f"duplicate key {key!r:.80}: kubectl takes the last one, kustomize and Flux refuse it{hint}"
+    return document.fault(told, index)
+
+
+def _objects(
+    document: Document,
+    value: Json,
+    prefix: str,
+    locate: Callable[[str], Place],
+    outer: _Head | None = None,
+) -> Iterator[Manifest | Fault]:
+    """The object, or those in its list; ``outer`` is the list that it stands in."""
+
+    def fault(message: str) -> Fault:
+        place = locate(prefix.removesuffix("."))
+        return Fault(file=document.file, message=message, line=place.line, column=place.column)
+
+    if not isinstance(value, dict):
+        yield fault(f"not a Kubernetes object: {_kind_of_json(value)} instead of a mapping")
+        return
+    head = _Head(value.get("apiVersion"), value.get("kind"), value.get("metadata"))
+    items = value.get("items")
+    if items is not None:
+        if not isinstance(items, list):
+            yield fault(f"not a Kubernetes list: items is {_kind_of_json(items)}")
+            return
+        if not items:
+            place = locate(prefix.removesuffix("."))
+            yield Fault(file=document.file, message=EMPTY_LIST, line=place.line, column=place.column, fatal=False)
+        for number, item in enumerate(items):
+            yield from _objects(document, item, f"{prefix}items[{number}].", locate, head)
+        return
+    stated = _inherit(head, outer) if outer else head
+    if missing := _missing(stated.api_version, stated.kind):
+        yield fault(missing)
+        return
+    if stated is not head:
+        value = {**value, "apiVersion": stated.api_version, "kind": stated.kind}
+    yield _manifest(document, stated, value, locate, prefix)
+
+
+def _json_objects(document: Document, *, duplicates: bool, outer: _Head | None = None) -> Iterator[Manifest | Fault]:
+    head = _json_head(document)
+    if isinstance(head, Fault):
+        yield head
+        return
+    if isinstance(head.items, Raw) and (items := bytes(head.items)) != b"null":
+        yield from _json_items(document, head, items, duplicates=duplicates)
+        return
+    if is_deeper(document.text, MAX_DEPTH):
+        yield document.fault(f"nested more than {MAX_DEPTH} levels deep")
+        return
+    stated = _inherit(head, outer) if outer else head
+    if stated.kind == SNAPSHOT_HEADER and not stated.api_version:
+        return
+    if missing := _missing(stated.api_version, stated.kind):
+        beside = _beside(document.file, {"apiVersion": stated.api_version, "kind": stated.kind})
+        yield document.fault(beside or missing, fatal=not beside)
+        return
+    try:
+        twice = json_duplicates(document.text.decode()) if duplicates else []
+        value = document.text if stated is head else _with_type(document.text, stated)
+    except (ValueError, RecursionError) as error:
+        yield document.fault(f"not JSON: {str(error).partition(' - at ')[0].lower()}")
+        return
+    for key, index in twice[:MAX_DUPLICATES]:
+        yield _twice(document, key, index)
+    yield _manifest(document, stated, value, _locator(document, lambda: json_tree(document.text.decode())), "")
+
+
+def _json_head(document: Document) -> _Head | Fault:
+    text = document.text
+    try:
+        head = _HEAD.decode(text)
+        if not text.isascii():
+            text.decode()
+    except UnicodeDecodeError as error:
+        return document.fault("not valid UTF-8", len(text[: error.start].decode()))
+    except (msgspec.DecodeError, RecursionError) as error:
+        if not text.lstrip().startswith(b"{"):
+            return document.fault("not a Kubernetes object: no JSON object")
+        return document.fault(f"not JSON: {str(error).partition(' - at ')[0].lower()}")
+    return head
+
+
+def _json_items(document: Document, head: _Head, raw: bytes, *, duplicates: bool) -> Iterator[Manifest | Fault]:
+    """The objects of a JSON list, each as a document of its own, so that a large list is never held as objects."""
+    try:
+        items = _ITEMS.decode(raw)
+    except msgspec.ValidationError:
+        yield document.fault("not a Kubernetes list: items is no list")
+        return
+    if not items:
+        yield document.fault(EMPTY_LIST, fatal=False)
+    text, end, line = document.text, max(document.text.find(raw), 0), document.line
+    line += text.count(b"\n", 0, end)
+    newline = text.rfind(b"\n", 0, end)
+    for item in items:
+        piece = bytes(item)
+        start = text.find(piece, end)
+        line += text.count(b"\n", end, start)
+        newline = max(newline, text.rfind(b"\n", end, start))
+        column = start - newline - 1 + (document.column if newline < 0 else 0)
+        yield from _json_objects(
+            structs.replace(document, text=piece, line=line, column=column), duplicates=duplicates, outer=head
+        )
+        end = start + len(piece)
+        line += piece.count(b"\n")
+        newline = max(newline, text.rfind(b"\n", start, end))
+
+
+def _inherit(head: _Head, outer: _Head) -> _Head:
+    """An item of a typed list (``DeploymentList``) may leave its type to the list.
+
+    Source: apimachinery unstructured ``unstructuredJSONScheme.decodeToList``.
+    """
+    if head.kind or head.api_version or not isinstance(outer.kind, str) or outer.kind == "List":
+        return head
+    return structs.replace(head, api_version=outer.api_version, kind=outer.kind.removesuffix("List"))
+
+
+def _with_type(text: bytes, head: _Head) -> Mapping[str, Json]:
+    """An object whose type comes from the list that it stands in.
+
+    Errors: msgspec.DecodeError, RecursionError.
+    """
+    return {**msgspec.json.decode(text), "apiVersion": head.api_version, "kind": head.kind}
+
+
+def _beside(file: str, value: Mapping[str, Json]) -> str:
+    """What a document is that belongs beside manifests and is none; empty for any other.
+
+    Shape: a kustomization may say so itself; of the rest the file's name tells.
+    """
+    if str(value.get("apiVersion")).startswith("kustomize.config.k8s.io/"):
+        return f"passed over: {_KUSTOMIZATION}"
+    is_chart = PurePath(file).name.startswith("Chart.")  # Chart.yaml has an apiVersion of Helm's own
+    if value.get("kind") or (value.get("apiVersion") and not is_chart):
+        return ""
+    known = next((what for pattern, what in _BESIDE if pattern.fullmatch(PurePath(file).name)), "")
+    constraints = "; its topologySpreadConstraints were not looked at" if known and _has_constraints(value) else ""
+    return f"passed over: {known}{constraints}" if known else ""
+
+
+def _has_constraints(value: Json) -> bool:
+    """Whether somewhere below stands a list of constraints that is not empty."""
+    if isinstance(value, dict):
+        return bool(value.get("topologySpreadConstraints")) or any(map(_has_constraints, value.values()))
+    return isinstance(value, list) and any(map(_has_constraints, value))
+
+
+def _missing(api_version: Json, kind: Json) -> str:
+    """Why this is no API object; empty where it is one."""
+    fields = {"apiVersion": api_version, "kind": kind}
+    absent = [name for name, value in fields.items() if not (isinstance(value, str) and value)]
+    return f"not a Kubernetes object: it has no {' and no '.join(absent)}" if absent else ""
+
+
+def _kind_of_json(value: Json) -> str:
+    return {dict: "a mapping", list: "a list", str: "text", bool: "true or false", type(None): "nothing"}.get(
+        type(value), "a number"
+    )
+
+
+def _manifest(
+    document: Document, head: _Head, value: bytes | Mapping[str, Json], locate: Callable[[str], Place], prefix: str
+) -> Manifest:
+    metadata = head.metadata if isinstance(head.metadata, dict) else {}
+    namespace, name = metadata.get("namespace"), metadata.get("name") or metadata.get("generateName")
+    uid = metadata.get("uid")
+    return Manifest(
+        document=document,
+        api_version=head.api_version,
+        kind=head.kind,
+        namespace=namespace if isinstance(namespace, str) else "",
+        name=name if isinstance(name, str) else "",
+        uid=uid if isinstance(uid, str) else "",
+        value=value,
+        prefix=prefix,
+        locate=(lambda path: locate(prefix + path)) if prefix else locate,
+    )
+
+
+def _locator(document: Document, build: Callable[[], Node]) -> Callable[[str], Place]:
+    """Find fields of a document; its tree and its lines are made when the first one is asked for."""
+    tree = cache(build)
+    lines = cache(lambda: document.text.decode("utf-8", "replace").removeprefix("\ufeff").split("\n"))
+    starts = cache(lambda: [0, *accumulate(len(line) + 1 for line in lines())])
+
+    def locate(path: str) -> Place:
+        span = find(tree(), path)
+        number = bisect_right(starts(), span.start) - 1
+        text, caret = lines()[number], span.start - starts()[number]
+        return Place(
+            line=document.line + number,
+            column=caret + 1 + (0 if number else document.column),
+            text=text.rstrip("\r"),
+            caret=caret,
+            width=max(min(span.end - span.start, len(text.rstrip("\r")) - caret), 1),
+        )
+
+    return locate

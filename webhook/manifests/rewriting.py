@@ -1,0 +1,351 @@
+"""An object with other values -> edits of its text that leave every other byte: comments, order, quotes.
+
+A value is replaced where it stands, a field or an item is added behind the last one and taken out with its line, a
+field is renamed. What that cannot do is refused, with the reason: anchors, aliases, tags, comments inside of what goes.
+Whoever rewrites reads the result again: a refusal that is missing here must not become a broken file.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+
+from webhook.core.rules.frame.edits import GONE, flow, one_field, scalar, without_gone
+from webhook.manifests.insertion import Edit, RefusedError, line_break, line_end, text_of
+from webhook.manifests.manifest import Manifest
+from webhook.manifests.positions import Node, Span, follow
+from webhook.manifests.yaml_block import block_lines
+
+Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+
+_COLON = re.compile(r"[ \t]*:")
+_SHARED = re.compile(r"(?:^|[\s,{\[:-])[&*!]\S")
+_COMMENT = re.compile(r"(?:^|\s)#", re.MULTILINE)
+
+
+class _Change(Struct, frozen=True):
+    """Characters ``start`` to before ``end`` become ``text``."""
+
+    start: int
+    end: int
+    text: str
+
+
+class _Member(Struct, frozen=True):
+    """A field of a mapping as it stands in the text."""
+
+    name: str
+    key: Span
+    node: Node
+    end: int
+
+
+def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> list[Edit]:
+    """The edits of a file after which an object of it has other values.
+
+    Shape: ``data`` is the file that the manifest was read from; ``after`` is as `core.rules.frame.edits.marked` gives it.
+    Errors: RefusedError.
+    """
+    text = text_of(data, manifest)
+    root = text.root
+    for key, node, _ in follow(root, manifest.prefix.removesuffix(".")):
+        _check_own(text.text, root, key, node)
+        root = node
+    changes = sorted(
+        _changes(_Page(text.text, manifest.document.json), root, before, after), key=lambda each: each.start
+    )
+    for one, other in pairwise(changes):
+        if other.start < one.end:
+            raise RefusedError("the changes meet in one place")
+    edits = [text.edit(each.start, each.end, each.text) for each in changes]
+    # The last line may have no end, which is read as if it had.
+    return [Edit(min(each.start, len(data)), min(each.end, len(data)), each.text) for each in edits]
+
+
+class _Page(Struct, frozen=True):
+    """The text of a document, and whether it is JSON."""
+
+    text: str
+    json: bool
+
+    def written(self, value: Json, near: Node) -> str:
+        """A value on one line, spaced in JSON as what is around it."""
+        if not self.json:
+            return flow(value)
+        spaced = ": " in self.text[near.start : near.end] or "\n" in self.text[near.start : near.end]
+        return json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if spaced else (",", ":"))
+
+    def member(self, name: str, value: Json, near: Node) -> str:
+        """A field on one line."""
+        if not self.json:
+            return one_field(name, value)
+        written = self.written({name: value}, near)
+        return written[1:-1]
+
+    def is_flow(self, node: Node) -> bool:
+        """Whether a mapping or a list stands in brackets."""
+        return self.json or self.text[node.start] in "{["
+
+
+def _changes(page: _Page, node: Node, before: Json, after: Json) -> Iterator[_Change]:
+    """What changes inside of a value."""
+    if _alike(before, after):
+        return
+    if isinstance(before, Mapping) and _has_place_for(after, node, before):
+        yield from _in_mapping(page, node, before, after)
+    elif isinstance(before, list) and _has_place_for(after, node, before):
+        yield from _in_list(page, node, before, after)
+    else:
+        yield _replaced(page, node, after)
+
+
+def _has_place_for(after: Json, node: Node, before: Json) -> bool:
+    """Whether a value can change part by part."""
+    if isinstance(before, Mapping):
+        return isinstance(after, Mapping) and node.fields is not None
+    if isinstance(before, list):
+        return isinstance(after, list) and node.items is not None and len(before) <= len(after)
+    return False
+
+
+def _in_mapping(page: _Page, node: Node, before: Mapping[str, Json], after: Mapping[str, Json]) -> Iterator[_Change]:
+    members = {each.name: each for each in _members(page, node)}
+    gone = [name for name in before if _goes(before[name], after.get(name, GONE))]
+    new = [name for name in after if name not in before]
+    for name in before:
+        if name not in gone and not _alike(before[name], after[name]):
+            yield from _in_member(page, node, _member(members, name), before[name], after[name])
+    for name in [*new]:
+        old = next((each for each in gone if _alike(before[each], after[name])), None)
+        if old is not None:
+            new.remove(name)
+            gone.remove(old)
+            key = _member(members, old).key
+            yield _Change(key.start, key.end, json.dumps(name) if page.json else scalar(name))
+    if not gone and not new:
+        return
+    order = [*members.values()]
+    taken = {order.index(_member(members, name)) for name in gone}
+    fields = {name: without_gone(after[name]) for name in new}
+    if len(taken) == len(order) and (not fields or page.is_flow(node)):
+        yield _replaced(page, node, fields)
+    elif len(taken) == len(order):
+        whole = _replaced(page, node, fields)
+        margin = " " * (node.start - page.text.rfind("\n", 0, node.start) - 1)
+        break_ = line_break(page.text, line_end(page.text, node.start))
+        yield _Change(whole.start, whole.end, f"{break_}{margin}".join(one_field(*each) for each in fields.items()))
+    elif page.is_flow(node):
+        added = "".join(
+            _separator(page, node, order[0].key.start) + page.member(*each, node) for each in fields.items()
+        )
+        yield from _in_brackets(page, [(each.key.start, each.end) for each in order], taken, added)
+    else:
+        yield from _on_lines(page, order, taken, fields)
+
+
+def _goes(before: Json, after: Json) -> bool:
+    """Whether a value goes, or all that it holds."""
+    return after is GONE or (isinstance(after, list) and bool(before) and all(each is GONE for each in after))
+
+
+def _in_member(page: _Page, node: Node, member: _Member, before: Json, after: Json) -> Iterator[_Change]:
+    """What changes in the value of one field."""
+    _check_own(page.text, node, member.key, member.node)
+    beside = "\n" not in page.text[member.key.end : member.node.start]
+    if member.node.start < member.node.end and (beside or page.json or _has_place_for(after, member.node, before)):
+        yield from _changes(page, member.node, before, after)
+        return
+    # Absent, or on lines of its own: on the line of the key there is room.
+    colon = _COLON.match(page.text, member.key.end)
+    if colon is None:
+        raise RefusedError("a key stands there in a way of its own")
+    end = max(member.end, colon.end())
+    _check_plain(page.text[colon.end() : end])
+    yield _Change(colon.end(), end, f" {flow(without_gone(after))}")
+
+
+def _members(page: _Page, node: Node) -> list[_Member]:
+    """The fields that stand in the mapping itself, not in one that is merged into it; in the order of the text."""
+    own = [
+        _Member(name, key, child, _end(page, child) if child.start < child.end else _after_colon(page, key))
+        for name, (key, child) in (node.fields or {}).items()
+        if node.start <= key.start < node.end and key.end <= child.start <= node.end
+    ]
+    return sorted(own, key=lambda each: each.key.start)
+
+
+def _after_colon(page: _Page, key: Span) -> int:
+    colon = _COLON.match(page.text, key.end)
+    return colon.end() if colon else key.end
+
+
+def _member(members: Mapping[str, _Member], name: str) -> _Member:
+    if name not in members:
+        raise RefusedError("an alias or a merge key brings it from elsewhere")
+    return members[name]
+
+
+def _check_own(text: str, parent: Node, key: Span, node: Node) -> None:
+    """Refuse what stands elsewhere too."""
+    if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
+        raise RefusedError("an alias or a merge key brings it from elsewhere")
+    for each in (parent, node):
+        if each.start < each.end and text[each.start] in "&!*|>":
+            raise RefusedError("an anchor, a tag or a block of text stands there")
+
+
+def _end(page: _Page, node: Node) -> int:
+    """Behind the last character of a value; the node of a block ends where the next one begins."""
+    if node.start == node.end or page.is_flow(node) or (node.fields is None and node.items is None):
+        if page.text[node.start : node.start + 1] in {"|", ">"} and not page.json:
+            raise RefusedError("a block of text stands there")
+        return node.end
+    if node.fields is not None:
+        return max((each.end for each in _members(page, node)), default=node.end)
+    return max((_end(page, each) for each in node.items or ()), default=node.end)
+
+
+def _replaced(page: _Page, node: Node, after: Json) -> _Change:
+    if page.text[node.start : node.start + 1] in {"&", "!", "*", "|", ">"} and not page.json:
+        raise RefusedError("an anchor, a tag or a block of text stands there")
+    if node.start == node.end:
+        raise RefusedError("nothing stands there")
+    end = _end(page, node)
+    if not page.json and (node.fields is not None or node.items is not None):
+        _check_plain(page.text[node.start : end])
+    return _Change(node.start, end, page.written(without_gone(after), node))
+
+
+def _separator(page: _Page, node: Node, first: int) -> str:
+    """What stands between two things in brackets, as before the first one."""
+    margin = page.text[node.start + 1 : first] if page.json else ""
+    return f",{margin}" if "\n" in margin or (page.json and not margin and ": " not in page.text) else ", "
+
+
+def _check_plain(text: str) -> None:
+    """Refuse to lose what somebody wrote for people, or what stands elsewhere too."""
+    if _COMMENT.search(text):
+        raise RefusedError("a comment stands in what is replaced")
+    if _SHARED.search(text):
+        raise RefusedError("an anchor, an alias or a tag stands in what is replaced")
+
+
+def _in_brackets(
+    page: _Page, spans: Sequence[tuple[int, int]], taken: Collection[int], added: str
+) -> Iterator[_Change]:
+    """Out with some, each with a comma, and others behind the last one."""
+    last = len(spans) - 1
+    while last in taken:
+        last -= 1
+    for place, (start, _) in enumerate(spans[:last]):
+        if place in taken:
+            _check_no_comment(page.text[start : spans[place + 1][0]])
+            yield _Change(start, spans[place + 1][0], "")
+    _check_no_comment(page.text[spans[last][1] : spans[-1][1]])
+    if last < len(spans) - 1 or added:
+        yield _Change(spans[last][1], spans[-1][1], added)
+
+
+def _on_lines(
+    page: _Page, order: Sequence[_Member], taken: Collection[int], fields: Mapping[str, Json]
+) -> Iterator[_Change]:
+    """The same in block style: out with the lines of a field, and new lines behind the last one that stays."""
+    text = page.text
+    if not all(_begins_line(text, each) for each in order[1:]):
+        raise RefusedError("its fields do not stand on lines of their own")
+    stays = min(place for place in range(len(order)) if place not in taken)
+    for place in sorted(taken):
+        end = _whole_lines(text, order[place].end)
+        if place or _begins_line(text, order[0]):
+            line = text.rfind("\n", 0, order[place].key.start) + 1
+            if place > stays or _begins_line(text, order[0]):
+                yield _Change(line, end, "") if text[end - 1] == "\n" else _Change(line - 1, end, "")
+        else:
+            # The hyphen of an item stands before it: the next field moves there.
+            _check_no_comment(text[end : order[stays].key.start])
+            yield _Change(order[0].key.start, order[stays].key.start, "")
+    if fields:
+        behind = order[max(place for place in range(len(order)) if place not in taken)]
+        margin = " " * (order[0].key.start - text.rfind("\n", 0, order[0].key.start) - 1)
+        end = line_end(text, behind.end)
+        added = "".join(f"{line_break(text, end)}{margin}{one_field(*each)}" for each in fields.items())
+        yield _Change(end, end, added)
+
+
+def _begins_line(text: str, member: _Member) -> bool:
+    return not text[text.rfind("\n", 0, member.key.start) + 1 : member.key.start].strip(" ")
+
+
+def _check_no_comment(text: str) -> None:
+    if _COMMENT.search(text):
+        raise RefusedError("a comment stands in what is taken out")
+
+
+def _whole_lines(text: str, end: int) -> int:
+    """Behind the line in which something ends; what follows there may only be a comment on it."""
+    found = re.compile(r"[ \t]*(?:[ \t]#[^\n]*)?\r?(?:\n|$)").match(text, end)
+    if found is None:
+        raise RefusedError("something else stands on the line")
+    return found.end()
+
+
+def _in_list(page: _Page, node: Node, before: Sequence[Json], after: Sequence[Json]) -> Iterator[_Change]:
+    items = node.items or []
+    gone = [place for place, each in enumerate(after[: len(before)]) if _goes(before[place], each)]
+    new = [without_gone(each) for each in after[len(before) :]]
+    if len(items) != len(before):
+        raise RefusedError("an alias or a merge key brings it from elsewhere")
+    for place, (one, other) in enumerate(zip(before, after, strict=False)):
+        if place not in gone and not _alike(one, other):
+            _check_own(page.text, node, Span(items[place].start, items[place].start), items[place])
+            yield from _changes(page, items[place], one, other)
+    if not gone and not new:
+        return
+    if not before or len(gone) == len(before):
+        yield _replaced(page, node, new)
+    elif page.is_flow(node):
+        added = "".join(_separator(page, node, items[0].start) + page.written(each, node) for each in new)
+        yield from _in_brackets(page, [(each.start, each.end) for each in items], gone, added)
+    else:
+        yield from (_without_item(page, node, place) for place in gone)
+        if new:
+            yield _with_items(page, node, new)
+
+
+def _dash(page: _Page, item: Node) -> int:
+    """Where the hyphen of an item stands, on a line that it begins."""
+    dash = page.text.rfind("-", 0, item.start)
+    line = page.text.rfind("\n", 0, dash) + 1
+    if dash < 0 or page.text[dash + 1 : item.start].strip(" ") or page.text[line:dash].strip(" "):
+        raise RefusedError("an item does not begin on a line of its own")
+    return dash
+
+
+def _without_item(page: _Page, node: Node, place: int) -> _Change:
+    item = (node.items or [])[place]
+    line = page.text.rfind("\n", 0, _dash(page, item)) + 1
+    end = _whole_lines(page.text, _end(page, item))
+    return _Change(line, end, "") if page.text[end - 1] == "\n" else _Change(line - 1, end, "")
+
+
+def _with_items(page: _Page, node: Node, new: Sequence[Json]) -> _Change:
+    text, last = page.text, (node.items or [])[-1]
+    dash = _dash(page, last)
+    margin = " " * (dash - text.rfind("\n", 0, dash) - 1)
+    end = line_end(text, _end(page, last))
+    lines = (
+        line for each in new for line in (block_lines([each]) if text[last.start] not in "{[" else [f"- {flow(each)}"])
+    )
+    return _Change(end, end, "".join(f"{line_break(text, end)}{margin}{line}" for line in lines))
+
+
+def _alike(one: Json, other: Json) -> bool:
+    """Whether two values are the same JSON; to Python 1 is true, and 1.0 too."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return type(one) is type(other) and bool(one == other)

@@ -1,0 +1,98 @@
+"""Edits of a text -> its unified diff, as diff(1) prints it and patch(1) takes it.
+
+The edits are known, so nothing is searched for: a library that compares two texts takes minutes for a large file.
+"""
+
+import re
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from webhook.manifests.insertion import Edit
+
+_CONTEXT = 3  # lines around a change
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
+
+
+class _Change(Struct, frozen=True):
+    """Lines from ``first`` (from 0) on become others."""
+
+    first: int
+    old: list[bytes]
+    new: list[bytes]
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.old)
+
+
+def line_diff(name: str, data: bytes, edits: Sequence[Edit]) -> Iterator[str]:
+    """The diff of a file; ``edits`` do not overlap, and stand in the order of the text."""
+    lines = _LINE.findall(data)
+    yield f"--- {name}\n+++ {name}\n"
+    grown = 0
+    for group in _groups([*_changes(data, lines, edits)]):
+        first, last = max(group[0].first - _CONTEXT, 0), min(group[-1].end + _CONTEXT, len(lines))
+        more = sum(len(change.new) - len(change.old) for change in group)
+        yield f"@@ -{_range(first, last - first)} +{_range(first + grown, last - first + more)} @@\n"
+        at = first
+        for change in group:
+            yield from _marked(" ", lines[at : change.first])
+            yield from _marked("-", change.old)
+            yield from _marked("+", change.new)
+            at = change.end
+        yield from _marked(" ", lines[at:last])
+        grown += more
+
+
+def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[Edit]) -> Iterator[_Change]:
+    """What the edits do to whole lines; edits of one line are one change."""
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    pending = deque(edits)
+    while pending:
+        first = end = bisect_right(starts, pending[0].start, hi=len(lines)) - 1
+        at, block = starts[first], list[bytes]()
+        while pending and (not block or pending[0].start < starts[end + 1]):
+            edit = pending.popleft()
+            block += [data[at : edit.start], edit.text]
+            at = edit.end
+            end = max(end, bisect_right(starts, edit.end, hi=len(lines)) - 1)
+        block.append(data[at : starts[end + 1]])
+        yield _trimmed(first, lines[first : end + 1], _LINE.findall(b"".join(block)))
+
+
+def _trimmed(first: int, old: Sequence[bytes], new: Sequence[bytes]) -> _Change:
+    """Without the lines that are the same at either end."""
+    same = 0
+    while same < min(len(old), len(new)) and old[same] == new[same]:
+        same += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - same and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return _Change(first + same, [*old[same : len(old) - tail]], [*new[same : len(new) - tail]])
+
+
+def _groups(changes: Sequence[_Change]) -> Iterator[list[_Change]]:
+    """Changes whose context would touch stand in one hunk."""
+    group: list[_Change] = []
+    for change in changes:
+        if group and change.first - group[-1].end > 2 * _CONTEXT:
+            yield group
+            group = []
+        group.append(change)
+    if group:
+        yield group
+
+
+def _range(first: int, length: int) -> str:
+    return str(first + 1) if length == 1 else f"{first + 1},{length}"
+
+
+def _marked(sign: str, lines: Sequence[bytes]) -> Iterator[str]:
+    for line in lines:
+        text = line.decode("utf-8", "surrogateescape")
+        yield f"{sign}{text}" if line.endswith(b"\n") else f"{sign}{text}\n\\ No newline at end of file\n"

@@ -1,0 +1,77 @@
+"""How long a review waits for what its pod arrived before: the owner, or the namespace.
+
+A controller makes a workload's first pod as soon as it has seen the ReplicaSet, which may be before the watch here has:
+in a few of 100 fresh Deployments, by up to 10 ms. Whoever waits is a suspended task, holds no thread, and is woken by
+the watch itself.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from webhook.admission import Answer
+from webhook.cluster.waiters import Arrivals
+from webhook.core.index.owners import Awaited
+from webhook.metrics import Metrics
+
+_MOST_SECONDS = 0.25
+_SHARE = 0.25  # of what is left of the caller's time
+# Each holds a body of at most 256 KiB, usually of 6; who comes later is answered at once.
+MOST_WAITING = 256
+
+
+class Judge(Protocol):
+    """Judges the request by what is known now."""
+
+    def __call__(self, *, waited: bool) -> Awaitable[Answer]: ...
+
+
+class Patience:
+    """See the module; for one event loop."""
+
+    def __init__(self, arrivals: Arrivals | None, metrics: Metrics) -> None:
+        self._arrivals = arrivals
+        self._metrics = metrics
+        self._waiting = 0
+
+    async def answer(self, judge: Judge, remaining: Callable[[], float]) -> Answer:
+        """The answer when what it depends on has come, or when it is time to do without."""
+        answer = await judge(waited=self._arrivals is None)
+        if answer.decision.awaits is None or self._arrivals is None:
+            return answer
+        if self._waiting >= MOST_WAITING:
+            self._metrics.waited("crowded", 0.0)
+            return await judge(waited=True)
+        self._waiting += 1
+        try:
+            return await self._wait(answer.decision.awaits, judge, self._arrivals, remaining)
+        finally:
+            self._waiting -= 1
+
+    async def _wait(self, awaited: Awaited, judge: Judge, arrivals: Arrivals, remaining: Callable[[], float]) -> Answer:
+        loop = asyncio.get_running_loop()
+        came = asyncio.Event()
+        began = loop.time()
+        ends = began + min(_MOST_SECONDS, _SHARE * remaining())
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and whoever waited with it
+                loop.call_soon_threadsafe(came.set)
+
+        while True:
+            with arrivals.expecting(awaited, wake):
+                answer = await judge(waited=False)
+                if answer.decision.awaits is None:
+                    self._metrics.waited("arrived", loop.time() - began)
+                    return answer
+                if answer.decision.awaits == awaited:
+                    try:
+                        async with asyncio.timeout_at(ends):
+                            await came.wait()
+                    except TimeoutError:
+                        break
+            awaited = answer.decision.awaits
+            came.clear()
+        self._metrics.waited("gave-up", loop.time() - began)
+        return await judge(waited=True)

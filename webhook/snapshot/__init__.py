@@ -1,0 +1,1 @@
+"""A cluster as a file: write it, read it, take the names out."""

@@ -1,0 +1,247 @@
+"""Objects without names: every name, label and id is replaced, the same one always by the same, and verdicts stay.
+
+A text is replaced word by word (``payments-db-0`` -> ``n3-n7-0``), so that names made of others still are; words are
+numbered in their own order, so that what was first by name still is. Kept are what Kubernetes and well-known projects
+call things, quantities, times, enumerated values, numbers that a selector compares, ordinals of StatefulSets.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from webhook.core.explain.meant_keys import intended
+from webhook.core.policy.capacity import POOL_LABELS
+from webhook.core.rules.rule_set import BY_ID
+from webhook.core.scheduler.plugins.node_selection import PASSING_TAINTS
+from webhook.core.workloads.controller_labels import ADDED_KEYS
+
+Json = Any
+
+_UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_WORD = re.compile(rf"{_UID.pattern}|[A-Za-z0-9]+")
+_LONGEST_VALUE = 63  # characters of a label's value
+
+# Whose labels, taints, resources and drivers are the same in every cluster.
+_PUBLIC_DOMAINS = (
+    *("kubernetes.io", "k8s.io", "karpenter.sh", "evenspread.io", "amazonaws.com", "aws.com", "eksctl.io", "gke.io"),
+    *("cloud.google.com", "azure.com", "openstack.org", "vmware.com", "openshift.io", "nvidia.com", "amd.com"),
+    *("intel.com", "argoproj.io", "kruise.io", "kubeflow.org", "volcano.sh", "knative.dev", "ray.io", "istio.io"),
+    "linkerd.io",
+)
+_PUBLIC_KEYS = frozenset({"app", "k8s-app", "name", *POOL_LABELS, *ADDED_KEYS, *PASSING_TAINTS})
+_PUBLIC_RESOURCES = ("cpu", "memory", "pods", "storage", "ephemeral-storage", "hugepages-", "attachable-volumes-")
+_QUOTA = "requests."  # no extended resource begins so
+# Labels whose values are not names.
+_PLAIN_VALUES = frozenset(
+    {
+        *("kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"),
+        *("apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index", "karpenter.sh/capacity-type"),
+        "leaderworkerset.sigs.k8s.io/worker-index",
+    }
+)
+_PUBLIC_TEXTS = frozenset(
+    {
+        *("", "true", "false", "default", "kube-system", "kube-public", "kube-node-lease", "default-scheduler"),
+        *("0.0.0.0", "::", "127.0.0.1"),  # noqa: S104 compared, not bound
+    }
+)
+# Of volumes' ids, whose form counts.
+_PUBLIC_WORDS = frozenset({"aws", "vol", "projects", "zones", "regions", "disks", "UNSPECIFIED"})
+
+_LABELS = frozenset({"labels", "matchLabels", "nodeSelector"})
+_RESOURCES = frozenset({"requests", "limits", "allocatable", "capacity", "overhead", "allocatedResources"})
+_KEYS = frozenset({"topologyKey", "matchLabelKeys", "mismatchLabelKeys"})
+_WITH_KEYS = frozenset({"matchExpressions", "matchLabelExpressions", "tolerations", "taints"})
+_DRIVERS = frozenset({"provisioner", "driver"})
+_DRIVER_NAME = ("drivers", "name")  # of a CSINode
+_NODE_NAME = "metadata.name"  # of matchFields
+_ENUMERATED = frozenset(
+    {
+        *("apiVersion", "kind", "operator", "effect", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"),
+        *("phase", "status", "restartPolicy", "protocol", "volumeBindingMode", "accessModes", "volumeMode"),
+        *("maxSurge", "maxUnavailable", "creationTimestamp", "deletionTimestamp", "timeAdded", "revision"),
+    }
+)
+_CONDITIONS = frozenset(
+    {"Ready", "PodScheduled", "Initialized", "ContainersReady", "DisruptionTarget", "PodResizePending"}
+)
+_REASONS = frozenset({"Unschedulable", "SchedulingGated", "SchedulerError", "Infeasible", "Deferred"})
+_STRATEGIES = frozenset({"RollingUpdate", "Recreate", "OnDelete", "InPlaceIfPossible", "InPlaceOnly", "ReCreate"})
+_PUBLIC_TYPES = {"type": _CONDITIONS | _STRATEGIES, "reason": _REASONS}
+
+
+class Names:
+    """The words of some objects, and what stands for each.
+
+    Shape: ``objects`` are JSON objects; only they can be replaced.
+    """
+
+    def __init__(self, objects: Iterable[Mapping[str, Json]]) -> None:
+        kept = [*objects]
+        self._compared = frozenset(key for each in kept for key in _compared_keys(each))
+        self._sets = frozenset(tuple(_WORD.findall(name)) for each in kept for name in _stateful_sets(each))
+        self._lengths = sorted({len(words) for words in self._sets})
+        seen: dict[str, None] = {}
+
+        def learned(text: str) -> str:
+            seen.update(dict.fromkeys(_WORD.findall(text)))
+            return text
+
+        self._said: Callable[[str], str] = learned
+        for each in kept:
+            self._members(each)
+        self.words: Mapping[str, str] = _numbered([word for word in seen if word not in _PUBLIC_WORDS])
+        self._long: dict[str, str] = {}
+        self._said = self._text
+
+    def replaced(self, value: Mapping[str, Json]) -> dict[str, Json]:
+        """The object with other names."""
+        return self._members(value)
+
+    def _text(self, text: str) -> str:
+        """A text with other words."""
+        if text in _PUBLIC_TEXTS:
+            return text
+        pieces, end, before = list[str](), 0, list[str]()
+        for found in _WORD.finditer(text):
+            word = found[0]
+            ordinal = word.isdigit() and text[end : found.start()] == "-" and self._ends_in_set(before)
+            pieces += (text[end : found.start()], word if ordinal else self.words.get(word, word))
+            end = found.end()
+            before.append(word)
+        return "".join((*pieces, text[end:]))
+
+    def _ends_in_set(self, words: list[str]) -> bool:
+        return any(tuple(words[-length:]) in self._sets for length in self._lengths)
+
+    def key(self, key: str) -> str:
+        """The key of a label or a taint."""
+        domain = key.rpartition("/")[0]
+        public = key in _PUBLIC_KEYS or key == _NODE_NAME or _is_public(domain) or intended(key) != key
+        return key if public else self._said(key)
+
+    def value(self, key: str, value: Json) -> Json:
+        """A value that stands with the key."""
+        if not isinstance(value, str) or key in _PLAIN_VALUES or key.startswith("evenspread.io/"):
+            return value
+        if key in self._compared and value.lstrip("+-").isdigit():
+            return value
+        text = self._said(value)
+        if len(text) > _LONGEST_VALUE >= len(value):
+            text = self._long.setdefault(value, f"long-{len(self._long)}")
+        return text
+
+    def _members(self, members: Mapping[str, Json]) -> dict[str, Json]:
+        return {name: self._member(name, value) for name, value in members.items()}
+
+    def _member(self, name: str, value: Json) -> Json:  # noqa: C901, PLR0911 one line a kind of field
+        if isinstance(value, dict):
+            if name in _LABELS or (name == "selector" and not value.keys() & {"matchLabels", "matchExpressions"}):
+                return {self.key(key): self.value(key, each) for key, each in value.items()}
+            if name == "annotations":
+                return {key: self._annotation(key, each) for key, each in value.items()}
+            if name in _RESOURCES and value.keys() != {"count"}:  # that of a CSI driver has nothing else
+                return {self._resource(key): each for key, each in value.items()}
+            return {
+                each: self._member("driver" if (name, each) == _DRIVER_NAME else each, of) for each, of in value.items()
+            }
+        if isinstance(value, list):
+            if name in _WITH_KEYS:
+                return [self._with_key(each) for each in value]
+            if name == "matchFields":
+                return [self._with_key(each) for each in value]
+            return [self._member(name, each) for each in value]
+        if not isinstance(value, str) or name in _ENUMERATED:
+            return value
+        if name in _KEYS:
+            return self.key(value)
+        if name in _DRIVERS:
+            return self._driver(value)
+        return value if value in _PUBLIC_TYPES.get(name, ()) else self._said(value)
+
+    def _with_key(self, entry: Json) -> Json:
+        """A requirement of a selector, a toleration or a taint."""
+        if not isinstance(entry, dict):
+            return entry
+        written = entry.get("key")
+        key = written if isinstance(written, str) else ""
+        changed: dict[str, Json] = {}
+        for name, value in entry.items():
+            if name == "key" and key:
+                changed[name] = self.key(key)
+            elif name == "value" and isinstance(value, str):
+                changed[name] = self.value(key, value)
+            elif name == "values" and isinstance(value, list):
+                changed[name] = [
+                    self.value(key, each) if isinstance(each, str) else self._member(name, each) for each in value
+                ]
+            else:
+                changed[name] = self._member(name, value)
+        return changed
+
+    def _driver(self, name: str) -> str:
+        return name if _is_public(name.partition("/")[0]) else self._said(name)
+
+    def _resource(self, name: str) -> str:
+        if name.startswith(_QUOTA):
+            return _QUOTA + self._resource(name.removeprefix(_QUOTA))
+        public = name.startswith(_PUBLIC_RESOURCES) or _is_public(name.rpartition("/")[0])
+        return name if public else self._said(name)
+
+    def _annotation(self, key: str, value: Json) -> Json:
+        if not isinstance(value, str) or value.isdigit():
+            return value
+        if key == "evenspread.io/exempt":
+            return ",".join(each if each.strip() in BY_ID else self._said(each) for each in value.split(","))
+        if all(_is_public(each.partition("/")[0]) for each in value.split(",")):
+            return value  # names of volume plugins
+        try:
+            record = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return self._said(value)
+        return msgspec.json.encode(self._member("", record)).decode() if isinstance(record, dict) else self._said(value)
+
+
+def _is_public(domain: str) -> bool:
+    return domain.endswith(_PUBLIC_DOMAINS) and any(f".{domain}".endswith(f".{each}") for each in _PUBLIC_DOMAINS)
+
+
+def _numbered(words: Sequence[str]) -> Mapping[str, str]:
+    """A word for each in their order: ``n07``, ``07n`` for those that begin with a digit; ``u3`` for uids."""
+    uids = [word for word in words if _UID.fullmatch(word)]
+    plain = set(words).difference(uids)
+    lettered = sorted(word for word in plain if not word[0].isdigit())
+    numeric = sorted(plain.difference(lettered))
+    named = {word: f"n{number:0{_width(lettered)}}" for number, word in enumerate(lettered)}
+    named |= {word: f"{number:0{_width(numeric)}}n" for number, word in enumerate(numeric)}
+    return named | {word: f"u{number}" for number, word in enumerate(uids)}
+
+
+def _width(words: Sequence[str]) -> int:
+    return len(str(len(words)))
+
+
+def _compared_keys(value: Json) -> Iterator[str]:
+    """The keys whose values some selector compares as numbers."""
+    if isinstance(value, dict):
+        if value.get("operator") in ("Gt", "Lt") and isinstance(value.get("key"), str):
+            yield value["key"]
+        for each in value.values():
+            yield from _compared_keys(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _compared_keys(each)
+
+
+def _stateful_sets(value: Mapping[str, Json]) -> Iterator[str]:
+    """The StatefulSets that the object is or is owned by: their pods and claims have ordinals."""
+    meta = value.get("metadata")
+    if not isinstance(meta, dict):
+        return
+    owners = meta.get("ownerReferences")
+    own = {"kind": value.get("kind"), "name": meta.get("name")}
+    for each in (own, *(owners if isinstance(owners, list) else ())):
+        if isinstance(each, dict) and each.get("kind") == "StatefulSet":
+            yield str(each.get("name"))

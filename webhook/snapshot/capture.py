@@ -1,0 +1,101 @@
+"""A live cluster as a snapshot: what the feed reads and every workload, without what no answer depends on."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from webhook.cli.exit_codes import Exit, Stopped
+from webhook.cli.live_cluster import Live, loss, read_kinds, unreachable
+from webhook.cluster.connection import ClusterError, RefusedError
+from webhook.cluster.discovery import with_workloads
+from webhook.cluster.resources import watched
+from webhook.core.api.types import TypeMeta
+from webhook.core.policy.policy import Policy
+from webhook.snapshot.load import HEADER_KIND, Header, SnapshotError, absent, read_header, read_items
+from webhook.snapshot.open_file import open_cluster_file
+from webhook.snapshot.projection import is_read, project
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """A snapshot in memory.
+
+    Shape: ``source`` is what people call the cluster. ``objects`` are JSON, each with apiVersion and kind; ``kinds``
+    counts them. ``missing`` has a line for each kind that could not be read, with what is lost by it.
+    """
+
+    source: str
+    header: Header
+    objects: tuple[bytes, ...]
+    kinds: Mapping[str, int]
+    missing: tuple[str, ...]
+
+    def lines(self) -> Iterator[bytes]:
+        """The file, line by line."""
+        yield msgspec.json.encode({"kind": HEADER_KIND, **msgspec.to_builtins(self.header)}) + b"\n"
+        for each in self.objects:
+            yield each + b"\n"
+
+
+def take(live: Live, policy: Policy, progress: Callable[[int], None]) -> Taken:
+    """Read the cluster; ``progress`` is told how many objects were read so far.
+
+    Errors: Stopped with exit code 4, as `read_kinds`.
+    """
+    missing, refused = list[str](), dict[str, str]()
+    try:
+        resources = with_workloads(live.server, policy)
+    except RefusedError as refusal:
+        resources = watched(policy)
+        missing.append(f"custom resources: {refusal}: workloads of other kinds are not looked at")
+    except ClusterError as error:
+        raise unreachable(live.source, error) from error
+
+    def keep(raw: Raw, of: TypeMeta) -> bytes:
+        return project(raw, of, policy.workloads)
+
+    objects, kinds = list[bytes](), Counter[str]()
+    for resource, listing in zip(resources, read_kinds(live, resources, keep, progress), strict=True):
+        objects += listing.values
+        kinds[resource.kind] += len(listing.values)
+        if listing.refused:
+            refused[listing.resource] = listing.refused
+            missing.append(loss(listing))
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    header = Header(kubernetes_version=live.release or None, taken_at=now, missing=refused)
+    return Taken(source=live.source, header=header, objects=tuple(objects), kinds=+kinds, missing=tuple(missing))
+
+
+def without_names(taken: Taken) -> Taken:
+    """The same cluster with other names."""
+    from webhook.snapshot.anonymise import Names  # noqa: PLC0415 most snapshots keep their names
+
+    objects = [msgspec.json.decode(each) for each in taken.objects]
+    names = Names(objects)
+    replaced = tuple(msgspec.json.encode(names.replaced(each)) for each in objects)
+    return structs.replace(taken, header=structs.replace(taken.header, anonymised=True), objects=replaced)
+
+
+def take_file(file: str, policy: Policy) -> Taken:
+    """The same from a snapshot, or from what kubectl printed.
+
+    Errors: Stopped with exit code 3.
+    """
+    header, objects, kinds = None, list[bytes](), Counter[str]()
+    try:
+        with open_cluster_file(file) as stream:
+            for item in read_items(stream, file):
+                if item.of.kind == HEADER_KIND:
+                    header = read_header(bytes(item.raw))
+                elif is_read(item.of, policy.workloads):
+                    objects.append(project(item.raw, item.of, policy.workloads))
+                    kinds[item.of.kind or ""] += 1
+    except OSError as error:
+        raise Stopped(f"{file}: {error.strerror}", Exit.UNREADABLE) from error
+    except (SnapshotError, ValueError) as error:
+        raise Stopped(str(error), Exit.UNREADABLE) from error
+    header = header or Header(missing=absent(kinds))
+    missing = tuple(f"{resource}: {why}" for resource, why in header.missing.items())
+    return Taken(source=file, header=header, objects=tuple(objects), kinds=kinds, missing=missing)

@@ -1,0 +1,73 @@
+"""A file that stands for a cluster, whatever it is written in: as a stream of JSON, or as what is known by it.
+
+Source: what ``audit`` reads: a snapshot, what kubectl printed as JSON or YAML, or a directory of such files.
+"""
+
+import gzip
+import io
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.policy.policy import EmbeddedKind
+from webhook.manifests.documents import Fault
+from webhook.manifests.files import STDIN, read_files
+from webhook.manifests.manifest import read_manifests
+from webhook.snapshot.load import Snapshot, SnapshotError, read_snapshot
+
+_GZIP = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_PEEKED = 4096
+
+
+def load_snapshot(
+    path: str, embedded: tuple[EmbeddedKind, ...] = (), *, as_version: KubernetesVersion | None = None
+) -> Snapshot:
+    """What the file says of the cluster; without ``as_version`` the index judges as the release that its header names.
+
+    Errors: SnapshotError for a file that cannot be read, and for the first line of it that is wrong.
+    """
+    try:
+        with open_cluster_file(path) as stream:
+            return read_snapshot(stream, path, embedded, as_version=as_version)
+    except OSError as error:
+        raise SnapshotError(path, error.strerror or "cannot be read") from error
+
+
+def open_cluster_file(path: str) -> io.BufferedReader:
+    """The file itself where it is JSON; else its objects, one a line.
+
+    Errors: OSError; SnapshotError for YAML that cannot be read.
+    """
+    if path != STDIN and not Path(path).is_dir():
+        stream = Path(path).open("rb")  # noqa: SIM115 the caller closes it
+        if _is_json(stream):
+            return stream
+        stream.close()
+    objects = list[bytes]()
+    for file in read_files([path], unpack=True):
+        found = [file] if isinstance(file, Fault) else read_manifests(file.name, file.data, duplicates=False)
+        for each in found:
+            if isinstance(each, Fault):
+                if each.fatal:
+                    raise SnapshotError(each.file, each.message, each.line or None)
+            else:
+                objects.append(each.value if isinstance(each.value, bytes) else msgspec.json.encode(each.value))
+    # One object a line: JSON may break lines between tokens only, where a space says the same.
+    return io.BufferedReader(io.BytesIO(b"\n".join(each.replace(b"\n", b" ") for each in objects)))
+
+
+def _is_json(stream: io.BufferedReader) -> bool:
+    """Whether the text begins as JSON does, or is nothing; it is read from its start afterwards."""
+    unpacked: BinaryIO | gzip.GzipFile = stream
+    if stream.peek(len(_GZIP))[: len(_GZIP)] == _GZIP:
+        unpacked = gzip.GzipFile(fileobj=stream)
+    try:
+        text = unpacked.read(_PEEKED).removeprefix(_BYTE_ORDER_MARK).lstrip()
+    except (OSError, EOFError):
+        return True  # whoever reads it will say why it cannot be unpacked
+    finally:
+        stream.seek(0)
+    return not text or text.startswith(b"{")
