@@ -28,10 +28,11 @@ from webhook.core.api.types import DO_NOT_SCHEDULE, LabelSelector, LabelSelector
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import Namespace
-from webhook.core.scheduler.cycle import Cycle, eligible_nodes, take, verdict_alone
+from webhook.core.index.objects import Namespace
+from webhook.core.scheduler.cycle import Cycle, eligible_nodes, verdict_alone
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS
+from webhook.core.scheduler.problem import take
 
 SHAPES = ("pareto", "statefulsets", "classes")
 TARGETS = {"PodTopologySpread": 100, "all filters": 20}

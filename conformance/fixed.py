@@ -22,7 +22,7 @@ from webhook.core.index import node_sets
 from webhook.core.explain.explanation import explain
 from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT
 from webhook.core.explain.reliefs import CAPACITY_FILTERS
-from webhook.core.scheduler.cycle import take
+from webhook.core.scheduler.problem import take
 
 MISSPELT = {"topology.kubernetes.io/zone": "topology.kubernetes.io/zoen", "kubernetes.io/hostname": "kubernetes.io/host"}
 ROOM = {"cpu": "1000", "memory": "100Ti", "ephemeral-storage": "100Ti", "hugepages-2Mi": "1Ti", "pods": "10000"}

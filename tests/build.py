@@ -3,8 +3,6 @@
 from msgspec.structs import replace
 
 from webhook.core.api.types import (
-    HOSTNAME,
-    ZONE,
     Container,
     LabelSelector,
     LabelSelectorRequirement,
@@ -22,9 +20,10 @@ from webhook.core.api.types import (
     Taint,
 )
 from webhook.core.api.version import RECORDED
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.defaulting.injection import inject
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import Autoscaler, AutoscalerSpec, Declared, Namespace, Owner, ScaleTarget
+from webhook.core.index.objects import Autoscaler, AutoscalerSpec, Declared, Namespace, Owner, ScaleTarget
 from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
 
 NAMESPACE = "shop"

@@ -8,7 +8,8 @@ import json
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.policy.policy import Mode, Policy
-from webhook.core.review.review import Request, examine, review
+from webhook.core.review.decision import Request
+from webhook.core.review.review import examine, review
 
 KEYS = {"zone": "topology.kubernetes.io/zone", "hostname": "kubernetes.io/hostname"}
 ACTIONS = {"hard": "DoNotSchedule", "soft": "ScheduleAnyway"}

@@ -11,7 +11,7 @@ import pytest
 from webhook.admission import Engine, ReviewError, answer, decode, encode
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Mode, Policy
-from webhook.core.review.review import Decision, Request
+from webhook.core.review.decision import Decision, Request
 
 REVIEWS = Path(__file__).parent / "testdata" / "reviews" / "reviews.jsonl.gz"
 ENGINE = Engine(policy=Policy(ceiling=Mode.DENY), version=RECORDED)

@@ -6,8 +6,8 @@ from build import pod
 
 import webhook.example
 from webhook.config import load_policy
-from webhook.core.api.types import ZONE
 from webhook.core.api.version import RECORDED
+from webhook.core.api.well_known import ZONE
 from webhook.core.defaulting.injection import Skip, inject
 from webhook.example.make import TAKEN_AT, TEAMS, text
 from webhook.snapshot.open_file import load_snapshot

@@ -22,7 +22,8 @@ from msgspec import Raw, Struct
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Policy
-from webhook.core.review.review import Decision, Request, mutate, review
+from webhook.core.review.decision import Decision, Request
+from webhook.core.review.review import mutate, review
 from webhook.logs import bounded, described
 
 Route = Literal["validate", "mutate"]

@@ -6,9 +6,10 @@ import pytest
 from cluster.api import FakeApi, cut, refuse
 
 from webhook.cli.cluster_source import read_known
-from webhook.cli.commands.options import Given
+from webhook.cli.live_cluster import Given
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.policy.policy import EmbeddedKind, Policy
+from webhook.core.policy.policy import Policy
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 MANIFEST = b"""
 apiVersion: apps/v1

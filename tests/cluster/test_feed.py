@@ -11,7 +11,8 @@ from cluster.following import QUICK, contents, eventually, feeding, server
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN, watched
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.policy.policy import Defaults, EmbeddedKind, Policy
+from webhook.core.policy.policy import Defaults, Policy
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 POD = {"spec": {"nodeName": "n1"}}
 THING = EmbeddedKind(

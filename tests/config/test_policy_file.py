@@ -9,7 +9,6 @@ from webhook.core.policy.policy import (
     DefaultConstraint,
     Defaults,
     DefaultsOverride,
-    EmbeddedKind,
     Exemption,
     Match,
     Messages,
@@ -18,6 +17,7 @@ from webhook.core.policy.policy import (
     NamespaceMatch,
     Policy,
 )
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 HEAD = "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"
 MODES = "must be one of off, audit, warn, deny"

@@ -12,7 +12,7 @@ from webhook.core.api.types import (
     NodeSelectorTerm,
     SpreadConstraint,
 )
-from webhook.core.policy.policy import SchedulerProfile
+from webhook.core.scheduler.profile import SchedulerProfile
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 POLICY = (

@@ -26,7 +26,8 @@ from webhook.cluster.resources import BUILT_IN
 from webhook.core.api.types import Pod
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.scheduler.cycle import decide, not_evaluated, take
+from webhook.core.scheduler.cycle import decide
+from webhook.core.scheduler.problem import not_evaluated, take
 
 SEED = int(os.environ.get("EVENSPREAD_SEED") or time.time())
 PODS = 300

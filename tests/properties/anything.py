@@ -18,15 +18,17 @@ from pathlib import Path
 
 import msgspec
 
+from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.mending import mend
-from webhook.cli.checking.run import Frame, look
+from webhook.cli.checking.run import look
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages, Mode, Policy
-from webhook.core.review.review import Request, examine, mutate, review
+from webhook.core.review.decision import Request
+from webhook.core.review.review import examine, mutate, review
 from webhook.core.rules.frame.edits import applied
 from webhook.core.rules.rule_set import RULES
 from webhook.core.workloads.custom_kinds import CUSTOM

@@ -10,8 +10,9 @@ from webhook.core.api.types import Node, ObjectMeta, Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import Autoscaler, AutoscalerSpec, ScaleTarget
-from webhook.core.scheduler.cycle import decide, take
+from webhook.core.index.objects import Autoscaler, AutoscalerSpec, ScaleTarget
+from webhook.core.scheduler.cycle import decide
+from webhook.core.scheduler.problem import take
 
 KEYS = {"zone": "topology.kubernetes.io/zone", "hostname": "kubernetes.io/hostname", "rack": "rack"}
 ZONE, HOSTNAME = KEYS["zone"], KEYS["hostname"]

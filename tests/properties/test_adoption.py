@@ -16,7 +16,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.defaulting.declared import NOT_DECLARABLE, adopted
 from webhook.core.defaulting.injection import Injection
 from webhook.core.policy.policy import Policy
-from webhook.core.workloads.reading import Template, Workload
+from webhook.core.workloads.workload import Template, Workload
 
 ORACLE = os.environ.get("EVENSPREAD_ORACLE")
 SPEC = {"containers": [{"name": "c", "image": "i"}]}

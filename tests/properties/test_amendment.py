@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.cli.checking.amendment import amend
-from webhook.cli.checking.run import Frame
+from webhook.cli.checking.frame import Frame
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy

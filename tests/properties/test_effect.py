@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from webhook.core.api.types import (
-    HOSTNAME,
-    ZONE,
     Affinity,
     LabelSelector,
     NodeAffinity,
@@ -23,13 +21,15 @@ from webhook.core.api.types import (
     Toleration,
 )
 from webhook.core.api.version import RECORDED
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.cluster.effect import NO_EFFECT, evaluate
-from webhook.core.rules.frame.rule import Subject, place
-from webhook.core.scheduler.cycle import Cycle, decide, take
-from webhook.core.workloads.reading import Strategy, Template, Workload
+from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.scheduler.cycle import Cycle, decide
+from webhook.core.scheduler.problem import take
+from webhook.core.workloads.workload import Strategy, Template, Workload
 
 FIXED = Policy(capacity="fixed")
 OWN = LabelSelector(match_labels={"app": "web"})

@@ -6,8 +6,6 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import (
-    HOSTNAME,
-    ZONE,
     Affinity,
     Container,
     ContainerPort,
@@ -26,10 +24,12 @@ from webhook.core.api.types import (
     SpreadConstraint,
     Taint,
 )
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import Namespace
-from webhook.core.scheduler.cycle import Cycle, take
+from webhook.core.index.objects import Namespace
+from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS
+from webhook.core.scheduler.problem import take
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 NODES = ("n0", "n1", "n2")

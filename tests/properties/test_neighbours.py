@@ -7,15 +7,17 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from webhook.core.api.types import HOSTNAME, ZONE, LabelSelector, NodeStatus, ObjectMeta, Pod, PodSpec
+from webhook.core.api.types import LabelSelector, NodeStatus, ObjectMeta, Pod, PodSpec
 from webhook.core.api.version import RECORDED
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.cluster.shared_selectors import evaluate
-from webhook.core.rules.frame.rule import Subject, place
-from webhook.core.scheduler.cycle import decide, take
+from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
-from webhook.core.workloads.reading import Template, Workload
+from webhook.core.scheduler.problem import take
+from webhook.core.workloads.workload import Template, Workload
 
 OWN = "app=web part=shop"
 APPS = ("web", "pay", "db")

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from webhook.core.api.types import HOSTNAME, ZONE, NodeSpec, NodeStatus, ObjectMeta, Pod, PodSpec, Taint, Toleration
+from webhook.core.api.types import NodeSpec, NodeStatus, ObjectMeta, Pod, PodSpec, Taint, Toleration
 from webhook.core.api.version import RECORDED
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Policy
@@ -18,10 +19,11 @@ from webhook.core.review.review import examine
 from webhook.core.rules.cluster.effect import evaluate as effects
 from webhook.core.rules.cluster.nodes import evaluate
 from webhook.core.rules.frame.edits import applied
-from webhook.core.rules.frame.rule import Subject, place
-from webhook.core.scheduler.cycle import Cycle, decide, take
+from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL
-from webhook.core.workloads.reading import Template, Workload
+from webhook.core.scheduler.problem import take
+from webhook.core.workloads.workload import Template, Workload
 
 RACK = "example.com/rack"
 KEYS = (ZONE, HOSTNAME, RACK)

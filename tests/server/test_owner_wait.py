@@ -13,7 +13,7 @@ from webhook.cluster.waiters import Arrivals
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import DefaultsOverride
-from webhook.core.review.review import Request
+from webhook.core.review.decision import Request
 from webhook.metrics import Metrics
 from webhook.server import owner_wait
 from webhook.server.owner_wait import MOST_WAITING, Patience

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from snapshot.test_projection import full, marks
 
-from webhook.cli.checking.run import Frame
+from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.whole_cluster import survey
 from webhook.cli.formats.json import as_values
 from webhook.conformance.validate_cases import members

@@ -8,7 +8,7 @@ import pytest
 
 from webhook.core.api.types import TypeMeta
 from webhook.core.apiserver.go_json import resolve
-from webhook.core.policy.policy import EmbeddedKind
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.snapshot.projection import is_read, project
 
 BUILT_IN = {

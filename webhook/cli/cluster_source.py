@@ -5,16 +5,17 @@ from datetime import UTC, datetime
 
 from msgspec import Raw, Struct
 
-from webhook.cli.commands.options import Given
 from webhook.cli.exit_codes import Exit, Stopped, no_namespace
-from webhook.cli.live_cluster import loss, open_cluster, read_kinds
+from webhook.cli.live_cluster import Given, open_cluster
 from webhook.cli.terminal import say
 from webhook.cluster.connection import ApiServer
+from webhook.cluster.live import loss, read_kinds
 from webhook.cluster.resources import watched
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import ApiObject, decode_object
+from webhook.core.index.objects import ApiObject
+from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
 from webhook.snapshot.load import SnapshotError
 from webhook.snapshot.open_file import load_snapshot

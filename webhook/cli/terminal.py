@@ -4,15 +4,26 @@ import gc
 import os
 import sys
 import time
-import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TextIO
 
 import click
 
-from webhook.cli.checking.results import Failure
-from webhook.core.rules.frame.rule import one_line
 from webhook.manifests.documents import Fault
+
+BOLD, DIM, RED, YELLOW, BLUE, GREEN = "1", "2", "31", "33", "34", "32"
+
+
+class Paint:
+    """Terminal colours, or none."""
+
+    def __init__(self, *, color: bool) -> None:
+        self._color = color
+
+    def __call__(self, text: str, *codes: str) -> str:
+        """The text in colours, where they are allowed."""
+        return f"\033[{';'.join(codes)}m{text}\033[0m" if self._color and text else text
+
 
 PATIENCE_SECONDS = 1.0  # who waits longer than this wants to see that something moves
 _STEP_SECONDS = 0.1
@@ -49,18 +60,6 @@ def print_faults(faults: Iterable[Fault]) -> None:
         kind = "error" if fault.fatal else "note"
         place, _, message = str(fault).partition(": ")
         click.echo(f"{place}: {kind}: {message}", err=True)
-
-
-def print_failures(failures: Sequence[Failure]) -> None:
-    """What of ours went wrong, a line each; the first with its traceback where somebody asked for it."""
-    for failure in failures:
-        who = f"the rule {failure.rule}" if failure.rule else "the review"
-        said = f"{type(failure.error).__name__}: {one_line(str(failure.error))}".removesuffix(": ")
-        say(f"{one_line(failure.file)}: {failure.title}: {who} failed ({said}); everything else was looked at")
-    if failures:
-        say("evenspread: a fault of evenspread itself, please report it; EVENSPREAD_DEBUG=1 shows where")
-        if os.environ.get("EVENSPREAD_DEBUG"):
-            say("".join(traceback.format_exception(failures[0].error)))
 
 
 def say(line: str) -> None:

@@ -16,7 +16,7 @@ from webhook.cluster.resources import Resource
 from webhook.cluster.waiters import Arrivals
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex, Event
-from webhook.core.index.readers import ApiObject
+from webhook.core.index.objects import ApiObject
 
 _VERSION_SECONDS = 600.0  # how often an upgrade of the API server is looked for
 _LOOK_SECONDS = 0.2

@@ -34,7 +34,8 @@ from webhook.cluster.resources import Resource
 from webhook.cluster.wire import meta_of, nothing_but, read_change, read_page
 from webhook.core.api.types import ObjectMeta
 from webhook.core.index.cluster_index import Event
-from webhook.core.index.readers import ApiObject, Reader
+from webhook.core.index.objects import ApiObject
+from webhook.core.index.readers import Reader
 from webhook.logs import bounded, described
 
 Sink = Callable[[Sequence[tuple[Event, ApiObject]]], None]

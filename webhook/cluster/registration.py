@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook.cluster.connection import ApiServer, ClusterError
-from webhook.core.index.readers import MIRROR_ANNOTATION, SKIP_ANNOTATION
+from webhook.core.index.objects import MIRROR_ANNOTATION, SKIP_ANNOTATION
 from webhook.core.policy.policy import Defaults
 from webhook.core.workloads.custom_kinds import TEMPLATED
 

@@ -4,7 +4,8 @@ from msgspec import Struct
 
 from webhook.core.api.types import TypeMeta
 from webhook.core.index.readers import Reader, reader
-from webhook.core.policy.policy import EmbeddedKind, Policy
+from webhook.core.policy.policy import Policy
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.reading import has_template
 
 

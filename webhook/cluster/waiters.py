@@ -8,8 +8,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from webhook.core.index.cluster_index import Event
-from webhook.core.index.owners import Awaited, group_kind
-from webhook.core.index.readers import ApiObject, Namespace, Owner
+from webhook.core.index.objects import ApiObject, Namespace, Owner
+from webhook.core.index.owners import Awaited
+from webhook.core.workloads.kinds import group_kind
 
 _Key = tuple[tuple[str, str], str, str]  # group and kind, namespace, name
 

@@ -11,7 +11,8 @@ from msgspec import Raw, Struct
 
 from webhook.cluster.connection import ClusterError, RefusedError
 from webhook.core.api.types import ListMeta, Named, ObjectMeta
-from webhook.core.index.readers import ApiObject, Change, Owner, Page, Reader
+from webhook.core.index.objects import ApiObject, Owner
+from webhook.core.index.readers import Change, Page, Reader
 from webhook.logs import bounded
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

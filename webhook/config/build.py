@@ -12,15 +12,15 @@ from webhook.core.policy.policy import (
     DefaultConstraint,
     Defaults,
     DefaultsOverride,
-    EmbeddedKind,
     Exemption,
     Match,
     Mode,
     NamespaceCeiling,
     NamespaceMatch,
     Policy,
-    SchedulerProfile,
 )
+from webhook.core.scheduler.profile import SchedulerProfile
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 Raw = Mapping[str, Any]  # raw YAML, already checked against the schema
 

@@ -17,7 +17,8 @@ from webhook.config.lenient_view import view
 from webhook.config.scheduler import read_profiles
 from webhook.config.schema_checks import made_plain, shape_faults
 from webhook.config.semantic_checks import meaning_faults, meaning_warnings
-from webhook.core.policy.policy import Policy, SchedulerProfile
+from webhook.core.policy.policy import Policy
+from webhook.core.scheduler.profile import SchedulerProfile
 
 SETTLE_SECONDS = 0.5  # a file written in place that recently may still be half-written
 

@@ -10,8 +10,9 @@ from datetime import date
 from webhook.config.faults import Fault, Path, render_path, shown
 from webhook.config.kubernetes_checks import upstream_faults, upstream_warnings
 from webhook.config.lenient_view import View
-from webhook.core.policy.policy import SchedulerProfile, release
+from webhook.core.policy.policy import release
 from webhook.core.rules.rule_set import RULES
+from webhook.core.scheduler.profile import SchedulerProfile
 
 RULES_VERSION = max((rule.since for rule in RULES), key=release)
 MAX_STALENESS_SECONDS = 24 * 3600.0  # an older copy of a cluster says nothing of it

@@ -20,7 +20,8 @@ from webhook.core.apiserver.decoding import BUILT_IN, DecodeError, as_go_reads, 
 from webhook.core.workloads.reading import read_workload
 from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.workloads.refused_pods import refusals
-from webhook.core.apiserver.validation import FieldError, constraint_warnings, merge_match_label_keys, reaches_template, validate_constraints
+from webhook.core.apiserver.validation import FieldError, constraint_warnings, merge_match_label_keys, validate_constraints
+from webhook.core.workloads.reading import reaches_template
 from webhook.core.api.version import RECORDED
 
 _JSON = json.JSONDecoder()

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 import msgspec
 from msgspec import Struct, structs
 
-from webhook.core.rules.frame.rule import one_line
+from webhook.core.text import one_line
 from webhook.manifests.go_yaml import MAX_DEPTH
 
 _SEPARATOR = re.compile(rb"^---([^\n]*)\n?", re.MULTILINE)

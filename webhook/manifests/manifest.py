@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
-from webhook.core.rules.frame.rule import one_line
+from webhook.core.text import one_line
 from webhook.manifests.documents import Document, Fault, split
 from webhook.manifests.go_scalars import UnreadableError
 from webhook.manifests.go_yaml import MAX_DEPTH, MAX_DUPLICATES, read_document

@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
-from webhook.core.rules.frame.rule import Severity, one_line
+from webhook.core.rules.frame.rule import Severity
+from webhook.core.text import one_line
 
 Json = dict[str, object]
 

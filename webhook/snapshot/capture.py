@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from webhook.cli.exit_codes import Exit, Stopped
-from webhook.cli.live_cluster import Live, loss, read_kinds, unreachable
+from webhook.cli.live_cluster import unreachable
 from webhook.cluster.connection import ClusterError, RefusedError
 from webhook.cluster.discovery import with_workloads
+from webhook.cluster.live import Live, loss, read_kinds
 from webhook.cluster.resources import watched
 from webhook.core.api.types import TypeMeta
 from webhook.core.policy.policy import Policy

@@ -19,7 +19,7 @@ from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
-from webhook.core.policy.policy import EmbeddedKind
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.logs import bounded
 
 HEADER_KIND = "Snapshot"

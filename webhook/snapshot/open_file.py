@@ -11,7 +11,7 @@ from typing import BinaryIO
 import msgspec
 
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.policy.policy import EmbeddedKind
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.manifests.documents import Fault
 from webhook.manifests.files import STDIN, read_files
 from webhook.manifests.manifest import read_manifests

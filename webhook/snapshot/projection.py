@@ -25,8 +25,8 @@ from msgspec.inspect import (
 
 from webhook.core.api.types import TypeMeta, Volume
 from webhook.core.index import readers
-from webhook.core.policy.policy import EmbeddedKind
 from webhook.core.workloads import reading
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 Json = Any
 

@@ -1,10 +1,11 @@
 import yaml
 
 from webhook.cli.checking.amendment import amend
-from webhook.cli.checking.run import Frame
+from webhook.cli.checking.frame import Frame
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.policy.policy import DefaultConstraint, Defaults, EmbeddedKind, Policy
+from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.manifests.documents import Fault
 from webhook.manifests.files import File
 

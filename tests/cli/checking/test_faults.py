@@ -7,12 +7,13 @@ from faults import Raising, unfixable
 from manifest import workload
 from msgspec.structs import replace
 
-from webhook.cli.checking.results import Failure, Outcome, exit_code
-from webhook.cli.checking.run import Frame, look
+from webhook.cli.checking.failures import Failure, print_failures
+from webhook.cli.checking.frame import Frame
+from webhook.cli.checking.results import Outcome, exit_code
+from webhook.cli.checking.run import look
 from webhook.cli.checking.whole_cluster import survey
 from webhook.cli.exit_codes import Exit
 from webhook.cli.formats import renderer
-from webhook.cli.terminal import print_failures
 from webhook.core.policy.policy import Policy
 from webhook.manifests.documents import Fault
 from webhook.manifests.files import File

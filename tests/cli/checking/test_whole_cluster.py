@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli.checking.run import Frame
+from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.whole_cluster import survey
 from webhook.cli.formats.json import as_values
 from webhook.cluster.resources import BUILT_IN

@@ -5,7 +5,7 @@ import pytest
 from webhook.cli.exit_codes import Exit, Stopped
 from webhook.cli.explaining.find_object import Wanted, in_cluster, in_file, parse
 from webhook.cluster.connection import ClusterError
-from webhook.core.policy.policy import EmbeddedKind
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 THING = EmbeddedKind(api_version="example.com/v1", kind="Thing", template_path="spec.template")
 DEPLOYMENT = Wanted(kind="Deployment", groups=("apps",), namespace="shop", name="web")

@@ -7,7 +7,7 @@ from build import default, index, namespace, owner, policy
 from manifest import workload
 from msgspec.structs import replace
 
-from webhook.cli.checking.run import Frame
+from webhook.cli.checking.frame import Frame
 from webhook.cli.explaining.pods import of_object, waiting_of
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.index.owners import controllers

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.cli.formats.text import Paint
 from webhook.cli.serving.example import CLUSTER
+from webhook.cli.terminal import Paint
 
 ROOT = Path(__file__).parents[3]
 MANIFEST = """\

@@ -3,8 +3,8 @@ from build import autoscaler, default, index, node, owner, policy, selector, ser
 from manifest import workload
 
 from webhook.core.api.selectors import compile_selector
-from webhook.core.api.types import HOSTNAME, ZONE
 from webhook.core.api.version import RECORDED
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.defaulting.declared import adopted
 from webhook.core.policy.policy import DefaultsOverride
 from webhook.core.workloads.reading import read_workload

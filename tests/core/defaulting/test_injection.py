@@ -16,7 +16,8 @@ from build import (
 )
 
 from webhook.core.api.selectors import compile_selector
-from webhook.core.api.types import HOSTNAME, ZONE, NodeSpec, Taint, Toleration
+from webhook.core.api.types import NodeSpec, Taint, Toleration
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.defaulting.injection import Injection, Skip
 from webhook.core.index.owners import Awaited
 from webhook.core.policy.policy import Defaults, DefaultsOverride, Policy

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 from build import constraint, default, defaulted, index, owner, pod, policy, selector
 
-from webhook.core.api.types import HOSTNAME, ZONE, ObjectMeta, OwnerReference, Pod, PodSpec
+from webhook.core.api.types import ObjectMeta, OwnerReference, Pod, PodSpec
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.defaulting.injection import Skip, revision
 from webhook.core.policy.policy import Defaults
 

@@ -6,9 +6,10 @@ from build import NAMESPACE, constraint, index, namespace, node, owner, pod, pol
 
 from webhook.core.api.version import RECORDED
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason
-from webhook.core.defaulting.next_pod import NOT_YET, labels_given, made_from, namespace_of, posted, unknown_labels
-from webhook.core.index.readers import SKIP_ANNOTATION
+from webhook.core.defaulting.next_pod import made_from, namespace_of, posted, unknown_labels
+from webhook.core.index.objects import SKIP_ANNOTATION
 from webhook.core.policy.policy import Policy
+from webhook.core.workloads.controller_labels import NOT_YET, labels_given
 from webhook.core.workloads.reading import read_workload
 
 HASH = "pod-template-hash"

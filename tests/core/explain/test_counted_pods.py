@@ -4,12 +4,13 @@ import pytest
 from build import cluster, constraint, declared, owner, pod, running, selector
 from msgspec.structs import replace
 
-from webhook.core.api.types import HOSTNAME, ZONE, LabelSelector
-from webhook.core.explain.counted_pods import listed, together
+from webhook.core.api.types import LabelSelector
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.explain.explanation import explain
 from webhook.core.explain.fixes import Change
 from webhook.core.rules.placement.pod_fixes import fix_text
-from webhook.core.scheduler.cycle import take
+from webhook.core.scheduler.problem import take
+from webhook.core.text import listed, together
 
 WIDE = constraint(select="app=web")
 MINE = "app=web tier=front"

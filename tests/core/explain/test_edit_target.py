@@ -7,11 +7,12 @@ import pytest
 from build import cluster, constraint, declared, index, owner, pod
 from msgspec.structs import replace
 
-from webhook.core.api.types import HOSTNAME, LabelSelector, OwnerReference
+from webhook.core.api.types import LabelSelector, OwnerReference
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.explain.edit_target import command, patch, target
 from webhook.core.explain.explanation import explain
 from webhook.core.explain.fixes import Change, Fix
-from webhook.core.scheduler.cycle import take
+from webhook.core.scheduler.problem import take
 
 ZONES, HOSTS = constraint(select="app=web"), constraint(HOSTNAME, select="app=web")
 WIDER = Fix((Change(0, "maxSkew", 2),), 1)

@@ -5,7 +5,6 @@ from build import ROOMY, cluster, constraint, pod, running, service
 from msgspec.structs import replace
 
 from webhook.core.api.types import (
-    HOSTNAME,
     Container,
     ContainerPort,
     NodeSpec,
@@ -14,12 +13,14 @@ from webhook.core.api.types import (
     PodStatus,
     ResourceRequirements,
 )
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.explain.explanation import Cause, cause, explain, in_short, rejections, standstill
 from webhook.core.index import node_sets
 from webhook.core.rules.placement.pod_fixes import fix_text
-from webhook.core.scheduler.cycle import decide, take
+from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL, TOO_SKEWED, SpreadDefaults
 from webhook.core.scheduler.plugins.status import Status
+from webhook.core.scheduler.problem import take
 
 WEB = "app=web"
 ZONES = constraint(select=WEB)

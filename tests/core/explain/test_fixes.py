@@ -4,10 +4,11 @@ import pytest
 from build import cluster, constraint, pod, running
 from msgspec.structs import replace
 
-from webhook.core.api.types import HOSTNAME, NodeSpec, PodStatus
+from webhook.core.api.types import NodeSpec, PodStatus
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.explain.fixes import Change, Fix, fixes
-from webhook.core.scheduler.cycle import take
 from webhook.core.scheduler.plugins.pod_topology_spread import SpreadDefaults
+from webhook.core.scheduler.problem import take
 
 WEB = "app=web"
 SOFT = ("whenUnsatisfiable", "ScheduleAnyway")

@@ -19,8 +19,6 @@ from webhook.core.api.storage import (
     VolumeNodeAffinity,
 )
 from webhook.core.api.types import (
-    HOSTNAME,
-    ZONE,
     Affinity,
     ClaimSource,
     Container,
@@ -41,10 +39,12 @@ from webhook.core.api.types import (
     Toleration,
     Volume,
 )
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.explain.explanation import explain
 from webhook.core.explain.obstacles import grouped, obstacles
 from webhook.core.index import node_sets
-from webhook.core.scheduler.cycle import Cycle, take
+from webhook.core.scheduler.cycle import Cycle
+from webhook.core.scheduler.problem import take
 
 K8S = "node.kubernetes.io/"
 

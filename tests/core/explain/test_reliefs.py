@@ -4,12 +4,13 @@ import pytest
 from build import cluster, constraint, pod, running
 from msgspec.structs import replace
 
-from webhook.core.api.types import HOSTNAME, Container, NodeSpec, NodeStatus, ResourceRequirements, Taint, Toleration
+from webhook.core.api.types import Container, NodeSpec, NodeStatus, ResourceRequirements, Taint, Toleration
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.explain.explanation import explain
 from webhook.core.explain.obstacles import toleration_for
 from webhook.core.explain.reliefs import amount_text, shortages
 from webhook.core.index import node_sets
-from webhook.core.scheduler.cycle import take
+from webhook.core.scheduler.problem import take
 
 ZONES = constraint(select="app=web")
 K8S = "node.kubernetes.io/"

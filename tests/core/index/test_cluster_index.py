@@ -2,7 +2,7 @@ import pytest
 
 from webhook.core.api.types import Node, ObjectMeta, Pod, PodSpec, PodStatus, Service, ServiceSpec
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
+from webhook.core.index.objects import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
 
 ZONE = "topology.kubernetes.io/zone"
 

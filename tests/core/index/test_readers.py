@@ -4,8 +4,9 @@ import msgspec
 import pytest
 
 from webhook.core.api.types import LabelSelector, SpreadConstraint, TypeMeta
-from webhook.core.index.readers import Declared, decode_object, reader
-from webhook.core.policy.policy import EmbeddedKind
+from webhook.core.index.objects import Declared
+from webhook.core.index.readers import decode_object, reader
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 
 def decoded(text, api_version, kind):

@@ -16,7 +16,7 @@ from webhook.core.api.types import (
 from webhook.core.explain.explanation import explain
 from webhook.core.index import node_sets
 from webhook.core.placement.daemon_pods import for_node, node_of, tolerant, wanted_nodes
-from webhook.core.scheduler.cycle import take
+from webhook.core.scheduler.problem import take
 
 NODE = "node.kubernetes.io/"
 

@@ -6,7 +6,7 @@ from msgspec import convert
 
 from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from webhook.core.placement.pinned_claims import Missing, ordinals
-from webhook.core.workloads.reading import ClaimTemplates
+from webhook.core.workloads.workload import ClaimTemplates
 
 ZONE = "topology.kubernetes.io/zone"
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}

@@ -1,7 +1,7 @@
 import pytest
 from build import index, node
 
-from webhook.core.api.types import HOSTNAME, ZONE
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.policy.capacity import grows, has_karpenter, known_domains
 from webhook.core.policy.policy import Policy
 

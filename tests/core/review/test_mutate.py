@@ -6,7 +6,8 @@ from build import index, owner, policy
 
 from webhook.core.api.version import RECORDED
 from webhook.core.index.owners import Awaited
-from webhook.core.review.review import Request, mutate
+from webhook.core.review.decision import Request
+from webhook.core.review.review import mutate
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d4", "uid": "u", "controller": True}
 POD = {

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from manifest import DENY, RECENT, TODAY, decide, examined, request, workload
 
-from webhook.core.policy.policy import EmbeddedKind, Exemption, Match, Mode, NamespaceCeiling, NamespaceMatch, Policy
-from webhook.core.review.judging import Judged
-from webhook.core.review.review import _never_denied_for_places, examine, review
+from webhook.core.policy.policy import Exemption, Match, Mode, NamespaceCeiling, NamespaceMatch, Policy
+from webhook.core.review.judging import Judged, never_denied_for_places
+from webhook.core.review.review import examine, review
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.rule_set import FEASIBILITY, RULES
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 REVIEWS = Path(__file__).parents[2] / "testdata" / "reviews" / "reviews.jsonl.gz"
 EVERYTHING = Policy(ceiling=Mode.DENY, rules={rule.id: Mode.DENY for rule in RULES})
@@ -282,7 +283,7 @@ def test_an_examination_of_another_kind_is_empty():
 def test_a_pod_is_never_denied_for_want_of_a_place(rule):
     finding = Finding(rule=rule, path="spec", summary="2 of 7 fit")
     judged = Judged(finding=finding, severity=Severity.HIGH, mode=Mode.DENY, configured=Mode.DENY)
-    assert _never_denied_for_places(judged).mode is Mode.WARN
+    assert never_denied_for_places(judged).mode is Mode.WARN
 
 
 def recorded():

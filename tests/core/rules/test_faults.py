@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, Rule, Severity, Subject, guarded, place
+from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, Rule, Severity, guarded
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.rule_set import FAMILIES, Family, evaluate, noted
 
 ONE, OTHER = (

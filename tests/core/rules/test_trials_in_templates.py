@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.rule import FAILED, Edit, Finding, NotEvaluated, Subject, place
+from webhook.core.rules.frame.rule import FAILED, Edit, Finding, NotEvaluated
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.frame.trials import tried_in_templates
 
 ROOT = "spec.template.spec.topologySpreadConstraints[0]"

@@ -6,8 +6,6 @@ from msgspec.structs import replace
 
 from webhook.core.api.storage import CsiNode, CsiNodeSpec
 from webhook.core.api.types import (
-    HOSTNAME,
-    ZONE,
     Affinity,
     AzureDisk,
     Container,
@@ -27,9 +25,12 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.types import ClaimSource as Claimed
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.policy.policy import Policy, SchedulerProfile, profile_for
-from webhook.core.scheduler.cycle import FILTERS, NOT_EVALUATED, Cycle, decide, not_evaluated, take
+from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.status import OK, Status
+from webhook.core.scheduler.problem import FILTERS, NOT_EVALUATED, not_evaluated, take
+from webhook.core.scheduler.profile import SchedulerProfile
 
 WEB = "app=web"
 EVERY = "0.0.0.0"  # noqa: S104 - a port of every address, which nobody here opens

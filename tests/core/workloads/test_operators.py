@@ -6,9 +6,9 @@ import pytest
 
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.version import RECORDED
-from webhook.core.policy.policy import EmbeddedKind, Policy
+from webhook.core.policy.policy import Policy
 from webhook.core.review.review import examine
-from webhook.core.workloads.custom_kinds import BUILT_IN, CUSTOM
+from webhook.core.workloads.custom_kinds import BUILT_IN, CUSTOM, EmbeddedKind
 from webhook.core.workloads.operators import FILLS, OPERATED
 from webhook.core.workloads.reading import constraint_paths, has_template, read_workload
 

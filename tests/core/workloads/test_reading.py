@@ -9,8 +9,9 @@ import pytest
 
 from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.policy.policy import EmbeddedKind
-from webhook.core.workloads.reading import Strategy, has_template, read_exactly, read_meta, read_workload
+from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.reading import has_template, read_exactly, read_meta, read_workload
+from webhook.core.workloads.workload import Strategy
 
 POD = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c"}]}}
 REVIEWS = Path(__file__).parents[2] / "testdata" / "reviews" / "reviews.jsonl.gz"

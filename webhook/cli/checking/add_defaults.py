@@ -6,19 +6,22 @@ import click
 from msgspec import structs
 
 from webhook.cli.checking.amendment import Addition, Amended, Amendment, amend, namespace_of
-from webhook.cli.checking.run import Frame
+from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import Exit
 from webhook.cli.terminal import print_faults, print_results
-from webhook.core.api.types import DO_NOT_SCHEDULE, HOSTNAME
+from webhook.core.api.types import DO_NOT_SCHEDULE
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.defaulting.declared import NODES_UNKNOWN
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.cluster import nodes
 from webhook.core.rules.frame.edits import applied
-from webhook.core.rules.frame.rule import Edit, Finding, Subject, one_line, place, plural
+from webhook.core.rules.frame.rule import Edit, Finding
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.placement import affinity_conflicts, ceiling, pod_fits
 from webhook.core.rules.placement.case import cases
+from webhook.core.text import one_line, plural
 from webhook.core.workloads.reading import read_workload
 from webhook.manifests.atomic_write import replace_file
 from webhook.manifests.documents import Fault

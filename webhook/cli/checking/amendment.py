@@ -10,15 +10,16 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from webhook.cli.checking.run import Frame
+from webhook.cli.checking.frame import Frame
 from webhook.core.api.types import Service, SpreadConstraint, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.declared import adopted
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import Autoscaler, decode_object
+from webhook.core.index.objects import Autoscaler
+from webhook.core.index.readers import decode_object
 from webhook.core.rules.frame.edits import applied
 from webhook.core.rules.frame.rule import Edit as EditOfObject
-from webhook.core.rules.frame.rule import one_line
+from webhook.core.text import one_line
 from webhook.core.workloads.reading import has_template, read_workload
 from webhook.manifests.documents import Fault
 from webhook.manifests.files import File

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import structs
 
 from webhook.core.api.types import ObjectMeta
-from webhook.core.index.readers import Autoscaler, AutoscalerSpec, ScaleTarget
+from webhook.core.index.objects import Autoscaler, AutoscalerSpec, ScaleTarget
 from webhook.manifests.files import File
 from webhook.manifests.manifest import Manifest, read_manifests
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from webhook.cli.checking.run import Frame
+from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import Exit
 from webhook.core.policy.policy import Policy
 from webhook.manifests.documents import Fault

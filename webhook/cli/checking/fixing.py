@@ -4,13 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import click
 
+from webhook.cli.checking.failures import print_failures
+from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.mending import Mended, mend
 from webhook.cli.checking.results import Outcome, Row, exit_code
-from webhook.cli.checking.run import Frame, look
+from webhook.cli.checking.row_text import fix, message
+from webhook.cli.checking.run import look
 from webhook.cli.exit_codes import Exit
-from webhook.cli.formats.render import fix, message
-from webhook.cli.terminal import print_failures, print_faults, print_results
-from webhook.core.rules.frame.rule import one_line, plural
+from webhook.cli.terminal import print_faults, print_results
+from webhook.core.text import one_line, plural
 from webhook.manifests.atomic_write import replace_file
 from webhook.manifests.documents import Fault
 from webhook.manifests.files import File

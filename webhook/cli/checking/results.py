@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from webhook.cli.checking.failures import Failure
 from webhook.cli.exit_codes import Exit
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
@@ -27,15 +28,6 @@ class Row(Struct, frozen=True, kw_only=True):
     def waived(self) -> bool:
         """Whether the policy exempts it."""
         return bool(self.judged.waived)
-
-
-class Failure(Struct, frozen=True):
-    """A rule that raised on an object: our fault; every other rule spoke. Without a rule the whole review raised."""
-
-    file: str
-    title: str
-    rule: str
-    error: Exception
 
 
 class Gap(Struct, frozen=True):

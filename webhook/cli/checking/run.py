@@ -3,16 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from webhook.cli.checking.autoscalers import autoscalers
-from webhook.cli.checking.results import Failure, Gap, Outcome, Row
-from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.cli.checking.failures import Failure
+from webhook.cli.checking.frame import Frame
+from webhook.cli.checking.results import Gap, Outcome, Row
 from webhook.core.apiserver.pod_defaults import DEFAULT_NAMESPACE
-from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import Autoscaler
-from webhook.core.policy.policy import Policy
-from webhook.core.review.review import Examination, examine
+from webhook.core.review.decision import Examination
+from webhook.core.review.review import examine
 from webhook.core.rules.constraint.api import WRONG_TYPE
 from webhook.core.rules.constraint.unknown_fields import right_paths
 from webhook.core.workloads.reading import has_template
@@ -20,29 +19,6 @@ from webhook.manifests.carried_texts import carried
 from webhook.manifests.documents import Fault
 from webhook.manifests.files import File
 from webhook.manifests.manifest import Manifest, Place, read_manifests
-
-
-class Frame(Struct, frozen=True, kw_only=True):
-    """What objects are looked at with.
-
-    Shape: ``today`` is an ISO date; ``namespace`` is for objects that name none; ``rules`` are the only ones to
-    report, all where it is empty. ``index`` is None where no cluster is known. ``asked_version`` outweighs
-    ``cluster_version``. ``scalers`` stand in the input.
-    """
-
-    policy: Policy
-    today: str
-    namespace: str = ""
-    rules: frozenset[str] = frozenset()
-    index: ClusterIndex | None = None
-    asked_version: KubernetesVersion | None = None
-    cluster_version: KubernetesVersion | None = None
-    scalers: tuple[Autoscaler, ...] = ()
-
-    @property
-    def version(self) -> KubernetesVersion:
-        """The release whose behaviour counts."""
-        return self.asked_version or self.cluster_version or RECORDED
 
 
 def look(

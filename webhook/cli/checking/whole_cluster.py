@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import Raw, structs
 
+from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import Outcome
-from webhook.cli.checking.run import Frame, Seen
+from webhook.cli.checking.run import Seen
 from webhook.cli.exit_codes import no_namespace
 from webhook.core.api.types import Named, OwnerReference, TypeMeta
 from webhook.core.api.version import KubernetesVersion, parse_version

@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 from msgspec import Raw, Struct, structs
 
-from webhook.cli.checking.run import Frame, Seen
+from webhook.cli.checking.frame import Frame
+from webhook.cli.checking.run import Seen
 from webhook.cli.cluster_source import Known, known_namespace, read_known
-from webhook.cli.commands.options import Given, cluster_options, frame_options
+from webhook.cli.commands.options import cluster_options, frame_options
 from webhook.cli.exit_codes import Exit, Stopped
 from webhook.cli.explaining import find_object, pending
 from webhook.cli.explaining.as_json import Json, one_or_all, render, shape
@@ -17,6 +18,7 @@ from webhook.cli.explaining.page import render as render_page
 from webhook.cli.explaining.pods import Question, of_object, of_pod, problem_of, waiting, waiting_of, with_siblings
 from webhook.cli.explaining.refused import Refused, refused_of
 from webhook.cli.explaining.words import Answer
+from webhook.cli.live_cluster import Given
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.explain.explanation import explain as explain_pod

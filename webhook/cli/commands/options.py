@@ -3,43 +3,22 @@
 import functools
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from shlex import quote
 from typing import TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 from msgspec import Struct, structs
 
-from webhook.cli.checking.run import Frame
+from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import Exit
 from webhook.cli.formats import FORMATS
+from webhook.cli.live_cluster import Given
 from webhook.core.api.version import NEWEST, OLDEST, RECORDED, KubernetesVersion, parse_version
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.rule_set import BY_ID
 from webhook.report.documents import ReportApi
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
-
-
-class Given(Struct, frozen=True, kw_only=True):
-    """Which cluster was named on the command line, if one was."""
-
-    snapshot: str | None = None
-    cluster: bool = False
-    kubeconfig: str | None = None
-    context: str | None = None
-    user: str | None = None
-
-    @property
-    def live(self) -> bool:
-        """Whether an API server is to be asked."""
-        return self.cluster or any((self.kubeconfig, self.context, self.user))
-
-    @property
-    def words(self) -> str:
-        """The options again, for a command that people paste; empty for the cluster that is asked anyhow."""
-        named = {"snapshot": self.snapshot, "kubeconfig": self.kubeconfig, "context": self.context, "as": self.user}
-        return "".join(f" --{option} {quote(value)}" for option, value in named.items() if value)
 
 
 class Results(Struct, frozen=True, kw_only=True):

@@ -13,12 +13,12 @@ from typing import BinaryIO
 import click
 from msgspec import Struct
 
-from webhook.cli.commands.options import Given, cluster_options, policy_option
+from webhook.cli.commands.options import cluster_options, policy_option
 from webhook.cli.exit_codes import Stopped
-from webhook.cli.live_cluster import open_cluster
+from webhook.cli.live_cluster import Given, open_cluster
 from webhook.cli.terminal import Progress, collect_rarely, say
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.rule import plural
+from webhook.core.text import plural
 from webhook.snapshot.capture import Taken, take, take_file, without_names
 
 _MOST_KINDS = 4

@@ -15,16 +15,16 @@ import click
 import msgspec
 from msgspec import Struct
 
+from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import Row
-from webhook.cli.checking.run import Frame, Seen
+from webhook.cli.checking.row_text import message
+from webhook.cli.checking.run import Seen
 from webhook.cli.commands.options import looking_options
 from webhook.cli.exit_codes import Exit
-from webhook.cli.formats.render import message
-from webhook.cli.formats.text import DIM, GREEN, RED, Paint
-from webhook.cli.terminal import colored, print_faults, print_results
+from webhook.cli.terminal import DIM, GREEN, RED, Paint, colored, print_faults, print_results
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.rule import one_line, plural
 from webhook.core.rules.rule_set import BY_ID
+from webhook.core.text import one_line, plural
 from webhook.core.workloads.reading import has_template
 from webhook.manifests.documents import Document, Fault
 from webhook.manifests.files import read_files

@@ -12,8 +12,8 @@ from webhook.core.explain.explanation import Balance
 from webhook.core.explain.fixes import Fix
 from webhook.core.index import node_sets
 from webhook.core.rules.placement.pod_fixes import fix_text
-from webhook.core.scheduler.cycle import Verdict
 from webhook.core.scheduler.plugins.status import OK
+from webhook.core.scheduler.verdict import Verdict
 
 Json = dict[str, object]
 

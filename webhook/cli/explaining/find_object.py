@@ -11,8 +11,7 @@ from webhook.cli.exit_codes import Exit, Stopped
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.resources import group_path
 from webhook.core.api.types import Named
-from webhook.core.policy.policy import EmbeddedKind
-from webhook.core.workloads.custom_kinds import TEMPLATED
+from webhook.core.workloads.custom_kinds import TEMPLATED, EmbeddedKind
 from webhook.snapshot.load import SnapshotError, read_items
 from webhook.snapshot.open_file import open_cluster_file
 

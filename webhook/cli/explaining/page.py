@@ -20,14 +20,14 @@ from webhook.cli.explaining.words import (
     shortage_text,
     summary,
 )
-from webhook.cli.formats.text import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.explain.explanation import Balance, Explanation, out_text, rejections
 from webhook.core.explain.obstacles import grouped, said
 from webhook.core.explain.reliefs import shortages
-from webhook.core.rules.frame.rule import one_line, plural
 from webhook.core.rules.placement.pod_fixes import fix_text
 from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import UNSCHEDULABLE, Status
+from webhook.core.text import one_line, plural
 
 WIDTH = 80
 PREEMPTION = "preemption is not tried: the pod has a priority, and pods of a lower one may make room for it"

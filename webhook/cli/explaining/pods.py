@@ -10,23 +10,25 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from webhook.cli.checking.run import Frame
+from webhook.cli.checking.frame import Frame
 from webhook.cli.explaining.refused import Refused, refused
 from webhook.core.api.selectors import NOTHING, Selector, SelectorError, compile_selector
 from webhook.core.api.types import Pod
 from webhook.core.apiserver.decoding import decode
 from webhook.core.defaulting.injection import Injection, Skip
 from webhook.core.defaulting.next_pod import Posted, made_from, namespace_of, posted, unknown_labels
-from webhook.core.explain.counted_pods import listed
 from webhook.core.explain.edit_target import Target, target
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.owners import DAEMON_SET, controller_kind, controllers
+from webhook.core.index.owners import controller_kind, controllers
 from webhook.core.placement.daemon_pods import for_node, node_of, tolerant, wanted_nodes
 from webhook.core.policy.policy import Policy, profile_for
-from webhook.core.rules.frame.rule import one_line, plural
-from webhook.core.scheduler.cycle import Problem, decide, take
-from webhook.core.workloads.reading import Workload, read_exactly, read_workload, stated_type
+from webhook.core.scheduler.cycle import decide
+from webhook.core.scheduler.problem import Problem, take
+from webhook.core.text import listed, one_line, plural
+from webhook.core.workloads.kinds import DAEMON_SET
+from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
+from webhook.core.workloads.workload import Workload
 
 _MOST_NODES = 200  # that a DaemonSet is asked for: each is a verdict of its own
 _POD = msgspec.json.Decoder(Pod)

@@ -5,13 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Raw, Struct
 
-from webhook.cli.checking.run import Frame
-from webhook.cli.formats.text import GREEN, RED, Paint
+from webhook.cli.checking.frame import Frame
+from webhook.cli.terminal import GREEN, RED, Paint
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.rules.constraint.pods_refused import evaluate
-from webhook.core.rules.frame.rule import Finding, Subject, one_line, place
-from webhook.core.workloads.reading import Template, Workload, read_exactly, read_workload, stated_type
+from webhook.core.rules.frame.rule import Finding
+from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.text import one_line
+from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
 from webhook.core.workloads.refused_pods import refusals
+from webhook.core.workloads.workload import Template, Workload
 
 _WIDTH = 80
 

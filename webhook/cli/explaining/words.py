@@ -6,7 +6,6 @@ import msgspec
 from msgspec import Struct
 
 from webhook.cli.explaining.pods import Question
-from webhook.core.explain.counted_pods import listed, together
 from webhook.core.explain.edit_target import Json, command, patch
 from webhook.core.explain.explanation import Balance, Cause, Explanation, standstill
 from webhook.core.explain.fixes import Fix
@@ -23,9 +22,9 @@ from webhook.core.explain.reliefs import (
 )
 from webhook.core.index import node_sets
 from webhook.core.rules.frame.edits import flow
-from webhook.core.rules.frame.rule import one_line, plural
-from webhook.core.scheduler.cycle import NOT_EVALUATED
 from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT, TAINT_TOLERATION
+from webhook.core.scheduler.problem import NOT_EVALUATED
+from webhook.core.text import listed, one_line, plural, together
 
 _CAUSES: Mapping[Cause | None, str] = {
     Cause.SPREAD: "without its DoNotSchedule constraints {} would admit it",

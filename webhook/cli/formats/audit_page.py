@@ -4,11 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from webhook.cli.checking.results import Outcome, Row
-from webhook.cli.formats.render import fix, message
-from webhook.cli.formats.text import BOLD, COLORS, DIM, GREEN, RED, YELLOW, Paint, not_evaluated, unread
+from webhook.cli.checking.row_text import fix, message
+from webhook.cli.formats.text import COLORS, not_evaluated, unread
+from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.rule import Severity, one_line, plural
+from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import BY_ID
+from webhook.core.text import one_line, plural
 
 _MOST_KINDS = 8
 _MOST_WORST = 10

@@ -6,7 +6,7 @@ Source: docs.github.com, workflow commands for GitHub Actions, ``::error``.
 from collections.abc import Iterator
 
 from webhook.cli.checking.results import Outcome
-from webhook.cli.formats.render import fix, message
+from webhook.cli.checking.row_text import fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.manifests.files import STDIN_NAME
 from webhook.manifests.manifest import Manifest, Place

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from webhook.cli.checking.results import Gap, Outcome, Row
-from webhook.cli.formats.render import fix, message
+from webhook.cli.checking.row_text import fix, message
 from webhook.manifests.manifest import Manifest, Place
 
 

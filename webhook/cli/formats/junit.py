@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from webhook.cli.checking.results import Outcome, Row
-from webhook.cli.formats.render import fix, message
-from webhook.core.rules.frame.rule import one_line
+from webhook.cli.checking.row_text import fix, message
+from webhook.core.text import one_line
 from webhook.manifests.documents import Fault
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from webhook import __version__
 from webhook.cli.checking.results import Outcome, Row
-from webhook.cli.formats.render import fix, message
+from webhook.cli.checking.row_text import fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import RULES
 from webhook.manifests.documents import Fault

@@ -4,24 +4,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from webhook.cli.checking.results import Outcome, Row
-from webhook.cli.formats.render import consequence, fix, message
-from webhook.core.rules.frame.rule import FAILED, NO_CLUSTER, NOT_YET, Severity, one_line, plural
+from webhook.cli.checking.row_text import consequence, fix, message
+from webhook.cli.terminal import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.core.rules.frame.rule import FAILED, NOT_YET, Severity
+from webhook.core.rules.frame.subject import NO_CLUSTER
+from webhook.core.text import one_line, plural
 from webhook.manifests.manifest import Place
 
-BOLD, DIM, RED, YELLOW, BLUE, GREEN = "1", "2", "31", "33", "34", "32"
 COLORS = {Severity.HIGH: RED, Severity.MEDIUM: YELLOW, Severity.LOW: BLUE}
 _MOST_QUOTED = 100  # characters of a line; beyond, it is cut around the field
-
-
-class Paint:
-    """Terminal colours, or none."""
-
-    def __init__(self, *, color: bool) -> None:
-        self._color = color
-
-    def __call__(self, text: str, *codes: str) -> str:
-        """The text in colours, where they are allowed."""
-        return f"\033[{';'.join(codes)}m{text}\033[0m" if self._color and text else text
 
 
 def render(outcome: Outcome, *, color: bool, verbose: bool = False) -> Iterator[str]:

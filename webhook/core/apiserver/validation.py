@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from webhook.core.api.go_text import json_text, quote
 from webhook.core.api.label_syntax import key_faults, value_faults
-from webhook.core.api.selectors import SelectorError, compile_selector
 from webhook.core.api.types import (
     DO_NOT_SCHEDULE,
     HONOR,
@@ -27,7 +26,6 @@ from webhook.core.api.types import (
     SpreadConstraint,
 )
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.workloads.reading import Workload
 
 REQUIRED = "FieldValueRequired"
 INVALID = "FieldValueInvalid"
@@ -52,7 +50,7 @@ _NO_SELECTOR = "must not be specified when labelSelector is not set"
 # The first release that merges matchLabelKeys into labelSelector and checks the merged selector.
 _MERGES = (1, 34)
 # The first release that validates the pod template of a StatefulSet.
-_VALIDATES_STATEFUL = (1, 34)
+VALIDATES_STATEFUL = (1, 34)
 # The first release that shows values of named types as JSON instead of Go syntax.
 _SHOWS_JSON = (1, 34)
 
@@ -125,32 +123,6 @@ def not_supported(path: str, value: str, supported: Sequence[str], version: Kube
 def distinct(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
     """The errors without those whose text was there before, as rest.ValidateCreate leaves them."""
     return tuple({error.text: error for error in errors}.values())
-
-
-_STOP_AT_SELECTOR = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
-
-
-def reaches_template(workload: Workload) -> bool:
-    """Whether kube-apiserver comes to the pod template: some kinds stop at a selector of theirs that has a fault.
-
-    Shape: a selector that is absent or empty is a fault too, and does not stop it.
-    Source: pkg/apis/apps/validation: ValidateDeploymentSpec, ValidateReplicaSetSpec, ValidateStatefulSetSpec.
-    """
-    if (workload.group, workload.kind) not in _STOP_AT_SELECTOR:
-        return True
-    try:
-        compile_selector(workload.selector)
-    except SelectorError:
-        return False
-    return True
-
-
-def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
-    """Whether kube-apiserver leaves the spec of the pod template of a built-in kind alone.
-
-    Source: pkg/apis/apps/validation ValidatePodTemplateSpecForStatefulSet of 1.33 and 1.34.
-    """
-    return version < _VALIDATES_STATEFUL and (workload.group, workload.kind) == ("apps", "StatefulSet")
 
 
 def validate_constraints(

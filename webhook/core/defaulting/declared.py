@@ -14,18 +14,11 @@ from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate, Sprea
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.owners import (
-    DAEMON_SET,
-    REPLICA_SET,
-    REVISIONED,
-    SELECTING,
-    GroupKind,
-    group_kind,
-    reference_to,
-)
-from webhook.core.index.readers import Owner
+from webhook.core.index.objects import Owner
+from webhook.core.index.owners import reference_to
 from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
-from webhook.core.workloads.reading import Template, Workload
+from webhook.core.workloads.kinds import DAEMON_SET, REPLICA_SET, REVISIONED, SELECTING, GroupKind, group_kind
+from webhook.core.workloads.workload import Template, Workload
 
 _POD: GroupKind = ("", "Pod")
 _REVISION = "0"  # a value that stands for any; it never leaves this module

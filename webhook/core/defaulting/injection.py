@@ -20,35 +20,23 @@ from webhook.core.api.selectors import compile_required_nodes, first_untolerated
 from webhook.core.api.types import (
     DO_NOT_SCHEDULE,
     HONOR,
-    HOSTNAME,
     IGNORE,
     SCHEDULE_ANYWAY,
-    ZONE,
     LabelSelector,
     ObjectMeta,
     PodTemplate,
     SpreadConstraint,
 )
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.index.cluster_index import NAMESPACE_NAME_LABEL, ClusterIndex
-from webhook.core.index.owners import (
-    DAEMON_SET,
-    JOB,
-    REPLICA_SET,
-    REVISIONED,
-    SELECTING,
-    Awaited,
-    controller_kind,
-    find_owner,
-    group_kind,
-    most_replicas,
-    own_selector,
-)
-from webhook.core.index.readers import INJECTED_ANNOTATION, MIRROR_ANNOTATION, SKIP_ANNOTATION, Owner
+from webhook.core.index.objects import INJECTED_ANNOTATION, MIRROR_ANNOTATION, SKIP_ANNOTATION, Owner
+from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, own_selector
 from webhook.core.policy.capacity import has_karpenter, known_domains
 from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride, Policy, override_for
-from webhook.core.scheduler.plugins.pod_topology_spread import default_selector, label_selector
+from webhook.core.scheduler.plugins.default_selector import default_selector, label_selector
+from webhook.core.workloads.kinds import DAEMON_SET, JOB, REPLICA_SET, REVISIONED, SELECTING, group_kind
 
 Operation = Mapping[str, object]
 """One operation of a JSON Patch: ``op``, ``path``, ``value``."""

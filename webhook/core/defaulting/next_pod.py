@@ -18,16 +18,19 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.pod_defaults import DEFAULT_NAMESPACE, as_created
 from webhook.core.defaulting.injection import Injection, Skip, inject
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.owners import DAEMON_SET, JOB, REPLICA_SET, REVISIONED, group_kind, reference_to
-from webhook.core.index.readers import Owner
+from webhook.core.index.objects import Owner
+from webhook.core.index.owners import reference_to
 from webhook.core.policy.policy import Policy
-from webhook.core.workloads.reading import Template, Workload
-
-# What stands for a hash or uid that the controller has not given yet: no pod that runs has it.
-NOT_YET = "not-yet-known"
-_STATEFUL_SET = ("apps", "StatefulSet")
-_CRON_JOB = ("batch", "CronJob")
-_CONTROLLER_REVISION_HASH = "controller-revision-hash"
+from webhook.core.workloads.controller_labels import (
+    CONTROLLER_REVISION,
+    CRON_JOB,
+    NOT_YET,
+    STATEFUL_SET,
+    labels_given,
+    ordinal_labels,
+)
+from webhook.core.workloads.kinds import REPLICA_SET, REVISIONED, group_kind
+from webhook.core.workloads.workload import Template, Workload
 
 
 class Made(Struct, frozen=True, kw_only=True):
@@ -95,9 +98,9 @@ def made_from(
     kind = (workload.group, workload.kind)
     if kind in REVISIONED:
         made = _in_replica_set(above, template, index, REVISIONED[kind], applied=applied)
-    elif kind == _STATEFUL_SET:
+    elif kind == STATEFUL_SET:
         made = _ordinal(above, index, workload.first_ordinal)
-    elif kind == _CRON_JOB:
+    elif kind == CRON_JOB:
         made = _in_job(above)
     else:
         made = _Child(f"{own.name}-{NOT_YET}", above)
@@ -124,32 +127,9 @@ class _Child(NamedTuple):
 def _labels(workload: Workload, written: PodTemplate, made: _Child, *, applied: bool) -> Mapping[str, str]:
     labels = {**labels_given(workload, written), **made.labels}
     # Which revision of what stands in the cluster the next pod has is not known here; it may be the one that runs.
-    if applied and labels.get(_CONTROLLER_REVISION_HASH) == NOT_YET:
-        del labels[_CONTROLLER_REVISION_HASH]
+    if applied and labels.get(CONTROLLER_REVISION) == NOT_YET:
+        del labels[CONTROLLER_REVISION]
     return labels
-
-
-def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
-    """The labels that every pod of a template is created with; `NOT_YET` where the value is not known.
-
-    Shape: what a controller of a custom resource adds is not known, but for Argo Rollouts.
-    Source: pkg/controller: deployment/sync.go, statefulset/stateful_set_utils.go, daemon/util/daemonset_util.go,
-    job/job_controller.go; pkg/registry/batch/job strategy.go ``generateSelector``.
-    """
-    kind, name = (workload.group, workload.kind), workload.meta.name or NOT_YET
-    if kind in REVISIONED:
-        return {**template.labels, REVISIONED[kind]: NOT_YET}
-    if kind == _STATEFUL_SET:
-        first, revision = workload.first_ordinal, {_CONTROLLER_REVISION_HASH: NOT_YET}
-        return {**template.labels, **_ordinal_labels(f"{name}-{first}", first), **revision}
-    if kind == DAEMON_SET:
-        return {**template.labels, _CONTROLLER_REVISION_HASH: NOT_YET, "pod-template-generation": NOT_YET}
-    if kind not in {JOB, _CRON_JOB}:
-        return dict(template.labels)
-    index = {"batch.kubernetes.io/job-completion-index": "0"} if workload.indexed else {}
-    job = workload.meta if kind == JOB else ObjectMeta()
-    generated = {} if workload.manual_selector else _job_labels(job.name or NOT_YET, job.uid or NOT_YET)
-    return {**generated, **template.labels, **index}
 
 
 def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label: str, *, applied: bool) -> _Child:
@@ -197,11 +177,7 @@ def _ordinal(above: Owner, index: ClusterIndex, first: int) -> _Child:
     taken = set(index.pod_names(above.meta.namespace))
     ordinal = next(number for number in count(first) if f"{above.meta.name}-{number}" not in taken)
     name = f"{above.meta.name}-{ordinal}"
-    return _Child(name, above, _ordinal_labels(name, ordinal))
-
-
-def _ordinal_labels(name: str, ordinal: int) -> Mapping[str, str]:
-    return {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
+    return _Child(name, above, ordinal_labels(name, ordinal))
 
 
 def _in_job(above: Owner) -> _Child:
@@ -210,15 +186,6 @@ def _in_job(above: Owner) -> _Child:
     meta = ObjectMeta(name=name, namespace=above.meta.namespace, uid=NOT_YET, owner_references=(reference_to(above),))
     job = Owner(api_version="batch/v1", kind="Job", meta=meta, replicas=above.replicas, selector=above.selector)
     return _Child(f"{name}-{NOT_YET}", job)
-
-
-def _job_labels(name: str, uid: str) -> Mapping[str, str]:
-    return {
-        "batch.kubernetes.io/job-name": name,
-        "batch.kubernetes.io/controller-uid": uid,
-        "job-name": name,
-        "controller-uid": uid,
-    }
 
 
 def unknown_labels(pod: Pod) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 The workload is the topmost controller whose selector is known; which of its revisions a pod is of does not matter.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,9 +12,10 @@ from webhook.core.api.selectors import IN, Selector, SelectorError, compile_sele
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, Pod, SpreadConstraint
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.owners import REPLICA_SET, REVISIONED, controllers, group_kind, own_selector
-from webhook.core.index.readers import Owner
+from webhook.core.index.objects import Owner
+from webhook.core.index.owners import controllers, own_selector
 from webhook.core.scheduler.plugins.pod_topology_spread import Domains
+from webhook.core.workloads.kinds import REPLICA_SET, REVISIONED, group_kind
 
 _MOST_WORKLOADS = 16  # that are looked at for a name
 
@@ -114,15 +115,3 @@ def _others(pod: Pod, selector: Selector, index: ClusterIndex) -> Iterator[Owner
 
 def _declares(owner: Owner, key: str) -> bool:
     return any(each.topology_key == key for template in owner.templates or () for each in template.constraints)
-
-
-def listed(names: Sequence[str], most: int) -> str:
-    """Some of the names: ``a, b and 3 more``."""
-    shown, rest = names[:most], len(names) - most
-    return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
-
-
-def together(parts: Iterable[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last

@@ -13,8 +13,9 @@ from msgspec import Struct
 from webhook.core.api.types import OwnerReference, Pod, SpreadConstraint
 from webhook.core.explain.fixes import Fix
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.owners import GroupKind, controllers, group_kind
+from webhook.core.index.owners import controllers
 from webhook.core.workloads.custom_kinds import BUILT_IN, CUSTOM
+from webhook.core.workloads.kinds import GroupKind, group_kind
 
 Json = Any  # values of a patch
 

@@ -18,11 +18,13 @@ from webhook.core.explain.fixes import Fix, Narrowing, changed, fixes, meant_on
 from webhook.core.explain.obstacles import Obstacle, constraint_name, grouped, obstacles, segment_of
 from webhook.core.explain.reliefs import CAPACITY_FILTERS, Relief, Way, reliefs, ways, without_limits
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.scheduler.cycle import Cycle, Problem, Verdict, decide, not_evaluated, take
+from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
 from webhook.core.scheduler.plugins.status import Status
+from webhook.core.scheduler.problem import Problem, not_evaluated, take
+from webhook.core.scheduler.verdict import Verdict
 
 
 class Cause(StrEnum):

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, SCHEDULE_ANYWAY, LabelSelector, Pod
 from webhook.core.explain.meant_keys import meant_by, near
 from webhook.core.index.node_table import NodeView
-from webhook.core.scheduler.cycle import Cycle, Problem, decide
+from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Counted, Domains
+from webhook.core.scheduler.problem import Problem
 
 # The largest maxSkew that the API takes: as good as no limit.
 _NO_LIMIT = 2**31 - 1

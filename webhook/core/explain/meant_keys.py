@@ -1,15 +1,9 @@
 """Keys of node labels: which well-known one, or which that nodes have, another was probably meant to be."""
 
-from webhook.core.api.types import HOSTNAME, REGION, ZONE
+from webhook.core.api.well_known import HOSTNAME, REGION, SUCCESSORS, ZONE
 from webhook.core.index.node_table import NodeView
+from webhook.core.text import edit_distance
 
-SUCCESSORS = {
-    "failure-domain.beta.kubernetes.io/zone": ZONE,
-    "failure-domain.beta.kubernetes.io/region": REGION,
-    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
-    "beta.kubernetes.io/arch": "kubernetes.io/arch",
-    "beta.kubernetes.io/os": "kubernetes.io/os",
-}
 # Every cluster of one place lacks these, and what is written for larger ones runs there too.
 PLACES = frozenset({ZONE, REGION})
 ON_EVERY_NODE = PLACES | {HOSTNAME}
@@ -42,7 +36,7 @@ def meant_by(key: str) -> str | None:
     if prefix in _PREFIXES and name.lower() in _NAMES:
         return _NAMES[name.lower()]
     for known in (ZONE, HOSTNAME, REGION):
-        if abs(len(key) - len(known)) <= 2 and edits(key, known) <= 2:
+        if abs(len(key) - len(known)) <= 2 and edit_distance(key, known) <= 2:
             return known
     return None
 
@@ -50,20 +44,6 @@ def meant_by(key: str) -> str | None:
 def intended(key: str) -> str:
     """The key that its author wants: the one meant where it is misspelt, the one of today where it is deprecated."""
     return SUCCESSORS.get(key) or meant_by(key) or key
-
-
-def edits(one: str, other: str) -> int:
-    """Letters to insert, remove, replace or swap with their neighbour to get from one text to the other."""
-    above: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, left in enumerate(one, start=1):
-        above, row, before = row, [i], above
-        for j, right in enumerate(other, start=1):
-            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (left != right))
-            if i > 1 and j > 1 and left == other[j - 2] and one[i - 2] == right:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-    return row[-1]
 
 
 def near(key: str, view: NodeView) -> str | None:
@@ -80,7 +60,7 @@ def near(key: str, view: NodeView) -> str | None:
         if its_name.lower() == name.lower():
             same.append(known)
         elif its_prefix == prefix and min(len(name), len(its_name)) >= 4 and abs(len(name) - len(its_name)) <= 2:
-            similar.append((edits(name, its_name), known))
+            similar.append((edit_distance(name, its_name), known))
     if same:
         return min(same, key=lambda known: (known not in ON_EVERY_NODE, known))
     return next((known for distance, known in sorted(similar) if distance <= 2), None)

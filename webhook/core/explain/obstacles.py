@@ -26,12 +26,11 @@ from webhook.core.api.selectors import (
 )
 from webhook.core.api.storage import PersistentVolume
 from webhook.core.api.types import Taint, Toleration
-from webhook.core.explain.counted_pods import listed
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import FILTERING_EFFECTS, NodeView
 from webhook.core.index.pod_table import Term
-from webhook.core.scheduler.cycle import Cycle, Problem, Verdict
+from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
 from webhook.core.scheduler.plugins.inter_pod_affinity import NO_AFFINITY, REJECTED_BY_EXISTING, REJECTED_BY_OWN
@@ -48,6 +47,9 @@ from webhook.core.scheduler.plugins.volumes import (
     reachable_from,
     zone_labels,
 )
+from webhook.core.scheduler.problem import Problem
+from webhook.core.scheduler.verdict import Verdict
+from webhook.core.text import listed
 
 # What taints say of the state that a node is in; whoever looks after nodes waits or repairs, and nobody tolerates it.
 STATES: Mapping[str, str] = {

@@ -16,13 +16,15 @@ from webhook.core.explain.fixes import changed
 from webhook.core.explain.obstacles import STATES, toleration_for, untolerated
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NO_NODE
-from webhook.core.scheduler.cycle import Cycle, Problem, Verdict, decide
+from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.status import UNRESOLVABLE
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, VOLUME_ZONE
+from webhook.core.scheduler.problem import Problem
+from webhook.core.scheduler.verdict import Verdict
 
 # What a node runs out of: a larger, emptier or further node of the same kind would have it.
 CAPACITY_FILTERS = frozenset({node_filters.NODE_PORTS, node_filters.NODE_RESOURCES_FIT, NODE_VOLUME_LIMITS})

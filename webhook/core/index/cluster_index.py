@@ -12,9 +12,9 @@ from webhook.core.api.storage import DEFAULT_CLASS, Claim, CsiNode, PersistentVo
 from webhook.core.api.types import Node, ObjectMeta, Pod, Service
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.index.node_table import Nodes, NodeView
+from webhook.core.index.objects import ApiObject, Autoscaler, Namespace, Owner
 from webhook.core.index.pod_groups import LEARN_AT, Counts
 from webhook.core.index.pod_table import FINISHED, Pods
-from webhook.core.index.readers import ApiObject, Autoscaler, Namespace, Owner
 from webhook.core.index.template_table import Templates
 
 Event = Literal["ADDED", "MODIFIED", "DELETED"]  # the words of a watch; a list is events ADDED

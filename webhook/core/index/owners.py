@@ -3,25 +3,13 @@
 Source: the controllers' own labels and annotations in k8s.io/kubernetes pkg/controller and Argo Rollouts.
 """
 
-from collections.abc import Mapping
-
 from msgspec import Struct
 
 from webhook.core.api.types import LabelSelector, OwnerReference, PodTemplate
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import DESIRED_REPLICAS_ANNOTATIONS, Owner
+from webhook.core.index.objects import DESIRED_REPLICAS_ANNOTATIONS, Owner
+from webhook.core.workloads.kinds import JOB, REPLICA_SET, SELECTING, GroupKind, group_kind
 
-GroupKind = tuple[str, str]
-REPLICA_SET: GroupKind = ("apps", "ReplicaSet")
-DAEMON_SET: GroupKind = ("apps", "DaemonSet")
-JOB: GroupKind = ("batch", "Job")
-# Kinds whose selector the scheduler reads: without their owner, pods would get the wrong selector or none.
-SELECTING: frozenset[GroupKind] = frozenset({REPLICA_SET, ("apps", "StatefulSet"), ("", "ReplicationController")})
-# Workloads that make ReplicaSets, and the label by which each tells its ReplicaSets apart.
-REVISIONED: Mapping[GroupKind, str] = {
-    ("apps", "Deployment"): "pod-template-hash",
-    ("argoproj.io", "Rollout"): "rollouts-pod-template-hash",
-}
 _CHAIN = 4  # Pod, StatefulSet, an operator's resource, and what made that: longer chains say nothing more
 # Labels that select exactly one Job's pods: the value is the Job's uid. The second is the older spelling.
 _JOB_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
@@ -44,11 +32,6 @@ class Awaited(Struct, frozen=True, kw_only=True, gc=False):
     kind: str
     namespace: str
     name: str
-
-
-def group_kind(api_version: str, kind: str) -> GroupKind:
-    """A kind without its version: owners are the same objects in every version."""
-    return api_version.rpartition("/")[0], kind
 
 
 def controllers(pod: PodTemplate, index: ClusterIndex) -> list[OwnerReference]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from webhook.core.api.selectors import EQUALS, IN, Requirement, Selector
-from webhook.core.index.readers import Owner
+from webhook.core.index.objects import Owner
 
 OwnerKey = tuple[str, str, str]  # group, kind, name
 

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 from webhook.core.api.storage import READ_WRITE_ONCE_POD
 from webhook.core.index import node_sets
 from webhook.core.placement.bounds import Cell, addable
+from webhook.core.placement.constraint_room import Tally, tallies
 from webhook.core.placement.pinned_claims import Missing
-from webhook.core.placement.workload_problem import APART, MOST_HOMES, Hard, Places, Tally, Terrain, tallies, terrain
+from webhook.core.placement.workload_problem import APART, MOST_HOMES, Hard, Places, Terrain, terrain
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import node_filters
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS

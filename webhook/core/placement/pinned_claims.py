@@ -9,7 +9,7 @@ from webhook.core.api.storage import NO_PROVISIONER, READ_WRITE_ONCE_POD, SELECT
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import NodeView
 from webhook.core.scheduler.plugins.volumes import usable_from
-from webhook.core.workloads.reading import ClaimTemplates
+from webhook.core.workloads.workload import ClaimTemplates
 
 # Of more pods nothing is said: each is looked for.
 _MOST = 256

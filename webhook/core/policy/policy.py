@@ -13,7 +13,9 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from webhook.core.api.selectors import EVERYTHING, Selector
-from webhook.core.api.types import NodeAffinity, SpreadConstraint
+from webhook.core.api.types import SpreadConstraint
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 
 class Mode(StrEnum):
@@ -120,44 +122,10 @@ class Defaults(Struct, frozen=True, kw_only=True, rename="camel"):
     accept_node_growth: bool = False
 
 
-class EmbeddedKind(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A further kind whose pods have constraints, from ``workloads`` of the configuration.
-
-    Shape: it has a ``template_path``, or a ``constraints_path`` where they stand outside a pod template; ``pod_labels``
-    are pairs.
-    """
-
-    api_version: str
-    kind: str
-    template_path: str | None = None
-    replicas_path: str | None = None
-    selector_path: str | None = None
-    constraints_path: str | None = None
-    pod_labels: tuple[tuple[str, str], ...] = ()
-
-
 class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
     detail: str = "own-namespace"  # minimal | own-namespace | full
     docs_url: str = field(default="", name="docsURL")
     footer: str = ""
-
-
-DEFAULT_SCHEDULER = "default-scheduler"  # of a pod that names none
-
-
-class SchedulerProfile(Struct, frozen=True, kw_only=True):
-    """One profile of the cluster's KubeSchedulerConfiguration, as far as a verdict can depend on it.
-
-    Shape: ``disabled_filters`` are the filter plugins of the default profile that this one does not run.
-    """
-
-    name: str = DEFAULT_SCHEDULER
-    disabled_filters: tuple[str, ...] = ()
-    defaulting_type: str = "System"  # System | List
-    default_constraints: tuple[SpreadConstraint, ...] = ()
-    added_affinity: NodeAffinity | None = None
-    ignored_resources: tuple[str, ...] = ()
-    ignored_resource_groups: tuple[str, ...] = ()
 
 
 class Policy(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -4,7 +4,7 @@ object -> evaluated -> Evaluation     every rule's answer, or why nobody is to h
 Evaluation -> judge -> Judged         each finding after the policy's modes, ceilings and exemptions
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import inf
 
 from msgspec import Raw, Struct
@@ -14,14 +14,16 @@ from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import MIRROR_ANNOTATION, Autoscaler
+from webhook.core.index.objects import MIRROR_ANNOTATION, Autoscaler
 from webhook.core.policy.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Severity, Subject, place
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Severity
+from webhook.core.rules.frame.subject import NO_TIME, Subject, place
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import BY_ID, evaluate, in_order, noted
-from webhook.core.workloads.reading import Workload, has_template, parsed, read_meta, read_workload
+from webhook.core.rules.rule_set import BY_ID, FEASIBILITY, evaluate, in_order, noted
+from webhook.core.workloads.reading import has_template, parsed, read_meta, read_workload
+from webhook.core.workloads.workload import Workload
 
 EXEMPT_ANNOTATION = "evenspread.io/exempt"
 
@@ -189,3 +191,29 @@ def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
         if meta.annotations and EXEMPT_ANNOTATION in meta.annotations
     ]
     return frozenset(rule.strip() for text in texts for rule in text.split(","))
+
+
+def finding_keys(found: Evaluation) -> frozenset[tuple[str, str]]:
+    return frozenset((finding.rule, finding.key) for finding in found.findings)
+
+
+def never_denied_for_places(judged: Judged) -> Judged:
+    """Whether there is a place says nothing of the pod itself, and controllers of kube-system must go on."""
+    if judged.mode is Mode.DENY and judged.finding.rule in FEASIBILITY:
+        return replace(judged, mode=Mode.WARN, waived="never denied here")
+    return judged
+
+
+def subtract(judged: Iterable[Judged], old: Evaluation) -> tuple[Judged, ...]:
+    """A finding that the old object had already denies nothing; nor one that it may have had, and nobody could see."""
+    had = finding_keys(old)
+    unseen = {each.rule for each in old.not_evaluated if each.missing == NO_TIME or each.fault is not None}
+    return tuple(_subtracted(each, had, unseen) if each.mode is Mode.DENY else each for each in judged)
+
+
+def _subtracted(judged: Judged, had: Collection[tuple[str, str]], unseen: Collection[str]) -> Judged:
+    if (judged.finding.rule, judged.finding.key) in had:
+        return replace(judged, mode=Mode.WARN, waived="the old object had it")
+    if judged.finding.rule in unseen:
+        return replace(judged, mode=Mode.WARN, waived="the old object could not be looked at")
+    return judged

@@ -6,7 +6,8 @@ Text that comes from the object is bounded and freed of control characters.
 from collections.abc import Sequence
 
 from webhook.core.policy.policy import Messages
-from webhook.core.rules.frame.rule import WARNING_CHARS, Finding, one_line, plural, shortened
+from webhook.core.rules.frame.rule import WARNING_CHARS, Finding
+from webhook.core.text import one_line, plural, shortened
 
 MOST_WARNINGS = 3
 MOST_BLOCKS = 10

@@ -5,99 +5,47 @@
 Nothing in here raises, whatever the request holds: what cannot be read is a value too.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.apiserver.validation import constraint_warnings, reaches_template
-from webhook.core.defaulting.injection import Injection, Skip, inject
+from webhook.core.apiserver.validation import constraint_warnings
+from webhook.core.defaulting.injection import Skip, inject
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.objects import Autoscaler
 from webhook.core.index.owners import Awaited
-from webhook.core.index.readers import Autoscaler
 from webhook.core.policy.policy import Mode, Policy
-from webhook.core.review.judging import Evaluation, Judged, Setting, evaluated, judge, target_of, warns_by_default
+from webhook.core.review.decision import Decision, Examination, Request
+from webhook.core.review.judging import (
+    Evaluation,
+    Judged,
+    Setting,
+    evaluated,
+    judge,
+    never_denied_for_places,
+    subtract,
+    target_of,
+    warns_by_default,
+)
 from webhook.core.review.messages import denial, warnings_of
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD, in_custom_templates, unknown_fields
 from webhook.core.rules.constraint.unread_constraints import of_object
-from webhook.core.rules.frame.rule import NO_TIME, Answer, Finding, NotEvaluated, guarded, one_line
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, guarded
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import API_RULES, BY_ID, FEASIBILITY, OFFLINE
-from webhook.core.workloads.reading import Workload, parsed, read_exactly, read_meta, read_workload, stated_type
+from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE
+from webhook.core.text import one_line
+from webhook.core.workloads.reading import parsed, reaches_template, read_exactly, read_meta, read_workload, stated_type
+from webhook.core.workloads.workload import Workload
 
 _MOST_AUDITED = 8
 # What a review of an ordinary object takes is less than a hundredth of this, beside 5,000 nodes too.
 _MOST_SECONDS = 0.5
 _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
-
-
-class Request(Struct, frozen=True, kw_only=True):
-    """An admission request, as far as a decision depends on it."""
-
-    uid: str
-    operation: str
-    group: str
-    version: str
-    kind: str
-    sub_resource: str = ""
-    namespace: str = ""
-    name: str = ""
-    user: str = ""
-    groups: tuple[str, ...] = ()
-    dry_run: bool = False
-    object: bytes | Raw | None = None
-    old_object: bytes | Raw | None = None
-
-    @property
-    def api_version(self) -> str:
-        """Group and version as objects write them."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    @property
-    def stated(self) -> TypeMeta:
-        """What the object is."""
-        return TypeMeta(api_version=self.api_version, kind=self.kind)
-
-
-class Decision(Struct, frozen=True, kw_only=True):
-    """The answer to one request, as a value.
-
-    Shape: ``reason`` says why nothing was looked at, where nothing was. ``injection`` is what a pod gets, or would
-    get where defaults are only observed; then ``patch`` is empty. ``feasibility`` is the dry run of a
-    pod, where there was one. ``awaits`` is worth waiting for.
-    """
-
-    allowed: bool = True
-    reason: str = ""
-    message: str = ""
-    findings: tuple[Judged, ...] = ()
-    not_evaluated: tuple[NotEvaluated, ...] = ()
-    warnings: tuple[str, ...] = ()
-    patch: tuple[Mapping[str, object], ...] = ()
-    audit: Mapping[str, str] = {}
-    feasibility: Feasibility | None = None
-    injection: Injection | None = None
-    awaits: Awaited | None = None
-
-
-class Examination(Struct, frozen=True, kw_only=True):
-    """All there is to say of one object, for the command line and for reports.
-
-    Shape: ``workload`` is None where the kind has no pod template or the object cannot be decoded; then
-    ``decode_error`` says why, and ``findings`` has it as `wrong-type`. ``warnings`` are kube-apiserver's own, those
-    about unknown and repeated fields first.
-    """
-
-    workload: Workload | None = None
-    findings: tuple[Judged, ...] = ()
-    not_evaluated: tuple[NotEvaluated, ...] = ()
-    decode_error: DecodeError | None = None
-    warnings: tuple[str, ...] = ()
 
 
 def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
@@ -138,9 +86,9 @@ def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
     target = target_of(meta, request.kind, request.namespace, request.name, index)
     judged = judge(new, policy, target, today, meta)
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
-        judged = tuple(map(_never_denied_for_places, judged))
+        judged = tuple(map(never_denied_for_places, judged))
     if old is not None:
-        judged = _subtract(judged, old)
+        judged = subtract(judged, old)
     return _decide(request, policy, new, judged, told=_is_read(new, old))
 
 
@@ -271,10 +219,6 @@ def _unknown_fields(
     return unknown_fields(warnings, value, workload, wrong_places)
 
 
-def _keys(found: Evaluation) -> frozenset[tuple[str, str]]:
-    return frozenset((finding.rule, finding.key) for finding in found.findings)
-
-
 def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
     """kube-apiserver's warnings, which it sends only of an object that it accepts."""
     if any(finding.rule in API_RULES for finding in found.findings) or not reaches_template(workload):
@@ -294,28 +238,6 @@ def _old(request: Request, setting: Setting) -> Evaluation | None:
     # Its fixes reach nobody, so that none of them is tried.
     old = evaluated(request.old_object, request.stated, replace(setting, spares=False, fixes=False))
     return None if isinstance(old, str) else old
-
-
-def _never_denied_for_places(judged: Judged) -> Judged:
-    """Whether there is a place says nothing of the pod itself, and controllers of kube-system must go on."""
-    if judged.mode is Mode.DENY and judged.finding.rule in FEASIBILITY:
-        return replace(judged, mode=Mode.WARN, waived="never denied here")
-    return judged
-
-
-def _subtract(judged: Iterable[Judged], old: Evaluation) -> tuple[Judged, ...]:
-    """A finding that the old object had already denies nothing; nor one that it may have had, and nobody could see."""
-    had = _keys(old)
-    unseen = {each.rule for each in old.not_evaluated if each.missing == NO_TIME or each.fault is not None}
-    return tuple(_subtracted(each, had, unseen) if each.mode is Mode.DENY else each for each in judged)
-
-
-def _subtracted(judged: Judged, had: Collection[tuple[str, str]], unseen: Collection[str]) -> Judged:
-    if (judged.finding.rule, judged.finding.key) in had:
-        return replace(judged, mode=Mode.WARN, waived="the old object had it")
-    if judged.finding.rule in unseen:
-        return replace(judged, mode=Mode.WARN, waived="the old object could not be looked at")
-    return judged
 
 
 def _is_read(new: Evaluation, old: Evaluation | None) -> bool:

@@ -23,7 +23,8 @@ from webhook.core.rules.constraint import (
     unknown_fields,
     unread_constraints,
 )
-from webhook.core.rules.frame.rule import FAILED, NO_TIME, Answer, Finding, NotEvaluated, Rule, Subject, guarded
+from webhook.core.rules.frame.rule import FAILED, Answer, Finding, NotEvaluated, Rule, guarded
+from webhook.core.rules.frame.subject import NO_TIME, Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
 from webhook.core.rules.placement import (
     affinity_conflicts,

@@ -8,10 +8,11 @@ job/job_controller.go, the PodTopologyLabels admission plugin.
 
 from collections.abc import Mapping
 
-from webhook.core.index.owners import group_kind
-from webhook.core.index.readers import Owner
+from webhook.core.api.types import ObjectMeta, PodTemplate
+from webhook.core.index.objects import Owner
 from webhook.core.workloads.custom_kinds import BUILT_IN
-from webhook.core.workloads.reading import Workload
+from webhook.core.workloads.kinds import DAEMON_SET, JOB, REVISIONED, group_kind
+from webhook.core.workloads.workload import Workload
 
 POD_TEMPLATE_HASH = "pod-template-hash"
 CONTROLLER_REVISION_HASH = "controller-revision-hash"
@@ -91,7 +92,7 @@ def _added_to(group: str, kind: str) -> tuple[str, ...] | None:
 def may_be_created_with(workload: Workload, key: str) -> bool:
     """Whether nobody knows if the pods have the label when they are created.
 
-    Of built-in kinds it is known what their controllers add: see `webhook.core.defaulting.next_pod.labels_given`.
+    Of built-in kinds it is known what their controllers add: see `webhook.core.workloads.controller_labels.labels_given`.
     """
     if workload.built_in:
         return _among(key, _INJECTED)
@@ -100,3 +101,46 @@ def may_be_created_with(workload: Workload, key: str) -> bool:
 
 def _among(key: str, names: tuple[str, ...]) -> bool:
     return any(key.startswith(name) if name.endswith("/") else key == name for name in names)
+
+
+# What stands for a hash or uid that the controller has not given yet: no pod that runs has it.
+NOT_YET = "not-yet-known"
+STATEFUL_SET = ("apps", "StatefulSet")
+CRON_JOB = ("batch", "CronJob")
+CONTROLLER_REVISION = "controller-revision-hash"
+
+
+def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
+    """The labels that every pod of a template is created with; `NOT_YET` where the value is not known.
+
+    Shape: what a controller of a custom resource adds is not known, but for Argo Rollouts.
+    Source: pkg/controller: deployment/sync.go, statefulset/stateful_set_utils.go, daemon/util/daemonset_util.go,
+    job/job_controller.go; pkg/registry/batch/job strategy.go ``generateSelector``.
+    """
+    kind, name = (workload.group, workload.kind), workload.meta.name or NOT_YET
+    if kind in REVISIONED:
+        return {**template.labels, REVISIONED[kind]: NOT_YET}
+    if kind == STATEFUL_SET:
+        first, revision = workload.first_ordinal, {CONTROLLER_REVISION: NOT_YET}
+        return {**template.labels, **ordinal_labels(f"{name}-{first}", first), **revision}
+    if kind == DAEMON_SET:
+        return {**template.labels, CONTROLLER_REVISION: NOT_YET, "pod-template-generation": NOT_YET}
+    if kind not in {JOB, CRON_JOB}:
+        return dict(template.labels)
+    index = {"batch.kubernetes.io/job-completion-index": "0"} if workload.indexed else {}
+    job = workload.meta if kind == JOB else ObjectMeta()
+    generated = {} if workload.manual_selector else job_labels(job.name or NOT_YET, job.uid or NOT_YET)
+    return {**generated, **template.labels, **index}
+
+
+def ordinal_labels(name: str, ordinal: int) -> Mapping[str, str]:
+    return {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
+
+
+def job_labels(name: str, uid: str) -> Mapping[str, str]:
+    return {
+        "batch.kubernetes.io/job-name": name,
+        "batch.kubernetes.io/controller-uid": uid,
+        "job-name": name,
+        "controller-uid": uid,
+    }

@@ -9,7 +9,21 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from webhook.core.policy.policy import EmbeddedKind
+
+class EmbeddedKind(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A further kind whose pods have constraints, from ``workloads`` of the configuration.
+
+    Shape: it has a ``template_path``, or a ``constraints_path`` where they stand outside a pod template; ``pod_labels``
+    are pairs.
+    """
+
+    api_version: str
+    kind: str
+    template_path: str | None = None
+    replicas_path: str | None = None
+    selector_path: str | None = None
+    constraints_path: str | None = None
+    pod_labels: tuple[tuple[str, str], ...] = ()
 
 
 class Site(Struct, frozen=True):

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.types import HOSTNAME, LabelSelector, SpreadConstraint
+from webhook.core.api.types import LabelSelector, SpreadConstraint
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.workloads.custom_kinds import Layout, Site
 
 _Labels = tuple[tuple[str, str], ...]

@@ -9,19 +9,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct, structs
+from msgspec import Raw, structs
 from msgspec.structs import replace
 
+from webhook.core.api.selectors import SelectorError, compile_selector
 from webhook.core.api.types import LabelSelector, Named, ObjectMeta, PodSpec, PodTemplate, SpreadConstraint, TypeMeta
+from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
 from webhook.core.apiserver.go_json import is_plain, resolve
-from webhook.core.policy.policy import EmbeddedKind
+from webhook.core.apiserver.validation import VALIDATES_STATEFUL
 from webhook.core.workloads import built_in_objects
 from webhook.core.workloads.custom_kinds import (
     BUILT_IN,
     CONSTRAINTS,
     CUSTOM,
     TEMPLATED,
+    EmbeddedKind,
     Layout,
     Site,
     configured_layout,
@@ -29,77 +32,36 @@ from webhook.core.workloads.custom_kinds import (
     walk,
 )
 from webhook.core.workloads.operators import FILLS, OPERATED, Beside, OperatedConstraint
+from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, Workload
+
+_STOP_AT_SELECTOR = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
+
+
+def reaches_template(workload: Workload) -> bool:
+    """Whether kube-apiserver comes to the pod template: some kinds stop at a selector of theirs that has a fault.
+
+    Shape: a selector that is absent or empty is a fault too, and does not stop it.
+    Source: pkg/apis/apps/validation: ValidateDeploymentSpec, ValidateReplicaSetSpec, ValidateStatefulSetSpec.
+    """
+    if (workload.group, workload.kind) not in _STOP_AT_SELECTOR:
+        return True
+    try:
+        compile_selector(workload.selector)
+    except SelectorError:
+        return False
+    return True
+
+
+def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
+    """Whether kube-apiserver leaves the spec of the pod template of a built-in kind alone.
+
+    Source: pkg/apis/apps/validation ValidatePodTemplateSpecForStatefulSet of 1.33 and 1.34.
+    """
+    return version < VALIDATES_STATEFUL and (workload.group, workload.kind) == ("apps", "StatefulSet")
+
 
 _T = TypeVar("_T")
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
-
-
-class Template(Struct, frozen=True, kw_only=True):
-    """One pod template of an object; for a Pod the object itself.
-
-    Shape: ``path`` is the prefix that stands before ``spec.topologySpreadConstraints[0]`` and ``metadata.labels``:
-    empty for a Pod, ``spec.template.`` for a Deployment.
-    ``alone`` is the path of constraints that stand outside of any pod template.
-    Unit: ``replicas`` are pods made from this template; None where the object does not say.
-    """
-
-    path: str
-    template: PodTemplate
-    replicas: int | None = None
-    alone: str = ""
-
-    @property
-    def constraints_path(self) -> str:
-        """Where its constraints stand."""
-        return self.alone or f"{self.path}spec.{CONSTRAINTS}"
-
-
-class Strategy(Struct, frozen=True, kw_only=True):
-    """How an object replaces its pods, as written; absent fields are None, not their defaults."""
-
-    type: str | None = None
-    max_surge: built_in_objects.IntOrText | None = None
-    max_unavailable: built_in_objects.IntOrText | None = None
-
-
-class ClaimTemplates(Struct, frozen=True):
-    """A StatefulSet's claims: the pod ``web-0`` has one named ``<name>-web-0`` for each of the names.
-
-    Shape: ``classes`` has the storage class of each claim, "" where none is named.
-    """
-
-    names: tuple[str, ...]
-    classes: tuple[str, ...] = ()
-
-
-class Workload(Struct, frozen=True, kw_only=True):
-    """An object that is a pod or makes pods.
-
-    Shape: ``built_in`` says that kube-apiserver itself validates the templates. ``group`` is
-    that of ``api_version``, empty for core. ``selector`` is the object's own
-    ``spec.selector``. ``suspended`` objects make no pods at present. ``late_labels`` are keys of labels that the object
-    itself tells its controller to put on some of the pods. ``first_ordinal`` is of StatefulSets: the number in the name
-    of the first pod. ``indexed`` and ``manual_selector`` are of Jobs: each pod
-    has a completion index; no labels are generated. ``whole`` says that the templates are the pods as their controller
-    makes them; else only the constraints are, and labels as far as they are known.
-    """
-
-    api_version: str
-    kind: str
-    meta: ObjectMeta
-    templates: tuple[Template, ...]
-    replicas: int | None = None
-    selector: LabelSelector | None = None
-    built_in: bool = False
-    strategy: Strategy | None = None
-    suspended: bool = False
-    group: str = ""
-    late_labels: tuple[str, ...] = ()
-    claims: ClaimTemplates | None = None
-    first_ordinal: int = 0
-    indexed: bool = False
-    manual_selector: bool = False
-    whole: bool = True
 
 
 _NAMED = msgspec.json.Decoder(Named)

@@ -6,7 +6,7 @@ passes there and is refused in every pod. Before 1.34 the
 template of a StatefulSet is hardly validated. What controllers add to the labels of a template nobody has looked at,
 nor at labels in the template of a custom resource.
 
-    Workload -> core.defaulting.next_pod.labels_given -> the pod's labels -> core.apiserver.validation, as of a created Pod
+    Workload -> core.workloads.controller_labels.labels_given -> the pod's labels -> core.apiserver.validation, as of a created Pod
 
 What this webhook injects never makes a pod refused: `core.defaulting.injection.inject` looks at the whole before it answers.
 
@@ -21,15 +21,10 @@ from msgspec import Struct
 from webhook.core.api.types import LabelSelector, PodAffinityTerm, PodSpec
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.pod_defaults import MERGES_AFFINITY, merged_term
-from webhook.core.apiserver.validation import (
-    FieldError,
-    keys_in_both,
-    label_errors,
-    takes_any_template,
-    validate_constraints,
-)
-from webhook.core.defaulting.next_pod import labels_given
-from webhook.core.workloads.reading import Template, Workload
+from webhook.core.apiserver.validation import FieldError, keys_in_both, label_errors, validate_constraints
+from webhook.core.workloads.controller_labels import labels_given
+from webhook.core.workloads.reading import takes_any_template
+from webhook.core.workloads.workload import Template, Workload
 
 _POD_FIELD = "spec.topologySpreadConstraints"
 _POD_LABELS = "metadata.labels"

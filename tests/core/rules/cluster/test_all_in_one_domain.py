@@ -7,7 +7,8 @@ from manifest import DENY, decide, examined, said, workload
 from msgspec.structs import replace
 
 from webhook.core.api.storage import Claim, ClaimSpec, PersistentVolume, PersistentVolumeSpec
-from webhook.core.api.types import HOSTNAME, ZONE, ObjectMeta
+from webhook.core.api.types import ObjectMeta
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.policy.policy import Messages, Mode
 
 RULE = "all-in-one-domain"

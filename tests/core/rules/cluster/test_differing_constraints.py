@@ -6,7 +6,7 @@ from core.rules.shop import LABELS, deployed, shop
 from manifest import DENY, examined, said, workload
 from msgspec.structs import replace
 
-from webhook.core.index.readers import Declared
+from webhook.core.index.objects import Declared
 from webhook.core.policy.policy import Messages
 from webhook.core.review.messages import WARNING_CHARS, warnings_of
 

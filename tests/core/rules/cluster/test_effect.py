@@ -5,8 +5,10 @@ from build import autoscaler, cluster, index, node, service
 from manifest import DENY, examined, said, workload
 from msgspec.structs import replace
 
-from webhook.core.api.types import HOSTNAME, ZONE, SpreadConstraint
-from webhook.core.policy.policy import DefaultConstraint, Defaults, Mode, Policy, SchedulerProfile
+from webhook.core.api.types import SpreadConstraint
+from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.policy.policy import DefaultConstraint, Defaults, Mode, Policy
+from webhook.core.scheduler.profile import SchedulerProfile
 
 ZONES_A_B = Policy(ceiling=Mode.DENY, domains={ZONE: ("a", "b")})
 GROWING = Policy(ceiling=Mode.DENY, capacity="growing")

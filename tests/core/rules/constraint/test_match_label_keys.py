@@ -7,12 +7,13 @@ import pytest
 from build import cluster, index, node
 from manifest import examined, findings, said, workload
 
-from webhook.core.api.types import ZONE
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import ZONE
 from webhook.core.review.messages import warnings_of
-from webhook.core.rules.constraint.match_label_keys import MIXED, RUNS, SEEN, surge_of, worst_final_skew
+from webhook.core.rules.constraint.match_label_keys import MIXED, RUNS, SEEN
 from webhook.core.rules.frame.edits import applied
-from webhook.core.workloads.reading import Strategy
+from webhook.core.workloads.rolling_update import surge_of, worst_final_skew
+from webhook.core.workloads.workload import Strategy
 
 HARD = "zone hard 1 app=web"
 

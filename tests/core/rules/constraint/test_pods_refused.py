@@ -11,7 +11,8 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.constraint.pods_refused import evaluate
 from webhook.core.rules.frame.edits import applied
-from webhook.core.rules.frame.rule import Finding, Subject, place
+from webhook.core.rules.frame.rule import Finding
+from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.refused_pods import refusals
 

@@ -4,7 +4,8 @@ import pytest
 from build import index, node
 from manifest import decide, examined, findings, said, workload
 
-from webhook.core.explain.meant_keys import edits, meant_by
+from webhook.core.explain.meant_keys import meant_by
+from webhook.core.text import edit_distance
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_which_keys_are_misspelt(key, meant):
     [("abc", "abc", 0), ("abc", "acb", 1), ("abc", "ab", 1), ("abc", "xbc", 1), ("", "ab", 2), ("abcd", "badc", 2)],
 )
 def test_letters_between_two_texts(one, other, distance):
-    assert edits(one, other) == distance
+    assert edit_distance(one, other) == distance
 
 
 def test_a_key_of_ones_own_is_right():

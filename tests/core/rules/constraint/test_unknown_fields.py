@@ -6,7 +6,8 @@ import pytest
 
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Mode, Policy
-from webhook.core.review.review import Request, examine, review
+from webhook.core.review.decision import Request
+from webhook.core.review.review import examine, review
 from webhook.core.rules.constraint.unknown_fields import right_paths
 from webhook.core.rules.frame.edits import applied
 from webhook.core.rules.frame.rule import Edit

@@ -5,10 +5,11 @@ import json
 import pytest
 
 from webhook.core.api.version import RECORDED
-from webhook.core.policy.policy import EmbeddedKind, Mode, Policy
+from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.edits import applied
 from webhook.core.rules.frame.rule import Severity
+from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 SELECTS = {"labelSelector": {"matchLabels": {"app": "web"}}}
 ZONE = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule", **SELECTS}

@@ -15,8 +15,9 @@ from webhook.core.rules.frame.edits import (
     softening,
     value_at,
 )
-from webhook.core.rules.frame.rule import Edit, Placed
-from webhook.core.workloads.reading import Template
+from webhook.core.rules.frame.rule import Edit
+from webhook.core.rules.frame.subject import Placed
+from webhook.core.workloads.workload import Template
 
 AT = "spec.template.spec.topologySpreadConstraints"
 TEMPLATE = Template(path="spec.template.", template=PodTemplate())

@@ -15,8 +15,8 @@ from webhook.core.api.storage import (
     StorageClass,
     VolumeNodeAffinity,
 )
-from webhook.core.api.types import ZONE as ZONE_KEY
 from webhook.core.api.types import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
+from webhook.core.api.well_known import ZONE as ZONE_KEY
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.messages import WARNING_CHARS, warnings_of
 

@@ -6,9 +6,11 @@ from manifest import decide, examined, said, told, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
-from webhook.core.policy.policy import Messages, Mode, Policy, SchedulerProfile
+from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.messages import WARNING_CHARS, warnings_of
-from webhook.core.rules.frame.rule import NO_TIME, STALE, Edit
+from webhook.core.rules.frame.rule import Edit
+from webhook.core.rules.frame.subject import NO_TIME, STALE
+from webhook.core.scheduler.profile import SchedulerProfile
 
 TAINTED, CEILING = "tainted-nodes-counted", "zone-host-ceiling"
 FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")

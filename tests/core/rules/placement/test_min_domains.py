@@ -8,9 +8,10 @@ from manifest import DENY, decide, examined, said, told, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, NodeStatus, Taint
-from webhook.core.policy.policy import Mode, Policy, SchedulerProfile
+from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.messages import WARNING_CHARS
 from webhook.core.rules.frame.edits import applied
+from webhook.core.scheduler.profile import SchedulerProfile
 
 RULE = "min-domains-unreachable"
 ZONE = "topology.kubernetes.io/zone"

@@ -5,7 +5,7 @@ from build import cluster
 
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.version import RECORDED
-from webhook.core.index.readers import Autoscaler, AutoscalerSpec, ScaleTarget
+from webhook.core.index.objects import Autoscaler, AutoscalerSpec, ScaleTarget
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
 

@@ -5,8 +5,6 @@ from build import cluster, namespace, pod, running, selector
 from msgspec.structs import replace
 
 from webhook.core.api.types import (
-    HOSTNAME,
-    ZONE,
     Affinity,
     LabelSelector,
     LabelSelectorRequirement,
@@ -14,8 +12,10 @@ from webhook.core.api.types import (
     PodAffinityTerm,
     WeightedPodAffinityTerm,
 )
-from webhook.core.scheduler.cycle import Cycle, take
+from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.status import OK, SKIPPED, Status
+from webhook.core.scheduler.problem import take
 
 LONELY = Status("UnschedulableAndUnresolvable", reasons=("node(s) didn't match pod affinity rules",))
 OWN = Status("Unschedulable", reasons=("node(s) didn't match pod anti-affinity rules",))

@@ -9,7 +9,7 @@ from build import index, meta, namespace, owner, selector, service
 from webhook.core.api.selectors import EVERYTHING, compile_selector, selector_from_labels
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.index.readers import decode_object
-from webhook.core.scheduler.plugins.pod_topology_spread import default_selector, label_selector, pod_services
+from webhook.core.scheduler.plugins.default_selector import default_selector, label_selector, pod_services
 
 # Source: pkg/scheduler/framework/plugins/helper/spread_test.go TestGetPodServices, TestDefaultSelector.
 THREE = tuple(service(f"service-{i}", f"app=test-{i}") for i in range(3))

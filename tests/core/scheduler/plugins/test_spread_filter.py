@@ -4,13 +4,16 @@ import pytest
 from build import NAMESPACE, cluster, constraint, meta, node, pod, running, service
 from msgspec.structs import replace
 
-from webhook.core.api.types import HOSTNAME, ZONE, LabelSelector, LabelSelectorRequirement, SpreadConstraint
+from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.scheduler.cycle import Cycle, take
-from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, SpreadDefaults, default_selector
+from webhook.core.scheduler.cycle import Cycle
+from webhook.core.scheduler.plugins.default_selector import default_selector
+from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, SpreadDefaults
 from webhook.core.scheduler.plugins.status import OK, Status
+from webhook.core.scheduler.problem import take
 
 SKEWED = Status("Unschedulable", reasons=("node(s) didn't match pod topology spread constraints",))
 NO_KEY = Status(

@@ -22,7 +22,6 @@ from webhook.core.api.storage import (
     VolumeNodeAffinity,
 )
 from webhook.core.api.types import (
-    ZONE,
     AwsElasticBlockStore,
     AzureDisk,
     ClaimSource,
@@ -41,8 +40,10 @@ from webhook.core.api.types import (
     Volume,
     VolumeIdSource,
 )
-from webhook.core.scheduler.cycle import Cycle, take
+from webhook.core.api.well_known import ZONE
+from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.status import OK, SKIPPED, Status
+from webhook.core.scheduler.problem import take
 
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 OTHER_NODE = "node(s) didn't match PersistentVolume's node affinity"

@@ -6,16 +6,16 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector
-from webhook.core.api.types import HOSTNAME, ZONE, ClaimSource, Pod, SpreadConstraint, Volume
+from webhook.core.api.types import ClaimSource, Pod, SpreadConstraint, Volume
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.defaulting.next_pod import made_from, namespace_of, posted
 from webhook.core.explain.explanation import without_spread
 from webhook.core.explain.fixes import changed
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import Column
 from webhook.core.index.pod_groups import Counts
-from webhook.core.policy.policy import DEFAULT_SCHEDULER, Mode, profile_for
-from webhook.core.rules.cluster.nodes import Ground
-from webhook.core.rules.cluster.shared_selectors import (
+from webhook.core.policy.policy import Mode, profile_for
+from webhook.core.rules.frame.own_pods import (
     NO_SELECTOR,
     OWN_LABELS,
     foreign_pods,
@@ -23,10 +23,15 @@ from webhook.core.rules.cluster.shared_selectors import (
     readable_selector,
     selects,
 )
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, Subject, plural, quoted
-from webhook.core.scheduler.cycle import Problem, decide, take
+from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_REPLICATED, Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.subject import Subject
+from webhook.core.rules.frame.usable_nodes import Ground
+from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.node_selection import settled_nodes
-from webhook.core.workloads.reading import Template, Workload
+from webhook.core.scheduler.problem import Problem, take
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
+from webhook.core.text import plural, quoted
+from webhook.core.workloads.workload import Template, Workload
 
 ALL_IN_ONE = Rule(
     id="all-in-one-domain",
@@ -46,10 +51,6 @@ ALL_IN_ONE = Rule(
         "selector."
     ),
 )
-
-# Kinds that keep no number of pods running, or one on each node.
-NOT_REPLICATED = frozenset({"Pod", "PodTemplate", "DaemonSet", "Job", "CronJob"})
-NO_REPLICAS = frozenset({0, 1})
 _FEWEST = 2
 _NOUNS = {HOSTNAME: "node", ZONE: "zone"}
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")

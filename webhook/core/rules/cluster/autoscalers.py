@@ -8,25 +8,18 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from webhook.core.api.types import HOSTNAME, IGNORE
+from webhook.core.api.types import IGNORE
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.cluster.nodes import Ground
-from webhook.core.rules.constraint.label_selector import own_labels
 from webhook.core.rules.frame.edits import Fix, changes, softening
-from webhook.core.rules.frame.rule import (
-    Answer,
-    Finding,
-    NotEvaluated,
-    Placed,
-    Rule,
-    Severity,
-    Subject,
-    one_line,
-    plural,
-)
+from webhook.core.rules.frame.own_pods import own_labels
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.rules.frame.usable_nodes import Ground
 from webhook.core.scheduler.plugins.pod_topology_spread import COUNTS_EMPTY_SELECTOR
+from webhook.core.text import one_line, plural
 
 AUTOSCALER = Rule(
     id="autoscaler-reads-it-differently",

@@ -9,9 +9,9 @@ from msgspec.structs import astuple
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import Declared, Owner
+from webhook.core.index.objects import Declared, Owner
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.cluster.shared_selectors import (
+from webhook.core.rules.frame.own_pods import (
     OWN_LABELS,
     called,
     counted_workloads,
@@ -19,9 +19,11 @@ from webhook.core.rules.cluster.shared_selectors import (
     readable_selector,
     selects,
 )
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, quoted
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.text import quoted
 from webhook.core.workloads.controller_labels import may_be_added, may_be_added_to
-from webhook.core.workloads.reading import Template
+from webhook.core.workloads.workload import Template
 
 DIFFER = Rule(
     id="constraints-differ-in-group",

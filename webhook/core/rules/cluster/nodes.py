@@ -1,30 +1,17 @@
 """Rules about which nodes exist: those with the topology key, and the domains that they make."""
 
 from collections.abc import Iterator
-from functools import cached_property
 
-from webhook.core.api.selectors import compile_required_nodes
-from webhook.core.api.types import HONOR, HOSTNAME, IGNORE
-from webhook.core.explain.meant_keys import ON_EVERY_NODE, PLACES, SUCCESSORS, meant_by, near
-from webhook.core.index.node_table import NodeView
+from webhook.core.api.well_known import SUCCESSORS
+from webhook.core.explain.meant_keys import ON_EVERY_NODE, PLACES, meant_by, near
 from webhook.core.policy.capacity import grows
-from webhook.core.policy.policy import Mode, Policy
+from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, removal
-from webhook.core.rules.frame.rule import (
-    Answer,
-    Finding,
-    NotEvaluated,
-    Placed,
-    Rule,
-    Severity,
-    Subject,
-    guarded,
-    one_line,
-    plural,
-    quoted,
-)
-from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
-from webhook.core.workloads.reading import Template
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.rules.frame.usable_nodes import Ground, grounds
+from webhook.core.scheduler.plugins.node_selection import settled_nodes
+from webhook.core.text import one_line, plural, quoted
 
 KEY_UNKNOWN = Rule(
     id="topology-key-unknown",
@@ -62,81 +49,6 @@ RULES = (KEY_UNKNOWN, KEY_PARTIAL)
 
 # One node in so many is missed by the pods that it could take; fewer are for those who look after nodes.
 _NOTICED = 20
-# More domains than any cluster has nodes.
-A_CAP = 100_000
-
-
-class Ground:
-    """The nodes as the pods of one template see them; what few rules ask is computed when it is asked for."""
-
-    def __init__(self, template: Template, policy: Policy, view: NodeView) -> None:
-        self.template = template
-        self.policy = policy
-        self.view = view
-
-    @cached_property
-    def usable(self) -> int:
-        """The nodes that node selector and affinity leave."""
-        spec = self.template.template.pod_spec
-        if not spec.node_selector and spec.affinity is None:
-            return self.view.live
-        return usable_nodes(self.view, compile_required_nodes(spec.node_selector, spec.affinity))
-
-    @cached_property
-    def tolerated(self) -> int:
-        """The nodes whose taints the pods tolerate."""
-        return tolerated_nodes(self.view, self.template.template.pod_spec.tolerations)
-
-    @cached_property
-    def open(self) -> int:
-        """The nodes that the pods may use, apart from room: those that stay, and let them in."""
-        return self.usable & self.tolerated & settled_nodes(self.view)
-
-    @cached_property
-    def with_hard_keys(self) -> int:
-        """The nodes with the keys of all hard constraints; no other counts for any of them."""
-        nodes = self.view.live
-        for constraint in self.template.template.pod_spec.constraints:
-            if constraint.hard:
-                nodes &= self.view.column(constraint.topology_key or "").present
-        return nodes
-
-    def counting(self, placed: Placed) -> int:
-        """The nodes whose pods the scheduler counts for the constraint."""
-        constraint, nodes = placed.constraint, self.view.live
-        for each in self.template.template.pod_spec.constraints:
-            if each.hard is constraint.hard:
-                nodes &= self.view.column(each.topology_key or "").present
-        if constraint.topology_key == HOSTNAME and not constraint.hard:
-            return nodes  # scoring reads each host's own count
-        if constraint.node_affinity_policy != IGNORE:
-            nodes &= self.usable
-        return nodes & self.tolerated if constraint.node_taints_policy == HONOR else nodes
-
-    def domains(self, placed: Placed) -> int:
-        """How many domains are eligible.
-
-        Shape: with the domains that the configuration names. Of a node on its way in or out the domain stays.
-        """
-        constraint, view = placed.constraint, self.view
-        key = constraint.topology_key or ""
-        nodes = self.with_hard_keys
-        if constraint.node_affinity_policy != IGNORE:
-            nodes &= self.usable
-        if constraint.node_taints_policy == HONOR:
-            nodes &= self.tolerated | (view.live & ~settled_nodes(view))
-        column = view.column(key)
-        empty = [name for name in self.policy.domains.get(key, ()) if not column.with_value(name) & nodes]
-        return column.domain_count(nodes) + len(empty)
-
-
-def grounds(subject: Subject, view: NodeView) -> Iterator[tuple[Placed, Ground]]:
-    """Each constraint with the nodes as its template's pods see them."""
-    ground: Ground | None = None
-    for placed in subject.placed:
-        if ground is None or ground.template is not placed.template:
-            ground = Ground(placed.template, subject.policy, view)
-        yield placed, ground
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:

@@ -1,35 +1,45 @@
 """The rule about the other workloads of the namespace: whom a constraint counts besides the workload's own pods."""
 
-from collections.abc import Iterator, Mapping
-from itertools import chain, combinations
+from collections.abc import Iterator
+from itertools import combinations
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import EQUALS, Selector, SelectorError, compile_selector, selector_from_labels
-from webhook.core.api.types import LabelSelector, Pod, SpreadConstraint
+from webhook.core.api.selectors import EQUALS, Selector, selector_from_labels
+from webhook.core.api.types import LabelSelector, Pod
 from webhook.core.defaulting.next_pod import made_from, namespace_of, posted
 from webhook.core.explain.fixes import changed
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.owners import group_kind
+from webhook.core.index.objects import Owner
 from webhook.core.index.pod_groups import Counts
-from webhook.core.index.readers import Owner
-from webhook.core.policy.policy import DEFAULT_SCHEDULER, Mode, profile_for
-from webhook.core.rules.cluster.nodes import grounds
-from webhook.core.rules.constraint.label_selector import LATE_LABELS, written
+from webhook.core.policy.policy import Mode, profile_for
 from webhook.core.rules.frame.edits import Fix, changes, changes_in
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, plural, quoted
-from webhook.core.scheduler.cycle import Problem, decide, take
-from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
-from webhook.core.workloads.controller_labels import (
-    CONTROLLER_REVISION_HASH,
-    POD_TEMPLATE_HASH,
-    REVISION_LABELS,
-    ROLLOUTS_POD_TEMPLATE_HASH,
-    may_be_added,
+from webhook.core.rules.frame.own_pods import (
+    LATE_LABELS,
+    NO_SELECTOR,
+    OWN_LABELS,
+    called,
+    compiled,
+    counted_workloads,
+    counts_without,
+    foreign_pods,
+    have_one_controller,
+    own_selector,
+    readable_selector,
+    selects,
+    written,
 )
-from webhook.core.workloads.reading import Workload
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.rules.frame.usable_nodes import grounds
+from webhook.core.scheduler.cycle import decide
+from webhook.core.scheduler.problem import Problem, take
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
+from webhook.core.text import plural
+from webhook.core.workloads.controller_labels import REVISION_LABELS, may_be_added
+from webhook.core.workloads.workload import Workload
 
 TOO_WIDE = Rule(
     id="selector-too-wide",
@@ -50,19 +60,7 @@ TOO_WIDE = Rule(
         "cannot be told from others."
     ),
 )
-NO_SELECTOR = "which pods are its own: the kind has no selector"
-# Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
-OWN_LABELS = frozenset(
-    {
-        *(POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH, ROLLOUTS_POD_TEMPLATE_HASH),
-        *("controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"),
-    }
-)
-# Whoever counts more workloads than this counts half the namespace; a look at each of them takes time, under the lock.
-_MOST_WORKLOADS = 16
-_MOST_SHARDS = 256  # of an operator, which may be left out only when they are known
 _NAMED = 2
-_NAME_CHARS = 32
 
 
 class _Other(Struct, frozen=True):
@@ -131,56 +129,11 @@ def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, 
     return found
 
 
-def own_selector(workload: Workload) -> Selector | None:
-    """What selects a workload's pods, of every revision; None where the kind has no selector or it cannot be read."""
-    written = workload.selector
-    if written is None and workload.kind == "ReplicationController" and workload.templates:
-        return selector_from_labels(workload.templates[0].template.labels)
-    return compiled(written)
-
-
-def compiled(written: LabelSelector | None) -> Selector | None:
-    """A workload's selector; None for one that says nothing or cannot be read."""
-    try:
-        selector = compile_selector(written)
-    except SelectorError:
-        return None
-    return selector if selector.requirements else None
-
-
-def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:
-    """Whether everything that the constraint counts is also selected by the workload, by their plain labels."""
-    if selector is None or own is None or own.match_expressions:
-        return False
-    wanted: Mapping[str, str] = selector.match_labels or {}
-    return bool(own.match_labels) and (own.match_labels or {}).items() <= wanted.items()
-
-
-def selects(constraint: SpreadConstraint) -> bool:
-    """Whether the constraint has a selector of its own; for null and empty ones there are other rules."""
-    selector = constraint.selector
-    return selector is not None and bool(selector.match_labels or selector.match_expressions)
-
-
-def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
-    """What the constraint counts for a pod with these labels; None where kube-apiserver would refuse the selector."""
-    try:
-        return counting_selector(constraint, labels)
-    except SelectorError:
-        return None
-
-
 def _late_keys(placed: Placed, workload: Workload) -> list[str]:
     """The keys of matchLabelKeys whose labels the pods get later."""
     labels = placed.template.template.labels
     keys = (key for key in placed.constraint.match_label_keys or () if key not in labels)
     return [key for key in keys if may_be_added(workload, key, in_template=False)]
-
-
-def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ClusterIndex) -> Counts:
-    """The pods that the selector counts and the workload's own does not match."""
-    pods = index.count(namespace, selector)
-    return _without(pods, index.count(namespace, selector.joined(own.requirements))) if pods else pods
 
 
 def _foreign(subject: Subject, selector: Selector, own: Selector, index: ClusterIndex) -> tuple[Counts, list[_Other]]:
@@ -189,7 +142,7 @@ def _foreign(subject: Subject, selector: Selector, own: Selector, index: Cluster
     pods, found = foreign_pods(workload.meta.namespace, selector, own, index), []
     for other in subject.timely(_others(workload, selector, own, index)) if pods else ():
         if have_one_controller(workload, other.owner):
-            pods = _without(pods, other.counts)
+            pods = counts_without(pods, other.counts)
         else:
             found.append(other)
     return pods, sorted(found, key=lambda each: -each.pods)
@@ -206,7 +159,7 @@ def _others(workload: Workload, selector: Selector, own: Selector, index: Cluste
         both = selector.joined(selected.requirements)
         counts = index.count(namespace, both)
         if not _exclude(own, selected):
-            counts = _without(counts, index.count(namespace, both.joined(own.requirements)))
+            counts = counts_without(counts, index.count(namespace, both.joined(own.requirements)))
         if counts:
             yield _Other(owner, selected, counts)
 
@@ -224,30 +177,6 @@ def _exclude(one: Selector, other: Selector) -> bool:
     return any(
         each.operator == EQUALS and values.get(each.key, each.values) != each.values for each in other.requirements
     )
-
-
-def _without(counts: Counts, *parts: Counts) -> Counts:
-    rest = dict(counts)
-    for slot, number in chain.from_iterable(part.items() for part in parts):
-        rest[slot] = rest.get(slot, 0) - number
-        if rest[slot] <= 0:
-            del rest[slot]
-    return rest
-
-
-def counted_workloads(workload: Workload, selector: Selector, index: ClusterIndex) -> Iterator[Owner]:
-    """The first of the other workloads whose templates the selector matches."""
-    mine = (workload.group, workload.kind, workload.meta.name)
-    most = _MOST_WORKLOADS if workload.meta.controller is None else _MOST_SHARDS
-    for owner in index.workloads(workload.meta.namespace, selector, most):
-        if (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
-            yield owner
-
-
-def have_one_controller(workload: Workload, owner: Owner) -> bool:
-    """Whether the same object made both, as an operator makes its shards."""
-    mine, theirs = workload.meta.controller, owner.meta.controller
-    return mine is not None and theirs is not None and (mine.kind, mine.name) == (theirs.kind, theirs.name)
 
 
 def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], others: list[_Other]) -> Finding:
@@ -343,7 +272,7 @@ def _numbers(
         for constraint, found in zip(of.hard.constraints, of.hard.counts, strict=True):
             both = constraint.selector.joined(selector.requirements)
             gone = [_of_others(both, each.selector, own, pod, index) for each in lacking] if found else []
-            counts.append(_without(found, *gone))
+            counts.append(counts_without(found, *gone))
         return replace(of, hard=replace(of.hard, counts=tuple(counts)))
 
     beside, without = decide(problem).feasible, decide(changed(problem, discounted)).feasible
@@ -356,7 +285,7 @@ def _of_others(selector: Selector, theirs: Selector, own: Selector, pod: Pod, in
     counts = index.count(namespace, both)
     if not counts or _exclude(own, theirs):
         return counts
-    return _without(counts, index.count(namespace, both.joined(own.requirements)))
+    return counts_without(counts, index.count(namespace, both.joined(own.requirements)))
 
 
 def _overlap(others: list[_Other], pod: Pod, index: ClusterIndex) -> bool:
@@ -394,9 +323,3 @@ def _named(pods: int, others: list[_Other], subject: Subject) -> str:
     parts[0] = f"{plural(named[0].pods, 'pod')} of {called(named[0].owner, subject.workload)}"
     rest = pods - sum(other.pods for other in named)
     return _listed([*parts, f"{rest} of others"] if rest > 0 else parts)
-
-
-def called(owner: Owner, workload: Workload) -> str:
-    """The name of another workload of the namespace; with its kind where that tells it from this one."""
-    name = quoted(owner.meta.name, _NAME_CHARS)
-    return f"{owner.kind} {name}" if owner.meta.name == workload.meta.name else name

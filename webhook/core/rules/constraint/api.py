@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelector, SpreadConstraint
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.apiserver.validation import FieldError, reaches_template, takes_any_template, validate_constraints
+from webhook.core.apiserver.validation import FieldError, validate_constraints
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.api_fixes import Broken, fitting, fix_of
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.workloads.reading import reaches_template, takes_any_template
 
 
 def _rule(id_: str, title: str, why: str) -> Rule:

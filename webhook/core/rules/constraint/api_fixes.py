@@ -12,10 +12,11 @@ from msgspec import Struct
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelectorRequirement
 from webhook.core.apiserver.validation import FieldError
-from webhook.core.explain.meant_keys import edits
-from webhook.core.rules.constraint.label_selector import own_labels
 from webhook.core.rules.frame.edits import Fix, change, changes, flow, one_field, removal, scalar, value_at
-from webhook.core.rules.frame.rule import Edit, Placed, Subject, one_line
+from webhook.core.rules.frame.own_pods import own_labels
+from webhook.core.rules.frame.rule import Edit
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.text import edit_distance, one_line
 
 _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _POLICIES = (HONOR, IGNORE)
@@ -112,7 +113,7 @@ def _policy(broken: Broken) -> Fix:
 def _near(written: str | None, allowed: Sequence[str]) -> str | None:
     """The value that was probably meant: written in lower case, with hyphens, or a letter or two off."""
     letters = "".join(filter(str.isalpha, written or ""))[:_MOST_LETTERS].lower()
-    return next((each for each in allowed if edits(letters, each.lower()) <= _SLIPS), None)
+    return next((each for each in allowed if edit_distance(letters, each.lower()) <= _SLIPS), None)
 
 
 def _match_label_keys(broken: Broken) -> Fix:

@@ -10,22 +10,12 @@ from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, flow
-from webhook.core.rules.frame.rule import (
-    Answer,
-    Edit,
-    Finding,
-    NotEvaluated,
-    Placed,
-    Rule,
-    Severity,
-    Subject,
-    guarded,
-    one_line,
-    quoted,
-    short_enough,
-)
+from webhook.core.rules.frame.own_pods import LATE_LABELS, holds, own_labels, requirements, written
+from webhook.core.rules.frame.rule import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.text import one_line, quoted
 from webhook.core.workloads.controller_labels import may_be_added
-from webhook.core.workloads.reading import Workload
+from webhook.core.workloads.workload import Workload
 
 NULL = Rule(
     id="selector-null",
@@ -71,7 +61,6 @@ NOT_SELF = Rule(
 
 
 RULES = (NULL, EMPTY, NOT_SELF)
-LATE_LABELS = "labels that are added after the template"
 NO_LABELS = "labels of the pods, which a patch or an excerpt leaves out"
 # A whole object of these kinds has template labels: its own selector must match them.
 _LABELLED = frozenset(
@@ -81,7 +70,6 @@ _LABELLED = frozenset(
         *(("apps.kruise.io", "CloneSet"), ("apps.kruise.io", "StatefulSet"), ("apps.kruise.io", "DaemonSet")),
     }
 )
-_IDENTITY = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "app", "k8s-app")
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
@@ -216,49 +204,6 @@ def _own(placed: Placed, workload: Workload) -> tuple[str, Fix]:
         where = f"{placed.template.path}metadata.labels"
         return "a label that you give the pods", Fix(f"give the pods a label in {where}, and select it by matchLabels")
     return "the pods' own labels", Fix("select the labels that all of these pods have by matchLabels")
-
-
-def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
-    """Labels that tell the workload's own pods: those of its own selector, else those that commonly name one.
-
-    Shape: without the constraint's matchLabelKeys, which must not stand in its selector too; None where none is left.
-    """
-    labels, keys = placed.template.template.labels, placed.constraint.match_label_keys or ()
-    own = workload.selector.match_labels if workload.selector else None
-    if not own or not own.items() <= labels.items():
-        own = {key: labels[key] for key in _IDENTITY if key in labels}
-    if any(key_faults(key) or value_faults(value) for key, value in own.items()):
-        return None
-    return {key: value for key, value in own.items() if key not in keys} or None
-
-
-def written(labels: Mapping[str, str]) -> str:
-    """Labels as a warning says them."""
-    return one_line(",".join(f"{quoted(key)}={quoted(value)}" for key, value in labels.items()))
-
-
-def requirements(selector: LabelSelector) -> Iterator[LabelSelectorRequirement]:
-    """A selector as the requirements that all must hold; matchLabels are In with one value."""
-    for key, value in (selector.match_labels or {}).items():
-        yield LabelSelectorRequirement(key=key, operator="In", values=(value,))
-    yield from selector.match_expressions or ()
-
-
-def holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    """Whether the labels meet it; one that kube-apiserver refuses is not judged here."""
-    values = requirement.values or ()
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value in values if values else True
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return True
 
 
 def _requirement(requirement: LabelSelectorRequirement) -> str:

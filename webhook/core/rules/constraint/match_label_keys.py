@@ -15,27 +15,15 @@ Source: kubernetes/kubernetes #98215, #105661; the closed form is compared with 
 
 from collections.abc import Iterator, Mapping
 
-from webhook.core.api.types import ZONE, LabelSelector
+from webhook.core.api.types import LabelSelector
+from webhook.core.api.well_known import ZONE
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.cluster.nodes import Ground
-from webhook.core.rules.cluster.shared_selectors import counts_own_pods_only
-from webhook.core.rules.constraint.label_selector import requirements
 from webhook.core.rules.frame.edits import changes
-from webhook.core.rules.frame.rule import (
-    Answer,
-    Edit,
-    Finding,
-    NotEvaluated,
-    Placed,
-    Rule,
-    Severity,
-    Subject,
-    guarded,
-    plural,
-    quoted,
-    short_enough,
-)
-from webhook.core.workloads.built_in_objects import IntOrText
+from webhook.core.rules.frame.own_pods import counts_own_pods_only, requirements
+from webhook.core.rules.frame.rule import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.rules.frame.usable_nodes import Ground
+from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import (
     CONTROLLER_REVISION_HASH,
     POD_TEMPLATE_HASH,
@@ -43,7 +31,8 @@ from webhook.core.workloads.controller_labels import (
     ROLLOUTS_POD_TEMPLATE_HASH,
     may_be_added,
 )
-from webhook.core.workloads.reading import Strategy, Workload
+from webhook.core.workloads.rolling_update import DEFAULT_SURGE, surge_of, worst_final_skew
+from webhook.core.workloads.workload import Workload
 
 ABSENT = Rule(
     id="match-label-key-absent",
@@ -97,9 +86,6 @@ _REVISION: dict[tuple[str, str], str | None] = {
     ("batch", "Job"): None,
     ("batch", "CronJob"): None,
 }
-
-# The API server's defaults for a Deployment that says nothing.
-_DEFAULT_SURGE: IntOrText = "25%"
 # Without a cluster the rule speaks only if it would in each of these numbers of zones.
 _USUAL_ZONES = (2, 3)
 # The first release in which matchLabelKeys are looked at.
@@ -255,7 +241,7 @@ def _is_counted(placed: Placed, subject: Subject) -> bool:
     if constraint.topology_key != ZONE or constraint.max_skew != 1 or not _is_bound(placed, workload):
         return False
     choices = _domains(placed, subject) or ()
-    default = strategy is None or {strategy.max_surge, strategy.max_unavailable} <= {None, _DEFAULT_SURGE}
+    default = strategy is None or {strategy.max_surge, strategy.max_unavailable} <= {None, DEFAULT_SURGE}
     return default and SEEN.get(replicas, {}).keys() >= {*choices}
 
 
@@ -272,34 +258,3 @@ def _domains(placed: Placed, subject: Subject) -> tuple[int, ...] | None:
     domains = ground.domains(placed)
     open_ = view.column(key).domain_count(ground.open & ground.with_hard_keys)
     return (domains,) if domains == open_ else ()
-
-
-def surge_of(strategy: Strategy | None, replicas: int) -> int:
-    """Pods above ``replicas`` during a rolling update; 0 for Recreate, and where the text is no percentage.
-
-    Source: deployment/util ResolveFenceposts: a percentage of maxSurge rounds up.
-    """
-    if strategy is not None and strategy.type == "Recreate":
-        return 0
-    written = strategy.max_surge if strategy is not None and strategy.max_surge is not None else _DEFAULT_SURGE
-    if isinstance(written, int):
-        return max(written, 0)
-    percent = written.removesuffix("%")
-    # Longer numbers are refused by the API server, and int() would take its time over them.
-    return -(-replicas * int(percent) // 100) if percent.isdecimal() and percent.isascii() and len(percent) < 6 else 0
-
-
-def worst_final_skew(domains: int, replicas: int, surge: int, max_skew: int) -> int:
-    """Largest difference between two domains that some order of a rolling update leaves behind.
-
-    Shape: ``surge`` is at least 1. Every placement keeps the scheduler's rule over old and new pods together; any old
-    pod may be deleted next; the old pods may start in any arrangement that maxSkew allows.
-    Unit: pods.
-    """
-    if domains < 2:
-        return 0
-    others = domains - 1
-    old = min((replicas + others * max_skew) // domains, replicas)
-    apart = max_skew + min(surge, old)
-    most = min((replicas + surge + others * max_skew) // domains, (replicas + others * apart) // domains, replicas)
-    return most - max(replicas - others * most, most - apart, 0)

@@ -9,28 +9,17 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.apiserver.validation import reaches_template, takes_any_template
-from webhook.core.defaulting.next_pod import NOT_YET, labels_given
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint import api
-from webhook.core.rules.constraint.label_selector import LATE_LABELS, holds, requirements
 from webhook.core.rules.frame.edits import Fix, Json, all_of, changes, one_field
-from webhook.core.rules.frame.rule import (
-    Answer,
-    Edit,
-    Finding,
-    NotEvaluated,
-    Placed,
-    Rule,
-    Severity,
-    Subject,
-    guarded,
-    one_line,
-    quoted,
-)
-from webhook.core.workloads.controller_labels import may_be_created_with
-from webhook.core.workloads.reading import Template, Workload
+from webhook.core.rules.frame.own_pods import LATE_LABELS, holds, requirements
+from webhook.core.rules.frame.rule import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.text import one_line, quoted
+from webhook.core.workloads.controller_labels import NOT_YET, labels_given, may_be_created_with
+from webhook.core.workloads.reading import reaches_template, takes_any_template
 from webhook.core.workloads.refused_pods import Refusal, joined_terms, refusals
+from webhook.core.workloads.workload import Template, Workload
 
 REFUSED = Rule(
     id="pods-refused",

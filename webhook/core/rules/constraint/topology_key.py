@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
-from webhook.core.api.types import HOSTNAME, ZONE
-from webhook.core.explain.meant_keys import SUCCESSORS, meant_by
+from webhook.core.api.well_known import HOSTNAME, SUCCESSORS, ZONE
+from webhook.core.explain.meant_keys import meant_by
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, removal
-from webhook.core.rules.frame.rule import Answer, Finding, Placed, Rule, Severity, Subject, guarded, quoted
+from webhook.core.rules.frame.rule import Answer, Finding, Rule, Severity, guarded
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.text import quoted
 
 TYPO = Rule(
     id="topology-key-typo",

@@ -11,11 +11,11 @@ import msgspec
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads
 from webhook.core.apiserver.go_json import is_plain, resolve
-from webhook.core.explain.meant_keys import edits
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, one_field
 from webhook.core.rules.frame.rule import Edit, Finding, Rule, Severity
-from webhook.core.workloads.reading import Workload
+from webhook.core.text import edit_distance
+from webhook.core.workloads.workload import Workload
 
 UNKNOWN_FIELD = Rule(
     id="unknown-field",
@@ -115,7 +115,7 @@ def meant(name: str) -> str:
     if len(written) > _MOST_LETTERS:
         return ""
     near = [
-        (edits(written, each.lower()), each)
+        (edit_distance(written, each.lower()), each)
         for each in _FIELDS
         if abs(len(written) - len(each)) <= _SLIPS < len(each) // 2
     ]

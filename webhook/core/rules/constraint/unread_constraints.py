@@ -12,12 +12,21 @@ from typing import Any
 from msgspec import Struct
 
 from webhook.core.api.types import ObjectMeta, TypeMeta
-from webhook.core.explain.meant_keys import edits as slips
-from webhook.core.policy.policy import EmbeddedKind, Mode
+from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.unknown_fields import meant
 from webhook.core.rules.frame.edits import flow
-from webhook.core.rules.frame.rule import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded, one_line, quoted
-from webhook.core.workloads.custom_kinds import BUILT_IN, CONSTRAINTS, CUSTOM, configured_layout, leads_to, value_at
+from webhook.core.rules.frame.rule import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded
+from webhook.core.text import edit_distance as slips
+from webhook.core.text import one_line, quoted
+from webhook.core.workloads.custom_kinds import (
+    BUILT_IN,
+    CONSTRAINTS,
+    CUSTOM,
+    EmbeddedKind,
+    configured_layout,
+    leads_to,
+    value_at,
+)
 from webhook.core.workloads.operators import OPERATED
 from webhook.core.workloads.reading import constraint_paths, has_template, parsed, read_meta
 

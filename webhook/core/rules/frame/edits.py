@@ -21,7 +21,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from webhook.core.rules.frame.rule import Edit, Placed, one_line
+from webhook.core.rules.frame.rule import Edit
+from webhook.core.rules.frame.subject import Placed
+from webhook.core.text import one_line
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 

@@ -18,8 +18,10 @@ from msgspec import structs
 from webhook.core.api.types import PodTemplate, SpreadConstraint
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.rules.frame.edits import Fix, all_of, applied, in_words
-from webhook.core.rules.frame.rule import FAILED, Answer, Edit, Finding, NotEvaluated, Subject, place
-from webhook.core.workloads.reading import Template, parsed
+from webhook.core.rules.frame.rule import FAILED, Answer, Edit, Finding, NotEvaluated
+from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.workloads.reading import parsed
+from webhook.core.workloads.workload import Template
 
 # Beside so many findings with edits, others are told as they are: each takes a second look at the templates. While a
 # request waits there is less time for it.

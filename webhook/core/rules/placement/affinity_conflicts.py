@@ -4,37 +4,20 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from webhook.core.placement.workload_problem import (
-    AFFINITY,
-    APART,
-    NEAR,
-    RESTRICTIONS,
-    VOLUMES,
-    Tally,
-    Terrain,
-    tallies,
-    terrain,
-)
+from webhook.core.placement.constraint_room import Tally, tallies
+from webhook.core.placement.workload_problem import AFFINITY, APART, NEAR, RESTRICTIONS, VOLUMES, Terrain, terrain
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.cluster.nodes import A_CAP
 from webhook.core.rules.frame.edits import changes
-from webhook.core.rules.frame.rule import (
-    Answer,
-    Finding,
-    NotEvaluated,
-    Placed,
-    Rule,
-    Severity,
-    plural,
-    quoted,
-    short_enough,
-)
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, short_enough
+from webhook.core.rules.frame.subject import Placed
+from webhook.core.rules.frame.usable_nodes import A_CAP
 from webhook.core.rules.placement import zone_loss
 from webhook.core.rules.placement.case import Case, noun, staying
 from webhook.core.rules.placement.remedies import AFFINITY as AFFINITY_POLICY
 from webhook.core.rules.placement.remedies import TAINTS, WHEN, Remedy, first_that_helps, honoring, removed, softened
 from webhook.core.rules.placement.volume_pins import pinned_replicas
-from webhook.core.workloads.reading import Template, Workload
+from webhook.core.text import plural, quoted
+from webhook.core.workloads.workload import Template, Workload
 
 CONFLICTS = Rule(
     id="spread-conflicts-affinity",

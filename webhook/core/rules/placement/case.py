@@ -10,21 +10,25 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.types import HOSTNAME, ObjectMeta, Pod, SpreadConstraint
+from webhook.core.api.types import ObjectMeta, Pod, SpreadConstraint
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.placement.constraint_room import Tally, tallies
 from webhook.core.placement.every_order import Start, fits, starts
 from webhook.core.placement.pinned_claims import Missing, Ordinals, ordinals
-from webhook.core.placement.workload_problem import Hard, Places, Tally, Terrain, survey, tallies, terrain
+from webhook.core.placement.workload_problem import Hard, Places, Terrain, survey, terrain
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.cluster.all_in_one_domain import NO_REPLICAS, NOT_REPLICATED
-from webhook.core.rules.cluster.shared_selectors import own_selector
-from webhook.core.rules.frame.rule import Placed, Subject, noun_of, plural, quoted
+from webhook.core.rules.frame.own_pods import own_selector
+from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_REPLICATED, noun_of
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
+from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import REVISION_LABELS, may_be_added
-from webhook.core.workloads.reading import Template, Workload
+from webhook.core.workloads.workload import Template, Workload
 
 
 class Case(Struct, frozen=True, kw_only=True, dict=True):
@@ -224,3 +228,26 @@ def staying(case: Case, tally: Tally, domains: Collection[int], kind: str = "") 
         (number,) = domains
         return f"{word} {quoted(tally.column.values[number], 40)} stays at {level}"
     return f"{many} {word} {'stays' if many == 1 else 'stay'} at {level}"
+
+
+def unlike_the_scheduler(subject: Subject) -> str:
+    """Why the scheduler's answer for these pods is another than that of its default filters; "" where it is not."""
+    names = {_scheduler(template) for template in subject.workload.templates}
+    if not names <= set(subject.policy.scheduler_names):
+        return "another scheduler"
+    for profile in subject.policy.scheduler_profiles:
+        if profile.name in names and profile.disabled_filters:
+            return f"the scheduler's profile disables {', '.join(profile.disabled_filters)}"
+    return ""
+
+
+def _scheduler(template: Template) -> str:
+    return template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER
+
+
+_REPLACED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "Rollout", "CloneSet"})
+
+
+def is_replaced(workload: Workload) -> bool:
+    """Whether the controller makes new pods for those on nodes that are gone."""
+    return workload.kind in _REPLACED

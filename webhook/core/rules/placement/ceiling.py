@@ -7,27 +7,26 @@ pods find a place.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from webhook.core.api.types import HOSTNAME, IGNORE, ZONE
+from webhook.core.api.types import IGNORE
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.placement.bounds import Zone, addable_on_hosts
-from webhook.core.placement.workload_problem import Tally
-from webhook.core.policy.policy import DEFAULT_SCHEDULER, Mode
-from webhook.core.rules.frame.rule import (
-    Answer,
-    Finding,
-    NotEvaluated,
-    Placed,
-    Rule,
-    Severity,
-    Subject,
-    guarded,
-    plural,
-    short_enough,
-)
+from webhook.core.placement.constraint_room import Tally
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
+from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement import affinity_conflicts, zone_loss
-from webhook.core.rules.placement.case import Case, cases, is_replicated, noun, staying
+from webhook.core.rules.placement.case import (
+    Case,
+    cases,
+    is_replaced,
+    is_replicated,
+    noun,
+    staying,
+    unlike_the_scheduler,
+)
 from webhook.core.rules.placement.remedies import AFFINITY, TAINTS, WHEN, first_that_helps, honoring, softened
-from webhook.core.workloads.reading import Template
+from webhook.core.text import plural
 
 TAINTED = Rule(
     id="tainted-nodes-counted",
@@ -103,27 +102,12 @@ def _could_speak(subject: Subject) -> tuple[Rule, ...]:
         could.append(CEILING)
     if affinity_conflicts.is_about(subject.workload):
         could.append(affinity_conflicts.CONFLICTS)
-    if ignores and zone_loss.is_replaced(subject.workload):
+    if ignores and is_replaced(subject.workload):
         could.append(zone_loss.ZONE_LOSS)
     return tuple(could)
 
 
 _IGNORES = frozenset({None, IGNORE})
-
-
-def unlike_the_scheduler(subject: Subject) -> str:
-    """Why the scheduler's answer for these pods is another than that of its default filters; "" where it is not."""
-    names = {_scheduler(template) for template in subject.workload.templates}
-    if not names <= set(subject.policy.scheduler_names):
-        return "another scheduler"
-    for profile in subject.policy.scheduler_profiles:
-        if profile.name in names and profile.disabled_filters:
-            return f"the scheduler's profile disables {', '.join(profile.disabled_filters)}"
-    return ""
-
-
-def _scheduler(template: Template) -> str:
-    return template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER
 
 
 def _tainted(case: Case) -> Iterator[Finding]:

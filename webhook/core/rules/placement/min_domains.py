@@ -6,18 +6,20 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.core.defaulting.injection import Record
-from webhook.core.index.readers import INJECTED_ANNOTATION
-from webhook.core.placement.workload_problem import Hard, Tally, tallies
+from webhook.core.index.objects import INJECTED_ANNOTATION
+from webhook.core.placement.constraint_room import Tally, tallies
+from webhook.core.placement.workload_problem import Hard
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.cluster.nodes import A_CAP
 from webhook.core.rules.frame.edits import Fix, changes
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Placed, Rule, Severity, Subject, plural
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.rules.frame.usable_nodes import A_CAP
 from webhook.core.rules.placement import zone_loss
-from webhook.core.rules.placement.case import Case, cases, is_replicated
-from webhook.core.rules.placement.ceiling import unlike_the_scheduler
+from webhook.core.rules.placement.case import Case, cases, is_replicated, unlike_the_scheduler
 from webhook.core.rules.placement.remedies import Remedy, first_that_helps, removed, softened
-from webhook.core.workloads.reading import Template
+from webhook.core.text import plural
+from webhook.core.workloads.workload import Template
 
 MIN_DOMAINS = Rule(
     id="min-domains-unreachable",

@@ -10,12 +10,12 @@ Where nodes are known, `conflicts` and `effect` look at them instead.
 
 from collections.abc import Iterator
 
-from webhook.core.api.selectors import SelectorError, compile_selector
-from webhook.core.api.types import HOSTNAME, IGNORE, LabelSelector, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
-from webhook.core.rules.cluster.shared_selectors import counts_own_pods_only
-from webhook.core.rules.frame.rule import Finding, Placed, Subject, plural, quoted, short_enough
+from webhook.core.api.types import IGNORE, LabelSelector
+from webhook.core.rules.frame.pins import is_asked, matches_its_pods, pinned_values, shares_a_domain, who_pins
+from webhook.core.rules.frame.rule import Finding, short_enough
+from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.affinity_conflicts import CONFLICTS
-from webhook.core.workloads.reading import Template
+from webhook.core.text import plural
 
 _NOT_REPLICATED = frozenset({"Pod", "DaemonSet", "Job", "CronJob"})
 
@@ -23,44 +23,11 @@ _NOT_REPLICATED = frozenset({"Pod", "DaemonSet", "Job", "CronJob"})
 def evaluate(subject: Subject) -> Iterator[Finding]:
     """The constraints that leave replicas without a place on every cluster, or on each that has two domains."""
     workload = subject.workload
-    if not _is_asked(subject) or workload.kind in _NOT_REPLICATED or workload.suspended:
+    if not is_asked(subject) or workload.kind in _NOT_REPLICATED or workload.suspended:
         return
     for placed in subject.placed:
         if placed.constraint.hard and _counts_itself(placed) and (found := _too_many(placed, subject)):
             yield found
-
-
-def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | None:
-    """Why a constraint can have no effect, in short and in full; None where it may have one."""
-    template, constraint = placed.template, placed.constraint
-    spec = template.template.pod_spec
-    if (not spec.node_selector and spec.affinity is None) or (constraint.max_skew or 0) < 1 or not _is_asked(subject):
-        return None
-    noun, few = placed.noun, (constraint.min_domains or 1) <= 1
-    values = _values(template, constraint.topology_key or "")
-    if few and values is not None and len(values) == 1 and constraint.node_affinity_policy != IGNORE:
-        value = quoted(next(iter(values)), 40)
-        return (
-            f"has no effect: all pods go to one {noun}",
-            f"{_who(template)} leaves only {noun} {value}, and within one {noun} there is nothing to spread over",
-        )
-    own = subject.workload.selector
-    if few and not constraint.hard and _is_shared(placed, own) and counts_own_pods_only(constraint.selector, own):
-        return (
-            f"has no effect: pod affinity keeps the pods in one {noun}",
-            f"pods that must share a {noun} cannot be spread over several, and ScheduleAnyway asks for no more",
-        )
-    if _is_apart(placed):
-        beyond = "" if constraint.topology_key == HOSTNAME else f"; it only keeps pods off nodes that name no {noun}"
-        return (
-            f"adds nothing: anti-affinity already allows only one pod per {noun}",
-            f"no {noun} ever has more than one of these pods, so none has more than 1 above another{beyond}",
-        )
-    return None
-
-
-def _is_asked(subject: Subject) -> bool:
-    return subject.index is None or bool(subject.index.lacks("nodes"))
 
 
 def _too_many(placed: Placed, subject: Subject) -> Finding | None:
@@ -69,16 +36,16 @@ def _too_many(placed: Placed, subject: Subject) -> Finding | None:
     stated, scaler = template.replicas, subject.scaler
     wanted = max(stated or 0, scaler.spec.max_replicas if scaler else 0)
     min_domains = constraint.min_domains or 1
-    values = _values(template, constraint.topology_key or "")
+    values = pinned_values(template, constraint.topology_key or "")
     is_bound = values is not None and 0 < len(values) < min_domains and constraint.node_affinity_policy != IGNORE
-    is_shared = not is_bound and _is_shared(placed, subject.workload.selector)
+    is_shared = not is_bound and shares_a_domain(placed, subject.workload.selector)
     most = (len(values) if values and is_bound else 1) * max_skew
     if not (is_bound or is_shared) or max_skew < 1 or most >= wanted:
         return None
     given = "" if is_bound or min_domains > 1 else f"if there are two {noun}s, "
     if is_bound:
         domains = plural(most // max_skew, noun)
-        short = f"{_who(template)} leaves {domains}"
+        short = f"{who_pins(template)} leaves {domains}"
         why = f"{short}, and minDomains is {min_domains}"
         remedy = "remove minDomains"
         cap = plural(max_skew, "pod")
@@ -101,81 +68,6 @@ def _too_many(placed: Placed, subject: Subject) -> Finding | None:
     )
 
 
-def _who(template: Template) -> str:
-    return "node selector" if template.template.pod_spec.node_selector else "node affinity"
-
-
-def _values(template: Template, key: str) -> frozenset[str] | None:
-    """The values of a node label that node selector and required node affinity leave; None where they leave all."""
-    spec = template.template.pod_spec
-    value = (spec.node_selector or {}).get(key)
-    values = None if value is None else frozenset({value})
-    node_affinity = spec.affinity.node_affinity if spec.affinity else None
-    if node_affinity is not None and node_affinity.required is not None:
-        # A term without requirements matches no node.
-        terms = [each for each in node_affinity.required.node_selector_terms or () if each != NodeSelectorTerm()]
-        found = [_term_values(each, key) for each in terms]
-        if all(each is not None for each in found):
-            union = frozenset(each for some in found for each in some or ())
-            values = union if values is None else values & union
-    return values
-
-
-def _term_values(term: NodeSelectorTerm, key: str) -> frozenset[str] | None:
-    sets = [
-        frozenset(each.values or ())
-        for each in term.match_expressions or ()
-        if (each.key, each.operator) == (key, "In")
-    ]
-    return frozenset.intersection(*sets) if sets else None
-
-
 def _counts_itself(placed: Placed) -> bool:
     selector = placed.constraint.selector
-    return selector is not None and selector != LabelSelector() and _matches(selector, placed.template)
-
-
-def _matches(selector: LabelSelector, template: Template) -> bool:
-    try:
-        return compile_selector(selector).matches(template.template.labels)
-    except SelectorError:
-        return False
-
-
-def _is_shared(placed: Placed, own: LabelSelector | None) -> bool:
-    """Whether all pods of the workload, and these alone, have to be in one domain of the constraint's key."""
-    affinity = placed.template.template.pod_spec.affinity
-    near = affinity.pod_affinity if affinity else None
-    return any(
-        _is_here(term, placed.constraint)
-        and counts_own_pods_only(term.label_selector, own)
-        and term.label_selector is not None
-        and _matches(term.label_selector, placed.template)
-        for term in (near.required if near else None) or ()
-    )
-
-
-def _is_apart(placed: Placed) -> bool:
-    """Whether no domain may have a pod beside one that the constraint counts."""
-    affinity = placed.template.template.pod_spec.affinity
-    apart = affinity.pod_anti_affinity if affinity else None
-    selector = placed.constraint.selector
-    counted = (selector.match_labels if selector else None) or {}
-    return any(
-        _is_here(term, placed.constraint)
-        and term.label_selector is not None
-        and not term.label_selector.match_expressions
-        and bool(term.label_selector.match_labels)
-        and (term.label_selector.match_labels or {}).items() <= counted.items()
-        for term in (apart.required if apart else None) or ()
-    )
-
-
-def _is_here(term: PodAffinityTerm, constraint: SpreadConstraint) -> bool:
-    """Whether a term is about the constraint's key and the pod's own namespace, in every revision."""
-    elsewhere = term.namespaces or term.namespace_selector is not None
-    return (
-        term.topology_key == constraint.topology_key
-        and not elsewhere
-        and not (term.match_label_keys or term.mismatch_label_keys)
-    )
+    return selector is not None and selector != LabelSelector() and matches_its_pods(selector, placed.template)

@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.cluster.all_in_one_domain import NO_REPLICAS, NOT_REPLICATED
-from webhook.core.rules.frame.rule import NOT_YET, NotEvaluated, Rule, Severity, Subject
+from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_REPLICATED, NOT_YET, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.subject import Subject
 
 
 def _rule(id_: str, title: str, severity: Severity, mode: Mode, why: str) -> Rule:

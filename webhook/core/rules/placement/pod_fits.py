@@ -8,28 +8,21 @@ from typing import Literal
 
 from msgspec import Struct
 
-from webhook.core.api.types import HOSTNAME, PodTemplate
+from webhook.core.api.types import PodTemplate
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.defaulting.next_pod import namespace_of, posted
 from webhook.core.explain.explanation import Balance, Explanation, explain, standstill
 from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode, profile_for
-from webhook.core.rules.frame.rule import (
-    NOT_YET,
-    Finding,
-    NotEvaluated,
-    Rule,
-    Severity,
-    Subject,
-    one_line,
-    plural,
-    short_enough,
-    shortened,
-)
+from webhook.core.rules.frame.rule import NOT_YET, Finding, NotEvaluated, Rule, Severity, short_enough
+from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.placement.pod_fixes import fix_text
-from webhook.core.scheduler.cycle import decide, take
+from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.volumes import claim_name
+from webhook.core.scheduler.problem import take
+from webhook.core.text import one_line, plural, shortened
 
 DO_NOT_FIT = Rule(
     id="replicas-do-not-fit",

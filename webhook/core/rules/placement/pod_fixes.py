@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from webhook.core.api.types import SpreadConstraint
-from webhook.core.explain.counted_pods import together
 from webhook.core.explain.explanation import Balance
 from webhook.core.explain.fixes import Change, Fix
 from webhook.core.rules.frame.edits import one_field
+from webhook.core.text import together
 
 
 def fix_text(fix: Fix, balances: Sequence[Balance]) -> str:

@@ -6,9 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import HONOR, IGNORE
-from webhook.core.placement.workload_problem import Hard, tallies
+from webhook.core.placement.constraint_room import tallies
+from webhook.core.placement.workload_problem import Hard
 from webhook.core.rules.frame.edits import NO_FIX, Fix, all_of, changes, changes_in, in_words, removal, softening
-from webhook.core.rules.frame.rule import Placed
+from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.case import Case
 
 TAINTS = "nodeTaintsPolicy"

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
-from webhook.core.api.types import HOSTNAME
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.placement.bounds import Home, addable_pinned
+from webhook.core.placement.constraint_room import Tally
 from webhook.core.placement.pinned_claims import Missing
-from webhook.core.placement.workload_problem import Tally
-from webhook.core.rules.frame.rule import Finding, Placed, plural, quoted
+from webhook.core.rules.frame.rule import Finding
+from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.case import Case, noun
 from webhook.core.rules.placement.remedies import AFFINITY, TAINTS, WHEN, Remedy, first_that_helps, honoring, softened
+from webhook.core.text import plural, quoted
 
 
 def pinned_replicas(case: Case) -> Iterator[Finding]:

@@ -5,16 +5,19 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import first_untolerated
-from webhook.core.api.types import IGNORE, ZONE, Taint
+from webhook.core.api.types import IGNORE, Taint
+from webhook.core.api.well_known import ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import FILTERING_EFFECTS
 from webhook.core.placement.bounds import stranded
-from webhook.core.placement.workload_problem import Hard, Tally, tallies
+from webhook.core.placement.constraint_room import Tally, tallies
+from webhook.core.placement.workload_problem import Hard
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.rule import Finding, Placed, Rule, Severity, plural, quoted
-from webhook.core.rules.placement.case import Case
+from webhook.core.rules.frame.rule import Finding, Rule, Severity
+from webhook.core.rules.frame.subject import Placed
+from webhook.core.rules.placement.case import Case, is_replaced
 from webhook.core.rules.placement.remedies import NOTHING, TAINTS, Remedy, honoring
-from webhook.core.workloads.reading import Workload
+from webhook.core.text import plural, quoted
 
 ZONE_LOSS = Rule(
     id="zone-loss-strands-pods",
@@ -34,16 +37,10 @@ ZONE_LOSS = Rule(
         "of the replicas run."
     ),
 )
-_REPLACED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "Rollout", "CloneSet"})
 # Kubernetes puts them on every node that it does not hear of: one keeps pods off, the other takes those there away,
 # unless they tolerate it for ever.
 _KEEPS_OFF = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
 _EVICTS = Taint(key="node.kubernetes.io/unreachable", effect="NoExecute")
-
-
-def is_replaced(workload: Workload) -> bool:
-    """Whether the controller makes new pods for those on nodes that are gone."""
-    return workload.kind in _REPLACED
 
 
 def evaluate(case: Case) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """The scheduler's filters that look at one node at a time: name, cordon, taints, affinity, ports, resources.
 
 Each is evaluated for sets of equal nodes. What kube-scheduler evaluates and this does not is in
-``core.scheduler.cycle.NOT_EVALUATED``.
+``core.scheduler.problem.NOT_EVALUATED``.
 
 Source: kube-scheduler framework/plugins nodename, nodeunschedulable, tainttoleration, nodeaffinity, nodeports,
 noderesources/fit.go.

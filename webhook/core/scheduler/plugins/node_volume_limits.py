@@ -2,7 +2,7 @@
 
 A volume of an in-tree plugin counts as one of the CSI driver that has replaced the plugin, on nodes that have a
 CSINode. Volumes that are attached without a pod (VolumeAttachment) and drivers that must be installed on the node
-(CSIDriver) are not known here; see ``core.scheduler.cycle.NOT_EVALUATED``.
+(CSIDriver) are not known here; see ``core.scheduler.problem.NOT_EVALUATED``.
 
 Source: kube-scheduler nodevolumelimits/csi.go; k8s.io/csi-translation-lib plugins.
 """

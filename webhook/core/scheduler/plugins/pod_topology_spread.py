@@ -14,46 +14,29 @@ Services that select the pod, and the ReplicaSet, StatefulSet or ReplicationCont
 Source: kube-scheduler podtopologyspread common.go, filtering.go, scoring.go; plugins/helper/spread.go.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from webhook.core.api.selectors import EQUALS, NOTHING, Selector, SelectorError, compile_selector, selector_from_labels
-from webhook.core.api.types import (
-    HONOR,
-    HOSTNAME,
-    IGNORE,
-    SCHEDULE_ANYWAY,
-    ZONE,
-    LabelSelector,
-    LabelSelectorRequirement,
-    ObjectMeta,
-    Pod,
-    Service,
-    SpreadConstraint,
-)
+from webhook.core.api.selectors import Selector, SelectorError, compile_selector, selector_from_labels
+from webhook.core.api.types import HONOR, IGNORE, SCHEDULE_ANYWAY, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import Column, NodeView
 from webhook.core.index.pod_groups import Counts
+from webhook.core.scheduler.plugins.default_selector import default_selector
 from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, failure, unresolvable, unschedulable
 
 NAME = "PodTopologySpread"
 MISSING_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
 TOO_SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
-MAX_NODE_SCORE = 100
-# Upstream marks nodes without a score with this number, and so takes the mark for such a score.
-_INVALID = -1
 
 # Before this release an empty selector counted no existing pod.
 COUNTS_EMPTY_SELECTOR = (1, 38)
 # The smallest count over no domain at all, which only a minDomains below 1 ever shows.
 _NO_DOMAIN = 2**31 - 1
-
-_REPLICATION_CONTROLLER = ("v1", "ReplicationController")
-_SELECTING_OWNERS = {_REPLICATION_CONTROLLER, ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
 
 
 class SpreadDefaults(Struct, frozen=True):
@@ -309,129 +292,3 @@ def above_limit(domains: Domains) -> int:
         return domains.column.present
     crowded = [number for number, pods in domains.match_num.items() if pods > limit]
     return domains.column.nodes_of(crowded) if crowded else 0
-
-
-class _Scoring(Struct, frozen=True):
-    """Nodes with the keys of all soft constraints (or all nodes, where none is required), and those to score."""
-
-    eligible: Eligible
-    with_keys: int
-    scored: tuple[int, ...]
-
-
-def scores(counted: Counted, eligible: Eligible, feasible: int) -> dict[int, int] | None:
-    """The normalised score of each feasible node by slot; None where no soft constraint applies.
-
-    Source: scoring.go ``PreScore``, ``Score``, ``NormalizeScore``.
-    """
-    nodes = eligible.nodes
-    if not counted.constraints or counted.error or not nodes.live:
-        return None
-    with_keys = nodes.live
-    if counted.require_all:
-        for constraint in counted.constraints:
-            with_keys &= nodes.column(constraint.topology_key).present
-    scoring = _Scoring(eligible, with_keys, tuple(node_sets.to_slots(feasible & with_keys)))
-    raw = dict.fromkeys(scoring.scored, 0.0)
-    for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
-        of = nodes.column(constraint.topology_key).of
-        weight, pods_near = _weighed(constraint, counts, scoring)
-        for slot in scoring.scored:
-            if of[slot] >= 0:
-                raw[slot] += pods_near.get(slot, 0) * weight + (constraint.max_skew - 1)
-    rounded = {slot: _rounded(score) for slot, score in raw.items()}
-    return {**dict.fromkeys(node_sets.to_slots(feasible), 0), **_normalised(rounded)}
-
-
-def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple[float, Counts]:
-    """The weight of the key, and for each scored node the matching pods of its domain.
-
-    Shape: where nodes without the key count too, they are in the domain of the empty value. A hostname is a domain
-    of its own whatever the node policies say.
-    """
-    if constraint.topology_key == HOSTNAME:
-        return math.log(len(scoring.scored) + 2), counts
-    column = scoring.eligible.nodes.column(constraint.topology_key)
-    empty = column.numbers.get("", -1)
-
-    def domain(slot: int) -> int:
-        return empty if column.of[slot] < 0 else column.of[slot]
-
-    considered = dict.fromkeys(map(domain, scoring.scored), 0)
-    members = node_sets.flags(scoring.eligible.counted(constraint, scoring.with_keys), len(column.of))
-    for slot, number in counts.items():
-        if members[slot] and domain(slot) in considered:
-            considered[domain(slot)] += number
-    return math.log(len(considered) + 2), {slot: considered[domain(slot)] for slot in scoring.scored}
-
-
-def _rounded(score: float) -> int:
-    """Half away from zero, as Go's math.Round."""
-    return math.floor(score + 0.5) if score >= 0 else math.ceil(score - 0.5)
-
-
-def _normalised(raw: Mapping[int, int]) -> dict[int, int]:
-    if not raw:
-        return {}
-    lowest, highest = min(raw.values()), max(0, *raw.values())
-    if highest == 0:
-        return {slot: 0 if score == _INVALID else MAX_NODE_SCORE for slot, score in raw.items()}
-    return {
-        slot: 0 if score == _INVALID else _divided(MAX_NODE_SCORE * (highest + lowest - score), highest)
-        for slot, score in raw.items()
-    }
-
-
-def _divided(number: int, divisor: int) -> int:
-    """Towards zero, as Go divides."""
-    return number // divisor if number >= 0 else -(-number // divisor)
-
-
-def default_selector(meta: ObjectMeta, namespace: str, index: ClusterIndex) -> Selector:
-    """What the scheduler deduces for a pod with this metadata; empty where there is nothing to deduce it from."""
-    pairs: dict[str, str] = {}
-    for service in pod_services(meta.labels or {}, namespace, index):
-        pairs |= (service.spec and service.spec.selector) or {}
-    controller = meta.controller
-    if controller is None or (controller.api_version, controller.kind) not in _SELECTING_OWNERS:
-        return selector_from_labels(pairs)
-    # By name alone: the scheduler does not compare the uid either.
-    owner = index.owner(controller.api_version, controller.kind, namespace, controller.name)
-    selector = owner.selector if owner else None
-    if (controller.api_version, controller.kind) == _REPLICATION_CONTROLLER:
-        return selector_from_labels(pairs | dict((selector and selector.match_labels) or {}))
-    try:
-        owned = compile_selector(selector)
-    except SelectorError:
-        owned = NOTHING
-    return selector_from_labels(pairs).joined(owned.requirements)
-
-
-def pod_services(labels: Mapping[str, str], namespace: str, index: ClusterIndex) -> tuple[Service, ...]:
-    """The namespace's Services that select a pod with these labels, by name.
-
-    Shape: a Service without selector selects nothing, one with an empty selector everything.
-    """
-    services = index.services(namespace) if namespace else index.all_services()
-    found = (s for s in services if _selects(s.spec.selector if s.spec else None, labels))
-    return tuple(sorted(found, key=lambda service: (service.metadata or ObjectMeta()).name))
-
-
-def label_selector(selector: Selector) -> LabelSelector:
-    """A compiled selector as a constraint in a pod has to say it.
-
-    Shape: a key that must equal two values (an owner that does not select the pod) cannot stand twice in matchLabels;
-    its second value becomes an expression. What is asked twice is said once.
-    """
-    labels: dict[str, str] = {}
-    expressions: dict[LabelSelectorRequirement, None] = {}
-    for part in selector.requirements:
-        if part.operator == EQUALS and labels.setdefault(part.key, part.values[0]) == part.values[0]:
-            continue
-        operator = "In" if part.operator == EQUALS else part.operator
-        expressions[LabelSelectorRequirement(key=part.key, operator=operator, values=part.values or None)] = None
-    return LabelSelector(match_labels=labels or None, match_expressions=tuple(expressions) or None)
-
-
-def _selects(selector: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    return selector is not None and selector.items() <= labels.items()

@@ -1,0 +1,41 @@
+"""The fields of a finding as every format prints them."""
+
+from webhook.cli.checking.results import Row
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
+from webhook.core.rules.rule_set import API_RULES, OFFLINE
+from webhook.core.text import one_line
+from webhook.core.workloads.custom_kinds import BUILT_IN
+
+MOST_CHARS = 4096  # of one text from outside; one field of an object can hold megabytes
+
+
+def message(row: Row) -> str:
+    """What is wrong, with the numbers: kube-apiserver's own words where it has any."""
+    return one_line(row.judged.finding.summary, MOST_CHARS)
+
+
+def fix(row: Row) -> str:
+    """The smallest change that helps."""
+    return one_line(row.judged.finding.fix or row.judged.finding.remedy, MOST_CHARS)
+
+
+def consequence(row: Row) -> str:
+    """Who acts on the finding, and how: some findings are only for those who read this."""
+    manifest, judged = row.manifest, row.judged
+    built_in = (manifest.api_version.rpartition("/")[0], manifest.kind) in BUILT_IN
+    if built_in and judged.finding.rule in API_RULES:
+        return "kube-apiserver refuses it"
+    if built_in and judged.finding.rule == UNKNOWN_FIELD.id:
+        return "kubectl refuses it"
+    if judged.finding.rule in OFFLINE:
+        return "the webhook does not look"
+    return _CONSEQUENCES[judged.mode]
+
+
+_CONSEQUENCES = {
+    Mode.DENY: "the webhook denies it",
+    Mode.WARN: "the webhook warns",
+    Mode.AUDIT: "the webhook only records it",
+    Mode.OFF: "the webhook says nothing",
+}

@@ -1,0 +1,81 @@
+"""A live cluster, read once: lists of its kinds. Only get and list."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from msgspec import Raw, Struct
+
+from webhook.cli.exit_codes import Exit, Stopped
+from webhook.cli.live_cluster import unreachable
+from webhook.cluster.connection import ApiServer, ClusterError
+from webhook.cluster.listing import Listing, Pause, list_objects
+from webhook.cluster.resources import Resource
+from webhook.core.api.types import TypeMeta
+from webhook.core.api.version import KubernetesVersion, parse_version
+
+_Kept = TypeVar("_Kept")
+# What is lost without a kind; of all others, what depends on it.
+_LOST: Mapping[str, str] = {
+    "nodes": "rules about nodes and domains are not evaluated",
+    "pods": "rules about running pods are not evaluated",
+    "namespaces": "labels of namespaces choose no ceiling and no override",
+    "services": "the selectors that Services give to defaults are not known",
+    "horizontalpodautoscalers": "replicas are those of the workload, not the autoscaler's maximum",
+}
+
+
+class Live(Struct, frozen=True, kw_only=True):
+    """An API server that has answered.
+
+    Shape: ``source`` is what people call it: ``cluster prod``. ``namespace`` is where manifests go that name none.
+    ``release`` is its own word, empty where it does not say.
+    """
+
+    server: ApiServer
+    source: str
+    namespace: str = "default"
+    release: str = ""
+
+    @property
+    def version(self) -> KubernetesVersion | None:
+        """The release, as far as behaviour depends on it; None for one that is not supported."""
+        try:
+            return parse_version(self.release)
+        except ValueError:
+            return None
+
+
+def read_kinds(
+    live: Live,
+    resources: Iterable[Resource],
+    keep: Callable[[Raw, TypeMeta], _Kept],
+    progress: Callable[[int], None],
+    *,
+    pause: Pause = Pause(),  # noqa: B008 a value that never changes
+) -> Iterator[Listing[_Kept]]:
+    """List each kind; ``progress`` is told how many objects were read so far.
+
+    Errors: Stopped with exit code 4 where the API server does not answer, and where it allows nothing at all.
+    """
+    total, allowed, refused = 0, False, ""
+
+    def count(objects: int) -> None:
+        nonlocal total
+        total += objects
+        progress(total)
+
+    for resource in resources:
+        try:
+            listing = list_objects(live.server, resource, keep, progress=count, pause=pause)
+        except ClusterError as error:
+            raise unreachable(live.source, error) from error
+        allowed, refused = allowed or not listing.refused, refused or listing.detail
+        yield listing
+    if refused and not allowed:
+        raise Stopped(f"{live.source}: nothing may be read: {refused}", Exit.CLUSTER)
+
+
+def loss(listing: Listing[_Kept]) -> str:
+    """``nodes: 403 Forbidden: what is lost by it``."""
+    lost = _LOST.get(listing.resource, "what depends on them is not known")
+    return f"{listing.resource}: {listing.refused}: {lost}"

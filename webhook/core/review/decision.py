@@ -1,0 +1,78 @@
+"""What a review is asked and what it answers."""
+
+from collections.abc import Mapping
+
+from msgspec import Raw, Struct
+
+from webhook.core.api.types import TypeMeta
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.defaulting.injection import Injection
+from webhook.core.index.owners import Awaited
+from webhook.core.review.judging import Judged
+from webhook.core.rules.frame.rule import NotEvaluated
+from webhook.core.rules.placement.pod_fits import Feasibility
+from webhook.core.workloads.workload import Workload
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """An admission request, as far as a decision depends on it."""
+
+    uid: str
+    operation: str
+    group: str
+    version: str
+    kind: str
+    sub_resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    dry_run: bool = False
+    object: bytes | Raw | None = None
+    old_object: bytes | Raw | None = None
+
+    @property
+    def api_version(self) -> str:
+        """Group and version as objects write them."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def stated(self) -> TypeMeta:
+        """What the object is."""
+        return TypeMeta(api_version=self.api_version, kind=self.kind)
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """The answer to one request, as a value.
+
+    Shape: ``reason`` says why nothing was looked at, where nothing was. ``injection`` is what a pod gets, or would
+    get where defaults are only observed; then ``patch`` is empty. ``feasibility`` is the dry run of a
+    pod, where there was one. ``awaits`` is worth waiting for.
+    """
+
+    allowed: bool = True
+    reason: str = ""
+    message: str = ""
+    findings: tuple[Judged, ...] = ()
+    not_evaluated: tuple[NotEvaluated, ...] = ()
+    warnings: tuple[str, ...] = ()
+    patch: tuple[Mapping[str, object], ...] = ()
+    audit: Mapping[str, str] = {}
+    feasibility: Feasibility | None = None
+    injection: Injection | None = None
+    awaits: Awaited | None = None
+
+
+class Examination(Struct, frozen=True, kw_only=True):
+    """All there is to say of one object, for the command line and for reports.
+
+    Shape: ``workload`` is None where the kind has no pod template or the object cannot be decoded; then
+    ``decode_error`` says why, and ``findings`` has it as `wrong-type`. ``warnings`` are kube-apiserver's own, those
+    about unknown and repeated fields first.
+    """
+
+    workload: Workload | None = None
+    findings: tuple[Judged, ...] = ()
+    not_evaluated: tuple[NotEvaluated, ...] = ()
+    decode_error: DecodeError | None = None
+    warnings: tuple[str, ...] = ()

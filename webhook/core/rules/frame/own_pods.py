@@ -1,0 +1,156 @@
+"""Which pods are a workload's own, and which of others a constraint counts."""
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from webhook.core.api.label_syntax import key_faults, value_faults
+from webhook.core.api.selectors import Selector, SelectorError, compile_selector, selector_from_labels
+from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.objects import Owner
+from webhook.core.index.pod_groups import Counts
+from webhook.core.rules.frame.subject import Placed
+from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
+from webhook.core.text import one_line, quoted
+from webhook.core.workloads.controller_labels import (
+    CONTROLLER_REVISION_HASH,
+    POD_TEMPLATE_HASH,
+    ROLLOUTS_POD_TEMPLATE_HASH,
+)
+from webhook.core.workloads.kinds import group_kind
+from webhook.core.workloads.workload import Workload
+
+NO_SELECTOR = "which pods are its own: the kind has no selector"
+# Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
+OWN_LABELS = frozenset(
+    {
+        *(POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH, ROLLOUTS_POD_TEMPLATE_HASH),
+        *("controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"),
+    }
+)
+# Whoever counts more workloads than this counts half the namespace; a look at each of them takes time, under the lock.
+_MOST_WORKLOADS = 16
+_MOST_SHARDS = 256  # of an operator, which may be left out only when they are known
+_NAME_CHARS = 32
+
+
+def own_selector(workload: Workload) -> Selector | None:
+    """What selects a workload's pods, of every revision; None where the kind has no selector or it cannot be read."""
+    written = workload.selector
+    if written is None and workload.kind == "ReplicationController" and workload.templates:
+        return selector_from_labels(workload.templates[0].template.labels)
+    return compiled(written)
+
+
+def compiled(written: LabelSelector | None) -> Selector | None:
+    """A workload's selector; None for one that says nothing or cannot be read."""
+    try:
+        selector = compile_selector(written)
+    except SelectorError:
+        return None
+    return selector if selector.requirements else None
+
+
+def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:
+    """Whether everything that the constraint counts is also selected by the workload, by their plain labels."""
+    if selector is None or own is None or own.match_expressions:
+        return False
+    wanted: Mapping[str, str] = selector.match_labels or {}
+    return bool(own.match_labels) and (own.match_labels or {}).items() <= wanted.items()
+
+
+def selects(constraint: SpreadConstraint) -> bool:
+    """Whether the constraint has a selector of its own; for null and empty ones there are other rules."""
+    selector = constraint.selector
+    return selector is not None and bool(selector.match_labels or selector.match_expressions)
+
+
+def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
+    """What the constraint counts for a pod with these labels; None where kube-apiserver would refuse the selector."""
+    try:
+        return counting_selector(constraint, labels)
+    except SelectorError:
+        return None
+
+
+def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ClusterIndex) -> Counts:
+    """The pods that the selector counts and the workload's own does not match."""
+    pods = index.count(namespace, selector)
+    return counts_without(pods, index.count(namespace, selector.joined(own.requirements))) if pods else pods
+
+
+def counts_without(counts: Counts, *parts: Counts) -> Counts:
+    rest = dict(counts)
+    for slot, number in chain.from_iterable(part.items() for part in parts):
+        rest[slot] = rest.get(slot, 0) - number
+        if rest[slot] <= 0:
+            del rest[slot]
+    return rest
+
+
+def counted_workloads(workload: Workload, selector: Selector, index: ClusterIndex) -> Iterator[Owner]:
+    """The first of the other workloads whose templates the selector matches."""
+    mine = (workload.group, workload.kind, workload.meta.name)
+    most = _MOST_WORKLOADS if workload.meta.controller is None else _MOST_SHARDS
+    for owner in index.workloads(workload.meta.namespace, selector, most):
+        if (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
+            yield owner
+
+
+def have_one_controller(workload: Workload, owner: Owner) -> bool:
+    """Whether the same object made both, as an operator makes its shards."""
+    mine, theirs = workload.meta.controller, owner.meta.controller
+    return mine is not None and theirs is not None and (mine.kind, mine.name) == (theirs.kind, theirs.name)
+
+
+def called(owner: Owner, workload: Workload) -> str:
+    """The name of another workload of the namespace; with its kind where that tells it from this one."""
+    name = quoted(owner.meta.name, _NAME_CHARS)
+    return f"{owner.kind} {name}" if owner.meta.name == workload.meta.name else name
+
+
+LATE_LABELS = "labels that are added after the template"
+_IDENTITY = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "app", "k8s-app")
+
+
+def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
+    """Labels that tell the workload's own pods: those of its own selector, else those that commonly name one.
+
+    Shape: without the constraint's matchLabelKeys, which must not stand in its selector too; None where none is left.
+    """
+    labels, keys = placed.template.template.labels, placed.constraint.match_label_keys or ()
+    own = workload.selector.match_labels if workload.selector else None
+    if not own or not own.items() <= labels.items():
+        own = {key: labels[key] for key in _IDENTITY if key in labels}
+    if any(key_faults(key) or value_faults(value) for key, value in own.items()):
+        return None
+    return {key: value for key, value in own.items() if key not in keys} or None
+
+
+def written(labels: Mapping[str, str]) -> str:
+    """Labels as a warning says them."""
+    return one_line(",".join(f"{quoted(key)}={quoted(value)}" for key, value in labels.items()))
+
+
+def requirements(selector: LabelSelector) -> Iterator[LabelSelectorRequirement]:
+    """A selector as the requirements that all must hold; matchLabels are In with one value."""
+    for key, value in (selector.match_labels or {}).items():
+        yield LabelSelectorRequirement(key=key, operator="In", values=(value,))
+    yield from selector.match_expressions or ()
+
+
+def holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    """Whether the labels meet it; one that kube-apiserver refuses is not judged here."""
+    values = requirement.values or ()
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in values if values else True
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return True

@@ -1,0 +1,117 @@
+"""What node selector and affinity leave of a constraint, read from the object alone."""
+
+from webhook.core.api.selectors import SelectorError, compile_selector
+from webhook.core.api.types import IGNORE, LabelSelector, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.rules.frame.own_pods import counts_own_pods_only
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.text import quoted
+from webhook.core.workloads.workload import Template
+
+
+def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | None:
+    """Why a constraint can have no effect, in short and in full; None where it may have one."""
+    template, constraint = placed.template, placed.constraint
+    spec = template.template.pod_spec
+    if (not spec.node_selector and spec.affinity is None) or (constraint.max_skew or 0) < 1 or not is_asked(subject):
+        return None
+    noun, few = placed.noun, (constraint.min_domains or 1) <= 1
+    values = pinned_values(template, constraint.topology_key or "")
+    if few and values is not None and len(values) == 1 and constraint.node_affinity_policy != IGNORE:
+        value = quoted(next(iter(values)), 40)
+        return (
+            f"has no effect: all pods go to one {noun}",
+            f"{who_pins(template)} leaves only {noun} {value}, and within one {noun} there is nothing to spread over",
+        )
+    own = subject.workload.selector
+    if few and not constraint.hard and shares_a_domain(placed, own) and counts_own_pods_only(constraint.selector, own):
+        return (
+            f"has no effect: pod affinity keeps the pods in one {noun}",
+            f"pods that must share a {noun} cannot be spread over several, and ScheduleAnyway asks for no more",
+        )
+    if _is_apart(placed):
+        beyond = "" if constraint.topology_key == HOSTNAME else f"; it only keeps pods off nodes that name no {noun}"
+        return (
+            f"adds nothing: anti-affinity already allows only one pod per {noun}",
+            f"no {noun} ever has more than one of these pods, so none has more than 1 above another{beyond}",
+        )
+    return None
+
+
+def is_asked(subject: Subject) -> bool:
+    return subject.index is None or bool(subject.index.lacks("nodes"))
+
+
+def who_pins(template: Template) -> str:
+    return "node selector" if template.template.pod_spec.node_selector else "node affinity"
+
+
+def pinned_values(template: Template, key: str) -> frozenset[str] | None:
+    """The values of a node label that node selector and required node affinity leave; None where they leave all."""
+    spec = template.template.pod_spec
+    value = (spec.node_selector or {}).get(key)
+    values = None if value is None else frozenset({value})
+    node_affinity = spec.affinity.node_affinity if spec.affinity else None
+    if node_affinity is not None and node_affinity.required is not None:
+        # A term without requirements matches no node.
+        terms = [each for each in node_affinity.required.node_selector_terms or () if each != NodeSelectorTerm()]
+        found = [_term_values(each, key) for each in terms]
+        if all(each is not None for each in found):
+            union = frozenset(each for some in found for each in some or ())
+            values = union if values is None else values & union
+    return values
+
+
+def _term_values(term: NodeSelectorTerm, key: str) -> frozenset[str] | None:
+    sets = [
+        frozenset(each.values or ())
+        for each in term.match_expressions or ()
+        if (each.key, each.operator) == (key, "In")
+    ]
+    return frozenset.intersection(*sets) if sets else None
+
+
+def matches_its_pods(selector: LabelSelector, template: Template) -> bool:
+    try:
+        return compile_selector(selector).matches(template.template.labels)
+    except SelectorError:
+        return False
+
+
+def shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
+    """Whether all pods of the workload, and these alone, have to be in one domain of the constraint's key."""
+    affinity = placed.template.template.pod_spec.affinity
+    near = affinity.pod_affinity if affinity else None
+    return any(
+        _is_here(term, placed.constraint)
+        and counts_own_pods_only(term.label_selector, own)
+        and term.label_selector is not None
+        and matches_its_pods(term.label_selector, placed.template)
+        for term in (near.required if near else None) or ()
+    )
+
+
+def _is_apart(placed: Placed) -> bool:
+    """Whether no domain may have a pod beside one that the constraint counts."""
+    affinity = placed.template.template.pod_spec.affinity
+    apart = affinity.pod_anti_affinity if affinity else None
+    selector = placed.constraint.selector
+    counted = (selector.match_labels if selector else None) or {}
+    return any(
+        _is_here(term, placed.constraint)
+        and term.label_selector is not None
+        and not term.label_selector.match_expressions
+        and bool(term.label_selector.match_labels)
+        and (term.label_selector.match_labels or {}).items() <= counted.items()
+        for term in (apart.required if apart else None) or ()
+    )
+
+
+def _is_here(term: PodAffinityTerm, constraint: SpreadConstraint) -> bool:
+    """Whether a term is about the constraint's key and the pod's own namespace, in every revision."""
+    elsewhere = term.namespaces or term.namespace_selector is not None
+    return (
+        term.topology_key == constraint.topology_key
+        and not elsewhere
+        and not (term.match_label_keys or term.mismatch_label_keys)
+    )

@@ -1,0 +1,165 @@
+"""What a rule is asked about: one object, its constraints, and what is known around them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from itertools import chain
+from math import inf
+from typing import TypeVar
+
+from msgspec import Struct
+
+from webhook.core.api.types import PodSpec, SpreadConstraint
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.objects import Autoscaler
+from webhook.core.policy.policy import Policy
+from webhook.core.rules.frame.rule import noun_of
+from webhook.core.text import quoted
+from webhook.core.workloads.workload import Template, Workload
+
+NO_CLUSTER = "no cluster"
+STALE = "what is known of the cluster is older than maxStaleness"
+NO_TIME = "no time left"
+# Nobody writes as many in one template. The pods are counted for each, which takes up to 40 ms among 40,000 others.
+MOST_COUNTED = 16
+# Each is looked up on every node.
+MOST_RESOURCES = 32
+TOO_MANY = f"more than {MOST_COUNTED} constraints and pod affinity terms, or {MOST_RESOURCES} resources"
+# At 5,000 nodes, what there is to say of one template takes less than a millisecond, and a few where much is wrong.
+LEAST_SECONDS = 0.01
+
+
+_Item = TypeVar("_Item")
+
+
+class Placed(Struct, frozen=True):
+    """One constraint and where it stands."""
+
+    template: Template
+    index: int
+    constraint: SpreadConstraint
+
+    @property
+    def path(self) -> str:
+        """The API path: ``spec.template.spec.topologySpreadConstraints[0]``."""
+        return f"{self.template.constraints_path}[{self.index}]"
+
+    @property
+    def name(self) -> str:
+        """How messages call it: ``zone[0]``."""
+        segment = (self.constraint.topology_key or "").rpartition("/")[2]
+        return f"{quoted(segment, 40) if segment else 'constraint'}[{self.index}]"
+
+    @property
+    def noun(self) -> str:
+        """How messages call one of its domains: ``zone``; a host is a node."""
+        return noun_of(self.constraint.topology_key or "")
+
+    @property
+    def short_name(self) -> str:
+        """``zone`` of ``zone[0]``."""
+        return self.name.partition("[")[0]
+
+    @property
+    def key(self) -> str:
+        """What stays the same when constraints are put in front of it."""
+        return f"{self.template.path} {self.constraint.topology_key} {self.constraint.when_unsatisfiable}"
+
+
+class Subject(Struct, frozen=True, kw_only=True, dict=True):
+    """What a rule is asked about.
+
+    Shape: ``placed`` are the constraints of all templates, in order. ``offline`` says that no kube-apiserver sees the
+    object in this moment, so that its warnings are ours to give. ``creating`` is false where the object exists already.
+    ``now`` is an ISO time (UTC), empty where it is not known. ``scalers`` are autoscalers that come with it. ``fixes``
+    is false where nobody hears of them, so that none is tried.
+    Unit: ``age`` says how many seconds ago the cluster was last known to be as the index has it, ``remaining`` how many
+    seconds there are for an answer.
+    """
+
+    workload: Workload
+    placed: tuple[Placed, ...]
+    policy: Policy
+    version: KubernetesVersion
+    index: ClusterIndex | None = None
+    offline: bool = False
+    creating: bool = True
+    age: Callable[[], float] = lambda: 0.0
+    remaining: Callable[[], float] = lambda: inf
+    now: str = ""
+    scalers: tuple[Autoscaler, ...] = ()
+    fixes: bool = True
+
+    @property
+    def scaler(self) -> Autoscaler | None:
+        """What scales the workload, as it comes with it or as the cluster has it."""
+        of = self.workload.api_version, self.workload.kind
+        namespace, name = self.workload.meta.namespace, self.workload.meta.name
+        beside = (each for each in self.scalers if each.meta.namespace == namespace and each.scales(*of, name))
+        known = None if self.index is None else self.index.autoscaler(*of, namespace, name)
+        return next(beside, known)
+
+    @property
+    def pods(self) -> str:
+        """How messages call the pods: as in "but the pods have"."""
+        return "this pod has" if self.workload.kind == "Pod" else "the pods have"
+
+    def lacks(self, *resources: str) -> str:
+        """What is missing to look at these resources of the cluster, for `NotEvaluated`; empty where nothing is."""
+        if self.index is None:
+            return NO_CLUSTER
+        if missing := self.index.lacks(*resources):
+            return missing
+        if self._stale:
+            return STALE
+        if self._too_many and not self.offline:
+            return TOO_MANY
+        return NO_TIME if self.late else ""
+
+    @cached_property
+    def _stale(self) -> bool:
+        return self.age() > self.policy.max_staleness_seconds
+
+    @cached_property
+    def _too_many(self) -> bool:
+        specs = [each.template.pod_spec for each in self.workload.templates]
+        return any(_counted(spec) > MOST_COUNTED or _resources(spec) > MOST_RESOURCES for spec in specs)
+
+    @property
+    def late(self) -> bool:
+        """Whether there is no time left to look at the cluster."""
+        return self.remaining() < LEAST_SECONDS
+
+    def timely(self, items: Iterable[_Item]) -> Iterator[_Item]:
+        """The items as long as there is time for them; that there was none for the rest, `rules.evaluate` tells."""
+        for item in items:
+            if self.late:
+                return
+            yield item
+
+
+def _resources(spec: PodSpec) -> int:
+    """How many resources the containers request."""
+    written = [
+        each.resources.requests or ()
+        for each in (*(spec.containers or ()), *(spec.init_containers or ()))
+        if each.resources
+    ]
+    return len(set(chain.from_iterable(written)))
+
+
+def _counted(spec: PodSpec) -> int:
+    """For how many selectors of its own a verdict on the pod counts pods."""
+    near = spec.affinity.pod_affinity if spec.affinity else None
+    apart = spec.affinity.pod_anti_affinity if spec.affinity else None
+    terms = (near.required if near else None) or (), (apart.required if apart else None) or ()
+    return len(spec.constraints) + sum(map(len, terms))
+
+
+def place(workload: Workload) -> tuple[Placed, ...]:
+    """All constraints of an object, in the order of its templates."""
+    return tuple(
+        Placed(template, index, constraint)
+        for template in workload.templates
+        for index, constraint in enumerate(template.template.pod_spec.constraints)
+    )

@@ -1,0 +1,91 @@
+"""How PodTopologySpread scores nodes by soft constraints."""
+
+import math
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.index import node_sets
+from webhook.core.index.pod_groups import Counts
+from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Counted, Eligible
+
+MAX_NODE_SCORE = 100
+# Upstream marks nodes without a score with this number, and so takes the mark for such a score.
+_INVALID = -1
+
+
+class _Scoring(Struct, frozen=True):
+    """Nodes with the keys of all soft constraints (or all nodes, where none is required), and those to score."""
+
+    eligible: Eligible
+    with_keys: int
+    scored: tuple[int, ...]
+
+
+def scores(counted: Counted, eligible: Eligible, feasible: int) -> dict[int, int] | None:
+    """The normalised score of each feasible node by slot; None where no soft constraint applies.
+
+    Source: scoring.go ``PreScore``, ``Score``, ``NormalizeScore``.
+    """
+    nodes = eligible.nodes
+    if not counted.constraints or counted.error or not nodes.live:
+        return None
+    with_keys = nodes.live
+    if counted.require_all:
+        for constraint in counted.constraints:
+            with_keys &= nodes.column(constraint.topology_key).present
+    scoring = _Scoring(eligible, with_keys, tuple(node_sets.to_slots(feasible & with_keys)))
+    raw = dict.fromkeys(scoring.scored, 0.0)
+    for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
+        of = nodes.column(constraint.topology_key).of
+        weight, pods_near = _weighed(constraint, counts, scoring)
+        for slot in scoring.scored:
+            if of[slot] >= 0:
+                raw[slot] += pods_near.get(slot, 0) * weight + (constraint.max_skew - 1)
+    rounded = {slot: _rounded(score) for slot, score in raw.items()}
+    return {**dict.fromkeys(node_sets.to_slots(feasible), 0), **_normalised(rounded)}
+
+
+def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple[float, Counts]:
+    """The weight of the key, and for each scored node the matching pods of its domain.
+
+    Shape: where nodes without the key count too, they are in the domain of the empty value. A hostname is a domain
+    of its own whatever the node policies say.
+    """
+    if constraint.topology_key == HOSTNAME:
+        return math.log(len(scoring.scored) + 2), counts
+    column = scoring.eligible.nodes.column(constraint.topology_key)
+    empty = column.numbers.get("", -1)
+
+    def domain(slot: int) -> int:
+        return empty if column.of[slot] < 0 else column.of[slot]
+
+    considered = dict.fromkeys(map(domain, scoring.scored), 0)
+    members = node_sets.flags(scoring.eligible.counted(constraint, scoring.with_keys), len(column.of))
+    for slot, number in counts.items():
+        if members[slot] and domain(slot) in considered:
+            considered[domain(slot)] += number
+    return math.log(len(considered) + 2), {slot: considered[domain(slot)] for slot in scoring.scored}
+
+
+def _rounded(score: float) -> int:
+    """Half away from zero, as Go's math.Round."""
+    return math.floor(score + 0.5) if score >= 0 else math.ceil(score - 0.5)
+
+
+def _normalised(raw: Mapping[int, int]) -> dict[int, int]:
+    if not raw:
+        return {}
+    lowest, highest = min(raw.values()), max(0, *raw.values())
+    if highest == 0:
+        return {slot: 0 if score == _INVALID else MAX_NODE_SCORE for slot, score in raw.items()}
+    return {
+        slot: 0 if score == _INVALID else _divided(MAX_NODE_SCORE * (highest + lowest - score), highest)
+        for slot, score in raw.items()
+    }
+
+
+def _divided(number: int, divisor: int) -> int:
+    """Towards zero, as Go divides."""
+    return number // divisor if number >= 0 else -(-number // divisor)

@@ -1,0 +1,169 @@
+"""What the scheduler knows when it looks for a node for one pod."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.resources import Request, incoming_request, is_extended
+from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod
+from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.node_table import NodeView
+from webhook.core.index.pod_table import HostPort, host_ports
+from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
+from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
+from webhook.core.scheduler.plugins.inter_pod_affinity import Neighbours, count_neighbours
+from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
+from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, Counted, SpreadDefaults
+from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
+from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, VOLUME_ZONE, Storage, claim_name, gather
+from webhook.core.scheduler.profile import SchedulerProfile
+
+# The default filters in the scheduler's order.
+FILTERS = (
+    *(
+        node_filters.NODE_NAME,
+        node_filters.NODE_UNSCHEDULABLE,
+        node_filters.TAINT_TOLERATION,
+        node_filters.NODE_AFFINITY,
+        node_filters.NODE_PORTS,
+    ),
+    *(node_filters.NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
+    *(pod_topology_spread.NAME, INTER_POD_AFFINITY),
+)
+# What kube-scheduler looks at and admission cannot know, or the index does not hold.
+NOT_EVALUATED: Mapping[str, str] = {
+    "SchedulerConfiguration": "disabled plugins, added node affinity, ignored resources, extenders",
+    "SchedulingGates": "a pod with scheduling gates is not tried at all",
+    "DynamicResources": "resource claims, and device classes that provide extended resources",
+    "NodeDeclaredFeatures": "features that a node declares and the pod needs",
+    "CSIStorageCapacity": "free capacity that storage drivers publish",
+    "VolumeAttachment": "volumes that are attached to a node without a pod on it",
+    "CSIDriver": "storage drivers that must be installed on the node",
+    "SchedulerExtenders": "extenders, and plugins that do not come with kube-scheduler",
+    "AdmissionPlugins": "LimitRange, RuntimeClass, PriorityClass and other webhooks, of a pod yet to be created",
+}
+
+
+def not_evaluated(pod: Pod, profile: SchedulerProfile | None = None) -> tuple[str, ...]:
+    """The parts of ``NOT_EVALUATED`` that could change the verdict on this pod, in that order.
+
+    Shape: the pod is one that was created; of others AdmissionPlugins is not evaluated either. ``profile`` is None
+    where nobody said how its scheduler is configured.
+    """
+    spec = pod.pod_spec
+    storage = any(claim_name(pod.meta.name, volume) is not None for volume in spec.volumes or ())
+    extended = any("/" in name for name, _ in incoming_request(pod, RECORDED).amounts)
+    concerns = {
+        "SchedulerConfiguration": profile is None,
+        "SchedulingGates": bool(spec.scheduling_gates),
+        "DynamicResources": bool(spec.resource_claims) or extended,
+        "NodeDeclaredFeatures": bool(spec.host_network) and spec.host_users is False,
+        "CSIStorageCapacity": storage,
+        "VolumeAttachment": storage,
+        "CSIDriver": storage,
+        "SchedulerExtenders": profile is not None,
+    }
+    return tuple(name for name, concerned in concerns.items() if concerned)
+
+
+class Problem(Struct, frozen=True):
+    """Everything that a verdict on one pod depends on, at one moment.
+
+    Shape: ``nodes`` and what is copied here never change; per-node values are by slot. ``nominated`` has, for each
+    node where preemption made room for a pod of no lower priority, the same problem with such pods on that node.
+    ``filters`` are the ones to ask, in the order of ``FILTERS``; ``profile`` is the scheduler's, None as it comes.
+    """
+
+    pod: Pod
+    version: KubernetesVersion
+    nodes: NodeView
+    hard: Counted
+    soft: Counted
+    request: Request
+    room: node_filters.Room
+    ports: tuple[HostPort, ...]
+    taken_ports: Mapping[int, tuple[HostPort, ...]]
+    storage: Storage
+    neighbours: Neighbours
+    nominated: Mapping[int, "Problem"] = {}
+    filters: tuple[str, ...] = FILTERS
+    profile: SchedulerProfile | None = None
+
+
+def take(
+    index: ClusterIndex, pod: Pod, defaults: SpreadDefaults = SYSTEM_DEFAULTS, profile: SchedulerProfile | None = None
+) -> Problem:
+    """Copy what the verdict needs; whoever shares the index calls this under its lock.
+
+    Shape: the pod is as the scheduler gets it (``core.apiserver.pod_defaults`` makes it so). A ``profile`` has defaults of its own.
+    """
+    if profile is not None:
+        listed = SpreadDefaults(profile.default_constraints)
+        defaults = SYSTEM_DEFAULTS if profile.defaulting_type == "System" else listed
+    problem = _take(index, pod, defaults, profile)
+    nominated = _with_nominated(index, problem, defaults)
+    return replace(problem, nominated=nominated) if nominated else problem
+
+
+def _take(index: ClusterIndex, pod: Pod, defaults: SpreadDefaults, profile: SchedulerProfile | None) -> Problem:
+    version = index.version
+    request, ports = incoming_request(pod, version), host_ports(pod)
+    filters: tuple[str, ...] = FILTERS
+    if profile is not None:
+        request = _without_ignored(request, profile)
+        filters = tuple(name for name in FILTERS if name not in profile.disabled_filters)
+    return Problem(
+        pod=pod,
+        version=version,
+        nodes=index.view(),
+        hard=pod_topology_spread.count_constraints(pod, DO_NOT_SCHEDULE, index, defaults, version),
+        soft=pod_topology_spread.count_constraints(pod, SCHEDULE_ANYWAY, index, defaults, version),
+        request=request,
+        room=node_filters.room_for(request, index.node_table),
+        ports=ports,
+        taken_ports={slot: tuple(used) for slot, used in index.pod_table.ports.items()} if ports else {},
+        storage=gather(pod, index),
+        neighbours=count_neighbours(pod, index),
+        filters=filters,
+        profile=profile,
+    )
+
+
+def _without_ignored(request: Request, profile: SchedulerProfile) -> Request:
+    """Source: noderesources/fit.go ``fitsRequest``, ignoredResources and ignoredResourceGroups."""
+    kept = tuple(
+        (name, amount)
+        for name, amount in request.amounts
+        if not is_extended(name)
+        or (name not in profile.ignored_resources and name.partition("/")[0] not in profile.ignored_resource_groups)
+    )
+    return Request(kept)
+
+
+def _with_nominated(index: ClusterIndex, problem: Problem, defaults: SpreadDefaults) -> dict[int, Problem]:
+    """The problem as it would be on each node with nominated pods, if they ran there already.
+
+    Source: framework.go ``addGENominatedPods``.
+    """
+    pod, found = problem.pod, {}
+    for node, pods in index.nominated_pods().items():
+        slot = problem.nodes.slots.get(node)
+        added = [each for each in pods if _priority(each) >= _priority(pod) and each.meta.uid != pod.meta.uid]
+        if slot is None or not added:
+            continue
+        keys = [f"{each.meta.name}#nominated" for each in added]
+        for each, key in zip(added, keys, strict=True):
+            placed = replace(each, spec=replace(each.pod_spec, node_name=node))
+            index.pod_table.put(placed, key, index.version)
+        with_them = _take(index, pod, defaults, problem.profile)
+        for each, key in zip(added, keys, strict=True):
+            index.pod_table.remove(each.meta.namespace, key)
+        near = sum(each.meta.namespace == pod.meta.namespace for each in added)
+        found[slot] = replace(with_them, hard=with_them.hard.with_nominated(slot, near))
+    return found
+
+
+def _priority(pod: Pod) -> int:
+    return pod.pod_spec.priority or 0

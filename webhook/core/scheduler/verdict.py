@@ -1,0 +1,70 @@
+"""What the scheduler says of a pod: each node's status, and its sentence."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from webhook.core.index.node_table import NodeView
+from webhook.core.scheduler.plugins.status import ERROR, OK, Outcome, Status
+
+
+class Verdict:
+    """The scheduler's answer for every node.
+
+    Shape: ``failed`` are disjoint sets of nodes with what rejects them; ``feasible`` are the nodes that pass.
+    """
+
+    def __init__(self, nodes: NodeView, before: Status, failed: Sequence[Outcome]) -> None:
+        self.nodes = nodes
+        self.before = before
+        self.failed = tuple(failed)
+        rejected = 0
+        for _, members in failed:
+            rejected |= members
+        self.feasible = nodes.live & ~rejected
+
+    @cached_property
+    def codes(self) -> bytes:
+        """A number per slot: 0 feasible, 1 Unschedulable, 2 UnschedulableAndUnresolvable, 3 an error, 4 no node."""
+        size, sets = self.nodes.size, [0, 0, 0]
+        for status, members in self.failed:
+            sets[_NUMBERS[status.code] - 1] |= members
+        sets.append(((1 << size) - 1) & ~self.nodes.live)
+        total = 0
+        for number, members in enumerate(sets, start=1):
+            if members:
+                digits = format(members, f"0{size}b").encode().translate(_TABLES[number])
+                total |= int.from_bytes(digits, "little")
+        return total.to_bytes(size, "little")[::-1]
+
+    def status(self, name: str) -> Status:
+        """What the scheduler says of one node.
+
+        Errors: KeyError for a node that does not exist.
+        """
+        slot = self.nodes.slots[name]
+        return next((status for status, members in self.failed if members >> slot & 1), OK)
+
+    @cached_property
+    def sentence(self) -> str:
+        """The text of the FailedScheduling event, up to what preemption adds; "" while a node is feasible.
+
+        Source: framework/types.go ``FitError.Error``.
+        """
+        total = len(self.nodes)
+        if self.before.code == ERROR or any(status.code == ERROR for status, members in self.failed if members):
+            return ""
+        if not total:
+            return "no nodes available to schedule pods"
+        if self.feasible:
+            return ""
+        if self.before.rejected:
+            return f"0/{total} nodes are available: {', '.join(self.before.reasons)}."
+        counts: dict[str, int] = {}
+        for status, members in self.failed:
+            for reason in status.reasons if members else ():
+                counts[reason] = counts.get(reason, 0) + members.bit_count()
+        return f"0/{total} nodes are available: {', '.join(sorted(f'{n} {reason}' for reason, n in counts.items()))}."
+
+
+_NUMBERS = {"Unschedulable": 1, "UnschedulableAndUnresolvable": 2, ERROR: 3}
+_TABLES = tuple(bytes(number if char == ord("1") else 0 for char in range(256)) for number in range(5))

@@ -1,0 +1,61 @@
+"""Texts for people: one line of what came from outside, plurals, lists, and how far two words are apart."""
+
+import json
+from collections.abc import Iterable, Sequence
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Some of the names: ``a, b and 3 more``."""
+    shown, rest = names[:most], len(names) - most
+    return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def together(parts: Iterable[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def edit_distance(one: str, other: str) -> int:
+    """Letters to insert, remove, replace or swap with their neighbour to get from one text to the other."""
+    above: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, left in enumerate(one, start=1):
+        above, row, before = row, [i], above
+        for j, right in enumerate(other, start=1):
+            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (left != right))
+            if i > 1 and j > 1 and left == other[j - 2] and one[i - 2] == right:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
+
+
+def one_line(text: str, limit: int = 256) -> str:
+    """Text from outside as one printable line; what is cut ends in an ellipsis.
+
+    kube-apiserver drops a warning that holds a control character, silently.
+    """
+    flat = text[: limit + 1]
+    if not flat.isprintable():
+        flat = "".join(letter if letter.isprintable() else " " for letter in flat)
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def shortened(text: str, limit: int) -> str:
+    """The same as `one_line`, for sentences: what is cut ends with a whole word, if it has more than one."""
+    flat = one_line(text, limit + 1)
+    if len(flat) <= limit:
+        return flat
+    words = flat[: limit - 1].rpartition(" ")[0].rstrip(" ,;:")
+    return f"{words} …" if words else one_line(flat, limit)
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 node``, ``2 nodes``, ``12,000 nodes``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def quoted(text: str, limit: int = 80) -> str:
+    """A name from outside in a sentence: in quotes where nobody would see its ends, or what is odd in it."""
+    plain = bool(text) and text.isprintable() and " " not in text
+    return one_line(text if plain else json.dumps(text[: limit + 1], ensure_ascii=False), limit)

@@ -1,0 +1,38 @@
+"""What a rolling update allows: surge, and how uneven the end can be."""
+
+from webhook.core.workloads.built_in_objects import IntOrText
+from webhook.core.workloads.workload import Strategy
+
+# The API server's defaults for a Deployment that says nothing.
+DEFAULT_SURGE: IntOrText = "25%"
+
+
+def surge_of(strategy: Strategy | None, replicas: int) -> int:
+    """Pods above ``replicas`` during a rolling update; 0 for Recreate, and where the text is no percentage.
+
+    Source: deployment/util ResolveFenceposts: a percentage of maxSurge rounds up.
+    """
+    if strategy is not None and strategy.type == "Recreate":
+        return 0
+    written = strategy.max_surge if strategy is not None and strategy.max_surge is not None else DEFAULT_SURGE
+    if isinstance(written, int):
+        return max(written, 0)
+    percent = written.removesuffix("%")
+    # Longer numbers are refused by the API server, and int() would take its time over them.
+    return -(-replicas * int(percent) // 100) if percent.isdecimal() and percent.isascii() and len(percent) < 6 else 0
+
+
+def worst_final_skew(domains: int, replicas: int, surge: int, max_skew: int) -> int:
+    """Largest difference between two domains that some order of a rolling update leaves behind.
+
+    Shape: ``surge`` is at least 1. Every placement keeps the scheduler's rule over old and new pods together; any old
+    pod may be deleted next; the old pods may start in any arrangement that maxSkew allows.
+    Unit: pods.
+    """
+    if domains < 2:
+        return 0
+    others = domains - 1
+    old = min((replicas + others * max_skew) // domains, replicas)
+    apart = max_skew + min(surge, old)
+    most = min((replicas + surge + others * max_skew) // domains, (replicas + others * apart) // domains, replicas)
+    return most - max(replicas - others * most, most - apart, 0)

@@ -1,0 +1,75 @@
+"""A workload as rules see it, whatever its kind: its templates, replicas, selector and strategy."""
+
+from msgspec import Struct
+
+from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate
+from webhook.core.workloads import built_in_objects
+from webhook.core.workloads.custom_kinds import CONSTRAINTS
+
+
+class Template(Struct, frozen=True, kw_only=True):
+    """One pod template of an object; for a Pod the object itself.
+
+    Shape: ``path`` is the prefix that stands before ``spec.topologySpreadConstraints[0]`` and ``metadata.labels``:
+    empty for a Pod, ``spec.template.`` for a Deployment.
+    ``alone`` is the path of constraints that stand outside of any pod template.
+    Unit: ``replicas`` are pods made from this template; None where the object does not say.
+    """
+
+    path: str
+    template: PodTemplate
+    replicas: int | None = None
+    alone: str = ""
+
+    @property
+    def constraints_path(self) -> str:
+        """Where its constraints stand."""
+        return self.alone or f"{self.path}spec.{CONSTRAINTS}"
+
+
+class Strategy(Struct, frozen=True, kw_only=True):
+    """How an object replaces its pods, as written; absent fields are None, not their defaults."""
+
+    type: str | None = None
+    max_surge: built_in_objects.IntOrText | None = None
+    max_unavailable: built_in_objects.IntOrText | None = None
+
+
+class ClaimTemplates(Struct, frozen=True):
+    """A StatefulSet's claims: the pod ``web-0`` has one named ``<name>-web-0`` for each of the names.
+
+    Shape: ``classes`` has the storage class of each claim, "" where none is named.
+    """
+
+    names: tuple[str, ...]
+    classes: tuple[str, ...] = ()
+
+
+class Workload(Struct, frozen=True, kw_only=True):
+    """An object that is a pod or makes pods.
+
+    Shape: ``built_in`` says that kube-apiserver itself validates the templates. ``group`` is
+    that of ``api_version``, empty for core. ``selector`` is the object's own
+    ``spec.selector``. ``suspended`` objects make no pods at present. ``late_labels`` are keys of labels that the object
+    itself tells its controller to put on some of the pods. ``first_ordinal`` is of StatefulSets: the number in the name
+    of the first pod. ``indexed`` and ``manual_selector`` are of Jobs: each pod
+    has a completion index; no labels are generated. ``whole`` says that the templates are the pods as their controller
+    makes them; else only the constraints are, and labels as far as they are known.
+    """
+
+    api_version: str
+    kind: str
+    meta: ObjectMeta
+    templates: tuple[Template, ...]
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    built_in: bool = False
+    strategy: Strategy | None = None
+    suspended: bool = False
+    group: str = ""
+    late_labels: tuple[str, ...] = ()
+    claims: ClaimTemplates | None = None
+    first_ordinal: int = 0
+    indexed: bool = False
+    manual_selector: bool = False
+    whole: bool = True
