@@ -1,14 +1,16 @@
 import pytest
 
+from webhook.cli import terminal
+
 
 class Terminal:
     """A stream that says that it is a terminal, and keeps what was written."""
 
-    def __init__(self, *, terminal=True):
-        self.terminal, self.text = terminal, ""
+    def __init__(self, *, tty=True):
+        self.tty, self.text = tty, ""
 
     def isatty(self):
-        return self.terminal
+        return self.tty
 
     def write(self, text):
         self.text += text
@@ -18,7 +20,7 @@ class Terminal:
 
 
 @pytest.mark.parametrize(
-    ("terminal", "environment", "colored"),
+    ("tty", "environment", "colored"),
     [
         pytest.param(True, {}, True, id="a terminal"),
         pytest.param(False, {}, False, id="a file"),
@@ -27,24 +29,24 @@ class Terminal:
         pytest.param(True, {"TERM": "dumb"}, False, id="a terminal without colours"),
     ],
 )
-def test_colours(monkeypatch, terminal, environment, colored):
+def test_colours(monkeypatch, tty, environment, colored):
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert terminal.colored(Terminal(terminal=terminal)) is colored
+    assert terminal.colored(Terminal(tty=tty)) is colored
 
 
 @pytest.mark.parametrize(
-    ("terminal", "waited", "shown"),
+    ("tty", "waited", "shown"),
     [
         pytest.param(True, True, "\r\033[K7 objects\r\033[K", id="on a terminal, for who waits"),
         pytest.param(True, False, "", id="nothing at first"),
         pytest.param(False, True, "", id="nothing in a file"),
     ],
 )
-def test_progress(monkeypatch, terminal, waited, shown):
-    stream = Terminal(terminal=terminal)
+def test_progress(monkeypatch, tty, waited, shown):
+    stream = Terminal(tty=tty)
     monkeypatch.setattr("sys.stderr", stream)
     progress = terminal.Progress(patience_seconds=-1 if waited else 60)
     progress(7)
@@ -53,9 +55,9 @@ def test_progress(monkeypatch, terminal, waited, shown):
     assert stream.text == shown
 
 
-@pytest.mark.parametrize(("terminal", "shown"), [(True, "\r\033[Knodes: 403\n"), (False, "nodes: 403\n")])
-def test_a_line_takes_the_place_of_the_counter(monkeypatch, terminal, shown):
-    stream = Terminal(terminal=terminal)
+@pytest.mark.parametrize(("tty", "shown"), [(True, "\r\033[Knodes: 403\n"), (False, "nodes: 403\n")])
+def test_a_line_takes_the_place_of_the_counter(monkeypatch, tty, shown):
+    stream = Terminal(tty=tty)
     monkeypatch.setattr("sys.stderr", stream)
     terminal.say("nodes: 403")
     assert stream.text == shown

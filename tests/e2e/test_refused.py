@@ -10,9 +10,9 @@ from e2e.served import PROGRAM
 from e2e.waiting import eventually
 
 from webhook.core.api.version import RECORDED
+from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.edits import applied
 
 HASH = "pod-template-hash"
 TWICE = constraint(matchLabelKeys=["app"])

@@ -2,8 +2,7 @@
 
 import pytest
 
-from webhook.core.rules.frame.edits import applied, marked
-from webhook.core.rules.frame.rule import Edit
+from webhook.core.json_edits import Edit, applied, marked
 from webhook.manifests.edit_rounds import Pieces
 from webhook.manifests.insertion import Edit as Bytes
 from webhook.manifests.insertion import RefusedError

@@ -26,10 +26,10 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
+from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.decision import Request
 from webhook.core.review.review import examine, mutate, review
-from webhook.core.rules.frame.edits import applied
 from webhook.core.rules.rule_set import RULES
 from webhook.core.workloads.custom_kinds import CUSTOM
 from webhook.manifests.files import File

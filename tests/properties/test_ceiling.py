@@ -32,13 +32,13 @@ from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.json_edits import applied
 from webhook.core.placement.bounds import addable_pinned
 from webhook.core.placement.constraint_room import tallies
 from webhook.core.placement.pinned_claims import Missing
 from webhook.core.placement.workload_problem import survey, terrain
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.edits import applied
 from webhook.core.rules.placement import ceiling, volume_pins
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import take

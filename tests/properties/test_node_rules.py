@@ -14,11 +14,11 @@ from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.cluster.effect import evaluate as effects
 from webhook.core.rules.cluster.nodes import evaluate
-from webhook.core.rules.frame.edits import applied
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL

@@ -13,9 +13,9 @@ import pytest
 from properties.places import NOW, TooManyStatesError, World
 
 from webhook.core.api.version import RECORDED
+from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.edits import applied
 from webhook.core.rules.placement import ceiling
 
 FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")

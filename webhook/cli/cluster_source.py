@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from msgspec import Raw, Struct
 
 from webhook.cli.exit_codes import Exit, Stopped, no_namespace
-from webhook.cli.live_cluster import Given, open_cluster
+from webhook.cli.live_cluster import Given, open_cluster, reading
 from webhook.cli.terminal import say
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.live import loss, read_kinds
@@ -76,13 +76,14 @@ def _from_cluster(
         except (ValueError, RecursionError):
             return None  # as the feed has it: what cannot be read is not there
 
-    for listing in read_kinds(live, watched(policy), keep, progress):
-        for value in listing.values:
-            if value is not None:
-                index.apply("ADDED", value)
-        if listing.refused:
-            index.lack(listing.resource, listing.refused)
-            missing.append(loss(listing))
+    with reading():
+        for listing in read_kinds(live, watched(policy), keep, progress):
+            for value in listing.values:
+                if value is not None:
+                    index.apply("ADDED", value)
+            if listing.refused:
+                index.lack(listing.resource, listing.refused)
+                missing.append(loss(listing))
     for line in missing:
         say(f"{live.source}: note: {line}")
     return Known(

@@ -1,6 +1,8 @@
-"""A live cluster, read once: the API server that a kubeconfig names, and lists of its kinds. Only get and list."""
+"""The cluster that a command line names: the API server of a kubeconfig, and what is said where it cannot be read."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 from shlex import quote
@@ -10,7 +12,7 @@ from msgspec import Struct
 from webhook.cli.exit_codes import Exit, Stopped
 from webhook.cli.terminal import say
 from webhook.cluster.connection import SERVICE_ACCOUNT, Account, ApiServer, ClusterError, chosen_context
-from webhook.cluster.live import Live
+from webhook.cluster.live import Live, UnreadableError, unreachable
 from webhook.core.api.version import RECORDED
 from webhook.core.text import one_line
 
@@ -53,10 +55,11 @@ def open_cluster(given: Given) -> Live:
     except ClusterError as error:
         raise Stopped(f"{str(error).rstrip('.')}; {_NO_KUBECONFIG}", Exit.CLUSTER) from error
     source = f"cluster {context.name}"
-    try:
-        status, answer = server.request("GET", "/version")
-    except ClusterError as error:
-        raise unreachable(source, error) from error
+    with reading():
+        try:
+            status, answer = server.request("GET", "/version")
+        except ClusterError as error:
+            raise unreachable(source, error) from error
     if status == HTTPStatus.UNAUTHORIZED:
         raise Stopped(f"{source}: {server.url}: 401 Unauthorized: log in again, or choose another user", Exit.CLUSTER)
     release = answer.get("gitVersion")
@@ -81,6 +84,14 @@ def _account(given: Given) -> Account:
     return Account(kubeconfig=file or _KUBECONFIG, context=given.context, impersonate=given.user)
 
 
-def unreachable(source: str, error: ClusterError) -> Stopped:
-    """The end of a command whose cluster does not answer."""
-    return Stopped(f"{source} cannot be read: {error}; {_ELSEWHERE}", Exit.CLUSTER)
+@contextmanager
+def reading() -> Iterator[None]:
+    """Read a cluster inside; a command whose cluster cannot be read ends.
+
+    Errors: Stopped with exit code 4.
+    """
+    try:
+        yield
+    except UnreadableError as error:
+        hint = f"; {_ELSEWHERE}" if error.silent else ""
+        raise Stopped(f"{error}{hint}", Exit.CLUSTER) from error

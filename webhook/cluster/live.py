@@ -5,8 +5,6 @@ from typing import TypeVar
 
 from msgspec import Raw, Struct
 
-from webhook.cli.exit_codes import Exit, Stopped
-from webhook.cli.live_cluster import unreachable
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.listing import Listing, Pause, list_objects
 from webhook.cluster.resources import Resource
@@ -22,6 +20,14 @@ _LOST: Mapping[str, str] = {
     "services": "the selectors that Services give to defaults are not known",
     "horizontalpodautoscalers": "replicas are those of the workload, not the autoscaler's maximum",
 }
+
+
+class UnreadableError(Exception):
+    """A cluster that cannot be read: one line for people; ``silent`` where it did not answer."""
+
+    def __init__(self, message: str, *, silent: bool = False) -> None:
+        super().__init__(message)
+        self.silent = silent
 
 
 class Live(Struct, frozen=True, kw_only=True):
@@ -55,7 +61,7 @@ def read_kinds(
 ) -> Iterator[Listing[_Kept]]:
     """List each kind; ``progress`` is told how many objects were read so far.
 
-    Errors: Stopped with exit code 4 where the API server does not answer, and where it allows nothing at all.
+    Errors: UnreadableError where the API server does not answer, and where it allows nothing at all.
     """
     total, allowed, refused = 0, False, ""
 
@@ -72,7 +78,12 @@ def read_kinds(
         allowed, refused = allowed or not listing.refused, refused or listing.detail
         yield listing
     if refused and not allowed:
-        raise Stopped(f"{live.source}: nothing may be read: {refused}", Exit.CLUSTER)
+        raise UnreadableError(f"{live.source}: nothing may be read: {refused}")
+
+
+def unreachable(source: str, error: ClusterError) -> UnreadableError:
+    """A cluster that does not answer."""
+    return UnreadableError(f"{source} cannot be read: {error}", silent=True)
 
 
 def loss(listing: Listing[_Kept]) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from webhook.core.rules.frame.edits import GONE, flow, one_field, scalar, without_gone
+from webhook.core.json_edits import GONE, without_gone
+from webhook.core.yaml_flow import flow, one_field, scalar
 from webhook.manifests.insertion import Edit, RefusedError, line_break, line_end, text_of
 from webhook.manifests.manifest import Manifest
 from webhook.manifests.positions import Node, Span, follow
@@ -46,7 +47,7 @@ class _Member(Struct, frozen=True):
 def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> list[Edit]:
     """The edits of a file after which an object of it has other values.
 
-    Shape: ``data`` is the file that the manifest was read from; ``after`` is as `core.rules.frame.edits.marked` gives it.
+    Shape: ``data`` is the file that the manifest was read from; ``after`` is as `core.json_edits.marked` gives it.
     Errors: RefusedError.
     """
     text = text_of(data, manifest)

@@ -7,11 +7,9 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from webhook.cli.exit_codes import Exit, Stopped
-from webhook.cli.live_cluster import unreachable
 from webhook.cluster.connection import ClusterError, RefusedError
 from webhook.cluster.discovery import with_workloads
-from webhook.cluster.live import Live, loss, read_kinds
+from webhook.cluster.live import Live, loss, read_kinds, unreachable
 from webhook.cluster.resources import watched
 from webhook.core.api.types import TypeMeta
 from webhook.core.policy.policy import Policy
@@ -43,7 +41,7 @@ class Taken(Struct, frozen=True, kw_only=True):
 def take(live: Live, policy: Policy, progress: Callable[[int], None]) -> Taken:
     """Read the cluster; ``progress`` is told how many objects were read so far.
 
-    Errors: Stopped with exit code 4, as `read_kinds`.
+    Errors: UnreadableError, as `read_kinds`.
     """
     missing, refused = list[str](), dict[str, str]()
     try:
@@ -82,7 +80,7 @@ def without_names(taken: Taken) -> Taken:
 def take_file(file: str, policy: Policy) -> Taken:
     """The same from a snapshot, or from what kubectl printed.
 
-    Errors: Stopped with exit code 3.
+    Errors: SnapshotError for a file that cannot be opened or read.
     """
     header, objects, kinds = None, list[bytes](), Counter[str]()
     try:
@@ -94,9 +92,9 @@ def take_file(file: str, policy: Policy) -> Taken:
                     objects.append(project(item.raw, item.of, policy.workloads))
                     kinds[item.of.kind or ""] += 1
     except OSError as error:
-        raise Stopped(f"{file}: {error.strerror}", Exit.UNREADABLE) from error
-    except (SnapshotError, ValueError) as error:
-        raise Stopped(str(error), Exit.UNREADABLE) from error
+        raise SnapshotError(file, error.strerror or "cannot be read") from error
+    except ValueError as error:
+        raise SnapshotError(file, str(error)) from error
     header = header or Header(missing=absent(kinds))
     missing = tuple(f"{resource}: {why}" for resource, why in header.missing.items())
     return Taken(source=file, header=header, objects=tuple(objects), kinds=kinds, missing=missing)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from manifest import API_VERSIONS, TODAY
 
 from webhook.core.api.version import RECORDED
+from webhook.core.json_edits import applied, value_at
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.edits import applied, value_at
 from webhook.core.rules.rule_set import API_RULES, BY_ID, NEED_CLUSTER
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -4,7 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.rules.frame.rule import FAILED, Edit, Finding, NotEvaluated
+from webhook.core.json_edits import Edit
+from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated
 from webhook.core.rules.frame.trials import tried_as_a_whole
 
 FOUND = Finding(rule="one", path="a", summary="a is 1", fix="a: 2", edits=(Edit("a", 2),), key="a")

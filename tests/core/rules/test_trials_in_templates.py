@@ -5,8 +5,9 @@ from manifest import constraint, examined, workload
 from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
+from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.rule import FAILED, Edit, Finding, NotEvaluated
+from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.frame.trials import tried_in_templates
 

@@ -13,11 +13,11 @@ from webhook.core.api.types import DO_NOT_SCHEDULE
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.defaulting.declared import NODES_UNKNOWN
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.json_edits import Edit, applied
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.cluster import nodes
-from webhook.core.rules.frame.edits import applied
-from webhook.core.rules.frame.rule import Edit, Finding
+from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.placement import affinity_conflicts, ceiling, pod_fits
 from webhook.core.rules.placement.case import cases

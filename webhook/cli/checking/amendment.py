@@ -17,8 +17,8 @@ from webhook.core.defaulting.declared import adopted
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.readers import decode_object
-from webhook.core.rules.frame.edits import applied
-from webhook.core.rules.frame.rule import Edit as EditOfObject
+from webhook.core.json_edits import Edit as EditOfObject
+from webhook.core.json_edits import applied
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import has_template, read_workload
 from webhook.manifests.documents import Fault

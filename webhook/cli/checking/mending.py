@@ -11,7 +11,7 @@ from msgspec import Struct
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import Row
 from webhook.cli.checking.run import Seen, with_autoscalers
-from webhook.core.rules.frame.edits import marked, without_gone
+from webhook.core.json_edits import marked, without_gone
 from webhook.core.rules.frame.rule import Finding
 from webhook.manifests.documents import Fault
 from webhook.manifests.edit_rounds import Pieces

@@ -14,12 +14,13 @@ import click
 from msgspec import Struct
 
 from webhook.cli.commands.options import cluster_options, policy_option
-from webhook.cli.exit_codes import Stopped
-from webhook.cli.live_cluster import Given, open_cluster
+from webhook.cli.exit_codes import Exit, Stopped
+from webhook.cli.live_cluster import Given, open_cluster, reading
 from webhook.cli.terminal import Progress, collect_rarely, say
 from webhook.core.policy.policy import Policy
 from webhook.core.text import plural
 from webhook.snapshot.capture import Taken, take, take_file, without_names
+from webhook.snapshot.load import SnapshotError
 
 _MOST_KINDS = 4
 
@@ -51,7 +52,7 @@ def snapshot(*, file: str | None, anonymise: bool, given: Given, policy: Policy)
     collect_rarely()
     began, progress = time.monotonic(), Progress()
     with _opened(file) as target:
-        taken = take_file(given.snapshot, policy) if given.snapshot else take(open_cluster(given), policy, progress)
+        taken = _taken(given, policy, progress)
         if anonymise:
             taken = without_names(taken)
         progress.close()
@@ -60,6 +61,20 @@ def snapshot(*, file: str | None, anonymise: bool, given: Given, policy: Policy)
         written = _write(taken, target, packed=file is not None and file.endswith(".gz"))
     click.echo(f"{taken.source}, Kubernetes {taken.header.kubernetes_version or 'unknown'}: {_kinds(taken)}", err=True)
     click.echo(f"{file or 'written'}: {written}, {time.monotonic() - began:.1f} s", err=True)
+
+
+def _taken(given: Given, policy: Policy, progress: Progress) -> Taken:
+    """The snapshot of what the options name.
+
+    Errors: Stopped with exit code 3 for a file that cannot be read, with 4 for a cluster.
+    """
+    if not given.snapshot:
+        with reading():
+            return take(open_cluster(given), policy, progress)
+    try:
+        return take_file(given.snapshot, policy)
+    except SnapshotError as error:
+        raise Stopped(str(error), Exit.UNREADABLE) from error
 
 
 @contextlib.contextmanager

@@ -21,10 +21,10 @@ from webhook.core.explain.reliefs import (
     too_small,
 )
 from webhook.core.index import node_sets
-from webhook.core.rules.frame.edits import flow
 from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT, TAINT_TOLERATION
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import listed, one_line, plural, together
+from webhook.core.yaml_flow import flow
 
 _CAUSES: Mapping[Cause | None, str] = {
     Cause.SPREAD: "without its DoNotSchedule constraints {} would admit it",

@@ -1,7 +1,7 @@
 """From the bytes of an object to values, or to the words with which kube-apiserver refuses the bytes.
 
 Two ways give the same answer: a typed msgspec decoder that knows only well-formed objects, and, when that one
-fails, Go's own rules (`webhook.core.apiserver.go_json`), which are slow and accept more. Only the second sees fields that
+fails, Go's own rules (`go_json`), which are slow and accept more. Only the second sees fields that
 the model lacks, so that `decode_strictly` also finds wrong types and unknown names anywhere in the object.
 
 Source: k8s.io/apimachinery runtime/serializer/json; k8s.io/apiserver endpoints/handlers (the 400 answer).

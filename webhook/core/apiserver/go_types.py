@@ -1,6 +1,6 @@
 """The Go types behind the kinds with a pod template: what the JSON decoder of Kubernetes 1.37.1 knows of them.
 
-Made by `oracle types | python conformance/write_types.py`; not edited by hand. Read by `webhook.core.apiserver.go_json`.
+Made by `oracle types | python conformance/write_types.py`; not edited by hand. Read by `go_json`.
 
 Shape: ``name = underlying`` for a named scalar, map or list; ``name { field:type ... }`` for a struct. A field of
 an embedded struct is written ``Embedded/field``, because an error names it so.

@@ -1,6 +1,6 @@
 """The nodes as columns over slots: a label's values, classes of equal taints, what is allocatable and used.
 
-A slot is a small number that a node keeps while it exists; sets of nodes are integers (``core.index.node_sets``). What a
+A slot is a small number that a node keeps while it exists; sets of nodes are integers (``node_sets``). What a
 verdict reads is a ``NodeView``, which never changes: the next change of a label or taint makes a new one.
 """
 

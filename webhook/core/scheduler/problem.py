@@ -97,7 +97,7 @@ def take(
 ) -> Problem:
     """Copy what the verdict needs; whoever shares the index calls this under its lock.
 
-    Shape: the pod is as the scheduler gets it (``core.apiserver.pod_defaults`` makes it so). A ``profile`` has defaults of its own.
+    Shape: the pod is as the scheduler gets it (``pod_defaults`` makes it so). A ``profile`` has defaults of its own.
     """
     if profile is not None:
         listed = SpreadDefaults(profile.default_constraints)

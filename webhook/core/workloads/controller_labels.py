@@ -9,9 +9,8 @@ job/job_controller.go, the PodTopologyLabels admission plugin.
 from collections.abc import Mapping
 
 from webhook.core.api.types import ObjectMeta, PodTemplate
-from webhook.core.index.objects import Owner
 from webhook.core.workloads.custom_kinds import BUILT_IN
-from webhook.core.workloads.kinds import DAEMON_SET, JOB, REVISIONED, group_kind
+from webhook.core.workloads.kinds import DAEMON_SET, JOB, REVISIONED, GroupKind
 from webhook.core.workloads.workload import Workload
 
 POD_TEMPLATE_HASH = "pod-template-hash"
@@ -75,11 +74,10 @@ def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
     return _among(key, added)
 
 
-def may_be_added_to(owner: Owner, key: str) -> bool:
+def may_be_added_to(kind: GroupKind, key: str) -> bool:
     """Whether a pod of another workload of the cluster may carry a label that its template does not have."""
     if _among(key, _ANY):
         return True
-    kind = group_kind(owner.api_version, owner.kind)
     added = _added_to(*kind)
     return kind not in BUILT_IN if added is None else _among(key, added)
 
@@ -92,7 +90,7 @@ def _added_to(group: str, kind: str) -> tuple[str, ...] | None:
 def may_be_created_with(workload: Workload, key: str) -> bool:
     """Whether nobody knows if the pods have the label when they are created.
 
-    Of built-in kinds it is known what their controllers add: see `webhook.core.workloads.controller_labels.labels_given`.
+    Of built-in kinds it is known what their controllers add: see `labels_given`.
     """
     if workload.built_in:
         return _among(key, _INJECTED)

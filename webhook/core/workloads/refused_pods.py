@@ -6,9 +6,9 @@ passes there and is refused in every pod. Before 1.34 the
 template of a StatefulSet is hardly validated. What controllers add to the labels of a template nobody has looked at,
 nor at labels in the template of a custom resource.
 
-    Workload -> core.workloads.controller_labels.labels_given -> the pod's labels -> core.apiserver.validation, as of a created Pod
+    Workload -> labels_given -> the pod's labels -> validation, as of a created Pod
 
-What this webhook injects never makes a pod refused: `core.defaulting.injection.inject` looks at the whole before it answers.
+What this webhook injects never makes a pod refused: `inject` looks at the whole before it answers.
 
 Source: pkg/apis/core/validation validation.go ``ValidatePodCreate`` and ``ValidatePodTemplateSpec``.
 """

@@ -11,9 +11,9 @@ from manifest import DENY, decide, examined, said, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
+from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Messages
 from webhook.core.review.messages import WARNING_CHARS, warnings_of
-from webhook.core.rules.frame.edits import applied
 
 RULE = "selector-too-wide"
 HARD = "zone hard 1 part=shop"

@@ -10,10 +10,9 @@ from manifest import DENY, RECENT, TODAY, constraint, examined, findings, worklo
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.api.version import NEWEST, OLDEST, KubernetesVersion
 from webhook.core.apiserver.validation import validate_constraints
+from webhook.core.json_edits import Edit, value_at
 from webhook.core.review.review import examine
 from webhook.core.rules.constraint.api import are_plainly_right
-from webhook.core.rules.frame.edits import value_at
-from webhook.core.rules.frame.rule import Edit
 from webhook.core.rules.rule_set import API_RULES
 
 ROOT = "spec.template.spec.topologySpreadConstraints[0]"

@@ -9,9 +9,9 @@ from manifest import examined, findings, said, workload
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import ZONE
+from webhook.core.json_edits import applied
 from webhook.core.review.messages import warnings_of
 from webhook.core.rules.constraint.match_label_keys import MIXED, RUNS, SEEN
-from webhook.core.rules.frame.edits import applied
 from webhook.core.workloads.rolling_update import surge_of, worst_final_skew
 from webhook.core.workloads.workload import Strategy
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from manifest import DENY, RECENT, constraint, decide, examined, findings, said, workload
 
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.constraint.pods_refused import evaluate
-from webhook.core.rules.frame.edits import applied
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.workloads.reading import read_workload

@@ -6,7 +6,7 @@ import pytest
 from manifest import examined, said, workload
 
 from webhook.core.api.version import RECORDED, KubernetesVersion
-from webhook.core.rules.frame.edits import applied
+from webhook.core.json_edits import applied
 from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.refused_pods import refusals
 

@@ -5,12 +5,11 @@ import json
 import pytest
 
 from webhook.core.api.version import RECORDED
+from webhook.core.json_edits import Edit, applied
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import Request
 from webhook.core.review.review import examine, review
 from webhook.core.rules.constraint.unknown_fields import right_paths
-from webhook.core.rules.frame.edits import applied
-from webhook.core.rules.frame.rule import Edit
 
 RULE = "unknown-field"
 RIGHT = {

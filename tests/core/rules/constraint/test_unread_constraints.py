@@ -5,9 +5,9 @@ import json
 import pytest
 
 from webhook.core.api.version import RECORDED
+from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
-from webhook.core.rules.frame.edits import applied
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 

@@ -3,21 +3,11 @@
 import pytest
 
 from webhook.core.api.types import LabelSelector, PodTemplate, SpreadConstraint
-from webhook.core.rules.frame.edits import (
-    NO_FIX,
-    Fix,
-    all_of,
-    applied,
-    changes,
-    changes_in,
-    flow,
-    removal,
-    softening,
-    value_at,
-)
-from webhook.core.rules.frame.rule import Edit
+from webhook.core.json_edits import Edit, applied, value_at
+from webhook.core.rules.frame.edits import NO_FIX, Fix, all_of, changes, changes_in, removal, softening
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.workloads.workload import Template
+from webhook.core.yaml_flow import flow
 
 AT = "spec.template.spec.topologySpreadConstraints"
 TEMPLATE = Template(path="spec.template.", template=PodTemplate())

@@ -6,9 +6,9 @@ from manifest import decide, examined, said, told, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
+from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.messages import WARNING_CHARS, warnings_of
-from webhook.core.rules.frame.rule import Edit
 from webhook.core.rules.frame.subject import NO_TIME, STALE
 from webhook.core.scheduler.profile import SchedulerProfile
 

@@ -8,9 +8,9 @@ from manifest import DENY, decide, examined, said, told, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, NodeStatus, Taint
+from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.messages import WARNING_CHARS
-from webhook.core.rules.frame.edits import applied
 from webhook.core.scheduler.profile import SchedulerProfile
 
 RULE = "min-domains-unreachable"

@@ -5,8 +5,8 @@ from build import cluster, running
 from manifest import examined, said, told, workload
 from msgspec.structs import replace
 
+from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Messages, Mode, Policy
-from webhook.core.rules.frame.rule import Edit
 
 LOSS = "zone-loss-strands-pods"
 FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")

@@ -23,6 +23,7 @@ from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, S
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import quoted
 from webhook.core.workloads.controller_labels import may_be_added, may_be_added_to
+from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.workload import Template
 
 DIFFER = Rule(
@@ -161,7 +162,7 @@ def _group(
                 if frozenset(map(_terms, other.constraints)) == all_of_ours:
                     continue  # in nearly all groups, and no selector needs to be read for it
                 ours = frozenset(terms[number] for number, each in selectors.items() if _counts(each, other.labels))
-                theirs_late = partial(may_be_added_to, owner)
+                theirs_late = partial(may_be_added_to, group_kind(owner.api_version, owner.kind))
                 theirs = _terms_for(other, labels, theirs_late)
                 both = unsure | _unsure(other.constraints, other.labels, theirs_late)
                 ours, theirs = _but(ours, both), _but(theirs, both)

@@ -8,12 +8,13 @@ from msgspec.structs import replace
 from webhook.core.api.types import IGNORE, SCHEDULE_ANYWAY, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.explain.meant_keys import ON_EVERY_NODE, intended
+from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import Fix, flow, plain, removal
+from webhook.core.rules.frame.edits import Fix, removal
 from webhook.core.rules.frame.own_pods import counts_own_pods_only, own_selector, readable_selector
 from webhook.core.rules.frame.pins import nothing_to_balance
-from webhook.core.rules.frame.rule import Answer, Edit, Finding, Rule, Severity, guarded
+from webhook.core.rules.frame.rule import Answer, Finding, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject, place
 from webhook.core.rules.frame.usable_nodes import Ground, grounds
 from webhook.core.scheduler.plugins.default_selector import pod_services
@@ -23,6 +24,7 @@ from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.rolling_update import surge_of
 from webhook.core.workloads.workload import Template, Workload
+from webhook.core.yaml_flow import flow, plain
 
 DEFAULTS_LOST = Rule(
     id="system-defaults-lost",

@@ -1,6 +1,6 @@
 """What kube-apiserver says of the field, as rules: each of its errors gets the id of the rule that it belongs to.
 
-Source: `webhook.core.apiserver.validation` words the errors, `webhook.core.apiserver.decoding` the refusal of a wrong type.
+Source: `validation` words the errors, `decoding` the refusal of a wrong type.
 """
 
 import re

@@ -12,11 +12,12 @@ from msgspec import Struct
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelectorRequirement
 from webhook.core.apiserver.validation import FieldError
-from webhook.core.rules.frame.edits import Fix, change, changes, flow, one_field, removal, scalar, value_at
+from webhook.core.json_edits import Edit, value_at
+from webhook.core.rules.frame.edits import Fix, change, changes, removal
 from webhook.core.rules.frame.own_pods import own_labels
-from webhook.core.rules.frame.rule import Edit
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import edit_distance, one_line
+from webhook.core.yaml_flow import flow, one_field, scalar
 
 _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _POLICIES = (HONOR, IGNORE)

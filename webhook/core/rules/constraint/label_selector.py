@@ -8,14 +8,16 @@ from collections.abc import Iterator, Mapping
 
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement
+from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import Fix, changes, flow
+from webhook.core.rules.frame.edits import Fix, changes
 from webhook.core.rules.frame.own_pods import LATE_LABELS, holds, own_labels, requirements, written
-from webhook.core.rules.frame.rule import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.workload import Workload
+from webhook.core.yaml_flow import flow
 
 NULL = Rule(
     id="selector-null",

@@ -17,10 +17,11 @@ from collections.abc import Iterator, Mapping
 
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import ZONE
+from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import changes
 from webhook.core.rules.frame.own_pods import counts_own_pods_only, requirements
-from webhook.core.rules.frame.rule import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import Ground
 from webhook.core.text import plural, quoted

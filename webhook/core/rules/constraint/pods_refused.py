@@ -1,6 +1,6 @@
 """The rule about pods that kube-apiserver will refuse, though it takes the workload that asks for them.
 
-It speaks only of what no other rule says: `webhook.core.rules.constraint.api` has what is wrong with a template as it stands.
+It speaks only of what no other rule says: `api` has what is wrong with a template as it stands.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,17 +9,19 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.json_edits import Edit, Json
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint import api
-from webhook.core.rules.frame.edits import Fix, Json, all_of, changes, one_field
+from webhook.core.rules.frame.edits import Fix, all_of, changes
 from webhook.core.rules.frame.own_pods import LATE_LABELS, holds, requirements
-from webhook.core.rules.frame.rule import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
 from webhook.core.workloads.controller_labels import NOT_YET, labels_given, may_be_created_with
 from webhook.core.workloads.reading import reaches_template, takes_any_template
 from webhook.core.workloads.refused_pods import Refusal, joined_terms, refusals
 from webhook.core.workloads.workload import Template, Workload
+from webhook.core.yaml_flow import one_field
 
 REFUSED = Rule(
     id="pods-refused",

@@ -1,6 +1,6 @@
 """Fields in and around constraints that the API does not have: kube-apiserver drops them, and nobody is told why.
 
-Source: the strict decoding of `webhook.core.apiserver.go_json` finds them; what they were meant to be is the nearest name.
+Source: the strict decoding of `go_json` finds them; what they were meant to be is the nearest name.
 """
 
 import re
@@ -11,11 +11,13 @@ import msgspec
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads
 from webhook.core.apiserver.go_json import is_plain, resolve
+from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import Fix, one_field
-from webhook.core.rules.frame.rule import Edit, Finding, Rule, Severity
+from webhook.core.rules.frame.edits import Fix
+from webhook.core.rules.frame.rule import Finding, Rule, Severity
 from webhook.core.text import edit_distance
 from webhook.core.workloads.workload import Workload
+from webhook.core.yaml_flow import one_field
 
 UNKNOWN_FIELD = Rule(
     id="unknown-field",

@@ -12,10 +12,10 @@ from typing import Any
 from msgspec import Struct
 
 from webhook.core.api.types import ObjectMeta, TypeMeta
+from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.unknown_fields import meant
-from webhook.core.rules.frame.edits import flow
-from webhook.core.rules.frame.rule import Answer, Edit, Finding, NotEvaluated, Rule, Severity, guarded
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded
 from webhook.core.text import edit_distance as slips
 from webhook.core.text import one_line, quoted
 from webhook.core.workloads.custom_kinds import (
@@ -29,6 +29,7 @@ from webhook.core.workloads.custom_kinds import (
 )
 from webhook.core.workloads.operators import OPERATED
 from webhook.core.workloads.reading import constraint_paths, has_template, parsed, read_meta
+from webhook.core.yaml_flow import flow
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 

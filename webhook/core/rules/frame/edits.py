@@ -13,29 +13,18 @@ The grammar of `Finding.fix`, where it has edits:
 A fix without edits is for people, in words.
 """
 
-import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from webhook.core.rules.frame.rule import Edit
+from webhook.core.json_edits import Edit
 from webhook.core.rules.frame.subject import Placed
-from webhook.core.text import one_line
+from webhook.core.yaml_flow import one_field, plain
 
-Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
-
-# The value of no field: what stands in a list, or under a key, where `marked` took something out.
-GONE: Final = object()
 # A line that nobody reads to its end: above any selector that people write.
 _MOST_CHARS = 500
-# Letters first: what begins with a digit, a sign or a point may be a number or a date to some reader of YAML.
-_PLAIN = re.compile(r"[A-Za-z](?:[A-Za-z0-9_./-]*[A-Za-z0-9])?", re.ASCII)
 _VERBS = frozenset({"add", "remove", "set", "move", "rename"})
-_NO_TEXT = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
-_NAME = re.compile(r"\.?([^.\[\]]+)|\[(\d{1,7})\]|\[([^\]]*)\]")
 
 
 class Fix(Struct, frozen=True):
@@ -132,11 +121,6 @@ def _edits(several: Iterable[Placed], fields: Mapping[str, object]) -> Iterable[
     return (Edit(f"{placed.path}.{name}", plain(value)) for placed in several for name, value in fields.items())
 
 
-def plain(value: object) -> object:
-    """A value of the model as JSON has it."""
-    return msgspec.json.decode(msgspec.json.encode(value)) if isinstance(value, Struct | tuple) else value
-
-
 def _is_there(placed: Placed, name: str) -> bool:
     """Whether the field is written, if only as null."""
     return name in msgspec.to_builtins(placed.constraint)
@@ -146,101 +130,3 @@ def _bounded(text: str) -> str:
     return (
         text if len(text) <= _MOST_CHARS else "run evenspread check --fix, which writes it: it is too long for one line"
     )
-
-
-def one_field(name: str, value: object) -> str:
-    """``maxSkew: 1``: a field in YAML, on one line."""
-    return f"{scalar(name)}: {flow(value)}"
-
-
-def flow(value: object) -> str:
-    """A value in YAML's flow style, on one line, which every reader of YAML reads the same."""
-    value = plain(value)
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(one_field(str(key), each) for key, each in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(flow, value)) + "]"
-    return scalar(value)
-
-
-def scalar(value: object) -> str:
-    """A text, quoted where it may be read as something else; a number, true, false or null."""
-    if not isinstance(value, str):
-        return json.dumps(value)
-    if _PLAIN.fullmatch(value) and value.lower() not in _NO_TEXT:
-        return value
-    if value.isprintable():
-        return json.dumps(value, ensure_ascii=False)
-    return '"' + "".join(map(_escaped, value)) + '"'
-
-
-def _escaped(letter: str) -> str:
-    if letter.isprintable():
-        return json.dumps(letter, ensure_ascii=False)[1:-1]
-    return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"
-
-
-def applied(value: Json, edits: Iterable[Edit]) -> Json:
-    """A copy of an object with all of the edits; the paths are those of the object before.
-
-    Shape: what a finding says stands nowhere is made on the way, an item right behind the last one of a list too.
-    With its last item, a list goes.
-    Errors: LookupError for a path that leads through something else than mappings and lists.
-    """
-    return without_gone(marked(value, edits))
-
-
-def marked(value: Json, edits: Iterable[Edit]) -> Json:
-    """The same with `GONE` in every place from which something was taken, so that all others keep theirs."""
-    for edit in edits:
-        value = _with(value, edit.path, GONE if edit.value is None else edit.value)
-    return value
-
-
-def value_at(value: Json, path: str) -> Json:
-    """What stands at a path; None where nothing does."""
-    while path:
-        try:
-            step, path = _step(value, path)
-            value = value[step]
-        except (LookupError, TypeError):
-            return None
-    return value
-
-
-def _with(value: Json, path: str, given: Json) -> Json:
-    if not path:
-        return given
-    step, rest = _step(value, path)
-    if isinstance(step, int):
-        return [*value[:step], _with(value[step] if step < len(value) else None, rest, given), *value[step + 1 :]]
-    below = value.get(step) if value else None
-    if given is GONE and below is None:
-        return value
-    return {**(value or {}), step: _with(below, rest, given)}
-
-
-def _step(value: Json, path: str) -> tuple[str | int, str]:
-    """The first step of a path and the rest of it; keys may hold dots, as labels do: the longest that fits is taken."""
-    found = _NAME.match(path)
-    if isinstance(value, Mapping):
-        rest = path.removeprefix(".")
-        fitting = (key for key in value if rest == key or rest.startswith((f"{key}.", f"{key}[")))
-        if key := max(fitting, key=len, default=""):
-            return key, rest[len(key) :]
-    if found and found[2] is not None and isinstance(value, list) and int(found[2]) <= len(value):
-        return int(found[2]), path[found.end() :]
-    if found and found[2] is None and (value is None or isinstance(value, Mapping)):
-        return found[1] or found[3], path[found.end() :]
-    raise LookupError(one_line(path))
-
-
-def without_gone(value: Json) -> Json:
-    """The value without the places that are empty; `GONE` where all of a list is."""
-    if isinstance(value, Mapping):
-        pairs = ((key, without_gone(each)) for key, each in value.items())
-        return {key: each for key, each in pairs if each is not GONE}
-    if isinstance(value, list):
-        left = [each for each in map(without_gone, value) if each is not GONE]
-        return left if left or not value else GONE
-    return value

@@ -7,6 +7,7 @@ from typing import ParamSpec
 from msgspec import Struct
 
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.text import quoted
 
@@ -24,16 +25,6 @@ class Severity(StrEnum):
     LOW = "low"
     MEDIUM = "medium"
     HIGH = "high"
-
-
-class Edit(Struct, frozen=True):
-    """One change of an object: the JSON value that stands at a path afterwards.
-
-    Shape: ``path`` is the whole API path, as in `Finding.path`; ``value`` is None where the field is taken out.
-    """
-
-    path: str
-    value: object = None
 
 
 class Finding(Struct, frozen=True, kw_only=True):

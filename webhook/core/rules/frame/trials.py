@@ -17,8 +17,9 @@ from msgspec import structs
 
 from webhook.core.api.types import PodTemplate, SpreadConstraint
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.rules.frame.edits import Fix, all_of, applied, in_words
-from webhook.core.rules.frame.rule import FAILED, Answer, Edit, Finding, NotEvaluated
+from webhook.core.json_edits import Edit, applied
+from webhook.core.rules.frame.edits import Fix, all_of, in_words
+from webhook.core.rules.frame.rule import FAILED, Answer, Finding, NotEvaluated
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.workloads.reading import parsed
 from webhook.core.workloads.workload import Template

@@ -7,8 +7,8 @@ import msgspec
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.explain.explanation import Balance
 from webhook.core.explain.fixes import Change, Fix
-from webhook.core.rules.frame.edits import one_field
 from webhook.core.text import together
+from webhook.core.yaml_flow import one_field
 
 
 def fix_text(fix: Fix, balances: Sequence[Balance]) -> str:

@@ -1,0 +1,91 @@
+"""Changes of JSON values, by the API paths of their fields."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from webhook.core.text import one_line
+
+Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
+
+# The value of no field: what stands in a list, or under a key, where `marked` took something out.
+GONE: Final = object()
+_NAME = re.compile(r"\.?([^.\[\]]+)|\[(\d{1,7})\]|\[([^\]]*)\]")
+
+
+class Edit(Struct, frozen=True):
+    """One change of an object: the JSON value that stands at a path afterwards.
+
+    Shape: ``path`` is the whole API path, as in `Finding.path`; ``value`` is None where the field is taken out.
+    """
+
+    path: str
+    value: object = None
+
+
+def applied(value: Json, edits: Iterable[Edit]) -> Json:
+    """A copy of an object with all of the edits; the paths are those of the object before.
+
+    Shape: what a finding says stands nowhere is made on the way, an item right behind the last one of a list too.
+    With its last item, a list goes.
+    Errors: LookupError for a path that leads through something else than mappings and lists.
+    """
+    return without_gone(marked(value, edits))
+
+
+def marked(value: Json, edits: Iterable[Edit]) -> Json:
+    """The same with `GONE` in every place from which something was taken, so that all others keep theirs."""
+    for edit in edits:
+        value = _with(value, edit.path, GONE if edit.value is None else edit.value)
+    return value
+
+
+def value_at(value: Json, path: str) -> Json:
+    """What stands at a path; None where nothing does."""
+    while path:
+        try:
+            step, path = _step(value, path)
+            value = value[step]
+        except (LookupError, TypeError):
+            return None
+    return value
+
+
+def _with(value: Json, path: str, given: Json) -> Json:
+    if not path:
+        return given
+    step, rest = _step(value, path)
+    if isinstance(step, int):
+        return [*value[:step], _with(value[step] if step < len(value) else None, rest, given), *value[step + 1 :]]
+    below = value.get(step) if value else None
+    if given is GONE and below is None:
+        return value
+    return {**(value or {}), step: _with(below, rest, given)}
+
+
+def _step(value: Json, path: str) -> tuple[str | int, str]:
+    """The first step of a path and the rest of it; keys may hold dots, as labels do: the longest that fits is taken."""
+    found = _NAME.match(path)
+    if isinstance(value, Mapping):
+        rest = path.removeprefix(".")
+        fitting = (key for key in value if rest == key or rest.startswith((f"{key}.", f"{key}[")))
+        if key := max(fitting, key=len, default=""):
+            return key, rest[len(key) :]
+    if found and found[2] is not None and isinstance(value, list) and int(found[2]) <= len(value):
+        return int(found[2]), path[found.end() :]
+    if found and found[2] is None and (value is None or isinstance(value, Mapping)):
+        return found[1] or found[3], path[found.end() :]
+    raise LookupError(one_line(path))
+
+
+def without_gone(value: Json) -> Json:
+    """The value without the places that are empty; `GONE` where all of a list is."""
+    if isinstance(value, Mapping):
+        pairs = ((key, without_gone(each)) for key, each in value.items())
+        return {key: each for key, each in pairs if each is not GONE}
+    if isinstance(value, list):
+        left = [each for each in map(without_gone, value) if each is not GONE]
+        return left if left or not value else GONE
+    return value
