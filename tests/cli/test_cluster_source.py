@@ -5,7 +5,7 @@ import json
 import pytest
 from cluster.api import FakeApi, cut, refuse
 
-from webhook.cli.cluster_source import read_known
+from webhook.cli.cluster_source import read_cluster
 from webhook.cli.live_cluster import Given
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.policy.policy import Policy
@@ -42,7 +42,7 @@ def _api():
 def known(api, folder, policy=None, **given):
     counted = []
     file = api.kubeconfig(folder)
-    return read_known(Given(kubeconfig=file, **given), policy or Policy(), counted.append), counted
+    return read_cluster(Given(kubeconfig=file, **given), policy or Policy(), counted.append), counted
 
 
 class TestALiveCluster:
@@ -91,14 +91,14 @@ class TestALiveCluster:
         content["contexts"].append({"name": "y", "context": {"cluster": "c", "user": "u", "namespace": "shop"}})
         del content["current-context"]
         file.write_text(json.dumps(content))
-        found = read_known(Given(kubeconfig=str(file), context="y", user="jane"), Policy(), print)
+        found = read_cluster(Given(kubeconfig=str(file), context="y", user="jane"), Policy(), print)
 
         assert (found.source, found.namespace) == ("cluster y", "shop")
         assert api.requests[0].headers["Impersonate-User"] == "jane"
 
     def test_kubectls_own_variable_names_the_file(self, api, tmp_path, monkeypatch):
         monkeypatch.setenv("KUBECONFIG", api.kubeconfig(tmp_path))
-        assert read_known(Given(cluster=True), Policy(), print).source == "cluster x"
+        assert read_cluster(Given(cluster=True), Policy(), print).source == "cluster x"
 
     def test_in_a_pod_the_cluster_around_it(self, api, tmp_path, monkeypatch):
         monkeypatch.setenv("HOME", str(tmp_path))
@@ -108,7 +108,7 @@ class TestALiveCluster:
         monkeypatch.setattr("webhook.cli.live_cluster.SERVICE_ACCOUNT", tmp_path)
         (tmp_path / "token").write_text("first")
         (tmp_path / "ca.crt").write_bytes(api.authority)
-        assert read_known(Given(cluster=True), Policy(), print).source == "cluster around this pod"
+        assert read_cluster(Given(cluster=True), Policy(), print).source == "cluster around this pod"
 
     @pytest.mark.parametrize(
         ("release", "said"),
@@ -197,7 +197,7 @@ class TestASnapshot:
     def test_a_snapshot_is_a_cluster(self, tmp_path):
         file = tmp_path / "prod.jsonl"
         file.write_text("\n".join(map(json.dumps, self.LINES)))
-        found = read_known(Given(snapshot=str(file)), Policy(), print)
+        found = read_cluster(Given(snapshot=str(file)), Policy(), print)
 
         assert [node.name for node in found.index.nodes()] == ["n1"]
         assert (found.source, found.version, found.namespace) == (f"snapshot {file}", KubernetesVersion(1, 30), "")

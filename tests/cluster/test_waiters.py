@@ -5,7 +5,7 @@ import threading
 import pytest
 from build import namespace, node, owner, pod
 
-from webhook.cluster.waiters import Arrivals
+from webhook.cluster.waiters import Waiters
 from webhook.core.index.owners import Awaited
 
 SET = Awaited(api_version="apps/v1", kind="ReplicaSet", namespace="shop", name="web-7d4")
@@ -27,7 +27,7 @@ SHOP = Awaited(api_version="v1", kind="Namespace", namespace="", name="shop")
     ],
 )
 def test_who_is_woken(awaited, changes, woken):
-    arrivals, calls = Arrivals(), []
+    arrivals, calls = Waiters(), []
     with arrivals.expecting(awaited, lambda: calls.append(1)):
         arrivals.told(changes)
     arrivals.told(changes)  # nobody waits any more
@@ -35,7 +35,7 @@ def test_who_is_woken(awaited, changes, woken):
 
 
 def test_the_group_counts_and_not_its_version():
-    arrivals, calls = Arrivals(), []
+    arrivals, calls = Waiters(), []
     with arrivals.expecting(SET, lambda: calls.append(1)):
         arrivals.told([("ADDED", owner("ReplicaSet/web-7d4"))])
         elsewhere = Awaited(api_version="other/v1", kind="ReplicaSet", namespace="shop", name="web-7d4")
@@ -45,7 +45,7 @@ def test_the_group_counts_and_not_its_version():
 
 
 def test_many_wait_for_one_and_end_in_any_order():
-    arrivals, calls = Arrivals(), []
+    arrivals, calls = Waiters(), []
     first, second = (arrivals.expecting(SET, lambda each=each: calls.append(each)) for each in "ab")
     first.__enter__()
     second.__enter__()
@@ -57,7 +57,7 @@ def test_many_wait_for_one_and_end_in_any_order():
 
 
 def test_waiters_come_and_go_while_events_do():
-    arrivals, ended = Arrivals(), threading.Event()
+    arrivals, ended = Waiters(), threading.Event()
 
     def tell():
         while not ended.is_set():

@@ -34,9 +34,9 @@ from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import applied
 from webhook.core.placement.bounds import addable_pinned
-from webhook.core.placement.constraint_room import tallies
+from webhook.core.placement.constraint_room import constraint_rooms
 from webhook.core.placement.pinned_claims import Missing
-from webhook.core.placement.workload_problem import survey, terrain
+from webhook.core.placement.workload_problem import candidate_nodes, survey
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.placement import ceiling, volume_pins
@@ -184,8 +184,8 @@ def worlds(draw, *, keys=ANY_KEYS, cpu=("64",), own=True, pinned=True):
 def looked_at(world):
     """The world as the rules see it: nodes that are cordoned now are taken for closed, not for away."""
     places = survey(world.index(), world.pod(), compile_selector(OWN), now="", late={})
-    here = terrain(places, present=True)
-    return here, tallies(places.hard, here, places.problem)
+    here = candidate_nodes(places, present=True)
+    return here, constraint_rooms(places.hard, here, places.problem)
 
 
 @pytest.mark.slow

@@ -9,14 +9,14 @@ from build import index, namespace, owner, policy, selector
 
 from webhook import admission
 from webhook.admission import Engine
-from webhook.cluster.waiters import Arrivals
+from webhook.cluster.waiters import Waiters
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import DefaultsOverride
 from webhook.core.review.decision import Request
 from webhook.metrics import Metrics
 from webhook.server import owner_wait
-from webhook.server.owner_wait import MOST_WAITING, Patience
+from webhook.server.owner_wait import MOST_WAITING, OwnerWait
 
 REFERENCE = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d4", "uid": "new", "controller": True}
 POD = {
@@ -52,9 +52,9 @@ class Cluster:
 
     def __init__(self, *values, configured=None):
         self.index = index(*values)
-        self.arrivals = Arrivals()
+        self.arrivals = Waiters()
         self.metrics = Metrics()
-        self.patience = Patience(self.arrivals, self.metrics)
+        self.patience = OwnerWait(self.arrivals, self.metrics)
         self.engine = Engine(policy=configured or policy(), version=RECORDED, index=self.index)
         self.judged = []
 
@@ -147,7 +147,7 @@ def test_waits_are_counted_by_how_they_ended():
 
 def test_without_a_watch_nobody_waits():
     cluster = Cluster()
-    cluster.patience = Patience(None, cluster.metrics)
+    cluster.patience = OwnerWait(None, cluster.metrics)
     assert during(cluster) == ("owner-unknown", 0.0)
     assert cluster.judged == [True]
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from msgspec import Raw, Struct
 
-from webhook.cli.exit_codes import Exit, Stopped, no_namespace
+from webhook.cli.exit_codes import CommandError, Exit, no_namespace
 from webhook.cli.live_cluster import Given, open_cluster, reading
 from webhook.cli.terminal import say
 from webhook.cluster.connection import ApiServer
@@ -21,7 +21,7 @@ from webhook.snapshot.load import SnapshotError
 from webhook.snapshot.open_file import load_snapshot
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class ClusterSource(Struct, frozen=True, kw_only=True):
     """A cluster as it was read.
 
     Shape: ``source`` is what people call it: ``cluster prod``, ``snapshot prod.jsonl``. ``missing`` has a line for each
@@ -37,13 +37,13 @@ class Known(Struct, frozen=True, kw_only=True):
     namespace: str = ""
 
 
-def read_known(
+def read_cluster(
     given: Given,
     policy: Policy,
     progress: Callable[[int], None],
     *,
     as_version: KubernetesVersion | None = None,
-) -> Known | None:
+) -> ClusterSource | None:
     """The cluster that the options name, if they name one; ``progress`` is told how many objects were read so far.
 
     What could not be read is said on the standard error. Pods are measured as the cluster's own release does, unless
@@ -55,17 +55,17 @@ def read_known(
     return _from_cluster(given, policy, progress, as_version) if given.live else None
 
 
-def _from_file(file: str, policy: Policy, as_version: KubernetesVersion | None) -> Known:
+def _from_file(file: str, policy: Policy, as_version: KubernetesVersion | None) -> ClusterSource:
     try:
         snapshot = load_snapshot(file, policy.workloads, as_version=as_version)
     except SnapshotError as error:
-        raise Stopped(str(error), Exit.UNREADABLE) from error
-    return Known(index=snapshot.index, version=snapshot.version, source=f"snapshot {file}")
+        raise CommandError(str(error), Exit.UNREADABLE) from error
+    return ClusterSource(index=snapshot.index, version=snapshot.version, source=f"snapshot {file}")
 
 
 def _from_cluster(
     given: Given, policy: Policy, progress: Callable[[int], None], as_version: KubernetesVersion | None
-) -> Known:
+) -> ClusterSource:
     live = open_cluster(given)
     index, missing = ClusterIndex(as_version or live.version or RECORDED), list[str]()
     index.taken_at = datetime.now(UTC).isoformat()
@@ -86,7 +86,7 @@ def _from_cluster(
                 missing.append(loss(listing))
     for line in missing:
         say(f"{live.source}: note: {line}")
-    return Known(
+    return ClusterSource(
         index=index,
         version=live.version,
         source=live.source,
@@ -96,7 +96,7 @@ def _from_cluster(
     )
 
 
-def known_namespace(known: Known, namespace: str) -> None:
+def known_namespace(known: ClusterSource, namespace: str) -> None:
     """Make sure that a namespace that was named is one of the cluster, as far as its namespaces are known.
 
     Errors: Stopped with exit code 2.

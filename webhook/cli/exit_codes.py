@@ -16,7 +16,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-class Stopped(Exception):  # noqa: N818 not an error of the program but its end
+class CommandError(Exception):
     """One clear line, and the exit code (usage or configuration, unless another is given)."""
 
     def __init__(self, message: str, code: int = Exit.USAGE) -> None:
@@ -24,10 +24,10 @@ class Stopped(Exception):  # noqa: N818 not an error of the program but its end
         self.code = code
 
 
-def no_namespace(source: str, namespace: str, names: Iterable[str]) -> Stopped:
+def no_namespace(source: str, namespace: str, names: Iterable[str]) -> CommandError:
     """The end of a command that was asked about a namespace that is not there."""
     import difflib  # noqa: PLC0415 only needed for a mistake
 
     near = " or ".join(repr(name[:64]) for name in difflib.get_close_matches(namespace, names, n=3))
     meant = f"; did you mean {near}?" if near else ""
-    return Stopped(f"{source}: no namespace {namespace[:64]!r}{meant}", Exit.USAGE)
+    return CommandError(f"{source}: no namespace {namespace[:64]!r}{meant}", Exit.USAGE)

@@ -9,7 +9,7 @@ from shlex import quote
 
 from msgspec import Struct
 
-from webhook.cli.exit_codes import Exit, Stopped
+from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.terminal import say
 from webhook.cluster.connection import SERVICE_ACCOUNT, Account, ApiServer, ClusterError, chosen_context
 from webhook.cluster.live import Live, UnreadableError, unreachable
@@ -53,7 +53,7 @@ def open_cluster(given: Given) -> Live:
         context = chosen_context(account)
         server = ApiServer(account)
     except ClusterError as error:
-        raise Stopped(f"{str(error).rstrip('.')}; {_NO_KUBECONFIG}", Exit.CLUSTER) from error
+        raise CommandError(f"{str(error).rstrip('.')}; {_NO_KUBECONFIG}", Exit.CLUSTER) from error
     source = f"cluster {context.name}"
     with reading():
         try:
@@ -61,7 +61,9 @@ def open_cluster(given: Given) -> Live:
         except ClusterError as error:
             raise unreachable(source, error) from error
     if status == HTTPStatus.UNAUTHORIZED:
-        raise Stopped(f"{source}: {server.url}: 401 Unauthorized: log in again, or choose another user", Exit.CLUSTER)
+        raise CommandError(
+            f"{source}: {server.url}: 401 Unauthorized: log in again, or choose another user", Exit.CLUSTER
+        )
     release = answer.get("gitVersion")
     live = Live(
         server=server,
@@ -94,4 +96,4 @@ def reading() -> Iterator[None]:
         yield
     except UnreadableError as error:
         hint = f"; {_ELSEWHERE}" if error.silent else ""
-        raise Stopped(f"{error}{hint}", Exit.CLUSTER) from error
+        raise CommandError(f"{error}{hint}", Exit.CLUSTER) from error

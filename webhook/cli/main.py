@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.exit_codes import Exit, Stopped
+from webhook.cli.exit_codes import CommandError, Exit
 
 _COMMANDS: Mapping[str, str] = {
     "check": "webhook.cli.commands.check",
@@ -107,7 +107,7 @@ def guarded(command: Callable[[], object]) -> int:
     except click.ClickException as error:
         error.show()
         return Exit.USAGE
-    except Stopped as stopped:
+    except CommandError as stopped:
         from webhook.cli.terminal import say  # noqa: PLC0415 most commands end otherwise
 
         say(f"evenspread: {stopped}")

@@ -13,7 +13,7 @@ from functools import partial
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.reflector import Pace, Reflector, Standing, Timing
 from webhook.cluster.resources import Resource
-from webhook.cluster.waiters import Arrivals
+from webhook.cluster.waiters import Waiters
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex, Event
 from webhook.core.index.objects import ApiObject
@@ -46,7 +46,7 @@ class Feed:
         for resource in resources:
             self.index.lack(resource.title, "not listed")
         self.lock = threading.Lock()
-        self.arrivals = Arrivals()
+        self.arrivals = Waiters()
         self.version: KubernetesVersion | None = None
         self._follows_version = as_version is None
         self._version_asked = threading.Event()

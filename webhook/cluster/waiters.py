@@ -15,7 +15,7 @@ from webhook.core.workloads.kinds import group_kind
 _Key = tuple[tuple[str, str], str, str]  # group and kind, namespace, name
 
 
-class Arrivals:
+class Waiters:
     """Waiters by the object that they wait for.
 
     Shape: `told` is for the threads that apply events, after they did; the rest for any thread.

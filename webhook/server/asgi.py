@@ -16,7 +16,7 @@ from email.utils import formatdate
 from webhook import admission
 from webhook.admission import MAX_REVIEW_BYTES, Answer, ReviewError, Route
 from webhook.logs import bounded
-from webhook.server.owner_wait import Patience
+from webhook.server.owner_wait import OwnerWait
 from webhook.server.request_body import Application, BodyError, Receive, Scope, Send, header, read_body, refuse, respond
 from webhook.server.state import MAX_HELD_BYTES, State
 
@@ -46,7 +46,7 @@ class AdmissionApp:
         self._state = state
         self._other = other
         self._pool = _Pool()
-        self._patience = Patience(None if state.feed is None else state.feed.arrivals, state.metrics)
+        self._patience = OwnerWait(None if state.feed is None else state.feed.arrivals, state.metrics)
         self._dated = (0, b"")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from webhook.admission import Answer
-from webhook.cluster.waiters import Arrivals
+from webhook.cluster.waiters import Waiters
 from webhook.core.index.owners import Awaited
 from webhook.metrics import Metrics
 
@@ -27,10 +27,10 @@ class Judge(Protocol):
     def __call__(self, *, waited: bool) -> Awaitable[Answer]: ...
 
 
-class Patience:
+class OwnerWait:
     """See the module; for one event loop."""
 
-    def __init__(self, arrivals: Arrivals | None, metrics: Metrics) -> None:
+    def __init__(self, arrivals: Waiters | None, metrics: Metrics) -> None:
         self._arrivals = arrivals
         self._metrics = metrics
         self._waiting = 0
@@ -49,7 +49,7 @@ class Patience:
         finally:
             self._waiting -= 1
 
-    async def _wait(self, awaited: Awaited, judge: Judge, arrivals: Arrivals, remaining: Callable[[], float]) -> Answer:
+    async def _wait(self, awaited: Awaited, judge: Judge, arrivals: Waiters, remaining: Callable[[], float]) -> Answer:
         loop = asyncio.get_running_loop()
         came = asyncio.Event()
         began = loop.time()

@@ -18,7 +18,7 @@ from webhook.snapshot.open_file import open_cluster_file
 from webhook.snapshot.projection import is_read, project
 
 
-class Taken(Struct, frozen=True, kw_only=True):
+class CapturedSnapshot(Struct, frozen=True, kw_only=True):
     """A snapshot in memory.
 
     Shape: ``source`` is what people call the cluster. ``objects`` are JSON, each with apiVersion and kind; ``kinds``
@@ -38,7 +38,7 @@ class Taken(Struct, frozen=True, kw_only=True):
             yield each + b"\n"
 
 
-def take(live: Live, policy: Policy, progress: Callable[[int], None]) -> Taken:
+def take(live: Live, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
     """Read the cluster; ``progress`` is told how many objects were read so far.
 
     Errors: UnreadableError, as `read_kinds`.
@@ -64,10 +64,12 @@ def take(live: Live, policy: Policy, progress: Callable[[int], None]) -> Taken:
             missing.append(loss(listing))
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     header = Header(kubernetes_version=live.release or None, taken_at=now, missing=refused)
-    return Taken(source=live.source, header=header, objects=tuple(objects), kinds=+kinds, missing=tuple(missing))
+    return CapturedSnapshot(
+        source=live.source, header=header, objects=tuple(objects), kinds=+kinds, missing=tuple(missing)
+    )
 
 
-def without_names(taken: Taken) -> Taken:
+def without_names(taken: CapturedSnapshot) -> CapturedSnapshot:
     """The same cluster with other names."""
     from webhook.snapshot.anonymise import Names  # noqa: PLC0415 most snapshots keep their names
 
@@ -77,7 +79,7 @@ def without_names(taken: Taken) -> Taken:
     return structs.replace(taken, header=structs.replace(taken.header, anonymised=True), objects=replaced)
 
 
-def take_file(file: str, policy: Policy) -> Taken:
+def take_file(file: str, policy: Policy) -> CapturedSnapshot:
     """The same from a snapshot, or from what kubectl printed.
 
     Errors: SnapshotError for a file that cannot be opened or read.
@@ -97,4 +99,4 @@ def take_file(file: str, policy: Policy) -> Taken:
         raise SnapshotError(file, str(error)) from error
     header = header or Header(missing=absent(kinds))
     missing = tuple(f"{resource}: {why}" for resource, why in header.missing.items())
-    return Taken(source=file, header=header, objects=tuple(objects), kinds=kinds, missing=missing)
+    return CapturedSnapshot(source=file, header=header, objects=tuple(objects), kinds=kinds, missing=missing)

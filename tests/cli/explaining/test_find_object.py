@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cli.exit_codes import Exit, Stopped
+from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining.find_object import Wanted, in_cluster, in_file, parse
 from webhook.cluster.connection import ClusterError
 from webhook.core.workloads.custom_kinds import EmbeddedKind
@@ -114,7 +114,7 @@ class TestInTheCluster:
         ],
     )
     def test_a_server_that_refuses(self, answer, told):
-        with pytest.raises(Stopped, match=told) as stopped:
+        with pytest.raises(CommandError, match=told) as stopped:
             in_cluster(DEPLOYMENT, server({"/apis/apps/v1/namespaces/shop/deployments/web": answer}), "cluster x")
         assert stopped.value.code == Exit.CLUSTER
 
@@ -138,6 +138,6 @@ class TestInAFile:
     def test_a_file_that_has_become_unreadable(self, tmp_path, text):
         file = tmp_path / "s.jsonl"
         file.write_text(text)
-        with pytest.raises(Stopped) as stopped:
+        with pytest.raises(CommandError) as stopped:
             in_file(DEPLOYMENT, str(file))
         assert stopped.value.code == Exit.UNREADABLE

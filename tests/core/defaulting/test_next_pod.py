@@ -6,7 +6,7 @@ from build import NAMESPACE, constraint, index, namespace, node, owner, pod, pol
 
 from webhook.core.api.version import RECORDED
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason
-from webhook.core.defaulting.next_pod import made_from, namespace_of, posted, unknown_labels
+from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod, unknown_labels
 from webhook.core.index.objects import SKIP_ANNOTATION
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.controller_labels import NOT_YET, labels_given
@@ -30,7 +30,7 @@ def written(kind, *, keys=None, ordinals=None, **meta):
 
 def made(kind, cluster=None, *, applied=False, **more):
     workload = written(kind, **more)
-    return made_from(workload, workload.templates[0], NAMESPACE, cluster or index(), applied=applied)
+    return next_pod(workload, workload.templates[0], NAMESPACE, cluster or index(), applied=applied)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_the_revision_of_a_set_that_stands_may_be_the_one_that_runs():
 def test_a_pod_is_its_own_template():
     raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "labels": {"app": "web"}}}
     workload = read_workload(msgspec.json.encode(raw))
-    found = made_from(workload, workload.templates[0], NAMESPACE, index())
+    found = next_pod(workload, workload.templates[0], NAMESPACE, index())
     assert (found.template, found.owners) == (workload.templates[0].template, ())
 
 
@@ -124,7 +124,7 @@ def test_ordinals_begin_where_the_set_says(ordinals, first):
     workload = written("StatefulSet", ordinals=ordinals)
     cluster = index(node("n"), running("web-0", "n"), running(f"web-{first}", "n"))
     for pods, number in ((index(), first), (cluster, first + 1)):
-        template = made_from(workload, workload.templates[0], NAMESPACE, pods).template
+        template = next_pod(workload, workload.templates[0], NAMESPACE, pods).template
         assert template.meta.name == f"web-{number}"
         assert template.labels["statefulset.kubernetes.io/pod-name"] == f"web-{number}"
         assert template.labels["apps.kubernetes.io/pod-index"] == str(number)
@@ -161,7 +161,7 @@ def test_owners_that_may_not_exist_yet():
 )
 def test_labels_that_constraints_ask_for_and_nobody_knows(keys, expected):
     template = made("Deployment", keys=keys).template
-    assert unknown_labels(posted(template, NAMESPACE, Policy(), index(), RECORDED).pod) == expected
+    assert unknown_labels(after_admission(template, NAMESPACE, Policy(), index(), RECORDED).pod) == expected
 
 
 def test_a_selector_may_ask_for_an_unknown_label():
@@ -173,7 +173,7 @@ def test_a_selector_may_ask_for_an_unknown_label():
 
 class TestPosted:
     def test_nothing_is_injected_where_the_configuration_only_observes(self):
-        found = posted(pod(), NAMESPACE, policy(mode="observe"), index(namespace()), RECORDED)
+        found = after_admission(pod(), NAMESPACE, policy(mode="observe"), index(namespace()), RECORDED)
         assert (found.injected, found.pod.pod_spec.constraints) == (None, ())
 
     def test_what_is_injected_counts(self):
@@ -181,7 +181,9 @@ class TestPosted:
         template = made("Deployment", cluster)
         for each in template.owners:
             cluster.apply("ADDED", each)
-        found = posted(msgspec.structs.replace(template.template, spec=None), NAMESPACE, policy(), cluster, RECORDED)
+        found = after_admission(
+            msgspec.structs.replace(template.template, spec=None), NAMESPACE, policy(), cluster, RECORDED
+        )
         assert isinstance(found.injected, Injection)
         [mine] = found.pod.pod_spec.constraints
         assert mine.match_label_keys == (HASH,)
@@ -192,19 +194,21 @@ class TestPosted:
         template = made("Deployment", cluster, annotations={SKIP_ANNOTATION: "true"})
         for each in template.owners:
             cluster.apply("ADDED", each)
-        found = posted(msgspec.structs.replace(template.template, spec=None), NAMESPACE, policy(), cluster, RECORDED)
+        found = after_admission(
+            msgspec.structs.replace(template.template, spec=None), NAMESPACE, policy(), cluster, RECORDED
+        )
         assert found.injected == Skip(SkipReason.OPTED_OUT)
 
     def test_why_nothing_is_injected(self):
-        found = posted(pod(constraints=(constraint(),)), NAMESPACE, policy(), index(), RECORDED)
+        found = after_admission(pod(constraints=(constraint(),)), NAMESPACE, policy(), index(), RECORDED)
         assert found.injected == Skip(SkipReason.OWN_CONSTRAINTS)
-        unknown = posted(pod(owner="ReplicaSet/web-1"), NAMESPACE, policy(), index(), RECORDED)
+        unknown = after_admission(pod(owner="ReplicaSet/web-1"), NAMESPACE, policy(), index(), RECORDED)
         assert unknown.injected == Skip(SkipReason.OWNER_UNKNOWN)
 
     def test_the_namespace_is_the_callers_where_none_is_written(self):
         bare = msgspec.structs.replace(pod(), metadata=msgspec.structs.replace(pod().meta, namespace=""))
-        assert posted(bare, "here", Policy(), index(), RECORDED).pod.meta.namespace == "here"
-        assert posted(pod(), "here", Policy(), index(), RECORDED).pod.meta.namespace == NAMESPACE
+        assert after_admission(bare, "here", Policy(), index(), RECORDED).pod.meta.namespace == "here"
+        assert after_admission(pod(), "here", Policy(), index(), RECORDED).pod.meta.namespace == NAMESPACE
 
 
 @pytest.mark.parametrize(("own", "given", "expected"), [("shop", "x", "shop"), ("", "x", "x"), ("", "", "default")])

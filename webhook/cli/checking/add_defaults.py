@@ -20,7 +20,7 @@ from webhook.core.rules.cluster import nodes
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.placement import affinity_conflicts, ceiling, pod_fits
-from webhook.core.rules.placement.case import cases
+from webhook.core.rules.placement.case import templates_under_rule
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.reading import read_workload
 from webhook.manifests.atomic_write import replace_file
@@ -153,7 +153,7 @@ def _uncertain(value: Mapping[str, object], manifest: Manifest, frame: Frame) ->
     subject = Subject(
         workload=workload, placed=place(workload), policy=frame.policy, version=frame.version, index=frame.index
     )
-    for case in cases(subject, frame.index):
+    for case in templates_under_rule(subject, frame.index):
         if not case.fits(case.places.hard, case.wanted) and case.has_room(case.wanted):
             return case.wanted
     return 0

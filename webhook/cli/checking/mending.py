@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import Row
-from webhook.cli.checking.run import Seen, with_autoscalers
+from webhook.cli.checking.run import CheckRun, with_autoscalers
 from webhook.core.json_edits import marked, without_gone
 from webhook.core.rules.frame.rule import Finding
 from webhook.manifests.documents import Fault
@@ -90,7 +90,7 @@ def _offer(
     """The fixes of one object that go together and that its text can take."""
     if isinstance(manifest, Fault):
         return None
-    seen = Seen()
+    seen = CheckRun()
     seen.examine(manifest, frame)
     rows = [each for each in seen.rows if each.judged.finding.edits and not each.waived]
     if not rows:

@@ -27,7 +27,7 @@ def look(
     """Examine every object of the files; ``progress`` is told the number of objects so far."""
     given = [*files]
     frame = with_autoscalers(frame, [each for each in given if isinstance(each, File)])
-    seen = Seen()
+    seen = CheckRun()
     for manifest in seen.manifests(given, duplicates=True):
         seen.examine(manifest, frame)
         progress(seen.objects)
@@ -56,7 +56,7 @@ def _unfilled(row: Row) -> Fault:
     return Fault(file=row.manifest.file, message=message, line=place.line, column=place.column, fatal=False)
 
 
-class Seen:
+class CheckRun:
     """What a run has come to so far."""
 
     def __init__(self) -> None:

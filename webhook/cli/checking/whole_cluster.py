@@ -11,7 +11,7 @@ from msgspec import Raw, structs
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import Outcome
-from webhook.cli.checking.run import Seen
+from webhook.cli.checking.run import CheckRun
 from webhook.cli.exit_codes import no_namespace
 from webhook.core.api.types import Named, OwnerReference, TypeMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
@@ -38,7 +38,7 @@ def survey(
     Errors: Stopped for a namespace of which the input says nothing.
     """
     here, index, kinds, namespaces = set[_Key](), ClusterIndex(frame.version), set[str](), set[str]()
-    for manifest in Seen().manifests(files, duplicates=False):
+    for manifest in CheckRun().manifests(files, duplicates=False):
         kinds.add(manifest.kind)
         namespaces.add(manifest.name if (manifest.api_version, manifest.kind) == _NAMESPACE else manifest.namespace)
         if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
@@ -50,7 +50,7 @@ def survey(
     index.taken_at = (header and header.taken_at) or ""
     for resource, why in (absent(kinds) if header is None else header.missing).items():
         index.lack(resource, why)
-    seen, elsewhere, frame = Seen(), set[_Key](), structs.replace(frame, index=index)
+    seen, elsewhere, frame = CheckRun(), set[_Key](), structs.replace(frame, index=index)
     for manifest in seen.manifests(files, duplicates=False):
         if frame.namespace not in {"", manifest.namespace}:
             seen.leave_out(manifest)

@@ -83,9 +83,9 @@ def _with_cluster(frame: Frame, given: Given, progress: Progress) -> Frame:
     """The frame with what is known of the cluster that was named, if one was."""
     if given == Given():
         return frame
-    from webhook.cli.cluster_source import known_namespace, read_known  # noqa: PLC0415 offline work does without
+    from webhook.cli.cluster_source import known_namespace, read_cluster  # noqa: PLC0415 offline work does without
 
-    known = read_known(given, frame.policy, progress, as_version=frame.asked_version)
+    known = read_cluster(given, frame.policy, progress, as_version=frame.asked_version)
     if known is None:
         return frame
     known_namespace(known, frame.namespace)

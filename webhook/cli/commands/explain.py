@@ -8,10 +8,10 @@ import click
 from msgspec import Raw, Struct, structs
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.run import Seen
-from webhook.cli.cluster_source import Known, known_namespace, read_known
+from webhook.cli.checking.run import CheckRun
+from webhook.cli.cluster_source import ClusterSource, known_namespace, read_cluster
 from webhook.cli.commands.options import cluster_options, frame_options
-from webhook.cli.exit_codes import Exit, Stopped
+from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining import find_object, pending
 from webhook.cli.explaining.as_json import Json, one_or_all, render, shape
 from webhook.cli.explaining.page import render as render_page
@@ -73,11 +73,11 @@ def explain(  # noqa: PLR0913 one parameter an option
     collect_rarely()
     progress = Progress()
     named = given if given != Given() else structs.replace(given, cluster=True)
-    known = read_known(named, frame.policy, progress, as_version=frame.asked_version)
+    known = read_cluster(named, frame.policy, progress, as_version=frame.asked_version)
     progress.close()
     if known is None or (missing := known.index.lacks("nodes", "pods")):
         why = missing if known else "no cluster"
-        raise Stopped(f"{known.source if known else 'explain'}: {why}: no verdict without", _unread(known))
+        raise CommandError(f"{known.source if known else 'explain'}: {why}: no verdict without", _unread(known))
     known_namespace(known, frame.namespace)
     namespace = frame.namespace or known.namespace
     frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
@@ -105,11 +105,11 @@ def explain(  # noqa: PLR0913 one parameter an option
     context.exit(Exit.FINDINGS if nowhere else Exit.FINE)
 
 
-def _unread(known: Known | None) -> Exit:
+def _unread(known: ClusterSource | None) -> Exit:
     return Exit.CLUSTER if known is None or known.server is not None else Exit.UNREADABLE
 
 
-def _asked(what: str, given: Given, known: Known, frame: Frame) -> _Asked:
+def _asked(what: str, given: Given, known: ClusterSource, frame: Frame) -> _Asked:
     """What to judge: a file if there is one of that name, else an object of the cluster."""
     if what == STDIN or Path(what).exists():
         return _in_files(what, known, frame)
@@ -121,8 +121,8 @@ def _asked(what: str, given: Given, known: Known, frame: Frame) -> _Asked:
     return _Asked([*_of_cluster(wanted, given, known, frame)])
 
 
-def _in_files(what: str, known: Known, frame: Frame) -> _Asked:
-    seen, questions = Seen(), list[Question]()
+def _in_files(what: str, known: ClusterSource, frame: Frame) -> _Asked:
+    seen, questions = CheckRun(), list[Question]()
     for manifest in seen.manifests(read_files([what], unpack=True), duplicates=False):
         try:
             questions += of_object(manifest.value, frame, known.index, applied=False)
@@ -134,7 +134,7 @@ def _in_files(what: str, known: Known, frame: Frame) -> _Asked:
     return _Asked(questions, holes=any(fault.fatal for fault in seen.faults))
 
 
-def _of_cluster(wanted: find_object.Wanted, given: Given, known: Known, frame: Frame) -> Iterator[Question]:
+def _of_cluster(wanted: find_object.Wanted, given: Given, known: ClusterSource, frame: Frame) -> Iterator[Question]:
     """The pod; of a workload its oldest Pending pod, and where none waits the next one.
 
     Errors: Stopped where the object is not there.
@@ -155,30 +155,32 @@ def _of_cluster(wanted: find_object.Wanted, given: Given, known: Known, frame: F
         return
     if found is None:
         hint = "; -n names the namespace" if frame.namespace == known.namespace else ""  # nobody named one
-        raise Stopped(f"{known.source}: no {wanted.title}{hint}", Exit.UNREADABLE)
+        raise CommandError(f"{known.source}: no {wanted.title}{hint}", Exit.UNREADABLE)
     try:
         yield from of_object(found, frame, index, applied=True)
     except DecodeError as error:
-        raise Stopped(f"{known.source}: {wanted.title}: {error.message}", Exit.UNREADABLE) from error
+        raise CommandError(f"{known.source}: {wanted.title}: {error.message}", Exit.UNREADABLE) from error
 
 
-def _looked_up(wanted: find_object.Wanted, given: Given, known: Known) -> Raw | Mapping[str, object] | None:
+def _looked_up(wanted: find_object.Wanted, given: Given, known: ClusterSource) -> Raw | Mapping[str, object] | None:
     """Errors: Stopped where it cannot be read."""
     if known.server is None:
         return find_object.in_file(wanted, given.snapshot or "")
     return find_object.in_cluster(wanted, known.server, known.source)
 
 
-def _refused_beside(wanted: find_object.Wanted, given: Given, known: Known, frame: Frame) -> tuple[Refused, ...]:
+def _refused_beside(
+    wanted: find_object.Wanted, given: Given, known: ClusterSource, frame: Frame
+) -> tuple[Refused, ...]:
     """Why the next pods of a workload are refused, of which others wait."""
     try:
         found = _looked_up(wanted, given, known)
-    except Stopped:  # the pod that waits can be explained without
+    except CommandError:  # the pod that waits can be explained without
         return ()
     return () if found is None else refused_of(found, frame)
 
 
-def _pending(known: Known, given: Given, frame: Frame, output: str, *, everywhere: bool) -> Exit:
+def _pending(known: ClusterSource, given: Given, frame: Frame, output: str, *, everywhere: bool) -> Exit:
     index = known.index
     namespaces = (frame.namespace,) if frame.namespace and not everywhere else index.namespaces()
     where = "" if everywhere or not frame.namespace else f"namespace {frame.namespace}"

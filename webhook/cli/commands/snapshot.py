@@ -14,12 +14,12 @@ import click
 from msgspec import Struct
 
 from webhook.cli.commands.options import cluster_options, policy_option
-from webhook.cli.exit_codes import Exit, Stopped
+from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.live_cluster import Given, open_cluster, reading
 from webhook.cli.terminal import Progress, collect_rarely, say
 from webhook.core.policy.policy import Policy
 from webhook.core.text import plural
-from webhook.snapshot.capture import Taken, take, take_file, without_names
+from webhook.snapshot.capture import CapturedSnapshot, take, take_file, without_names
 from webhook.snapshot.load import SnapshotError
 
 _MOST_KINDS = 4
@@ -63,7 +63,7 @@ def snapshot(*, file: str | None, anonymise: bool, given: Given, policy: Policy)
     click.echo(f"{file or 'written'}: {written}, {time.monotonic() - began:.1f} s", err=True)
 
 
-def _taken(given: Given, policy: Policy, progress: Progress) -> Taken:
+def _taken(given: Given, policy: Policy, progress: Progress) -> CapturedSnapshot:
     """The snapshot of what the options name.
 
     Errors: Stopped with exit code 3 for a file that cannot be read, with 4 for a cluster.
@@ -74,7 +74,7 @@ def _taken(given: Given, policy: Policy, progress: Progress) -> Taken:
     try:
         return take_file(given.snapshot, policy)
     except SnapshotError as error:
-        raise Stopped(str(error), Exit.UNREADABLE) from error
+        raise CommandError(str(error), Exit.UNREADABLE) from error
 
 
 @contextlib.contextmanager
@@ -91,7 +91,7 @@ def _opened(file: str | None) -> Iterator[BinaryIO]:
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
     except OSError as error:
-        raise Stopped(f"{file}: cannot be written: {error.strerror}") from error
+        raise CommandError(f"{file}: cannot be written: {error.strerror}") from error
     try:
         with os.fdopen(descriptor, "wb") as target:
             yield target
@@ -112,7 +112,7 @@ class _Size(Struct):
         return _bytes(self.written) + unpacked
 
 
-def _write(taken: Taken, target: BinaryIO, *, packed: bool) -> _Size:
+def _write(taken: CapturedSnapshot, target: BinaryIO, *, packed: bool) -> _Size:
     size, before = _Size(), target.tell() if packed else 0
     out: BinaryIO | gzip.GzipFile = target
     with contextlib.ExitStack() as stack:
@@ -131,7 +131,7 @@ def _bytes(count: int) -> str:
     return f"{count / 2**20:.1f} MiB"
 
 
-def _kinds(taken: Taken) -> str:
+def _kinds(taken: CapturedSnapshot) -> str:
     counts = sorted(taken.kinds.items(), key=lambda entry: -entry[1])
     shown = ", ".join(f"{count:,} {kind}" for kind, count in counts[:_MOST_KINDS])
     more = sum(count for _, count in counts[_MOST_KINDS:])

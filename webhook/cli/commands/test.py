@@ -18,7 +18,7 @@ from msgspec import Struct
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import Row
 from webhook.cli.checking.row_text import message
-from webhook.cli.checking.run import Seen
+from webhook.cli.checking.run import CheckRun
 from webhook.cli.commands.options import looking_options
 from webhook.cli.exit_codes import Exit
 from webhook.cli.terminal import DIM, GREEN, RED, Paint, colored, print_faults, print_results
@@ -102,12 +102,12 @@ def test(
 
 def run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[Fault]]:
     """Every document with a workload or an expectation as a case, and what could not be read."""
-    documents: dict[tuple[str, int, int], tuple[Document, list[str], Seen, bool]] = {}
-    reading = Seen()
+    documents: dict[tuple[str, int, int], tuple[Document, list[str], CheckRun, bool]] = {}
+    reading = CheckRun()
     for manifest in reading.manifests(read_files(paths), duplicates=True):
         document = manifest.document
         key = (document.file, document.line, document.column)
-        _, titles, seen, has_workload = documents.setdefault(key, (document, [], Seen(), False))
+        _, titles, seen, has_workload = documents.setdefault(key, (document, [], CheckRun(), False))
         seen.examine(manifest, frame)
         titles.append(manifest.title)
         is_workload = has_template(manifest.api_version, manifest.kind, frame.policy.workloads)

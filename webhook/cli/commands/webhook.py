@@ -19,7 +19,7 @@ from certs.authority import CertificateError, issue_authority, issue_leaf
 from certs.store import read_pair, write_pair, write_public
 from webhook import logs
 from webhook.admission import Engine
-from webhook.cli.exit_codes import Stopped
+from webhook.cli.exit_codes import CommandError
 from webhook.cli.serving import example, registered
 from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.cluster.feed import Feed
@@ -158,7 +158,7 @@ def _run(options: Options, workshop: Path) -> NoReturn:
     admission = _listen("--bind", options.bind, defaults[0], options)
     try:
         health = _listen("--health-bind", options.health_bind, defaults[1], options)
-    except Stopped:
+    except CommandError:
         admission.close()
         raise
     host, port = admission.getsockname()[:2]
@@ -188,14 +188,14 @@ def _run(options: Options, workshop: Path) -> NoReturn:
 def _refuse_early(options: Options) -> None:
     """What can be known before a socket opens."""
     if (options.cert is None) != (options.key is None):
-        raise Stopped("--cert and --key come together")
+        raise CommandError("--cert and --key come together")
     if options.registers and options.cert:
-        raise Stopped("--kubeconfig registers the throw-away CA; leave --cert and --key out, or add --no-register")
+        raise CommandError("--kubeconfig registers the throw-away CA; leave --cert and --key out, or add --no-register")
     if options.cert and options.key:
         try:
             read_pair(Path(options.cert), Path(options.key))
         except CertificateError as error:
-            raise Stopped(str(error)) from error
+            raise CommandError(str(error)) from error
 
 
 def _policy(options: Options) -> tuple[Policy, Loaded | None]:
@@ -205,7 +205,7 @@ def _policy(options: Options) -> tuple[Policy, Loaded | None]:
     try:
         loaded = load_policy(file)
     except ConfigError as error:
-        raise Stopped(f"the configuration cannot be used\n{error.render()}") from error
+        raise CommandError(f"the configuration cannot be used\n{error.render()}") from error
     for line in loaded.rendered_warnings():
         click.echo(line, err=True)
     return loaded.policy, loaded
@@ -230,7 +230,7 @@ def _cluster(options: Options, policy: Policy) -> _Known:
         try:
             feed = Feed(ApiServer(account), watched(policy), as_version=asked)
         except ClusterError as error:
-            raise Stopped(str(error), _UNREACHABLE) from error
+            raise CommandError(str(error), _UNREACHABLE) from error
         return _Known(version=asked or RECORDED, index=feed.index, lock=feed.lock, feed=feed)
     from webhook.snapshot.load import SnapshotError  # noqa: PLC0415 the same
     from webhook.snapshot.open_file import load_snapshot  # noqa: PLC0415 only who has one
@@ -238,7 +238,7 @@ def _cluster(options: Options, policy: Policy) -> _Known:
     try:
         snapshot = load_snapshot(file, policy.workloads, as_version=asked)
     except SnapshotError as error:
-        raise Stopped(str(error), _UNREADABLE) from error
+        raise CommandError(str(error), _UNREADABLE) from error
     return _Known(version=asked or snapshot.version or RECORDED, index=snapshot.index)
 
 
@@ -252,11 +252,11 @@ def _listen(flag: str, given: str | None, default: str, options: Options) -> soc
     """A listening socket at the address; somewhere else if a local default is taken."""
     host, _, port = (given or default).rpartition(":")
     if not host or not port.isdecimal() or int(port) > _LAST_PORT:
-        raise Stopped(f"{flag} {given}: write it as HOST:PORT, as in {default}")
+        raise CommandError(f"{flag} {given}: write it as HOST:PORT, as in {default}")
     try:
         return listen(host.strip("[]"), int(port), elsewhere=options.local and given is None)
     except OSError as error:
-        raise Stopped(f"{flag} {given or default}: {error.strerror}") from error
+        raise CommandError(f"{flag} {given or default}: {error.strerror}") from error
 
 
 class _Served(Struct, frozen=True):

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw, Struct
 
-from webhook.cli.exit_codes import Exit, Stopped
+from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.resources import group_path
 from webhook.core.api.types import Named
@@ -71,7 +71,7 @@ def in_file(wanted: Wanted, file: str) -> Raw | None:
                     if (meta.namespace, meta.name) == (wanted.namespace, wanted.name):
                         return item.raw
     except (OSError, SnapshotError, ValueError) as error:
-        raise Stopped(str(error), Exit.UNREADABLE) from error
+        raise CommandError(str(error), Exit.UNREADABLE) from error
     return None
 
 
@@ -111,9 +111,9 @@ def _get(server: ApiServer, path: str, source: str) -> Mapping[str, object] | No
     try:
         status, answer = server.request("GET", path)
     except ClusterError as error:
-        raise Stopped(f"{source}: {error}", Exit.CLUSTER) from error
+        raise CommandError(f"{source}: {error}", Exit.CLUSTER) from error
     if status == HTTPStatus.OK:
         return answer
     if status == HTTPStatus.NOT_FOUND:
         return None
-    raise Stopped(f"{source}: {status} {answer.get('message') or HTTPStatus(status).phrase}", Exit.CLUSTER)
+    raise CommandError(f"{source}: {status} {answer.get('message') or HTTPStatus(status).phrase}", Exit.CLUSTER)

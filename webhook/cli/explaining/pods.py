@@ -16,7 +16,7 @@ from webhook.core.api.selectors import NOTHING, Selector, SelectorError, compile
 from webhook.core.api.types import Pod
 from webhook.core.apiserver.decoding import decode
 from webhook.core.defaulting.injection import Injection, Skip
-from webhook.core.defaulting.next_pod import Posted, made_from, namespace_of, posted, unknown_labels
+from webhook.core.defaulting.next_pod import AdmittedPod, after_admission, namespace_of, next_pod, unknown_labels
 from webhook.core.explain.edit_target import Target, target
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
@@ -78,11 +78,11 @@ def of_object(
     namespace = namespace_of(workload, frame.namespace)
     title = one_line(f"{workload.kind} {namespace}/{workload.meta.name or workload.meta.generate_name or '(unnamed)'}")
     for template in workload.templates:
-        made = made_from(workload, template, namespace, index, applied=applied)
+        made = next_pod(workload, template, namespace, index, applied=applied)
         for owner in made.owners:
             if index.owner(owner.api_version, owner.kind, namespace, owner.meta.name) is None:
                 index.apply("ADDED", owner)
-        ready = posted(made.template, namespace, frame.policy, index, frame.version)
+        ready = after_admission(made.template, namespace, frame.policy, index, frame.version)
         site = f" ({template.path.rstrip('.')})" if len(workload.templates) > 1 else ""
         question = Question(
             title=title if workload.kind == "Pod" else f"the next pod of {title}{site}",
@@ -205,7 +205,7 @@ def _notes(pod: Pod, policy: Policy) -> tuple[str, ...]:
 
 
 def _made_notes(
-    value: bytes | Raw | Mapping[str, object], workload: Workload, ready: Posted, policy: Policy
+    value: bytes | Raw | Mapping[str, object], workload: Workload, ready: AdmittedPod, policy: Policy
 ) -> Iterator[str]:
     """How a pod that does not exist yet was made up."""
     mode, injected = policy.defaults.mode, ready.injected

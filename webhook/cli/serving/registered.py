@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from webhook.cli.exit_codes import Stopped
+from webhook.cli.exit_codes import CommandError
 from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.cluster.registration import NAME, configurations, register, unregister
 from webhook.server.run import Plan, serve
@@ -38,7 +38,7 @@ class Cluster:
         try:
             self._server = ApiServer(Account(kubeconfig=kubeconfig, context=context))
         except ClusterError as error:
-            raise Stopped(str(error), _UNREACHABLE) from error
+            raise CommandError(str(error), _UNREACHABLE) from error
         self.advertised = advertised or _way_back(self._server.url)
         self.bind = "127.0.0.1:8443" if self.advertised.startswith("127.") else "0.0.0.0:8443"
 
@@ -49,7 +49,7 @@ class Cluster:
         try:
             register(self._server, made, rehearsed=True)
         except ClusterError as error:
-            raise Stopped(str(error), _UNREACHABLE) from error
+            raise CommandError(str(error), _UNREACHABLE) from error
         kinds = " and ".join(each["kind"] for each in made)
         click.echo(
             f"{self._server.url} will send its admission requests to {url}:\n"
@@ -57,7 +57,7 @@ class Cluster:
             f"  deleted when this command ends."
         )
         if ask and not click.confirm("Register?"):
-            raise Stopped("nothing was registered", 0)
+            raise CommandError("nothing was registered", 0)
         child = os.fork()
         if child == 0:
             os.setsid()
@@ -77,12 +77,14 @@ class Cluster:
                 register(self._server, made)
                 click.echo("registered; Ctrl-C unregisters and ends it")
             elif not ended.is_set():
-                raise Stopped(f"{ready} did not answer within {_READY_SECONDS:g} s; nothing was registered", _OUR_FAULT)
+                raise CommandError(
+                    f"{ready} did not answer within {_READY_SECONDS:g} s; nothing was registered", _OUR_FAULT
+                )
             while not ended.wait(0.2):
                 if os.waitpid(child, os.WNOHANG) != (0, 0):
-                    raise Stopped("the server ended by itself", _OUR_FAULT)
+                    raise CommandError("the server ended by itself", _OUR_FAULT)
         except ClusterError as error:
-            raise Stopped(str(error), _UNREACHABLE) from error
+            raise CommandError(str(error), _UNREACHABLE) from error
         finally:
             self._leave(child, registered)
         return 0
@@ -118,4 +120,4 @@ def _way_back(url: str) -> str:
             probe.connect(address)
             return str(probe.getsockname()[0])
     except OSError as error:
-        raise Stopped(f"{url}: {error.strerror}", _UNREACHABLE) from error
+        raise CommandError(f"{url}: {error.strerror}", _UNREACHABLE) from error

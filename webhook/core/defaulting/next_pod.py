@@ -33,7 +33,7 @@ from webhook.core.workloads.kinds import REPLICA_SET, REVISIONED, group_kind
 from webhook.core.workloads.workload import Template, Workload
 
 
-class Made(Struct, frozen=True, kw_only=True):
+class NextPod(Struct, frozen=True, kw_only=True):
     """A pod as its controller sends it.
 
     Shape: ``owners`` are controllers that have to exist for it, and may not yet.
@@ -43,14 +43,14 @@ class Made(Struct, frozen=True, kw_only=True):
     owners: tuple[Owner, ...] = ()
 
 
-class Posted(Struct, frozen=True):
+class AdmittedPod(Struct, frozen=True):
     """A pod as the scheduler gets it; ``injected`` is why nothing was injected where nothing was."""
 
     pod: Pod
     injected: Injection | Skip | None
 
 
-def posted(  # noqa: PLR0913 each is a fact of its own
+def after_admission(  # noqa: PLR0913 each is a fact of its own
     template: PodTemplate,
     namespace: str,
     policy: Policy,
@@ -58,7 +58,7 @@ def posted(  # noqa: PLR0913 each is a fact of its own
     version: KubernetesVersion,
     *,
     injects: bool = True,
-) -> Posted:
+) -> AdmittedPod:
     """The pod after a create request that passes this webhook.
 
     Shape: ``injected`` is None where the configuration injects nothing. Without ``injects`` the webhook has had its
@@ -72,19 +72,19 @@ def posted(  # noqa: PLR0913 each is a fact of its own
             spec = replace(spec, topology_spread_constraints=found.constraints)
     status = template.status if isinstance(template, Pod) else None
     pod = Pod(metadata=replace(meta, namespace=meta.namespace or namespace), spec=spec, status=status)
-    return Posted(as_created(pod, version), injected)
+    return AdmittedPod(as_created(pod, version), injected)
 
 
-def made_from(
+def next_pod(
     workload: Workload, template: Template, namespace: str, index: ClusterIndex, *, applied: bool = False
-) -> Made:
+) -> NextPod:
     """The next pod of one template.
 
     Shape: ``applied`` says that the workload stands in the cluster as it is here; a manifest may be a new revision of
     it, and is taken for one. A Pod is its own template.
     """
     if workload.kind == "Pod":
-        return Made(template=template.template)
+        return NextPod(template=template.template)
     own = replace(
         workload.meta, namespace=namespace, uid=workload.meta.uid or NOT_YET, name=workload.meta.name or NOT_YET
     )
@@ -113,7 +113,7 @@ def made_from(
         owner_references=(reference_to(made.owner),),
     )
     owners = (above,) if made.owner is above else (above, made.owner)
-    return Made(template=replace(written, metadata=meta), owners=owners)
+    return NextPod(template=replace(written, metadata=meta), owners=owners)
 
 
 class _Child(NamedTuple):

@@ -11,19 +11,19 @@ from webhook.core.api.types import HONOR
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import Column
 from webhook.core.placement.bounds import Cell, Limit, addable, reachable_minimum
-from webhook.core.placement.workload_problem import MOST_HOMES, Hard, Terrain
+from webhook.core.placement.workload_problem import MOST_HOMES, CandidateNodes, CountedConstraint
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
 from webhook.core.scheduler.problem import Problem
 
 
-class Tally(Struct, frozen=True, dict=True):
+class ConstraintRoom(Struct, frozen=True, dict=True):
     """One hard constraint on a terrain.
 
     Shape: ``open`` are nodes that have all keys too. ``unsteady`` says that nodes which are taken to be back count
     only then: with some of them back and some away, fewer pods may fit, or more.
     """
 
-    hard: Hard
+    hard: CountedConstraint
     domains: Domains
     open: int
     apart: tuple[Column, ...] = ()
@@ -115,7 +115,9 @@ class Tally(Struct, frozen=True, dict=True):
         return None if None in found else max((most for most in found if most is not None), default=self.placed)
 
 
-def tallies(hard: Sequence[Hard], of: Terrain, problem: Problem) -> tuple[Tally, ...]:
+def constraint_rooms(
+    hard: Sequence[CountedConstraint], of: CandidateNodes, problem: Problem
+) -> tuple[ConstraintRoom, ...]:
     """The constraints on a terrain; nodes have to have the keys of all of them.
 
     Shape: ``hard`` may be others than the pod's own, for what-ifs.
@@ -128,7 +130,7 @@ def tallies(hard: Sequence[Hard], of: Terrain, problem: Problem) -> tuple[Tally,
     apart = tuple(nodes.column(key) for key in of.apart)
     found = count_domains(counted, problem.pod.labels, of.eligible)
     return tuple(
-        Tally(
+        ConstraintRoom(
             each,
             domains,
             within,

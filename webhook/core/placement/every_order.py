@@ -17,9 +17,16 @@ from msgspec.structs import replace
 from webhook.core.api.storage import READ_WRITE_ONCE_POD
 from webhook.core.index import node_sets
 from webhook.core.placement.bounds import Cell, addable
-from webhook.core.placement.constraint_room import Tally, tallies
+from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.pinned_claims import Missing
-from webhook.core.placement.workload_problem import APART, MOST_HOMES, Hard, Places, Terrain, terrain
+from webhook.core.placement.workload_problem import (
+    APART,
+    MOST_HOMES,
+    CandidateNodes,
+    CountedConstraint,
+    WorkloadProblem,
+    candidate_nodes,
+)
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import node_filters
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
@@ -42,12 +49,12 @@ class Start(Struct, frozen=True):
     the workload are placed, and what its own take now is free; otherwise they are placed beside those that run.
     """
 
-    places: Places
-    here: Terrain | None
+    places: WorkloadProblem
+    here: CandidateNodes | None
     anew: bool
 
 
-def starts(places: Places) -> Iterator[Start]:
+def starts(places: WorkloadProblem) -> Iterator[Start]:
     """Everything that a fix has to hold for: pods that are made anew, and pods that join others; nodes away, and back.
 
     Shape: the first has the nodes as they are now, and the pods that run where they are.
@@ -58,7 +65,7 @@ def starts(places: Places) -> Iterator[Start]:
             yield Start(places, _ground(places, anew=True, present=present), anew=True)
 
 
-def _ground(places: Places, *, anew: bool, present: bool) -> Terrain | None:
+def _ground(places: WorkloadProblem, *, anew: bool, present: bool) -> CandidateNodes | None:
     """The nodes for the pods, with ``anew`` those where only a pod of the workload's own keeps others away included."""
     problem = places.problem
     cycle, volumes = Cycle(problem), problem.pod.pod_spec.volumes or ()
@@ -67,12 +74,12 @@ def _ground(places: Places, *, anew: bool, present: bool) -> Terrain | None:
         return None
     if anew and places.running and problem.neighbours.wanted and problem.neighbours.matches_itself:
         return None  # where its own pods stand now is not where they would have to
-    here, nodes = terrain(places, present=present), problem.nodes
+    here, nodes = candidate_nodes(places, present=present), problem.nodes
     if len(here.apart) < _terms_on_itself(places) or not all(nodes.column(key).one_each for key in here.apart):
         return None  # it is not known which pods are kept apart, or pods of several nodes are
     left = here.open
     if anew and here.apart:
-        left |= terrain(places, present=present, without=(APART,)).open & _only_its_own(places)
+        left |= candidate_nodes(places, present=present, without=(APART,)).open & _only_its_own(places)
     if volumes:
         for plugin in (VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS):
             decide = cycle.ran(plugin).decide
@@ -84,13 +91,13 @@ def _ground(places: Places, *, anew: bool, present: bool) -> Terrain | None:
     return replace(here, open=left)
 
 
-def _terms_on_itself(places: Places) -> int:
+def _terms_on_itself(places: WorkloadProblem) -> int:
     """How many of the pod's anti-affinity terms may select the pod itself."""
     meta, near = places.problem.pod.meta, places.problem.neighbours
     return sum(each.in_namespace(meta.namespace, {}) and each.selector.matches(meta.labels or {}) for each in near.own)
 
 
-def _only_its_own(places: Places) -> int:
+def _only_its_own(places: WorkloadProblem) -> int:
     """The nodes with pods of the workload where anti-affinity, theirs or the new pods', meets no pod of another."""
     near = places.problem.neighbours
     found = []
@@ -103,7 +110,12 @@ def _only_its_own(places: Places) -> int:
 
 
 def fits(
-    start: Start, hard: Sequence[Hard], to_place: Missing, *, lost: int = 0, room: Mapping[int, int] | None = None
+    start: Start,
+    hard: Sequence[CountedConstraint],
+    to_place: Missing,
+    *,
+    lost: int = 0,
+    room: Mapping[int, int] | None = None,
 ) -> bool:
     """Whether the pods are all placed in every order, under these constraints instead of the pod's.
 
@@ -138,7 +150,7 @@ def fits(
     )
 
 
-def _counted(hard: Hard, lost: int, *, anew: bool) -> Hard:
+def _counted(hard: CountedConstraint, lost: int, *, anew: bool) -> CountedConstraint:
     """The constraint as if the pods on lost nodes, and with ``anew`` the workload's own, were not there."""
     if not lost and not anew:
         return hard
@@ -151,13 +163,15 @@ def _counted(hard: Hard, lost: int, *, anew: bool) -> Hard:
     return replace(hard, counts=counts, own={})
 
 
-def _fits(start: Start, hard: Sequence[Hard], here: Terrain, to_place: Missing, limits: Mapping[int, int]) -> bool:
+def _fits(
+    start: Start, hard: Sequence[CountedConstraint], here: CandidateNodes, to_place: Missing, limits: Mapping[int, int]
+) -> bool:
     """As `fits`, on nodes that are all open to all of the pods."""
     open_, replicas = here.open, to_place.pods
-    moving: list[Tally] = []
-    caps: list[tuple[Tally, int]] = []
-    on_hosts: list[tuple[Tally, int]] = []
-    for tally in tallies(hard, here, start.places.problem):
+    moving: list[ConstraintRoom] = []
+    caps: list[tuple[ConstraintRoom, int]] = []
+    on_hosts: list[tuple[ConstraintRoom, int]] = []
+    for tally in constraint_rooms(hard, here, start.places.problem):
         open_ &= tally.open
         top = _fixed_top(tally, replicas)
         most, domains = max((cell.pods for cell in tally.cells), default=0), sum(tally.cells.values())
@@ -192,7 +206,7 @@ class _Crowd(Struct, frozen=True):
     room: _Room
 
 
-def _all_in(tally: Tally, top: int | None, crowd: _Crowd) -> bool:
+def _all_in(tally: ConstraintRoom, top: int | None, crowd: _Crowd) -> bool:
     """Whether one constraint lets all pods in; ``top`` is what a domain may hold where the minimum does not move."""
     to_place, column = crowd.to_place, tally.column
     replicas = to_place.pods
@@ -211,7 +225,7 @@ def _all_in(tally: Tally, top: int | None, crowd: _Crowd) -> bool:
     )
 
 
-def _is_safe(tally: Tally, top: int | None, crowd: _Crowd, homes: _Homes, inside: int) -> bool:
+def _is_safe(tally: ConstraintRoom, top: int | None, crowd: _Crowd, homes: _Homes, inside: int) -> bool:
     """Whether the pods that volumes hold on these nodes of one domain always find a place there."""
     pinned, free = crowd.to_place.pinned, crowd.to_place.free
     (home,) = tally.column.domains(inside)
@@ -229,7 +243,7 @@ def _is_safe(tally: Tally, top: int | None, crowd: _Crowd, homes: _Homes, inside
     return tally.count(home) + free + sum(pods for each, pods in pinned.items() if home in homes[each]) <= top
 
 
-def _rooms(tally: Tally, room: _Room, open_: int, enough: int) -> Iterator[tuple[int, int]]:
+def _rooms(tally: ConstraintRoom, room: _Room, open_: int, enough: int) -> Iterator[tuple[int, int]]:
     """The room in each domain that counts."""
     column, counting = tally.column, tally.domains.counting
     if column.one_each:
@@ -241,7 +255,7 @@ def _rooms(tally: Tally, room: _Room, open_: int, enough: int) -> Iterator[tuple
             yield number, _sum(room, column.nodes(number) & open_, enough)
 
 
-def _fixed_top(tally: Tally, replicas: int) -> int | None:
+def _fixed_top(tally: ConstraintRoom, replicas: int) -> int | None:
     """The most pods that a domain may hold, where the minimum stays what it is; None where it may move."""
     if not tally.limit.enough:
         return tally.limit.max_skew
@@ -252,7 +266,11 @@ def _fixed_top(tally: Tally, replicas: int) -> int | None:
 
 
 def _room(
-    start: Start, here: Terrain, on_hosts: Sequence[tuple[Tally, int]], replicas: int, limits: Mapping[int, int]
+    start: Start,
+    here: CandidateNodes,
+    on_hosts: Sequence[tuple[ConstraintRoom, int]],
+    replicas: int,
+    limits: Mapping[int, int],
 ) -> _Room:
     """How many of the pods a node takes, as long as the minima over hosts stay what they are."""
     places = start.places

@@ -43,7 +43,7 @@ APART = "apart"
 RESTRICTIONS = (AFFINITY, VOLUMES, NEAR, APART)
 
 
-class Hard(Struct, frozen=True):
+class CountedConstraint(Struct, frozen=True):
     """One hard constraint of the pod with the pods that it counts.
 
     Shape: ``place`` is its number among the hard constraints; ``own`` are those of ``counts`` that are the workload's.
@@ -57,7 +57,7 @@ class Hard(Struct, frozen=True):
     certain: bool
 
 
-class Places(Struct, frozen=True):
+class WorkloadProblem(Struct, frozen=True):
     """What is known of one pod template's places, at one moment.
 
     Shape: ``running`` are the workload's own pods by slot. ``away`` are nodes that are taken to be back soon.
@@ -67,7 +67,7 @@ class Places(Struct, frozen=True):
     """
 
     problem: Problem
-    hard: tuple[Hard, ...]
+    hard: tuple[CountedConstraint, ...]
     running: Counts
     away: int
     free: Mapping[str, Sequence[int]]
@@ -80,7 +80,7 @@ class Places(Struct, frozen=True):
         return ((PODS, 1), *self.problem.request.amounts)
 
 
-class Terrain(Struct, frozen=True):
+class CandidateNodes(Struct, frozen=True):
     """Sets of nodes for one pod, now or in a what-if.
 
     Shape: ``open`` are nodes that admit the pod as long as spreading does; ``barred`` those that only a taint or a
@@ -96,7 +96,9 @@ class Terrain(Struct, frozen=True):
     together: str | None = None
 
 
-def survey(index: ClusterIndex, pod: Pod, own: Selector | None, *, now: str, late: Mapping[str, bool]) -> Places:
+def survey(
+    index: ClusterIndex, pod: Pod, own: Selector | None, *, now: str, late: Mapping[str, bool]
+) -> WorkloadProblem:
     """Copy what answers depend on; whoever shares the index calls this under its lock.
 
     Shape: the pod is as the scheduler gets it. ``own`` selects the workload's pods, None where nothing does: then any
@@ -117,7 +119,7 @@ def survey(index: ClusterIndex, pod: Pod, own: Selector | None, *, now: str, lat
         counts_none = selector.empty and index.version < COUNTS_EMPTY_SELECTOR
         certain = selector.matches(pod.labels) and not any(each.key in late for each in selector.requirements)
         hard.append(
-            Hard(
+            CountedConstraint(
                 place=place,
                 constraint=constraint,
                 counts=mine[selector] if apart else counts,
@@ -128,7 +130,7 @@ def survey(index: ClusterIndex, pod: Pod, own: Selector | None, *, now: str, lat
     running = {} if own is None else index.count(namespace, own)
     amounts = ((PODS, 1), *problem.request.amounts)
     columns = [(*index.node_table.amounts(name), amount) for name, amount in amounts]
-    return Places(
+    return WorkloadProblem(
         problem=problem,
         hard=tuple(hard),
         running=running,
@@ -173,7 +175,7 @@ def _is_old(taint: Taint, now: str) -> bool:
         return False
 
 
-def terrain(places: Places, *, without: Collection[str] = (), present: bool = False) -> Terrain:
+def candidate_nodes(places: WorkloadProblem, *, without: Collection[str] = (), present: bool = False) -> CandidateNodes:
     """The nodes for this pod.
 
     Shape: ``without`` are restrictions to leave out; ``present`` takes nodes that are away for what they are now.
@@ -189,7 +191,7 @@ def terrain(places: Places, *, without: Collection[str] = (), present: bool = Fa
             chosen &= ~members
     tolerated = cycle.eligible.tolerated | away
     barred = chosen & ~(tolerated & ~(_rejected(cycle.ran(node_filters.NODE_UNSCHEDULABLE), nodes.live) & ~away))
-    return Terrain(
+    return CandidateNodes(
         eligible=Eligible(nodes, usable, tolerated),
         open=chosen & ~barred,
         barred=barred,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import ClaimSource, Pod, SpreadConstraint, Volume
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.defaulting.next_pod import made_from, namespace_of, posted
+from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod
 from webhook.core.explain.explanation import without_spread
 from webhook.core.explain.fixes import changed
 from webhook.core.index.cluster_index import ClusterIndex
@@ -25,7 +25,7 @@ from webhook.core.rules.frame.own_pods import (
 )
 from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_REPLICATED, Answer, Finding, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Subject
-from webhook.core.rules.frame.usable_nodes import Ground
+from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.node_selection import settled_nodes
 from webhook.core.scheduler.problem import Problem, take
@@ -86,7 +86,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
 
 def _together(counts: Counts, own: Selector, subject: Subject, index: ClusterIndex) -> Iterator[Answer]:
     template, view = subject.workload.templates[0], index.view()
-    affine, ground = _wanted_together(template), Ground(template, subject.policy, view)
+    affine, ground = _wanted_together(template), UsableNodes(template, subject.policy, view)
     pods = sum(counts.values())
     for key in (HOSTNAME, ZONE):
         column = view.column(key)
@@ -146,8 +146,8 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ClusterIn
     namespace = namespace_of(workload)
     if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
         return
-    made = made_from(workload, template, namespace, index).template
-    pod = posted(made, namespace, policy, index, subject.version).pod
+    made = next_pod(workload, template, namespace, index).template
+    pod = after_admission(made, namespace, policy, index, subject.version).pod
     claims = workload.claims
     if claims is None or not claims.names:
         yield pod

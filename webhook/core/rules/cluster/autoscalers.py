@@ -17,7 +17,7 @@ from webhook.core.rules.frame.edits import Fix, changes, softening
 from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.rules.frame.usable_nodes import Ground
+from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.scheduler.plugins.pod_topology_spread import COUNTS_EMPTY_SELECTOR
 from webhook.core.text import one_line, plural
 
@@ -76,7 +76,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     for template in subject.workload.templates:
         placed = [each for each in subject.placed if each.template is template]
         if karpenter and placed:
-            ground = Ground(template, subject.policy, view)
+            ground = UsableNodes(template, subject.policy, view)
             for each in subject.timely(placed):
                 for difference in _karpenter(each, placed, ground, subject):
                     yield _finding(each, difference)
@@ -102,7 +102,9 @@ def _finding(placed: Placed, difference: _Difference) -> Finding:
     )
 
 
-def _karpenter(placed: Placed, all_placed: list[Placed], ground: Ground, subject: Subject) -> Iterator[_Difference]:
+def _karpenter(
+    placed: Placed, all_placed: list[Placed], ground: UsableNodes, subject: Subject
+) -> Iterator[_Difference]:
     differences = (
         _hosts(placed, ground, subject),
         _unselecting(placed, subject),
@@ -113,7 +115,7 @@ def _karpenter(placed: Placed, all_placed: list[Placed], ground: Ground, subject
     yield from (difference for difference in differences if difference is not None)
 
 
-def _hosts(placed: Placed, ground: Ground, subject: Subject) -> _Difference | None:
+def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> _Difference | None:
     """Nodes that Karpenter would make for pods that kube-scheduler puts on those of today."""
     constraint, replicas = placed.constraint, placed.template.replicas
     max_skew = constraint.max_skew or 0
@@ -159,7 +161,7 @@ def _unselecting(placed: Placed, subject: Subject) -> _Difference | None:
     )
 
 
-def _alone(placed: Placed, ground: Ground) -> _Difference | None:
+def _alone(placed: Placed, ground: UsableNodes) -> _Difference | None:
     """Nodes that count for this constraint only as long as it is asked alone."""
     if not placed.constraint.hard:
         return None

@@ -16,7 +16,7 @@ from webhook.core.rules.frame.own_pods import counts_own_pods_only, own_selector
 from webhook.core.rules.frame.pins import nothing_to_balance
 from webhook.core.rules.frame.rule import Answer, Finding, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject, place
-from webhook.core.rules.frame.usable_nodes import Ground, grounds
+from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.scheduler.plugins.default_selector import pod_services
 from webhook.core.scheduler.plugins.node_selection import settled_nodes
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
@@ -154,7 +154,7 @@ def _may_be_uneven(key: str, template: Template, subject: Subject) -> bool:
     if subject.index is None or subject.lacks("nodes"):
         return True
     view = subject.index.view()
-    column, usable = view.column(key), Ground(template, subject.policy, view).usable
+    column, usable = view.column(key), UsableNodes(template, subject.policy, view).usable
     empty = sum(not column.with_value(name) & usable for name in subject.policy.domains.get(key, ()))
     return column.domain_count(usable) + empty > 1 or (key == HOSTNAME and grows(subject.policy, view))
 
@@ -342,7 +342,7 @@ def _has_the_key(placed: Placed, subject: Subject) -> bool:
     if subject.index is None or subject.lacks("nodes"):
         return False
     view = subject.index.view()
-    ground = Ground(placed.template, subject.policy, view)
+    ground = UsableNodes(placed.template, subject.policy, view)
     used = ground.usable & (ground.tolerated | (view.live & ~settled_nodes(view)))
     grown = key not in ON_EVERY_NODE and grows(subject.policy, view)
     return not grown and bool(used) and not used & ~view.column(key).present
@@ -357,7 +357,7 @@ def _single_domains(subject: Subject) -> Mapping[int, _Why]:
     if subject.index is None or subject.lacks("nodes") or grows(subject.policy, view := subject.index.view()):
         return {}
     found = {}
-    for number, (placed, ground) in enumerate(subject.timely(grounds(subject, view))):
+    for number, (placed, ground) in enumerate(subject.timely(usable_nodes_of(subject, view))):
         if (placed.constraint.min_domains or 1) > 1 or ground.domains(placed) != 1 or not ground.open:
             continue
         column = view.column(placed.constraint.topology_key or "")

@@ -9,7 +9,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, removal
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.rules.frame.usable_nodes import Ground, grounds
+from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.scheduler.plugins.node_selection import settled_nodes
 from webhook.core.text import one_line, plural, quoted
 
@@ -65,7 +65,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     view = subject.index.view()
     growing = grows(subject.policy, view)
     on_every_node = subject.workload.kind == "DaemonSet"
-    for placed, ground in subject.timely(grounds(subject, view)):
+    for placed, ground in subject.timely(usable_nodes_of(subject, view)):
         key = placed.constraint.topology_key
         if placed.template.template.pod_spec.node_name:
             continue  # what has its node is not scheduled
@@ -78,7 +78,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
             yield from guarded((KEY_UNKNOWN,), _unknown, placed, key, ground, growing=growing)
 
 
-def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iterator[Finding]:
+def _unknown(placed: Placed, key: str, ground: UsableNodes, *, growing: bool) -> Iterator[Finding]:
     said = quoted(key, 256)
     softs = sum(not constraint.hard for constraint in placed.template.template.pod_spec.constraints)
     if placed.constraint.hard:
@@ -111,7 +111,7 @@ def _unknown(placed: Placed, key: str, ground: Ground, *, growing: bool) -> Iter
     )
 
 
-def _over(placed: Placed, key: str, ground: Ground) -> Fix:
+def _over(placed: Placed, key: str, ground: UsableNodes) -> Fix:
     """The same constraint over another key; where it is there already with this action, this one goes."""
     if ground.open & ~ground.view.column(key).present:
         return Fix(f"use {one_line(key)}, and label the nodes that lack it")
@@ -123,11 +123,11 @@ def _over(placed: Placed, key: str, ground: Ground) -> Fix:
     return changes(placed, topologyKey=key)
 
 
-def _unsettled(ground: Ground) -> int:
+def _unsettled(ground: UsableNodes) -> int:
     return ground.view.live & ~settled_nodes(ground.view)
 
 
-def _partial(placed: Placed, key: str, ground: Ground, *, growing: bool, on_every_node: bool) -> Iterator[Finding]:
+def _partial(placed: Placed, key: str, ground: UsableNodes, *, growing: bool, on_every_node: bool) -> Iterator[Finding]:
     """Nodes that the pods may use and that lack the key; a pool without nodes says nothing.
 
     Shape: pods ``on_every_node`` are a DaemonSet's, which tolerate what happens to nodes.

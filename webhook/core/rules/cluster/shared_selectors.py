@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import EQUALS, Selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, Pod
-from webhook.core.defaulting.next_pod import made_from, namespace_of, posted
+from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod
 from webhook.core.explain.fixes import changed
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
@@ -33,7 +33,7 @@ from webhook.core.rules.frame.own_pods import (
 )
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.rules.frame.usable_nodes import grounds
+from webhook.core.rules.frame.usable_nodes import usable_nodes_of
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import Problem, take
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
@@ -102,7 +102,7 @@ def _counting(alike: list[Placed], subject: Subject) -> int:
     if subject.index is None or subject.lacks("nodes"):
         return -1
     nodes = 0
-    for placed, ground in grounds(replace(subject, placed=tuple(alike)), subject.index.view()):
+    for placed, ground in usable_nodes_of(replace(subject, placed=tuple(alike)), subject.index.view()):
         nodes |= ground.counting(placed)
     return nodes
 
@@ -247,10 +247,10 @@ def _next_pods(placed: Placed, subject: Subject, index: ClusterIndex) -> Iterato
     if (spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
         return
     for applied in (False, True) if exists and not REVISION_LABELS.isdisjoint(keys) else (False,):
-        made = made_from(workload, template, namespace, index, applied=applied).template
+        made = next_pod(workload, template, namespace, index, applied=applied).template
         if any(key not in made.labels and may_be_added(workload, key, in_template=False) for key in keys):
             return
-        yield posted(made, namespace, policy, index, subject.version).pod
+        yield after_admission(made, namespace, policy, index, subject.version).pod
 
 
 def _numbers(

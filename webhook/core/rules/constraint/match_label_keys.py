@@ -23,7 +23,7 @@ from webhook.core.rules.frame.edits import changes
 from webhook.core.rules.frame.own_pods import counts_own_pods_only, requirements
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.rules.frame.usable_nodes import Ground
+from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import (
     CONTROLLER_REVISION_HASH,
@@ -255,7 +255,7 @@ def _domains(placed: Placed, subject: Subject) -> tuple[int, ...] | None:
     if subject.index is None or subject.index.lacks("nodes"):
         return _USUAL_ZONES if key == ZONE else None
     view = subject.index.view()
-    ground = Ground(placed.template, subject.policy, view)
+    ground = UsableNodes(placed.template, subject.policy, view)
     domains = ground.domains(placed)
     open_ = view.column(key).domain_count(ground.open & ground.with_hard_keys)
     return (domains,) if domains == open_ else ()

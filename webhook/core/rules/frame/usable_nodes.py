@@ -16,7 +16,7 @@ from webhook.core.workloads.workload import Template
 A_CAP = 100_000
 
 
-class Ground:
+class UsableNodes:
     """The nodes as the pods of one template see them; what few rules ask is computed when it is asked for."""
 
     def __init__(self, template: Template, policy: Policy, view: NodeView) -> None:
@@ -80,10 +80,10 @@ class Ground:
         return column.domain_count(nodes) + len(empty)
 
 
-def grounds(subject: Subject, view: NodeView) -> Iterator[tuple[Placed, Ground]]:
+def usable_nodes_of(subject: Subject, view: NodeView) -> Iterator[tuple[Placed, UsableNodes]]:
     """Each constraint with the nodes as its template's pods see them."""
-    ground: Ground | None = None
+    ground: UsableNodes | None = None
     for placed in subject.placed:
         if ground is None or ground.template is not placed.template:
-            ground = Ground(placed.template, subject.policy, view)
+            ground = UsableNodes(placed.template, subject.policy, view)
         yield placed, ground

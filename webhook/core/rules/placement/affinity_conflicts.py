@@ -4,15 +4,23 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from webhook.core.placement.constraint_room import Tally, tallies
-from webhook.core.placement.workload_problem import AFFINITY, APART, NEAR, RESTRICTIONS, VOLUMES, Terrain, terrain
+from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.workload_problem import (
+    AFFINITY,
+    APART,
+    NEAR,
+    RESTRICTIONS,
+    VOLUMES,
+    CandidateNodes,
+    candidate_nodes,
+)
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import changes
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, short_enough
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.frame.usable_nodes import A_CAP
 from webhook.core.rules.placement import zone_loss
-from webhook.core.rules.placement.case import Case, noun, staying
+from webhook.core.rules.placement.case import TemplateUnderRule, noun, staying
 from webhook.core.rules.placement.remedies import AFFINITY as AFFINITY_POLICY
 from webhook.core.rules.placement.remedies import TAINTS, WHEN, Remedy, first_that_helps, honoring, removed, softened
 from webhook.core.rules.placement.volume_pins import pinned_replicas
@@ -77,7 +85,7 @@ def _claims(template: Template) -> Iterator[str]:
             yield volume.persistent_volume_claim.claim_name
 
 
-def evaluate(case: Case) -> Iterator[Answer]:
+def evaluate(case: TemplateUnderRule) -> Iterator[Answer]:
     """What the rule says of one template."""
     template, workload = case.placed[0].template, case.subject.workload
     if not is_pinned(template) and workload.claims is None:
@@ -94,33 +102,35 @@ def evaluate(case: Case) -> Iterator[Answer]:
         yield NotEvaluated(CONFLICTS.id, missing or "a claim that is not known")
 
 
-def _pinned(case: Case) -> Finding | None:
-    worst = _worst(case.tallies, case.terrain)
+def _pinned(case: TemplateUnderRule) -> Finding | None:
+    worst = _worst(case.rooms, case.candidates)
     return None if worst is None or worst[0] >= case.most or not worst[1].open else _blamed(case, *worst)
 
 
-def _worst(found: Sequence[Tally], of: Terrain) -> tuple[int, Tally] | None:
+def _worst(found: Sequence[ConstraintRoom], of: CandidateNodes) -> tuple[int, ConstraintRoom] | None:
     """The constraint that admits the fewest, and how many; None where none sets a bound."""
     together = None if of.together is None else of.eligible.nodes.column(of.together)
     bounds = [(tally.most if together is None else tally.most_in_one(together), tally) for tally in found]
     return min(((most, tally) for most, tally in bounds if most is not None), key=lambda each: each[0], default=None)
 
 
-def _blamed(case: Case, admitted: int, tally: Tally) -> Finding | None:
+def _blamed(case: TemplateUnderRule, admitted: int, tally: ConstraintRoom) -> Finding | None:
     """The finding, if the constraint and something else together are to blame."""
     if not case.has_room(admitted + 1):
         return None
     named = dict(_restrictions(case.placed[0].template))
     for part in (*((each,) for each in RESTRICTIONS if each in named), RESTRICTIONS):
-        what_if = terrain(case.places, without=part)
-        then = _worst(tallies(case.places.hard, what_if, case.places.problem), what_if)
+        what_if = candidate_nodes(case.places, without=part)
+        then = _worst(constraint_rooms(case.places.hard, what_if, case.places.problem), what_if)
         if then is None or then[0] > admitted:
             who = named.get(part[0]) or next(iter(named.values()))
-            return _finding(case, tally, who, admitted, together=part[0] == NEAR and case.terrain.together is not None)
+            return _finding(
+                case, tally, who, admitted, together=part[0] == NEAR and case.candidates.together is not None
+            )
     return None
 
 
-def _held(tally: Tally) -> list[int]:
+def _held(tally: ConstraintRoom) -> list[int]:
     """The domains without an open node that hold the others down."""
     minimum = tally.minimum if tally.limit.enough else None
     if minimum is None or not any(cell.room == 0 and cell.pods == minimum for cell in tally.cells):
@@ -128,7 +138,7 @@ def _held(tally: Tally) -> list[int]:
     return [number for number in tally.closed if tally.count(number) == minimum]
 
 
-def _finding(case: Case, tally: Tally, who: str, admitted: int, *, together: bool) -> Finding:
+def _finding(case: TemplateUnderRule, tally: ConstraintRoom, who: str, admitted: int, *, together: bool) -> Finding:
     placed = case.placed[tally.hard.place]
     said = _said(tally, who, together=together)
     found = first_that_helps(case, admitted, _remedies(case, tally, placed), field=WHEN, brings=zone_loss.speaks)
@@ -151,7 +161,7 @@ def _finding(case: Case, tally: Tally, who: str, admitted: int, *, together: boo
     )
 
 
-def _said(tally: Tally, who: str, *, together: bool) -> str:
+def _said(tally: ConstraintRoom, who: str, *, together: bool) -> str:
     total = len(tally.open_domains | tally.closed)
     if together:
         return f"{who} keeps all pods together"
@@ -163,7 +173,7 @@ def _said(tally: Tally, who: str, *, together: bool) -> str:
     return f"{who} leaves {opened}{of} {noun(tally, total if of else opened)}{minimum}"
 
 
-def _remedies(case: Case, tally: Tally, placed: Placed) -> Iterator[Remedy]:
+def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
     """The changes to try, the smallest first."""
     constraint, place, hard = tally.domains.constraint, tally.hard.place, case.places.hard
     yield from honoring(case, placed, AFFINITY_POLICY)

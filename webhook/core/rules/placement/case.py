@@ -16,10 +16,16 @@ from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.placement.constraint_room import Tally, tallies
+from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.every_order import Start, fits, starts
 from webhook.core.placement.pinned_claims import Missing, Ordinals, ordinals
-from webhook.core.placement.workload_problem import Hard, Places, Terrain, survey, terrain
+from webhook.core.placement.workload_problem import (
+    CandidateNodes,
+    CountedConstraint,
+    WorkloadProblem,
+    candidate_nodes,
+    survey,
+)
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.own_pods import own_selector
@@ -31,7 +37,7 @@ from webhook.core.workloads.controller_labels import REVISION_LABELS, may_be_add
 from webhook.core.workloads.workload import Template, Workload
 
 
-class Case(Struct, frozen=True, kw_only=True, dict=True):
+class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
     """One template to ask about.
 
     Shape: ``placed`` are its hard constraints, in the order of ``places.hard``. ``most`` is the autoscaler's maximum,
@@ -42,9 +48,9 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
 
     subject: Subject
     placed: tuple[Placed, ...]
-    places: Places
-    terrain: Terrain
-    tallies: tuple[Tally, ...]
+    places: WorkloadProblem
+    candidates: CandidateNodes
+    rooms: tuple[ConstraintRoom, ...]
     wanted: int
     most: int
     grows: bool
@@ -60,7 +66,7 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
         """The workload's own pods that have a node."""
         return sum(self.places.running.values())
 
-    def fits(self, hard: Sequence[Hard], replicas: int, *, lost: int = 0) -> bool:
+    def fits(self, hard: Sequence[CountedConstraint], replicas: int, *, lost: int = 0) -> bool:
         """Whether so many pods are placed in every order under these constraints, beside those that run and anew.
 
         Shape: ``lost`` are nodes that are gone, with their pods. False also where that is not proven.
@@ -75,7 +81,9 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
         """Whether all replicas are placed in every order as things are, beside those that run."""
         return all(start.anew or self._fits(start, self.places.hard, self.wanted, 0) for start in self._starts)
 
-    def _fits(self, start: Start, hard: Sequence[Hard], replicas: int, lost: int, *, likely: bool = False) -> bool:
+    def _fits(
+        self, start: Start, hard: Sequence[CountedConstraint], replicas: int, lost: int, *, likely: bool = False
+    ) -> bool:
         if self.has_claims:
             return self._fits_in_turn(start, hard, replicas, likely=likely)
         staying = 0 if start.anew else self.running
@@ -84,7 +92,7 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
             staying = sum(pods for slot, pods in self.places.running.items() if not is_lost[slot])
         return fits(start, hard, Missing({}, max(0, replicas - staying)), lost=lost)
 
-    def _fits_in_turn(self, start: Start, hard: Sequence[Hard], replicas: int, *, likely: bool) -> bool:
+    def _fits_in_turn(self, start: Start, hard: Sequence[CountedConstraint], replicas: int, *, likely: bool) -> bool:
         """Whether each pod is placed once those before it are: it may have to wait for them."""
         known = self.ordinals
         if known is None or not (known.are_likely(replicas) if likely else known.are_certain(replicas)):
@@ -94,14 +102,14 @@ class Case(Struct, frozen=True, kw_only=True, dict=True):
             for number in range(1, replicas + 1)
         )
 
-    def with_hard(self, kept: Sequence[Hard]) -> "Case":
+    def with_hard(self, kept: Sequence[CountedConstraint]) -> "TemplateUnderRule":
         """The case with other hard constraints: some of its own, as they are or changed."""
         hard = tuple(replace(each, place=place) for place, each in enumerate(kept))
         return replace(
             self,
             placed=tuple(self.placed[each.place] for each in kept),
             places=replace(self.places, hard=hard),
-            tallies=tallies(hard, self.terrain, self.places.problem),
+            rooms=constraint_rooms(hard, self.candidates, self.places.problem),
         )
 
     @property
@@ -142,7 +150,7 @@ def is_replicated(workload: Workload) -> bool:
     return workload.kind not in NOT_REPLICATED and workload.replicas not in NO_REPLICAS and not workload.suspended
 
 
-def cases(subject: Subject, index: ClusterIndex) -> Iterator[Case]:
+def templates_under_rule(subject: Subject, index: ClusterIndex) -> Iterator[TemplateUnderRule]:
     """The templates of a workload that declare a hard constraint."""
     for template in subject.workload.templates:
         placed = tuple(each for each in subject.placed if each.template is template and each.constraint.hard)
@@ -152,13 +160,13 @@ def cases(subject: Subject, index: ClusterIndex) -> Iterator[Case]:
         places = _places(template, placed, subject, index)
         if places is None:
             continue
-        here = terrain(places)
-        yield Case(
+        here = candidate_nodes(places)
+        yield TemplateUnderRule(
             subject=subject,
             placed=placed,
             places=places,
-            terrain=here,
-            tallies=tallies(places.hard, here, places.problem),
+            candidates=here,
+            rooms=constraint_rooms(places.hard, here, places.problem),
             wanted=wanted,
             most=(most := max(wanted, _scaled_to(subject.workload, index))),
             grows=grows(subject.policy, places.problem.nodes),
@@ -191,7 +199,9 @@ def _scaled_to(workload: Workload, index: ClusterIndex) -> int:
     return 0 if scaler is None else scaler.spec.max_replicas
 
 
-def _places(template: Template, placed: tuple[Placed, ...], subject: Subject, index: ClusterIndex) -> Places | None:
+def _places(
+    template: Template, placed: tuple[Placed, ...], subject: Subject, index: ClusterIndex
+) -> WorkloadProblem | None:
     """Everything that the cluster says of this template; None where a selector cannot be read."""
     workload, labels = subject.workload, template.template.labels
     meta = ObjectMeta(name=workload.meta.name, namespace=namespace_of(workload), labels=labels)
@@ -211,12 +221,12 @@ def _keys(constraint: SpreadConstraint) -> Iterator[str]:
         yield from (each.key for each in selector.match_expressions or ())
 
 
-def noun(tally: Tally, many: int = 1) -> str:
+def noun(tally: ConstraintRoom, many: int = 1) -> str:
     """What messages call domains of the key: zone, nodes, racks."""
     return f"{noun_of(tally.column.key)}{'' if many == 1 else 's'}"
 
 
-def staying(case: Case, tally: Tally, domains: Collection[int], kind: str = "") -> str:
+def staying(case: TemplateUnderRule, tally: ConstraintRoom, domains: Collection[int], kind: str = "") -> str:
     """``tainted zone c stays at 0``: domains that hold the others down.
 
     Shape: names of hosts are told only with ``messages.detail: full``, names of other domains not with ``minimal``.

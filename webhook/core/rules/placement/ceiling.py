@@ -11,18 +11,18 @@ from webhook.core.api.types import IGNORE
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.placement.bounds import Zone, addable_on_hosts
-from webhook.core.placement.constraint_room import Tally
+from webhook.core.placement.constraint_room import ConstraintRoom
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement import affinity_conflicts, zone_loss
 from webhook.core.rules.placement.case import (
-    Case,
-    cases,
+    TemplateUnderRule,
     is_replaced,
     is_replicated,
     noun,
     staying,
+    templates_under_rule,
     unlike_the_scheduler,
 )
 from webhook.core.rules.placement.remedies import AFFINITY, TAINTS, WHEN, first_that_helps, honoring, softened
@@ -77,7 +77,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     if missing or subject.index is None:
         yield from (NotEvaluated(rule.id, missing) for rule in could)
         return
-    for case in subject.timely(cases(subject, subject.index)):
+    for case in subject.timely(templates_under_rule(subject, subject.index)):
         found = [
             *guarded((TAINTED,), _tainted, case),
             *guarded((CEILING,), _zone_and_host, case),
@@ -110,21 +110,21 @@ def _could_speak(subject: Subject) -> tuple[Rule, ...]:
 _IGNORES = frozenset({None, IGNORE})
 
 
-def _tainted(case: Case) -> Iterator[Finding]:
-    for tally, placed in zip(case.tallies, case.placed, strict=True):
+def _tainted(case: TemplateUnderRule) -> Iterator[Finding]:
+    for tally, placed in zip(case.rooms, case.placed, strict=True):
         constraint = tally.domains.constraint
         admitted, minimum = tally.most, tally.minimum
         if constraint.node_taints_policy != IGNORE or admitted is None or minimum is None or not tally.open:
             continue
         if not tally.limit.enough or (admitted >= case.most and not _rises(case, tally, minimum)):
             continue
-        barred = tally.column.domains(case.terrain.barred & tally.domains.counting)
+        barred = tally.column.domains(case.candidates.barred & tally.domains.counting)
         held = [number for number in tally.closed & barred if tally.count(number) == minimum]
         if held and case.has_room(admitted + 1):
             yield _holding(case, tally, placed, held, admitted)
 
 
-def _rises(case: Case, tally: Tally, minimum: int) -> bool:
+def _rises(case: TemplateUnderRule, tally: ConstraintRoom, minimum: int) -> bool:
     """Whether the replicas are enough to lift every other domain above the minimum, and to pass maxSkew in one."""
     if case.wanted <= tally.limit.max_skew:
         return False
@@ -136,8 +136,10 @@ def _rises(case: Case, tally: Tally, minimum: int) -> bool:
     return tally.placed + missing <= case.wanted
 
 
-def _holding(case: Case, tally: Tally, placed: Placed, held: Sequence[int], admitted: int) -> Finding:
-    barred = case.terrain.barred & tally.domains.counting & tally.column.nodes_of(tuple(held))
+def _holding(
+    case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed, held: Sequence[int], admitted: int
+) -> Finding:
+    barred = case.candidates.barred & tally.domains.counting & tally.column.nodes_of(tuple(held))
     kind = "tainted" if barred & ~case.places.problem.nodes.unschedulable else "cordoned"
     said = staying(case, tally, held, kind)
     top = tally.limit.max_skew + tally.count(held[0])
@@ -168,15 +170,15 @@ def _holding(case: Case, tally: Tally, placed: Placed, held: Sequence[int], admi
     )
 
 
-def _zone_and_host(case: Case) -> Iterator[Finding]:
+def _zone_and_host(case: TemplateUnderRule) -> Iterator[Finding]:
     for zones, pair, admitted in _ceilings(case):
         yield _capped(case, zones, pair, admitted)
 
 
-def _ceilings(case: Case) -> Iterator[tuple[Tally, tuple[Placed, Placed], int]]:
+def _ceilings(case: TemplateUnderRule) -> Iterator[tuple[ConstraintRoom, tuple[Placed, Placed], int]]:
     """The zone and host constraints that together admit fewer than each of them, and how many."""
-    for zones, zone in case.subject.timely(zip(case.tallies, case.placed, strict=True)):
-        for hosts, host in zip(case.tallies, case.placed, strict=True):
+    for zones, zone in case.subject.timely(zip(case.rooms, case.placed, strict=True)):
+        for hosts, host in zip(case.rooms, case.placed, strict=True):
             if hosts.column.key != HOSTNAME or zones.column.key != ZONE:
                 continue
             placed = max(zones.placed, hosts.placed)
@@ -187,12 +189,12 @@ def _ceilings(case: Case) -> Iterator[tuple[Tally, tuple[Placed, Placed], int]]:
                 yield zones, (zone, host), placed + added
 
 
-def _brings(case: Case) -> bool:
+def _brings(case: TemplateUnderRule) -> bool:
     """Whether something else is to be said of a case."""
     return any(True for _ in _ceilings(case)) or zone_loss.speaks(case)
 
 
-def _added(zones: Tally, hosts: Tally, wanted: int) -> int | None:
+def _added(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) -> int | None:
     """How many more pods both constraints admit together; None for so many as are wanted, and where it is not known."""
     if not (zones.hard.certain and hosts.hard.certain and hosts.column.one_each) or zones.column.sets is None:
         return None
@@ -211,7 +213,7 @@ def _added(zones: Tally, hosts: Tally, wanted: int) -> int | None:
     return addable_on_hosts(found, held, zones.limit, hosts.limit, wanted)
 
 
-def _capped(case: Case, zones: Tally, placed: tuple[Placed, Placed], admitted: int) -> Finding:
+def _capped(case: TemplateUnderRule, zones: ConstraintRoom, placed: tuple[Placed, Placed], admitted: int) -> Finding:
     zone, host = placed
     of = f"{admitted} of {plural(case.wanted, 'pod')}" if admitted < case.wanted else plural(admitted, "pod")
     said = f"{_sizes(zones)} at most {of}{case.run}"
@@ -234,7 +236,7 @@ def _capped(case: Case, zones: Tally, placed: tuple[Placed, Placed], admitted: i
     )
 
 
-def _sizes(zones: Tally) -> str:
+def _sizes(zones: ConstraintRoom) -> str:
     """``zones of 1 and 4 nodes hold``."""
     sizes = sorted((zones.open & zones.column.nodes(number)).bit_count() for number in zones.open_domains)
     if sizes[0] == sizes[-1]:

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from webhook.core.defaulting.injection import Record
 from webhook.core.index.objects import INJECTED_ANNOTATION
-from webhook.core.placement.constraint_room import Tally, tallies
-from webhook.core.placement.workload_problem import Hard
+from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.workload_problem import CountedConstraint
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes
@@ -16,7 +16,12 @@ from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, S
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import A_CAP
 from webhook.core.rules.placement import zone_loss
-from webhook.core.rules.placement.case import Case, cases, is_replicated, unlike_the_scheduler
+from webhook.core.rules.placement.case import (
+    TemplateUnderRule,
+    is_replicated,
+    templates_under_rule,
+    unlike_the_scheduler,
+)
 from webhook.core.rules.placement.remedies import Remedy, first_that_helps, removed, softened
 from webhook.core.text import plural
 from webhook.core.workloads.workload import Template
@@ -54,8 +59,8 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         return
     if grows(subject.policy, subject.index.view()):
         return
-    for case in subject.timely(cases(subject, subject.index)):
-        for tally, placed in zip(case.tallies, case.placed, strict=True):
+    for case in subject.timely(templates_under_rule(subject, subject.index)):
+        for tally, placed in zip(case.rooms, case.placed, strict=True):
             if _is_asking(placed) and not _derived(placed.template):
                 yield from _capped(case, tally, placed)
 
@@ -64,7 +69,7 @@ def _is_asking(placed: Placed) -> bool:
     return placed.constraint.hard and 1 < (placed.constraint.min_domains or 1) < A_CAP
 
 
-def _capped(case: Case, tally: Tally, placed: Placed) -> Iterator[Finding]:
+def _capped(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Finding]:
     """A minimum of 0 for ever: no domain gets more matching pods than maxSkew."""
     wanted, cap, admitted = placed.constraint.min_domains or 1, tally.limit.max_skew, tally.most
     eligible = tally.column.domains(tally.domains.counting)
@@ -72,7 +77,7 @@ def _capped(case: Case, tally: Tally, placed: Placed) -> Iterator[Finding]:
         return
     found = len(eligible)
     fewer = _fewer(case, tally, found)
-    most = tallies(fewer, case.terrain, case.places.problem)[tally.hard.place].most
+    most = constraint_rooms(fewer, case.candidates, case.places.problem)[tally.hard.place].most
     if (most is not None and most <= admitted) or not case.has_room(admitted + 1):
         return
     domains, count = plural(found, placed.noun), "counts" if found == 1 else "count"
@@ -95,20 +100,20 @@ def _capped(case: Case, tally: Tally, placed: Placed) -> Iterator[Finding]:
     )
 
 
-def _empty(case: Case, tally: Tally) -> int:
+def _empty(case: TemplateUnderRule, tally: ConstraintRoom) -> int:
     """The domains that the configuration names and that have no eligible node."""
     names, counting = case.subject.policy.domains.get(tally.column.key, ()), tally.domains.counting
     return sum(not tally.column.with_value(name) & counting for name in names)
 
 
-def _fewer(case: Case, tally: Tally, domains: int) -> tuple[Hard, ...]:
+def _fewer(case: TemplateUnderRule, tally: ConstraintRoom, domains: int) -> tuple[CountedConstraint, ...]:
     """The hard constraints with another minDomains in one of them."""
     hard, place = case.places.hard, tally.hard.place
     changed = replace(tally.hard, constraint=replace(tally.hard.constraint, min_domains=domains))
     return (*hard[:place], changed, *hard[place + 1 :])
 
 
-def _remedies(case: Case, tally: Tally, placed: Placed, found: int) -> Iterator[Remedy]:
+def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed, found: int) -> Iterator[Remedy]:
     """The changes to try, the smallest first; a single domain is nothing to spread over."""
     if found > 1:
         fix = changes(placed, minDomains=found)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from webhook.core.api.types import PodTemplate
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.defaulting.next_pod import namespace_of, posted
+from webhook.core.defaulting.next_pod import after_admission, namespace_of
 from webhook.core.explain.explanation import Balance, Explanation, explain, standstill
 from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.cluster_index import ClusterIndex
@@ -60,7 +60,7 @@ def judge(subject: Subject) -> Feasibility | None:
     if unknown or index is None:
         return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, unknown))
     namespace = namespace_of(subject.workload)
-    pod = posted(template, namespace, subject.policy, index, subject.version, injects=subject.offline).pod
+    pod = after_admission(template, namespace, subject.policy, index, subject.version, injects=subject.offline).pod
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None
     profile = profile_for(subject.policy, pod.pod_spec.scheduler_name)

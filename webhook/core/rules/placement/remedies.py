@@ -6,11 +6,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import HONOR, IGNORE
-from webhook.core.placement.constraint_room import tallies
-from webhook.core.placement.workload_problem import Hard
+from webhook.core.placement.constraint_room import constraint_rooms
+from webhook.core.placement.workload_problem import CountedConstraint
 from webhook.core.rules.frame.edits import NO_FIX, Fix, all_of, changes, changes_in, in_words, removal, softening
 from webhook.core.rules.frame.subject import Placed
-from webhook.core.rules.placement.case import Case
+from webhook.core.rules.placement.case import TemplateUnderRule
 
 TAINTS = "nodeTaintsPolicy"
 AFFINITY = "nodeAffinityPolicy"
@@ -28,7 +28,7 @@ class Remedy(Struct, frozen=True):
     field: str
     words: str
     fix: Fix
-    hard: tuple[Hard, ...]
+    hard: tuple[CountedConstraint, ...]
     is_last_word: bool = True
 
 
@@ -36,7 +36,12 @@ NOTHING = Remedy(WHEN, "", NO_FIX, ())
 
 
 def first_that_helps(
-    case: Case, admitted: int, remedies: Iterable[Remedy], *, field: str, brings: Callable[[Case], bool]
+    case: TemplateUnderRule,
+    admitted: int,
+    remedies: Iterable[Remedy],
+    *,
+    field: str,
+    brings: Callable[[TemplateUnderRule], bool],
 ) -> Remedy:
     """The first after which all pods find a place in every order, else nothing, at that field.
 
@@ -56,7 +61,7 @@ def first_that_helps(
     return replace(NOTHING, field=field)
 
 
-def _and_honoring(case: Case, remedy: Remedy) -> Remedy | None:
+def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:
     """The same, with nodeTaintsPolicy Honor in the hard constraints that are left."""
     left = tuple(case.placed[each.place] for each in remedy.hard if _ignores(each, TAINTS))
     hard = tuple(_with_policies(each, (TAINTS,)) for each in remedy.hard)
@@ -66,7 +71,7 @@ def _and_honoring(case: Case, remedy: Remedy) -> Remedy | None:
     return replace(remedy, fix=all_of((remedy.fix, fix)), hard=hard)
 
 
-def honoring(case: Case, placed: Placed, *fields: str) -> Iterator[Remedy]:
+def honoring(case: TemplateUnderRule, placed: Placed, *fields: str) -> Iterator[Remedy]:
     """Policies that are Ignore made Honor: in this constraint, then in all that have them.
 
     Shape: a constraint that this leaves a single domain would have no effect: it is taken out instead.
@@ -79,21 +84,21 @@ def honoring(case: Case, placed: Placed, *fields: str) -> Iterator[Remedy]:
         yield every
 
 
-def spreads(case: Case, hard: Sequence[Hard]) -> bool:
+def spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool:
     """Whether each of the constraints that are not as they were has two domains or more."""
-    found = tallies(hard, case.terrain, case.places.problem)
+    found = constraint_rooms(hard, case.candidates, case.places.problem)
     return all(
         tally.hard in case.places.hard or tally.column.domain_count(tally.domains.counting) > 1 for tally in found
     )
 
 
-def removed(case: Case, placed: Placed) -> Iterator[Remedy]:
+def removed(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
     """Out with a constraint that has one domain, if it is the only one: beside others, it keeps defaults away."""
     if len(_constraints(case)) == 1:
         yield Remedy(WHEN, f"remove {placed.name}", removal(placed), ())
 
 
-def _honoring(case: Case, several: Sequence[Placed], fields: Sequence[str]) -> Remedy | None:
+def _honoring(case: TemplateUnderRule, several: Sequence[Placed], fields: Sequence[str]) -> Remedy | None:
     changed = {
         field: tuple(each for each in several if _ignores(case.places.hard[case.placed.index(each)], field))
         for field in fields
@@ -116,12 +121,12 @@ def _honoring(case: Case, several: Sequence[Placed], fields: Sequence[str]) -> R
     return Remedy(fields[0], f"set {' and '.join(fields)}: {HONOR}{where}", fix, hard, is_last_word=fields[0] == TAINTS)
 
 
-def _with_policies(hard: Hard, fields: Iterable[str]) -> Hard:
+def _with_policies(hard: CountedConstraint, fields: Iterable[str]) -> CountedConstraint:
     honored = {_ATTRIBUTES[field]: HONOR for field in fields}
     return replace(hard, constraint=replace(hard.constraint, **honored))
 
 
-def _constraints(case: Case) -> tuple[Placed, ...]:
+def _constraints(case: TemplateUnderRule) -> tuple[Placed, ...]:
     """All constraints of the template, soft ones included."""
     return tuple(each for each in case.subject.placed if each.template is case.placed[0].template)
 
@@ -130,16 +135,16 @@ def _names(several: Sequence[Placed], every: Sequence[Placed]) -> str:
     return "every constraint" if len(several) == len(every) else " and ".join(each.name for each in several)
 
 
-def _ignores(hard: Hard, field: str) -> bool:
+def _ignores(hard: CountedConstraint, field: str) -> bool:
     return bool(getattr(hard.constraint, _ATTRIBUTES[field]) == IGNORE)
 
 
-def softened(case: Case, *several: Placed) -> Iterator[Remedy]:
+def softened(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
     """Constraints made soft; where a soft twin of one is there, out with it.
 
     Shape: a soft constraint that has a single domain would have no effect: where it is the only one, it is taken out.
     """
-    domains = {tally.hard.place: tally.column.domain_count(tally.domains.counting) for tally in case.tallies}
+    domains = {tally.hard.place: tally.column.domain_count(tally.domains.counting) for tally in case.rooms}
     if any(domains[case.placed.index(each)] < 2 for each in several):
         yield from removed(case, several[0])
         return

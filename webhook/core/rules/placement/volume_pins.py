@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.placement.bounds import Home, addable_pinned
-from webhook.core.placement.constraint_room import Tally
+from webhook.core.placement.constraint_room import ConstraintRoom
 from webhook.core.placement.pinned_claims import Missing
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Placed
-from webhook.core.rules.placement.case import Case, noun
+from webhook.core.rules.placement.case import TemplateUnderRule, noun
 from webhook.core.rules.placement.remedies import AFFINITY, TAINTS, WHEN, Remedy, first_that_helps, honoring, softened
 from webhook.core.text import plural, quoted
 
 
-def pinned_replicas(case: Case) -> Iterator[Finding]:
+def pinned_replicas(case: TemplateUnderRule) -> Iterator[Finding]:
     """The pods that do not run yet and whose volumes are where the constraint will not have them.
 
     Shape: without the rule, which is the caller's.
@@ -22,7 +22,7 @@ def pinned_replicas(case: Case) -> Iterator[Finding]:
     if missing is None or not missing.pinned:
         return
     running = case.wanted - sum(missing.pinned.values()) - missing.free
-    for tally in case.tallies:
+    for tally in case.rooms:
         homes, free = _homes(tally, missing)
         if not any(home.pinned for home in homes.values()):
             continue  # no volume holds a pod anywhere: what is in the way is something else
@@ -32,7 +32,7 @@ def pinned_replicas(case: Case) -> Iterator[Finding]:
             yield _finding(case, tally, homes, admitted)
 
 
-def _homes(tally: Tally, missing: Missing) -> tuple[dict[int, Home], int]:
+def _homes(tally: ConstraintRoom, missing: Missing) -> tuple[dict[int, Home], int]:
     """The domains with the pods that can be in no other, and how many pods may choose; those without a node are out."""
     column, free = tally.column, missing.free
     pinned: dict[int, int] = {}
@@ -47,7 +47,7 @@ def _homes(tally: Tally, missing: Missing) -> tuple[dict[int, Home], int]:
     return {number: Home(tally.count(number), pinned.get(number, 0), number in opened) for number in counting}, free
 
 
-def _finding(case: Case, tally: Tally, homes: dict[int, Home], admitted: int) -> Finding:
+def _finding(case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, Home], admitted: int) -> Finding:
     placed = case.placed[tally.hard.place]
     found = first_that_helps(case, admitted, _remedies(case, placed), field=WHEN, brings=_nothing)
     number, home = max(homes.items(), key=lambda each: (each[1].pinned, -each[0]))
@@ -70,12 +70,12 @@ def _finding(case: Case, tally: Tally, homes: dict[int, Home], admitted: int) ->
     )
 
 
-def _nothing(_: Case) -> bool:
+def _nothing(_: TemplateUnderRule) -> bool:
     """Pods with volumes of their own are not made anew where their zone is lost."""
     return False
 
 
-def _remedies(case: Case, placed: Placed) -> Iterator[Remedy]:
+def _remedies(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
     """The changes to try, the smallest first."""
     for fields in ((TAINTS,), (AFFINITY,), (AFFINITY, TAINTS)):
         yield from honoring(case, placed, *fields)

@@ -10,12 +10,12 @@ from webhook.core.api.well_known import ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import FILTERING_EFFECTS
 from webhook.core.placement.bounds import stranded
-from webhook.core.placement.constraint_room import Tally, tallies
-from webhook.core.placement.workload_problem import Hard
+from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.workload_problem import CountedConstraint
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Rule, Severity
 from webhook.core.rules.frame.subject import Placed
-from webhook.core.rules.placement.case import Case, is_replaced
+from webhook.core.rules.placement.case import TemplateUnderRule, is_replaced
 from webhook.core.rules.placement.remedies import NOTHING, TAINTS, Remedy, honoring
 from webhook.core.text import plural, quoted
 
@@ -43,18 +43,18 @@ _KEEPS_OFF = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
 _EVICTS = Taint(key="node.kubernetes.io/unreachable", effect="NoExecute")
 
 
-def evaluate(case: Case) -> Iterator[Finding]:
+def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:
     """What the rule says of one template."""
     for placed, zone, lost, pending in _worst(case):
         yield _finding(case, placed, zone, lost, pending)
 
 
-def speaks(case: Case) -> bool:
+def speaks(case: TemplateUnderRule) -> bool:
     """Whether there is something to be said."""
     return any(True for _ in _worst(case))
 
 
-def _worst(case: Case) -> Iterator[tuple[Placed, str, int, int]]:
+def _worst(case: TemplateUnderRule) -> Iterator[tuple[Placed, str, int, int]]:
     """The zone whose loss costs most, if there is one, with its nodes, how many pods, and the constraint to blame."""
     zones = case.places.problem.nodes.column(ZONE)
     if not is_replaced(case.subject.workload) or zones.sets is None or not _is_moved(case):
@@ -73,7 +73,7 @@ def _worst(case: Case) -> Iterator[tuple[Placed, str, int, int]]:
             return
 
 
-def _is_moved(case: Case) -> bool:
+def _is_moved(case: TemplateUnderRule) -> bool:
     """Whether pods leave a node that is not heard of, and no new ones go there."""
     tolerations = case.places.problem.pod.pod_spec.tolerations or ()
     for_ever = tuple(each for each in tolerations if each.toleration_seconds is None)
@@ -83,24 +83,24 @@ def _is_moved(case: Case) -> bool:
     )
 
 
-def _pending(case: Case, lost: int) -> Sequence[int]:
+def _pending(case: TemplateUnderRule, lost: int) -> Sequence[int]:
     """The fewest replacements that each constraint leaves Pending if these nodes are lost; 0 if nothing is proven."""
     if case.running == case.wanted:
         return _pending_of_running(case, lost)
-    return [_pending_of_new(case, tally, lost) if _counts_taints(tally) else 0 for tally in case.tallies]
+    return [_pending_of_new(case, tally, lost) if _counts_taints(tally) else 0 for tally in case.rooms]
 
 
-def _counts_taints(tally: Tally) -> bool:
+def _counts_taints(tally: ConstraintRoom) -> bool:
     return tally.domains.constraint.node_taints_policy == IGNORE and tally.hard.certain
 
 
-def _pending_of_running(case: Case, lost: int) -> Sequence[int]:
+def _pending_of_running(case: TemplateUnderRule, lost: int) -> Sequence[int]:
     """Where all replicas run: those on lost nodes, without the ones that find a place beside the others."""
     is_lost = node_sets.flags(lost, case.places.problem.nodes.size)
     gone = sum(pods for slot, pods in case.places.running.items() if is_lost[slot])
     if not gone or any(each.own != each.counts for each in case.places.hard):
-        return [0] * len(case.tallies)  # what becomes of pods of others is not known
-    here = case.terrain
+        return [0] * len(case.rooms)  # what becomes of pods of others is not known
+    here = case.candidates
     left = replace(
         here,
         eligible=replace(here.eligible, tolerated=here.eligible.tolerated & ~lost),
@@ -109,16 +109,16 @@ def _pending_of_running(case: Case, lost: int) -> Sequence[int]:
     hard = tuple(_without(each, is_lost) for each in case.places.hard)
     return [
         max(0, gone - tally.addable) if _counts_taints(tally) and tally.addable is not None else 0
-        for tally in tallies(hard, left, case.places.problem)
+        for tally in constraint_rooms(hard, left, case.places.problem)
     ]
 
 
-def _without(hard: Hard, is_lost: Sequence[int]) -> Hard:
+def _without(hard: CountedConstraint, is_lost: Sequence[int]) -> CountedConstraint:
     counts = {slot: pods for slot, pods in hard.counts.items() if not is_lost[slot]}
     return replace(hard, counts=counts, own=counts)
 
 
-def _pending_of_new(case: Case, tally: Tally, lost: int) -> int:
+def _pending_of_new(case: TemplateUnderRule, tally: ConstraintRoom, lost: int) -> int:
     """Where none runs: however they are placed before the loss."""
     if tally.hard.counts or case.running:
         return 0  # what stands there now may be further apart than the constraint would have let it
@@ -129,7 +129,7 @@ def _pending_of_new(case: Case, tally: Tally, lost: int) -> int:
     return stranded(case.wanted, tally.limit.max_skew, staying, gone, pinned=pinned) if gone else 0
 
 
-def _finding(case: Case, placed: Placed, zone: str, lost: int, pending: int) -> Finding:
+def _finding(case: TemplateUnderRule, placed: Placed, zone: str, lost: int, pending: int) -> Finding:
     remedy = _remedy(case, placed, lost)
     name = "a zone" if case.subject.policy.messages.detail == "minimal" else f"zone {quoted(zone, 40)}"
     said = f"if {name} goes NotReady, at least {pending} of {case.wanted} stay Pending"
@@ -147,7 +147,7 @@ def _finding(case: Case, placed: Placed, zone: str, lost: int, pending: int) -> 
     )
 
 
-def _remedy(case: Case, placed: Placed, lost: int) -> Remedy:
+def _remedy(case: TemplateUnderRule, placed: Placed, lost: int) -> Remedy:
     """What lets all replicas run, before and after the loss, and leaves nothing to be said of another zone."""
     for each in honoring(case, placed, TAINTS):
         after = case.fits(each.hard, case.wanted, lost=lost)
@@ -156,7 +156,7 @@ def _remedy(case: Case, placed: Placed, lost: int) -> Remedy:
     return NOTHING
 
 
-def _goes_on(case: Case, remedy: Remedy) -> bool:
+def _goes_on(case: TemplateUnderRule, remedy: Remedy) -> bool:
     """Whether the loss of another zone costs pods all the same."""
     ignoring = any(each.constraint.node_taints_policy == IGNORE for each in remedy.hard)
     return ignoring and speaks(case.with_hard(remedy.hard))
