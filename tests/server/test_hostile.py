@@ -7,7 +7,7 @@ from server.attack import BODY, answers, answers_soon, burst, drop, exhaust_desc
 from server.conftest import eventually, posted, read_reply, review, serving
 
 HASTY = (
-    "from webhook.server import bodies, worker; bodies.BODY_SECONDS = worker.FIRST_REQUEST_SECONDS = 2.0; "
+    "from webhook.server import request_body, worker; request_body.BODY_SECONDS = worker.FIRST_REQUEST_SECONDS = 2.0; "
     "from webhook.server.run import OPTIONS; OPTIONS['worker_connections'] = 200; "
 )
 
