@@ -1,4 +1,4 @@
-"""Exit codes of every command."""
+"""How a command ends: its exit code, or one clear line and a code where it cannot go on."""
 
 from collections.abc import Iterable
 from enum import IntEnum

@@ -16,6 +16,10 @@ from webhook.cluster.live import Live, UnreadableError, unreachable
 from webhook.core.api.version import RECORDED
 from webhook.core.text import one_line
 
+_KUBECONFIG = "~/.kube/config"
+_ELSEWHERE = "--context and --kubeconfig choose another cluster, --snapshot reads a file"
+_NO_KUBECONFIG = "name one with --kubeconfig, or read a file with --snapshot"
+
 
 class Given(Struct, frozen=True, kw_only=True):
     """Which cluster was named on the command line, if one was."""
@@ -36,11 +40,6 @@ class Given(Struct, frozen=True, kw_only=True):
         """The options again, for a command that people paste; empty for the cluster that is asked anyhow."""
         named = {"snapshot": self.snapshot, "kubeconfig": self.kubeconfig, "context": self.context, "as": self.user}
         return "".join(f" --{option} {quote(value)}" for option, value in named.items() if value)
-
-
-_KUBECONFIG = "~/.kube/config"
-_ELSEWHERE = "--context and --kubeconfig choose another cluster, --snapshot reads a file"
-_NO_KUBECONFIG = "name one with --kubeconfig, or read a file with --snapshot"
 
 
 def open_cluster(given: Given) -> Live:

@@ -11,6 +11,9 @@ import click
 
 from webhook.manifests.documents import Fault
 
+PATIENCE_SECONDS = 1.0  # who waits longer than this wants to see that something moves
+_STEP_SECONDS = 0.1
+_CLEAR = "\r\033[K"  # the line of a terminal
 BOLD, DIM, RED, YELLOW, BLUE, GREEN = "1", "2", "31", "33", "34", "32"
 
 
@@ -23,11 +26,6 @@ class Paint:
     def __call__(self, text: str, *codes: str) -> str:
         """The text in colours, where they are allowed."""
         return f"\033[{';'.join(codes)}m{text}\033[0m" if self._color and text else text
-
-
-PATIENCE_SECONDS = 1.0  # who waits longer than this wants to see that something moves
-_STEP_SECONDS = 0.1
-_CLEAR = "\r\033[K"  # the line of a terminal
 
 
 def collect_rarely() -> None:

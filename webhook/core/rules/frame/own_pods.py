@@ -32,6 +32,8 @@ OWN_LABELS = frozenset(
 _MOST_WORKLOADS = 16
 _MOST_SHARDS = 256  # of an operator, which may be left out only when they are known
 _NAME_CHARS = 32
+LATE_LABELS = "labels that are added after the template"
+_IDENTITY = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "app", "k8s-app")
 
 
 def own_selector(workload: Workload) -> Selector | None:
@@ -107,10 +109,6 @@ def called(owner: Owner, workload: Workload) -> str:
     """The name of another workload of the namespace; with its kind where that tells it from this one."""
     name = quoted(owner.meta.name, _NAME_CHARS)
     return f"{owner.kind} {name}" if owner.meta.name == workload.meta.name else name
-
-
-LATE_LABELS = "labels that are added after the template"
-_IDENTITY = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "app", "k8s-app")
 
 
 def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
