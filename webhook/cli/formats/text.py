@@ -106,6 +106,8 @@ def not_evaluated(outcome: Outcome, *, verbose: bool) -> Iterator[str]:
             others += more
     if others:
         parts.append(f"{others} for other reasons")
+    if len(parts) == 1:
+        parts = [parts[0].partition(" ")[2]]  # its number is that of all
     if parts:
         verb = "-v names it" if len(counted) == 1 else "-v names them"
         yield f"{plural(len(counted), 'rule')} not evaluated: {', '.join(parts)} ({verb})"
