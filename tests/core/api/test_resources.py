@@ -152,6 +152,14 @@ def test_what_a_pod_with_pod_level_requests_holds(status, cpu):
     assert amounts(existing_request(held, RECORDED)) == {"cpu": cpu}
 
 
+@pytest.mark.parametrize(("version", "cpu"), [((1, 35), 3000), ((1, 36), 5000)])
+def test_what_a_pod_as_a_whole_holds_counts_since_1_36(version, cpu):
+    asked = pod(containers=(container(cpu="1"),), resources=ResourceRequirements(requests={"cpu": "3"}))
+    status = PodStatus(phase="Running", resources=ResourceRequirements(requests={"cpu": "5"}))
+    held = existing_request(replace(asked, status=status), KubernetesVersion(*version))
+    assert amounts(held) == {"cpu": cpu}
+
+
 @pytest.mark.parametrize(
     ("name", "compared"),
     [

@@ -6,6 +6,7 @@ Source: k8s.io/apimachinery pkg/api/validate/content kube.go, dns.go, errors.go.
 import re
 from functools import lru_cache
 
+from webhook.core.api import gates
 from webhook.core.api.version import RECORDED, KubernetesVersion
 
 _NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -15,8 +16,6 @@ _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 # Upstream's expressions repeat themselves; these accept the same and never backtrack.
 _VALID_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _VALID_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-# The release whose texts say "label key" and "bytes"; before, "qualified name" and "characters".
-_REWORDED = (1, 35)
 _MAX_NAME = 63
 _MAX_SUBDOMAIN = 253
 # The longest legal key is 317 characters; what is longer would only fill the memory.
@@ -49,7 +48,7 @@ def key_faults(key: str, version: KubernetesVersion = RECORDED) -> tuple[str, ..
 def _key_faults(key: str, version: KubernetesVersion) -> tuple[str, ...]:
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
-        noun = "valid label key" if version >= _REWORDED else "qualified name"
+        noun = "valid label key" if version >= gates.LABEL_KEYS_IN_BYTES.since else "qualified name"
         return (f"a {noun} {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
     faults = []
     if slash and not prefix:
@@ -91,4 +90,4 @@ def _bytes(text: str) -> int:
 
 
 def _too_long(limit: int, version: KubernetesVersion) -> str:
-    return f"must be no more than {limit} {'bytes' if version >= _REWORDED else 'characters'}"
+    return f"must be no more than {limit} {'bytes' if version >= gates.LABEL_KEYS_IN_BYTES.since else 'characters'}"

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.label_syntax import key_faults
 from webhook.core.api.quantity import parse_quantity
 from webhook.core.api.types import Container, ContainerStatus, Node, Pod, PodStatus, Quantity
@@ -65,7 +66,7 @@ def existing_request(pod: Pod, version: KubernetesVersion) -> Request:
     Source: framework/types.go ``CalculateResource``; helpers.go ``AggregateContainerRequests``.
     """
     spec = pod.pod_spec
-    if version >= (1, 33) and _resizing(pod):
+    if version >= gates.RESIZES_IN_PLACE.since and _resizing(pod):
         return _resized_request(pod, version)
     if spec.init_containers is None and spec.overhead is None and spec.resources is None:
         containers = spec.containers or ()
@@ -94,7 +95,7 @@ def _resized_request(pod: Pod, version: KubernetesVersion) -> Request:
     spec, status = pod.pod_spec, pod.status or _NO_STATUS
     infeasible = resize_infeasible(pod)
     reported = status.resources.requests if status.resources else None
-    known_at_pod_level = version >= (1, 36) and status.resources is not None
+    known_at_pod_level = version >= gates.RESIZES_POD_LEVEL.since and status.resources is not None
     if known_at_pod_level and status.allocated_resources is not None and reported is not None:
         measured = (_amounts(status.allocated_resources), _amounts(reported))
     else:
@@ -226,7 +227,7 @@ def _finish(
     """Pod-level requests, overhead and rounding."""
     spec = pod.pod_spec
     requests = spec.resources.requests if spec.resources else None
-    if version >= (1, 34) and any(map(pod_level_resource, requests or ())):
+    if version >= gates.POD_LEVEL_RESOURCES.since and any(map(pod_level_resource, requests or ())):
         pod_level = _amounts(requests) if spec_counts else {}
         _raise_to(pod_level, status_level)
         amounts.update({name: amount for name, amount in pod_level.items() if pod_level_resource(name)})

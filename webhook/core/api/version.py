@@ -1,7 +1,7 @@
 """The Kubernetes version whose behaviour is asked for.
 
-Behaviour that changed between versions is decided by comparing with this one value; every such place is listed
-in docs/exactness.md. Supported are 1.29 to 1.37, and what is known of 1.38.
+Behaviour that changed between versions is decided by comparing this one value with a gate of `gates`. Supported are
+1.29 to 1.37, and what is known of 1.38.
 """
 
 import re
@@ -11,7 +11,7 @@ _VERSION = re.compile(r"v?(\d{1,2})\.(\d{1,3})(?:[.+-].*)?")
 
 
 class KubernetesVersion(NamedTuple):
-    """A minor release; compares as a tuple: ``version >= (1, 34)``."""
+    """A minor release; compares as a tuple of numbers."""
 
     major: int
     minor: int

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from webhook.core.api import gates
 from webhook.core.api.resources import (
     HUGE_PAGES_PREFIX,
     ResourceList,
@@ -37,12 +38,6 @@ from webhook.core.apiserver.validation import merge_match_label_keys
 
 DEFAULT_NAMESPACE = "default"
 
-# The first releases that merge matchLabelKeys of affinity terms, and that know pod-level resources.
-MERGES_AFFINITY = (1, 31)
-_POD_LEVEL_RESOURCES = (1, 34)
-# Before this release only pod-level limits made the API server fill in pod-level requests.
-_FIXED_POD_LEVEL_DEFAULTS = (1, 37)
-
 
 def as_created(pod: Pod, version: KubernetesVersion) -> Pod:
     """The pod as the scheduler gets it after a create request.
@@ -55,6 +50,8 @@ def as_created(pod: Pod, version: KubernetesVersion) -> Pod:
         _defaulted(each, host_network=bool(spec.host_network)) for each in spec.init_containers or ()
     )
     constraints = merge_match_label_keys(spec.constraints, pod.labels, version)
+    merges = version >= gates.MERGES_AFFINITY_KEYS.since
+    affinity = _merged_affinity(spec.affinity, pod.labels) if merges else spec.affinity
     return replace(
         pod,
         metadata=replace(meta, namespace=meta.namespace or DEFAULT_NAMESPACE),
@@ -66,7 +63,7 @@ def as_created(pod: Pod, version: KubernetesVersion) -> Pod:
             volumes=None if spec.volumes is None else tuple(_defaulted_volume(each) for each in spec.volumes),
             resources=_pod_level(spec.resources, containers, init_containers, version),
             topology_spread_constraints=tuple(constraints) or None,
-            affinity=_merged_affinity(spec.affinity, pod.labels) if version >= MERGES_AFFINITY else spec.affinity,
+            affinity=affinity,
         ),
     )
 
@@ -103,10 +100,10 @@ def _pod_level(
     version: KubernetesVersion,
 ) -> ResourceRequirements | None:
     """Pod-level resources with the requests that are missing."""
-    if written is None or version < _POD_LEVEL_RESOURCES:
+    if written is None or version < gates.POD_LEVEL_RESOURCES.since:
         return written
     limits, requests = _rounded(written.limits), _rounded(written.requests)
-    if not limits and (not requests or version < _FIXED_POD_LEVEL_DEFAULTS):
+    if not limits and (not requests or version < gates.FILLS_POD_LEVEL_REQUESTS.since):
         return ResourceRequirements(requests=requests, limits=limits)
     limits, requests = dict(limits or {}), dict(requests or {})
     total_limits = container_requests(containers, init_containers, _limits)

@@ -1,8 +1,8 @@
 """What kube-apiserver says of topologySpreadConstraints: errors in its order and words, warnings, the merge.
 
 At creation the API server first merges matchLabelKeys into the selectors of a Pod (never of a template), then
-validates, and warns only when nothing is wrong. What differs between releases is decided by the version given;
-docs/exactness.md lists it.
+validates, and warns only when nothing is wrong. What differs between releases is decided by the version given, as
+`gates` says.
 
 Source: k8s.io/kubernetes pkg/apis/core/validation validation.go validateTopologySpreadConstraints; pkg/api/pod
 warnings.go; pkg/registry/core/pod strategy.go; k8s.io/apimachinery pkg/apis/meta/v1/validation.
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from webhook.core.api import gates
 from webhook.core.api.go_text import json_text, quote
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import (
@@ -46,13 +47,6 @@ _NO_OR_POLICY = (None, HONOR, IGNORE)
 _POSITIVE = "must be greater than zero"
 _IN_BOTH = "exists in both matchLabelKeys and labelSelector"
 _NO_SELECTOR = "must not be specified when labelSelector is not set"
-
-# The first release that merges matchLabelKeys into labelSelector and checks the merged selector.
-_MERGES = (1, 34)
-# The first release that validates the pod template of a StatefulSet.
-VALIDATES_STATEFUL = (1, 34)
-# The first release that shows values of named types as JSON instead of Go syntax.
-_SHOWS_JSON = (1, 34)
 
 DEPRECATED_KEYS: Mapping[str, str] = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
@@ -101,7 +95,7 @@ def invalid(path: str, value: str | int, detail: str) -> FieldError:
 
 def invalid_named(path: str, value: str, detail: str, version: KubernetesVersion) -> FieldError:
     """``field.Invalid`` of a value whose Go type is a named string."""
-    return FieldError(type=INVALID, field=path, bad_value=value, detail=detail, plain=version < _SHOWS_JSON)
+    return FieldError(type=INVALID, field=path, bad_value=value, detail=detail, plain=version < gates.SHOWS_JSON.since)
 
 
 def forbidden(path: str, detail: str) -> FieldError:
@@ -117,7 +111,8 @@ def duplicate(path: str, value: str) -> FieldError:
 def not_supported(path: str, value: str, supported: Sequence[str], version: KubernetesVersion) -> FieldError:
     """``field.NotSupported`` of a value whose Go type is a named string."""
     detail = "supported values: " + ", ".join(quote(each) for each in supported)
-    return FieldError(type=NOT_SUPPORTED, field=path, bad_value=value, detail=detail, plain=version < _SHOWS_JSON)
+    plain = version < gates.SHOWS_JSON.since
+    return FieldError(type=NOT_SUPPORTED, field=path, bad_value=value, detail=detail, plain=plain)
 
 
 def distinct(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
@@ -202,7 +197,7 @@ def _placing(constraint: SpreadConstraint, at: str, version: KubernetesVersion) 
 def _counting(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
     """The fields that say which pods count."""
     if constraint.match_label_keys:
-        check = _match_label_keys if version >= _MERGES else _match_label_keys_before_merge
+        check = _match_label_keys if version >= gates.MERGES_SPREAD_KEYS.since else _match_label_keys_before_merge
         yield from check(constraint.match_label_keys, constraint.selector, at, version)
     if constraint.selector is not None:
         yield from selector_errors(constraint.selector, f"{at}.labelSelector", version)
@@ -333,7 +328,7 @@ def merge_match_label_keys(
 
     Source: pkg/registry/core/pod/strategy.go mutateTopologySpreadConstraints.
     """
-    if version < _MERGES or not any(each.match_label_keys for each in constraints):
+    if version < gates.MERGES_SPREAD_KEYS.since or not any(each.match_label_keys for each in constraints):
         return constraints
     return tuple(_merged(each, labels) for each in constraints)
 

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.resources import PODS
 from webhook.core.api.selectors import Selector, first_untolerated
 from webhook.core.api.types import Pod, PodAffinityTerm, Taint
@@ -25,7 +26,7 @@ from webhook.core.index.pod_table import Term
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import inter_pod_affinity, node_filters
 from webhook.core.scheduler.plugins.node_selection import PASSING_TAINTS
-from webhook.core.scheduler.plugins.pod_topology_spread import COUNTS_EMPTY_SELECTOR, Constraint, Eligible
+from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Eligible
 from webhook.core.scheduler.plugins.status import Outcome, Ran
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_ZONE
@@ -116,7 +117,7 @@ def survey(
             mine[selector] = index.count(namespace, selector.joined(own.requirements)) if narrow and own else counts
         # Where revisions count apart, only pods of one of them count, and other workloads have other revisions.
         apart = merged[place] - set(pod.labels)
-        counts_none = selector.empty and index.version < COUNTS_EMPTY_SELECTOR
+        counts_none = selector.empty and index.version < gates.COUNTS_EMPTY_SELECTOR.since
         certain = selector.matches(pod.labels) and not any(each.key in late for each in selector.requirements)
         hard.append(
             CountedConstraint(

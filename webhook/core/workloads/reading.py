@@ -12,12 +12,12 @@ import msgspec
 from msgspec import Raw, structs
 from msgspec.structs import replace
 
+from webhook.core.api import gates
 from webhook.core.api.selectors import SelectorError, compile_selector
 from webhook.core.api.types import LabelSelector, Named, ObjectMeta, PodSpec, PodTemplate, SpreadConstraint, TypeMeta
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
 from webhook.core.apiserver.go_json import is_plain, resolve
-from webhook.core.apiserver.validation import VALIDATES_STATEFUL
 from webhook.core.workloads import built_in_objects
 from webhook.core.workloads.custom_kinds import (
     BUILT_IN,
@@ -57,7 +57,7 @@ def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
 
     Source: pkg/apis/apps/validation ValidatePodTemplateSpecForStatefulSet of 1.33 and 1.34.
     """
-    return version < VALIDATES_STATEFUL and (workload.group, workload.kind) == ("apps", "StatefulSet")
+    return version < gates.VALIDATES_STATEFUL_SETS.since and (workload.group, workload.kind) == ("apps", "StatefulSet")
 
 
 _T = TypeVar("_T")

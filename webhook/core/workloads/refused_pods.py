@@ -18,9 +18,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.types import LabelSelector, PodAffinityTerm, PodSpec
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.apiserver.pod_defaults import MERGES_AFFINITY, merged_term
+from webhook.core.apiserver.pod_defaults import merged_term
 from webhook.core.apiserver.validation import FieldError, keys_in_both, label_errors, validate_constraints
 from webhook.core.workloads.controller_labels import labels_given
 from webhook.core.workloads.reading import takes_any_template
@@ -81,7 +82,7 @@ def _of_labels(
 
 def joined_terms(spec: PodSpec, version: KubernetesVersion) -> Iterator[tuple[str, PodAffinityTerm, LabelSelector]]:
     """The pod affinity terms into whose selectors keys are merged: path in the pod's spec, term, selector."""
-    if spec.affinity is None or version < MERGES_AFFINITY:
+    if spec.affinity is None or version < gates.MERGES_AFFINITY_KEYS.since:
         return
     for name, affinity in (
         ("podAffinity", spec.affinity.pod_affinity),

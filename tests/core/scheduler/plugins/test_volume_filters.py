@@ -40,6 +40,7 @@ from webhook.core.api.types import (
     Volume,
     VolumeIdSource,
 )
+from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import ZONE
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.status import OK, SKIPPED, Status
@@ -231,6 +232,23 @@ def test_two_claims_take_two_volumes():
     assert told("VolumeBinding", index, mounts("one", "two"))[1] == [never(NONE_TO_BIND)] * 2
     index.apply("ADDED", free[1])
     assert told("VolumeBinding", index, mounts("one", "two"))[1] == [OK, never(NONE_TO_BIND)]
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "status"),
+    [
+        pytest.param((1, 34), "gold", OK, id="the same"),
+        pytest.param((1, 34), None, never(NONE_TO_BIND), id="another"),
+        pytest.param((1, 33), "gold", never(NONE_TO_BIND), id="a volume with a class was never taken"),
+    ],
+)
+def test_attributes_classes_are_compared_since_1_34(version, wanted, status):
+    asked, free = claim(of="static"), volume(of="static", phase="Available")
+    asked = replace(asked, spec=replace(asked.spec, volume_attributes_class_name=wanted))
+    free = replace(free, spec=replace(free.spec, volume_attributes_class_name="gold"))
+    index = index_of(STATIC, asked, free)
+    index.version = KubernetesVersion(*version)
+    assert told("VolumeBinding", index, mounts("data"))[1] == [status] * 2
 
 
 def test_both_reasons_on_one_node():

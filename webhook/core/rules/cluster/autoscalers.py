@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.types import IGNORE
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index.cluster_index import ClusterIndex
@@ -18,7 +19,6 @@ from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
-from webhook.core.scheduler.plugins.pod_topology_spread import COUNTS_EMPTY_SELECTOR
 from webhook.core.text import one_line, plural
 
 AUTOSCALER = Rule(
@@ -147,7 +147,7 @@ def _unselecting(placed: Placed, subject: Subject) -> _Difference | None:
     selector = constraint.selector
     if constraint.match_label_keys or (selector and (selector.match_labels or selector.match_expressions)):
         return None
-    if selector is not None and subject.version >= COUNTS_EMPTY_SELECTOR:
+    if selector is not None and subject.version >= gates.COUNTS_EMPTY_SELECTOR.since:
         return None
     own = own_labels(placed, subject.workload)
     fix = changes(placed, labelSelector={"matchLabels": own}) if own else Fix("select the pods' own labels")

@@ -6,6 +6,7 @@ requirement against the labels that the pods will have; a requirement on a label
 
 from collections.abc import Iterator, Mapping
 
+from webhook.core.api import gates
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement
 from webhook.core.json_edits import Edit
@@ -103,7 +104,7 @@ def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
 
 
 def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
-    counts = "no existing pod" if (1, 27) <= subject.version < (1, 38) else "every pod of the namespace"
+    counts = "every pod of the namespace" if subject.version >= gates.COUNTS_EMPTY_SELECTOR.since else "no existing pod"
     own, fix = _own(placed, subject.workload)
     yield Finding(
         rule=EMPTY.id,

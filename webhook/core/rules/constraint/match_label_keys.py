@@ -15,6 +15,7 @@ Source: kubernetes/kubernetes #98215, #105661; the closed form is compared with 
 
 from collections.abc import Iterator, Mapping
 
+from webhook.core.api import gates
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import ZONE
 from webhook.core.json_edits import Edit
@@ -89,8 +90,6 @@ _REVISION: dict[tuple[str, str], str | None] = {
 }
 # Without a cluster the rule speaks only if it would in each of these numbers of zones.
 _USUAL_ZONES = (2, 3)
-# The first release in which matchLabelKeys are looked at.
-_HAS_MATCH_LABEL_KEYS = (1, 27)
 
 # Replicas, then zones: of 20 rollouts, how many ended further apart than maxSkew 1, and how far at most.
 # Source: tests/e2e/rollouts.py, Kubernetes 1.37.1, 22 November 2026; docs/rules/rollouts.md.
@@ -185,7 +184,7 @@ def _mixed(placed: Placed, subject: Subject) -> Iterator[Answer]:
     surge = surge_of(workload.strategy, replicas)
     if selector is None or not (selector.match_labels or selector.match_expressions) or max_skew < 1:
         return
-    if surge == 0 or replicas <= max_skew or subject.version < _HAS_MATCH_LABEL_KEYS:
+    if surge == 0 or replicas <= max_skew or subject.version < gates.READS_MATCH_LABEL_KEYS.since:
         return
     choices = _domains(placed, subject)
     if choices is None:

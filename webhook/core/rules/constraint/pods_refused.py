@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from webhook.core.api import gates
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.json_edits import Edit, Json
@@ -88,7 +89,7 @@ def _joined(
     placed: Sequence[Placed], terms: Sequence[_Term], version: KubernetesVersion
 ) -> Iterator[tuple[Sequence[str], LabelSelector]]:
     """Keys, and the selectors that they are merged into."""
-    for each in placed if version >= (1, 34) else ():
+    for each in placed if version >= gates.MERGES_SPREAD_KEYS.since else ():
         if each.constraint.selector is not None:
             yield each.constraint.match_label_keys or (), each.constraint.selector
     for _, term, selector in terms:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.resources import PODS, Request
 from webhook.core.api.selectors import IN, RequiredNodes, first_untolerated
 from webhook.core.api.types import NodeSelector, NodeSelectorTerm, Pod, Taint
@@ -37,10 +38,6 @@ PORTS_TAKEN = unschedulable("node(s) didn't have free ports for the requested po
 TOO_MANY_PODS = "Too many pods"
 
 _CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-# Before this release the reason named the taint.
-_SHORT_TAINT_REASON = (1, 35)
-# Before this release NodeName had no PreFilter, which leaves only the named node.
-_NAME_IN_PRE_FILTER = (1, 37)
 
 
 # Reasons, the nodes that have exactly these, and nodes that could never have enough.
@@ -77,7 +74,7 @@ def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> Ran:
         return Ran(OK)
     slot = nodes.slots.get(name)
     others = ~(0 if slot is None else 1 << slot)
-    allowed = frozenset({name}) if version >= _NAME_IN_PRE_FILTER else None
+    allowed = frozenset({name}) if version >= gates.NODE_NAME_BEFORE_FILTERS.since else None
     return Ran(OK, lambda asked: [(OTHER_NAME, asked & others)], allowed)
 
 
@@ -89,7 +86,7 @@ def run_node_unschedulable(pod: Pod, nodes: NodeView) -> Ran:
 
 def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: KubernetesVersion) -> Ran:
     """Source: taint_toleration.go."""
-    if version >= _SHORT_TAINT_REASON:
+    if version >= gates.SHORT_TAINT_REASON.since:
         return Ran(OK, lambda asked: [(UNTOLERATED, asked & ~tolerated)])
 
     def decide(asked: int) -> list[Outcome]:

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.selectors import Selector, SelectorError, compile_selector, selector_from_labels
 from webhook.core.api.types import HONOR, IGNORE, SCHEDULE_ANYWAY, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
@@ -33,8 +34,6 @@ NAME = "PodTopologySpread"
 MISSING_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
 TOO_SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 
-# Before this release an empty selector counted no existing pod.
-COUNTS_EMPTY_SELECTOR = (1, 38)
 # The smallest count over no domain at all, which only a minDomains below 1 ever shows.
 _NO_DOMAIN = 2**31 - 1
 
@@ -165,7 +164,7 @@ def count_constraints(
     for constraint in constraints:
         selector = constraint.selector
         if selector not in known:
-            skipped = selector.nothing or (selector.empty and version < COUNTS_EMPTY_SELECTOR)
+            skipped = selector.nothing or (selector.empty and version < gates.COUNTS_EMPTY_SELECTOR.since)
             known[selector] = {} if skipped else index.count(namespace, selector)
     return Counted(
         constraints=constraints,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.resources import ResourceList, compare_amounts
 from webhook.core.api.selectors import IN, Requirement, SelectorError, compile_selector
 from webhook.core.api.storage import (
@@ -35,9 +36,6 @@ OTHER_NODE = "node(s) didn't match PersistentVolume's node affinity"
 NONE_TO_BIND = "node(s) didn't find available persistent volumes to bind"
 VOLUME_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
-
-# The first release whose volumes and claims are matched by their attributes class.
-_ATTRIBUTES_CLASS = (1, 34)
 
 
 class _Question(Struct, frozen=True):
@@ -265,7 +263,7 @@ def _comparable(claim: Claim, volume: PersistentVolume, version: KubernetesVersi
         and (wanted.volume_mode or "Filesystem") == (spec.volume_mode or "Filesystem")
         and (
             (wanted.volume_attributes_class_name or "") == (spec.volume_attributes_class_name or "")
-            if version >= _ATTRIBUTES_CLASS
+            if version >= gates.MATCHES_ATTRIBUTES_CLASS.since
             else not spec.volume_attributes_class_name
         )
         and volume.meta.deletion_timestamp is None

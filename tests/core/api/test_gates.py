@@ -1,0 +1,37 @@
+"""Every change between releases stands once, is asked for, and has a test."""
+
+import ast
+
+import pytest
+from core.api import releases
+
+from webhook.core.api.version import NEWEST
+
+
+def test_the_page_has_the_table_of_releases():
+    text = releases.FILE.read_text()
+    assert releases.with_releases(text) == text, "run: make docs"
+    assert releases.table() in text
+
+
+@pytest.mark.parametrize("name", releases.GATES)
+def test_a_change_is_asked_for_and_tested(name):
+    assert releases.GATES[name].since <= NEWEST
+    assert releases.asked_in(name)
+    written = "\n".join(path.read_text() for path in (releases.ROOT / "tests").rglob("test_*.py"))
+    assert [each for each in releases.TESTS[name] if f"def {each}(" not in written] == []
+
+
+def compared_with_numbers(tree):
+    """Comparisons with a pair of numbers, as ``version >= (1, 34)``; and versions made of numbers."""
+    for node in ast.walk(tree):
+        compared = [node.left, *node.comparators] if isinstance(node, ast.Compare) else ()
+        made = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "KubernetesVersion"
+        values = node.args if made else [each for pair in compared if isinstance(pair, ast.Tuple) for each in pair.elts]
+        if values and all(isinstance(each, ast.Constant) and isinstance(each.value, int) for each in values):
+            yield ast.unparse(node)
+
+
+def test_no_other_module_knows_a_release():
+    found = {path.name: [*compared_with_numbers(ast.parse(path.read_text()))] for path in releases.CORE.rglob("*.py")}
+    assert {name for name, places in found.items() if places} == {"gates.py", "version.py"}
