@@ -1,16 +1,18 @@
 """evenspread: an admission webhook and a command line for topologySpreadConstraints.
 
-The rooms, outside in; doors open inwards only (import-linter holds them):
+The rooms, from the roof to the ground; a module imports from rooms below its own only (import-linter holds them apart):
 
-    cli            one command a file
-    server         the process that answers: gunicorn worker, TLS, Flask routes
-    report         findings -> report documents
-    admission      AdmissionReview bytes <-> core.review.review
-    metrics logs   counters and structured lines
-    config         the configuration file -> core.policy.policy.Policy
-    core           pure: values in, values out
+    cli                            one command a file, and what commands share
+    server                         the webhook process: gunicorn worker, TLS, routes
+    snapshot  conformance          a cluster as a file; recorded verdicts of Kubernetes, decided again
+    cluster  manifests             a live API server -> index; files -> objects and the places of their fields
+    report  admission              findings -> report documents; AdmissionReview bytes -> core.review -> bytes
+    metrics  logs                  counters and structured lines
+    config                         the configuration file -> core.policy.policy.Policy
+    core                           pure: values in, values out; no file, clock, thread or socket
 
-`certs`, beside this package, stands alone.
+`docs/architecture.md` draws them, says what each answers, and walks through the code. `certs` stands beside this
+package, alone; `example` holds the cluster of ``evenspread webhook --example``.
 """
 
 __version__ = "0.1.0"
