@@ -5,8 +5,8 @@ import json
 import pytest
 
 from webhook.conformance.validate_cases import members
-from webhook.conformance.verdict_cases import decide_verdict
 from webhook.conformance.vectors import compare_file
+from webhook.conformance.verdict_cases import decide_verdict
 
 ZONE = "topology.kubernetes.io/zone"
 

@@ -13,16 +13,21 @@ from yaml._yaml import CParser
 from yaml.error import MarkedYAMLError
 from yaml.scanner import ScannerError
 
+from webhook.core.api.types import SpreadConstraint
+from webhook.core.api.version import RECORDED
+from webhook.core.api.written_selector import as_json
+from webhook.core.apiserver.decoding import BUILT_IN, DecodeError, as_go_reads, type_of
+from webhook.core.apiserver.validation import (
+    FieldError,
+    constraint_warnings,
+    merge_match_label_keys,
+    validate_constraints,
+)
+from webhook.core.scheduler.args import ArgsError, decode_args, validate_args
+from webhook.core.workloads.reading import reaches_template, read_workload
+from webhook.core.workloads.refused_pods import refusals
 from webhook.manifests.go_scalars import UnreadableError
 from webhook.manifests.go_yaml import read_document
-from webhook.core.scheduler.args import ArgsError, decode_args, validate_args
-from webhook.core.apiserver.decoding import BUILT_IN, DecodeError, as_go_reads, type_of
-from webhook.core.workloads.reading import read_workload
-from webhook.core.api.types import LabelSelector, SpreadConstraint
-from webhook.core.workloads.refused_pods import refusals
-from webhook.core.apiserver.validation import FieldError, constraint_warnings, merge_match_label_keys, validate_constraints
-from webhook.core.workloads.reading import reaches_template
-from webhook.core.api.version import RECORDED
 
 _JSON = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -160,7 +165,7 @@ def _error(error: FieldError) -> dict[str, object]:
 def _constraint(constraint: SpreadConstraint) -> dict[str, object]:
     """A constraint as Go writes it: three fields always, the others unless empty."""
     optional = {
-        "labelSelector": None if constraint.selector is None else _selector(constraint.selector),
+        "labelSelector": None if constraint.selector is None else as_json(constraint.selector),
         "minDomains": constraint.min_domains,
         "nodeAffinityPolicy": constraint.node_affinity_policy,
         "nodeTaintsPolicy": constraint.node_taints_policy,
@@ -171,15 +176,3 @@ def _constraint(constraint: SpreadConstraint) -> dict[str, object]:
         "topologyKey": constraint.topology_key or "",
         "whenUnsatisfiable": constraint.when_unsatisfiable or "",
     } | {name: value for name, value in optional.items() if value is not None}
-
-
-def _selector(selector: LabelSelector) -> dict[str, object]:
-    written: dict[str, object] = {}
-    if selector.match_labels:
-        written["matchLabels"] = dict(selector.match_labels)
-    if selector.match_expressions:
-        written["matchExpressions"] = [
-            {"key": each.key, "operator": each.operator} | ({"values": list(each.values)} if each.values else {})
-            for each in selector.match_expressions
-        ]
-    return written

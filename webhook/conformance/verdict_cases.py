@@ -10,21 +10,21 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from webhook.core.index import node_sets
-from webhook.core.scheduler.args import ArgsError, decode_args
-from webhook.core.apiserver.pod_defaults import as_created
-from webhook.core.apiserver.decoding import DecodeError, decode
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.api.types import Pod, TypeMeta
-from webhook.core.index.readers import decode_object
+from webhook.core.api.version import RECORDED
+from webhook.core.apiserver.decoding import DecodeError, decode
+from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.index import node_sets
+from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.pod_table import FINISHED
-from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, Domains, SpreadDefaults
+from webhook.core.index.readers import decode_object
+from webhook.core.scheduler.args import ArgsError, decode_args
+from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.default_selector import default_selector, pod_services
+from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, Domains, SpreadDefaults
 from webhook.core.scheduler.plugins.status import SKIP, SUCCESS, Status, failure
 from webhook.core.scheduler.problem import FILTERS, take
-from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.verdict import Verdict
-from webhook.core.api.version import RECORDED
 
 Json = dict[str, object]
 

@@ -21,8 +21,9 @@ from webhook.cli.explaining.words import (
     summary,
 )
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
+from webhook.core.api.written_selector import in_words
 from webhook.core.explain.explanation import Balance, Explanation, out_text, rejections
-from webhook.core.explain.obstacles import grouped, said
+from webhook.core.explain.obstacles import grouped
 from webhook.core.explain.reliefs import shortages
 from webhook.core.rules.placement.pod_fixes import fix_text
 from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT
@@ -91,7 +92,7 @@ def _constraint(balance: Balance, found: Explanation, question: Question, paint:
     name = paint(one_line(balance.name, 60), BOLD)
     yield f"{name}  {kind}, maxSkew {parsed.max_skew}  {paint(one_line(where), DIM)}\n"
     # The API server has merged matchLabelKeys into the selector, and the scheduler adds them once more.
-    counted = ", ".join(dict.fromkeys(map(said, parsed.selector.requirements)))
+    counted = ", ".join(dict.fromkeys(map(in_words, parsed.selector.requirements)))
     yield f"  counts {one_line(counted, 70) or ('nothing: no selector' if parsed.selector.nothing else 'every pod')}\n"
     if others := company_text(balance):
         yield from _wrapped(f"  {others}", paint, YELLOW)

@@ -56,7 +56,7 @@ class Requirement(Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether a set of labels meets the condition."""
+        """Whether a set of labels meets the condition; none meets one with an unknown operator."""
         if self.operator in _POSITIVE:
             return labels.get(self.key, None) in self.values
         if self.operator == NOT_IN:
@@ -65,7 +65,7 @@ class Requirement(Struct, frozen=True):
             return self.key in labels
         if self.operator == DOES_NOT_EXIST:
             return self.key not in labels
-        return _compares(self.operator, labels.get(self.key), self.values[0])
+        return len(self.values) == 1 and _compares(self.operator, labels.get(self.key), self.values[0])
 
     @property
     def text(self) -> str:
@@ -193,7 +193,7 @@ def _compares(operator: str, label: str | None, bound: str) -> bool:
     value, limit = parse_integer(label or ""), parse_integer(bound)
     if value is None or limit is None:
         return False
-    return value > limit if operator == GREATER else value < limit
+    return (operator == GREATER and value > limit) or (operator == LESS and value < limit)
 
 
 class FieldRequirement(Struct, frozen=True):

@@ -27,6 +27,7 @@ from webhook.core.api.types import (
     SpreadConstraint,
 )
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.written_selector import selected_keys
 
 REQUIRED = "FieldValueRequired"
 INVALID = "FieldValueInvalid"
@@ -245,11 +246,9 @@ def _match_label_keys_before_merge(
     keys: Sequence[str], selector: LabelSelector | None, path: str, version: KubernetesVersion
 ) -> Iterator[FieldError]:
     """Check keys against the selector as written. Source: ValidateMatchLabelKeysInTopologySpread."""
-    taken: set[str] = set()
+    taken = selected_keys(selector)
     if selector is None:
         yield forbidden(f"{path}.matchLabelKeys", _NO_SELECTOR)
-    else:
-        taken = {*(selector.match_labels or ()), *(each.key for each in selector.match_expressions or ())}
     for index, key in enumerate(keys):
         at = f"{path}.matchLabelKeys[{index}]"
         for fault in key_faults(key, version):

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.written_selector import selected_keys
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
@@ -149,13 +150,9 @@ def _declarable(
     if index.lacks("nodes") and _counts_domains(injection.record.override, policy):
         return NODES_UNKNOWN
     revision = REVISIONED.get(_kind(workload))
-    if any(revision in _keys(constraint.selector or LabelSelector()) for constraint in injection.constraints):
+    if any(revision in selected_keys(constraint.selector) for constraint in injection.constraints):
         return NOT_DECLARABLE
     return injection.constraints
-
-
-def _keys(selector: LabelSelector) -> set[str]:
-    return {*(selector.match_labels or ()), *(part.key for part in selector.match_expressions or ())}
 
 
 def _counts_domains(override: str | None, policy: Policy) -> bool:

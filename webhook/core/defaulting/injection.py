@@ -29,6 +29,7 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.api.written_selector import requirements, without_key
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.index.cluster_index import NAMESPACE_NAME_LABEL, ClusterIndex
 from webhook.core.index.objects import INJECTED_ANNOTATION, MIRROR_ANNOTATION, SKIP_ANNOTATION, Owner
@@ -324,7 +325,7 @@ def _split(
     """
     kept = []
     for key in keys:
-        rest = _without(selector, key)
+        rest = without_key(selector, key)
         if rest == selector:
             kept.append(key)
         elif rest != LabelSelector() and key in labels and _admits(selector, key, labels[key]):
@@ -333,21 +334,9 @@ def _split(
     return selector, tuple(kept)
 
 
-def _without(selector: LabelSelector, key: str) -> LabelSelector:
-    pairs = {name: value for name, value in (selector.match_labels or {}).items() if name != key}
-    expressions = tuple(part for part in selector.match_expressions or () if part.key != key)
-    return LabelSelector(match_labels=pairs or None, match_expressions=expressions or None)
-
-
 def _admits(selector: LabelSelector, key: str, value: str) -> bool:
     """Whether all that the selector asks of the key holds for this value."""
-    if (selector.match_labels or {}).get(key, value) != value:
-        return False
-    for part in selector.match_expressions or ():
-        listed = value in (part.values or ())
-        if part.key == key and not {"In": listed, "NotIn": not listed, "Exists": True}.get(part.operator, False):
-            return False
-    return True
+    return all(each.matches({key: value}) for each in requirements(selector) if each.key == key)
 
 
 def revision(defaults: Defaults) -> str:

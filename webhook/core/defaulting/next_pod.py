@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector, ObjectMeta, Pod, PodTemplate
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.written_selector import selected_keys
 from webhook.core.apiserver.pod_defaults import DEFAULT_NAMESPACE, as_created
 from webhook.core.defaulting.injection import Injection, Skip, inject
 from webhook.core.index.cluster_index import ClusterIndex
@@ -192,9 +193,7 @@ def unknown_labels(pod: Pod) -> tuple[str, ...]:
     """The labels that the pod's constraints ask for and whose value only its controller will know."""
     asked: set[str] = set()
     for constraint in pod.pod_spec.constraints:
-        selector = constraint.selector or LabelSelector()
-        asked.update(constraint.match_label_keys or (), selector.match_labels or ())
-        asked.update(part.key for part in selector.match_expressions or ())
+        asked.update(constraint.match_label_keys or (), selected_keys(constraint.selector))
     return tuple(key for key, value in pod.labels.items() if key in asked and value == NOT_YET)
 
 

@@ -10,13 +10,6 @@ from msgspec import Struct
 
 from webhook.core.api.resources import PODS
 from webhook.core.api.selectors import (
-    DOES_NOT_EXIST,
-    EQUALS,
-    EXISTS,
-    GREATER,
-    IN,
-    LESS,
-    NOT_IN,
     NodeTerm,
     RequiredNodes,
     Requirement,
@@ -26,6 +19,7 @@ from webhook.core.api.selectors import (
 )
 from webhook.core.api.storage import PersistentVolume
 from webhook.core.api.types import Taint, Toleration
+from webhook.core.api.written_selector import in_words
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import FILTERING_EFFECTS, NodeView
@@ -201,26 +195,11 @@ def _lacks(term: NodeTerm, nodes: NodeView) -> _Named:
 
 def _wanted(requirement: Requirement, nodes: NodeView) -> str:
     nowhere = not nodes_meeting(nodes, requirement)
-    return f"not selected (wants {said(requirement)}{', which no node has' if nowhere else ''})"
-
-
-def said(requirement: Requirement) -> str:
-    """A condition on a label as people say it."""
-    key, values = requirement.key, ", ".join(requirement.values)
-    several = len(requirement.values) != 1
-    return {
-        EQUALS: f"{key}={values}",
-        IN: f"{key} in ({values})" if several else f"{key}={values}",
-        NOT_IN: f"{key} not in ({values})" if several else f"{key} other than {values}",
-        EXISTS: f"a label {key}",
-        DOES_NOT_EXIST: f"no label {key}",
-        GREATER: f"{key} above {values}",
-        LESS: f"{key} below {values}",
-    }[requirement.operator]
+    return f"not selected (wants {in_words(requirement)}{', which no node has' if nowhere else ''})"
 
 
 def _all_said(selector: Selector) -> str:
-    return " and ".join(dict.fromkeys(map(said, selector.requirements))) or "of any kind"
+    return " and ".join(dict.fromkeys(map(in_words, selector.requirements))) or "of any kind"
 
 
 def _ports(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
@@ -281,7 +260,7 @@ def _binding(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
 def _reach(volume: PersistentVolume) -> str:
     affinity = volume.spec.node_affinity
     terms = compile_node_selector(affinity.required) if affinity and affinity.required else ()
-    return " or ".join(" and ".join(map(said, term.expressions)) for term in terms) or "no node"
+    return " or ".join(" and ".join(map(in_words, term.expressions)) for term in terms) or "no node"
 
 
 def _claims(problem: Problem) -> list[str]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.api.written_selector import has_conditions
 from webhook.core.workloads.custom_kinds import Layout, Site
 
 _Labels = tuple[tuple[str, str], ...]
@@ -256,7 +257,7 @@ def _prometheus_labels(constraint: OperatedConstraint, labels: Mapping[str, str]
 def _zone_aware(constraint: OperatedConstraint, labels: Mapping[str, str], beside: Beside) -> SpreadConstraint:
     """Selectors are filled only beside zoneAwareness; of which key, its operator knows."""
     selector = constraint.selector
-    if beside.zone_awareness is None or (selector and (selector.match_labels or selector.match_expressions)):
+    if beside.zone_awareness is None or has_conditions(selector):
         return constraint
     return replace(constraint, label_selector=LabelSelector(match_labels=labels))
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from webhook.core.api import gates
 from webhook.core.api.types import IGNORE
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.api.written_selector import has_conditions
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.policy import Mode
@@ -145,7 +146,7 @@ def _unselecting(placed: Placed, subject: Subject) -> _Difference | None:
     """A selector without conditions, which kube-scheduler takes to match no pod."""
     constraint = placed.constraint
     selector = constraint.selector
-    if constraint.match_label_keys or (selector and (selector.match_labels or selector.match_expressions)):
+    if constraint.match_label_keys or has_conditions(selector):
         return None
     if selector is not None and subject.version >= gates.COUNTS_EMPTY_SELECTOR.since:
         return None

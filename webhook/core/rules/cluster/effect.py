@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import IGNORE, SCHEDULE_ANYWAY, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.api.written_selector import selected_keys
 from webhook.core.explain.meant_keys import ON_EVERY_NODE, intended
 from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import grows
@@ -201,9 +202,7 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
     declared, labels = template.template.pod_spec.constraints, template.template.labels
     first, own = declared[0], subject.workload.selector
     selector = own if _counts_itself(SpreadConstraint(label_selector=own), labels) else first.selector
-    asked = (
-        {*(selector.match_labels or ()), *(each.key for each in selector.match_expressions or ())} if selector else ()
-    )
+    asked = selected_keys(selector)
     keys = [
         each
         for each in dict.fromkeys(first.match_label_keys or ())

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import EQUALS, Selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, Pod
+from webhook.core.api.written_selector import pairs_text
 from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod
 from webhook.core.explain.fixes import changed
 from webhook.core.index import node_sets
@@ -29,7 +30,6 @@ from webhook.core.rules.frame.own_pods import (
     own_selector,
     readable_selector,
     selects,
-    written,
 )
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
@@ -309,7 +309,7 @@ def _narrower(alike: list[Placed], workload: Workload) -> tuple[str, Fix]:
     right = LabelSelector(match_labels={**asked, **missing} or None, match_expressions=(*more, *added) or None)
     fix = changes_in(alike, alike, labelSelector=right) if len(alike) > 1 else changes(first, labelSelector=right)
     them = "them" if len(alike) > 1 else "it"
-    return ("use the workload's own selector" if added else f"narrow {them} to {written(missing)}"), fix
+    return ("use the workload's own selector" if added else f"narrow {them} to {pairs_text(missing)}"), fix
 
 
 def _named(pods: int, others: list[_Other], subject: Subject) -> str:

@@ -8,11 +8,20 @@ from collections.abc import Iterator, Mapping
 
 from webhook.core.api import gates
 from webhook.core.api.label_syntax import key_faults, value_faults
-from webhook.core.api.types import LabelSelector, LabelSelectorRequirement
+from webhook.core.api.selectors import Requirement
+from webhook.core.api.types import LabelSelector
+from webhook.core.api.written_selector import (
+    as_requirement,
+    has_conditions,
+    is_refused,
+    pairs_text,
+    requirements,
+    short_text,
+)
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes
-from webhook.core.rules.frame.own_pods import LATE_LABELS, holds, own_labels, requirements, written
+from webhook.core.rules.frame.own_pods import LATE_LABELS, own_labels
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
@@ -83,7 +92,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
             # With matchLabelKeys it is refused: then there is a finding already.
             if (subject.offline or not subject.workload.built_in) and not placed.constraint.match_label_keys:
                 yield from guarded((NULL,), _null, placed, subject.workload)
-        elif selector.match_labels or selector.match_expressions:
+        elif has_conditions(selector):
             yield from guarded((NOT_SELF,), _not_self, placed, selector, subject)
         elif not _keyed(placed, subject.workload):
             yield from guarded((EMPTY,), _empty, placed, subject)
@@ -133,11 +142,11 @@ def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iter
     if not selector.match_expressions and wanted.items() <= labels.items():
         return
     is_open = False
-    failing: list[LabelSelectorRequirement] = []
+    failing: list[Requirement] = []
     for requirement in requirements(selector):
         if may_be_added(subject.workload, requirement.key, in_template=requirement.key in labels):
             is_open = True
-        elif not holds(requirement, labels):
+        elif not (is_refused(requirement) or requirement.matches(labels)):
             failing.append(requirement)
     if failing and not labels and (subject.workload.group, subject.workload.kind) in _LABELLED:
         yield NotEvaluated(NOT_SELF.id, NO_LABELS)
@@ -147,9 +156,9 @@ def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iter
         yield NotEvaluated(NOT_SELF.id, LATE_LABELS)
 
 
-def _mismatch(placed: Placed, failing: list[LabelSelectorRequirement], subject: Subject) -> Finding:
+def _mismatch(placed: Placed, failing: list[Requirement], subject: Subject) -> Finding:
     labels = placed.template.template.labels
-    counts = one_line(",".join(_requirement(each) for each in failing))
+    counts = one_line(",".join(map(short_text, failing)))
     have = one_line(",".join(_pair(each.key, labels) for each in failing))
     right, fix = _right(placed, failing, subject.workload)
     remedy, setting = f"use {right}", f"set matchLabels {right}"
@@ -174,7 +183,7 @@ def _mismatch(placed: Placed, failing: list[LabelSelectorRequirement], subject: 
     )
 
 
-def _labelled(placed: Placed, failing: list[LabelSelectorRequirement]) -> Fix:
+def _labelled(placed: Placed, failing: list[Requirement]) -> Fix:
     """The labels that pods without any need; where a requirement takes several values, the first."""
     wanted = {each.key: (each.values or ("",))[0] for each in failing}
     labels = f"{placed.template.path}metadata.labels"
@@ -184,42 +193,29 @@ def _labelled(placed: Placed, failing: list[LabelSelectorRequirement]) -> Fix:
     return Fix(text, tuple(Edit(f"{labels}[{key}]", value) for key, value in wanted.items()))
 
 
-def _right(placed: Placed, failing: list[LabelSelectorRequirement], workload: Workload) -> tuple[str, Fix]:
+def _right(placed: Placed, failing: list[Requirement], workload: Workload) -> tuple[str, Fix]:
     """The smallest change as a warning says it, and the whole selector with it."""
     labels = placed.template.template.labels
     selector = placed.constraint.selector or LabelSelector()
     if not all(each.key in labels and each.operator == "In" for each in failing):
         return _own(placed, workload)
     changed = {each.key: labels[each.key] for each in failing}
-    kept = tuple(each for each in selector.match_expressions or () if each not in failing)
+    kept = tuple(each for each in selector.match_expressions or () if as_requirement(each) not in failing)
     right = LabelSelector(match_labels={**(selector.match_labels or {}), **changed}, match_expressions=kept or None)
     if any(value_faults(value) for value in changed.values()):
-        return written(changed), Fix("give the pods label values that Kubernetes accepts")
-    return written(changed), changes(placed, labelSelector=right)
+        return pairs_text(changed), Fix("give the pods label values that Kubernetes accepts")
+    return pairs_text(changed), changes(placed, labelSelector=right)
 
 
 def _own(placed: Placed, workload: Workload) -> tuple[str, Fix]:
     """A selector that counts the workload's own pods, as a warning says it, and as a fix."""
     own = own_labels(placed, workload)
     if own:
-        return written(own), changes(placed, labelSelector={"matchLabels": own})
+        return pairs_text(own), changes(placed, labelSelector={"matchLabels": own})
     if not placed.template.template.labels:
         where = f"{placed.template.path}metadata.labels"
         return "a label that you give the pods", Fix(f"give the pods a label in {where}, and select it by matchLabels")
     return "the pods' own labels", Fix("select the labels that all of these pods have by matchLabels")
-
-
-def _requirement(requirement: LabelSelectorRequirement) -> str:
-    key, values = quoted(requirement.key), ",".join(map(quoted, requirement.values or ()))
-    match requirement.operator:
-        case "In" if len(requirement.values or ()) == 1:
-            return f"{key}={values}"
-        case "In" | "NotIn":
-            return f"{key} {requirement.operator.lower()} ({values})"
-        case "Exists":
-            return key
-        case _:
-            return f"!{key}"
 
 
 def _pair(key: str, labels: Mapping[str, str]) -> str:

@@ -16,12 +16,12 @@ Source: kubernetes/kubernetes #98215, #105661; the closed form is compared with 
 from collections.abc import Iterator, Mapping
 
 from webhook.core.api import gates
-from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import ZONE
+from webhook.core.api.written_selector import has_conditions, selected_keys
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import changes
-from webhook.core.rules.frame.own_pods import counts_own_pods_only, requirements
+from webhook.core.rules.frame.own_pods import counts_own_pods_only
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
@@ -154,9 +154,9 @@ def _tells_revisions(placed: Placed) -> bool:
     return any(key == POD_TEMPLATE_HASH or key in labels for key in placed.constraint.match_label_keys or ())
 
 
-def _selected(placed: Placed) -> set[str]:
+def _selected(placed: Placed) -> frozenset[str]:
     """The labels that the selector asks for: in matchLabelKeys too, each would be one for which pods are refused."""
-    return {each.key for each in requirements(placed.constraint.selector or LabelSelector())}
+    return selected_keys(placed.constraint.selector)
 
 
 def _wrong_kind(placed: Placed, path: str, key: str, kind: str, right: str | None) -> Finding:
@@ -182,7 +182,7 @@ def _mixed(placed: Placed, subject: Subject) -> Iterator[Answer]:
     selector, max_skew = constraint.selector, constraint.max_skew or 0
     replicas = 1 if workload.replicas is None else workload.replicas
     surge = surge_of(workload.strategy, replicas)
-    if selector is None or not (selector.match_labels or selector.match_expressions) or max_skew < 1:
+    if not has_conditions(selector) or max_skew < 1:
         return
     if surge == 0 or replicas <= max_skew or subject.version < gates.READS_MATCH_LABEL_KEYS.since:
         return

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api import gates
-from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, PodAffinityTerm
+from webhook.core.api.types import LabelSelector, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.written_selector import as_json, is_refused, requirements, selected_keys, without_key
 from webhook.core.json_edits import Edit, Json
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint import api
 from webhook.core.rules.frame.edits import Fix, all_of, changes
-from webhook.core.rules.frame.own_pods import LATE_LABELS, holds, requirements
+from webhook.core.rules.frame.own_pods import LATE_LABELS
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
@@ -99,7 +100,7 @@ def _joined(
 def _may_be_refused(keys: Sequence[str], selector: LabelSelector, template: Template, subject: Subject) -> bool:
     """Whether a label that somebody may add would stand in the selector twice."""
     given = labels_given(subject.workload, template.template)
-    asked = {each.key for each in requirements(selector)}
+    asked = selected_keys(selector)
     return any(
         key not in given and (key in asked or keys.count(key) > 1) and may_be_created_with(subject.workload, key)
         for key in keys
@@ -142,7 +143,7 @@ def _told(refusal: Refusal, workload: Workload, warning: str, fix: Fix, key: str
 
 
 def _twice(key: str, selector: LabelSelector | None) -> str:
-    in_selector = key in {each.key for each in requirements(selector or LabelSelector())}
+    in_selector = key in selected_keys(selector)
     short = quoted(key, 40)
     return f"{short} is in labelSelector and in matchLabelKeys" if in_selector else f"matchLabelKeys has {short} twice"
 
@@ -158,7 +159,7 @@ def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Fin
     fix = Fix()
     if selector != term.label_selector:
         fix = Fix(
-            f"set {one_field('labelSelector', _plain(selector))}", (Edit(f"{path}.labelSelector", _plain(selector)),)
+            f"set {one_field('labelSelector', as_json(selector))}", (Edit(f"{path}.labelSelector", as_json(selector)),)
         )
     if keys != list(term.match_label_keys or ()):
         text = f"set {one_field('matchLabelKeys', keys)}" if keys else "remove matchLabelKeys"
@@ -198,12 +199,12 @@ def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
     before, written = constraint.selector or LabelSelector(), constraint.match_label_keys or ()
     selector, keys = _once(before, written, labels)
     if selector != before and not workload.whole:
-        gone = {each.key for each in requirements(before)} - {each.key for each in requirements(selector)}
+        gone = selected_keys(before) - selected_keys(selector)
         key = next(each for each in written if each in gone)
         return Fix(f"name {quoted(key)} in matchLabelKeys or in labelSelector, not in both")
     changed: dict[str, Json] = {}
     if selector != constraint.selector:
-        changed["labelSelector"] = _plain(selector)
+        changed["labelSelector"] = as_json(selector)
     if keys != list(written):
         changed["matchLabelKeys"] = keys or None
     return changes(placed, at=path, **changed)
@@ -219,30 +220,9 @@ def _once(
         if not asked:
             continue
         value = labels[key]
-        named = any(each.operator == "In" and {*(each.values or ())} == {value} for each in asked)
-        if value != NOT_YET and named and all(holds(each, labels) for each in asked):
+        named = any(each.operator == "In" and {*each.values} == {value} for each in asked)
+        if value != NOT_YET and named and all(is_refused(each) or each.matches(labels) for each in asked):
             keys.remove(key)
         else:
-            selector = _without(selector, key)
+            selector = without_key(selector, key)
     return selector, keys
-
-
-def _without(selector: LabelSelector, key: str) -> LabelSelector:
-    pairs = {name: value for name, value in (selector.match_labels or {}).items() if name != key}
-    expressions = tuple(each for each in selector.match_expressions or () if each.key != key)
-    return LabelSelector(match_labels=pairs or None, match_expressions=expressions or None)
-
-
-def _plain(selector: LabelSelector) -> dict[str, object]:
-    """The selector as it is written, without what is absent."""
-    found: dict[str, object] = {}
-    if selector.match_labels:
-        found["matchLabels"] = dict(selector.match_labels)
-    if selector.match_expressions:
-        found["matchExpressions"] = [_requirement(each) for each in selector.match_expressions]
-    return found
-
-
-def _requirement(each: LabelSelectorRequirement) -> dict[str, object]:
-    values = {"values": list(each.values)} if each.values else {}
-    return {"key": each.key, "operator": each.operator, **values}

@@ -5,13 +5,14 @@ from itertools import chain
 
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.selectors import Selector, SelectorError, compile_selector, selector_from_labels
-from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
+from webhook.core.api.types import LabelSelector, SpreadConstraint
+from webhook.core.api.written_selector import has_conditions
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
 from webhook.core.index.pod_groups import Counts
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
-from webhook.core.text import one_line, quoted
+from webhook.core.text import quoted
 from webhook.core.workloads.controller_labels import (
     CONTROLLER_REVISION_HASH,
     POD_TEMPLATE_HASH,
@@ -63,8 +64,7 @@ def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | No
 
 def selects(constraint: SpreadConstraint) -> bool:
     """Whether the constraint has a selector of its own; for null and empty ones there are other rules."""
-    selector = constraint.selector
-    return selector is not None and bool(selector.match_labels or selector.match_expressions)
+    return has_conditions(constraint.selector)
 
 
 def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
@@ -123,32 +123,3 @@ def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
     if any(key_faults(key) or value_faults(value) for key, value in own.items()):
         return None
     return {key: value for key, value in own.items() if key not in keys} or None
-
-
-def written(labels: Mapping[str, str]) -> str:
-    """Labels as a warning says them."""
-    return one_line(",".join(f"{quoted(key)}={quoted(value)}" for key, value in labels.items()))
-
-
-def requirements(selector: LabelSelector) -> Iterator[LabelSelectorRequirement]:
-    """A selector as the requirements that all must hold; matchLabels are In with one value."""
-    for key, value in (selector.match_labels or {}).items():
-        yield LabelSelectorRequirement(key=key, operator="In", values=(value,))
-    yield from selector.match_expressions or ()
-
-
-def holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    """Whether the labels meet it; one that kube-apiserver refuses is not judged here."""
-    values = requirement.values or ()
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value in values if values else True
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return True

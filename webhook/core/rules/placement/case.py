@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, Pod, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
+from webhook.core.api.written_selector import selected_keys
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index import node_sets
@@ -214,11 +215,8 @@ def _places(
 
 def _keys(constraint: SpreadConstraint) -> Iterator[str]:
     """The labels on which the constraint's count depends."""
-    selector = constraint.selector
     yield from constraint.match_label_keys or ()
-    if selector is not None:
-        yield from selector.match_labels or ()
-        yield from (each.key for each in selector.match_expressions or ())
+    yield from selected_keys(constraint.selector)
 
 
 def noun(tally: ConstraintRoom, many: int = 1) -> str:
