@@ -154,9 +154,10 @@ ELSEWHERE = "--context and --kubeconfig choose another cluster, --snapshot reads
         ),
     ],
 )
-def test_a_cluster_that_cannot_be_read_ends_the_command(api, tmp_path, run, fault, said):
+@pytest.mark.parametrize("command", [("check", "-"), ("audit",), ("explain", "--pending"), ("snapshot",)], ids=" ".join)
+def test_a_cluster_that_cannot_be_read_ends_the_command(api, tmp_path, run, command, fault, said):  # noqa: PLR0917 fixtures and columns
     api.strike(*fault, times=99)
-    code, out, err = run("check", "-", "--kubeconfig", api.kubeconfig(tmp_path), stdin=MANIFEST)
+    code, out, err = run(*command, "--kubeconfig", api.kubeconfig(tmp_path), stdin=MANIFEST)
     assert (code, out) == (4, "")
     assert err.splitlines()[-1] == f"evenspread: {said.format(url=api.url)}"
 

@@ -104,7 +104,7 @@ def test_a_denial_is_read_as(kubectl, hooked, made, err):
             "Warning: evenspread/selector-not-self: zone[0] counts app=web-v2 but the pods have app=web;"
             " use app=web\n"
             "Warning: evenspread/match-label-key-wrong-kind: hostname[2]:"
-            " Deployment pods never have controller-revision-hash; use pod-template-hash\n"
+            " Deployment pods never have controller-revision-hash\n"
             "Warning: evenspread: 1 more finding; all of them: kubectl evenspread check --cluster -f FILE\n",
             id="more than three",
         ),

@@ -80,11 +80,12 @@ def _read_files(files: tuple[str, ...], given: Given) -> Sequence[File | Fault]:
 
 def _read_live(given: Given, frame: Frame, progress: Progress) -> Sequence[File | Fault]:
     """The cluster as the snapshot that could be taken of it, so that both give the same findings."""
-    from webhook.cli.live_cluster import open_cluster  # noqa: PLC0415 offline work does without
+    from webhook.cli.live_cluster import open_cluster, reading  # noqa: PLC0415 offline work does without
     from webhook.snapshot.capture import take  # noqa: PLC0415 as above
 
     live = open_cluster(given)
-    taken = take(live, frame.policy, progress)
+    with reading():
+        taken = take(live, frame.policy, progress)
     for line in taken.missing:
         say(f"{live.source}: note: {line}")
     return [File(live.source, b"".join(taken.lines()))]
