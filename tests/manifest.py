@@ -10,6 +10,7 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import Request
 from webhook.core.review.review import examine, review
+from webhook.core.rules.frame.subject import Circumstances
 
 KEYS = {"zone": "topology.kubernetes.io/zone", "hostname": "kubernetes.io/hostname"}
 ACTIONS = {"hard": "DoNotSchedule", "soft": "ScheduleAnyway"}
@@ -83,7 +84,7 @@ def workload(kind, pod_labels, *constraints, replicas=3, selector="app=web", met
 
 
 def examined(manifest, policy=DENY, *, index=None, version=RECENT, now=""):
-    return examine(manifest, policy, index, version=version, today=TODAY, now=now)
+    return examine(manifest, Circumstances(policy=policy, index=index, version=version, today=TODAY, now=now))
 
 
 def told(rule, manifest, index, policy=DENY, now=""):
@@ -128,10 +129,12 @@ def request(new, old=None, **fields):
 
 
 def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, remaining=2.0, age=0.0, **fields):
-    return review(
-        *(request(new, old, **fields), policy, index),
+    circumstances = Circumstances(
+        policy=policy,
+        index=index,
         version=version,
         today=TODAY,
         remaining=lambda: remaining,
         age=lambda: age,
     )
+    return review(request(new, old, **fields), circumstances)

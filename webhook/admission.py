@@ -24,6 +24,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import Decision, Request
 from webhook.core.review.review import mutate, review
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.logs import bounded, described
 
 Route = Literal["validate", "mutate"]
@@ -180,7 +181,7 @@ def decode(body: bytes) -> Request:
     )
 
 
-def answer(  # noqa: PLR0913 as core.review.review
+def answer(  # noqa: PLR0913 what differs from one request to the next
     route: Route,
     request: Request,
     engine: Engine,
@@ -196,7 +197,16 @@ def answer(  # noqa: PLR0913 as core.review.review
     waits. Without ``waited`` the decision may name what it awaits; then the answer is not one to send.
     """
     try:
-        decision = _decide(route, request, engine, today, remaining, waited=waited, now=now)
+        circumstances = Circumstances(
+            policy=engine.policy,
+            version=engine.version,
+            index=engine.index,
+            today=today,
+            now=now,
+            age=engine.age,
+            remaining=remaining,
+        )
+        decision = _decide(route, request, circumstances, engine, waited=waited)
         return Answer(body=encode(request, decision), request=request, decision=decision)
     except Exception as error:  # noqa: BLE001 the one boundary: whatever it is, the API server gets its answer
         told = {"route": route, **facts(request), **described(error)}
@@ -237,22 +247,11 @@ def facts(request: Request) -> dict[str, Any]:
     }
 
 
-def _decide(  # noqa: PLR0913 as core.review.review
-    route: Route,
-    request: Request,
-    engine: Engine,
-    today: str,
-    remaining: Callable[[], float],
-    *,
-    waited: bool,
-    now: str,
-) -> Decision:
-    policy, index, version = engine.policy, engine.index, engine.version
+def _decide(route: Route, request: Request, circumstances: Circumstances, engine: Engine, *, waited: bool) -> Decision:
     with engine.lock:
         if route == "validate":
-            age = engine.age
-            return review(request, policy, index, version=version, today=today, remaining=remaining, age=age, now=now)
-        decision = mutate(request, policy, index, version=version, remaining=remaining, waited=waited)
+            return review(request, circumstances)
+        decision = mutate(request, circumstances, waited=waited)
     # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.
     if decision.patch and request.object is None:
         return msgspec.structs.replace(decision, patch=())

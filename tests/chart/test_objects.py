@@ -22,6 +22,7 @@ from webhook.config.schema_checks import schema
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Defaults, Mode
 from webhook.core.review.review import examine
+from webhook.core.rules.frame.subject import Circumstances
 
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
 
@@ -244,7 +245,8 @@ def test_pods_start_anew_only_for_what_is_read_at_the_start():
 def test_the_chart_passes_its_own_rules():
     deployment = one("Deployment", ZERO)
     examined = examine(
-        json.dumps(deployment).encode(), policy(ZERO), None, version=RECORDED, today="2026-01-01", namespace="platform"
+        json.dumps(deployment).encode(),
+        Circumstances(policy=policy(ZERO), version=RECORDED, today="2026-01-01", namespace="platform"),
     )
     assert (examined.findings, examined.warnings) == ((), ())
 

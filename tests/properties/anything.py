@@ -30,6 +30,7 @@ from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.decision import Request
 from webhook.core.review.review import examine, mutate, review
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import RULES
 from webhook.core.workloads.custom_kinds import CUSTOM
 from webhook.manifests.files import File
@@ -272,7 +273,10 @@ def faults(number):
     seen = []
     try:
         found = examine(
-            world.object, world.policy, world.index, version=world.version, today="2026-11-22", now=world.now
+            world.object,
+            Circumstances(
+                policy=world.policy, index=world.index, version=world.version, today="2026-11-22", now=world.now
+            ),
         )
         seen += [each for each in found.not_evaluated if each.fault]
         for each in found.findings:
@@ -289,15 +293,16 @@ def faults(number):
             uid="u", operation=operation, group=group, version=version, kind=world.object["kind"], namespace="shop",
             name="web", object=raw, old_object=old if operation == "UPDATE" else None,
         )  # fmt: skip
-        asked = {"version": world.version, "remaining": lambda: 10.0}
-        seen += [
-            each
-            for each in review(
-                request, world.policy, world.index, today="2026-11-22", now=world.now, **asked
-            ).not_evaluated
-            if each.fault
-        ]
-        mutate(request, world.policy, world.index, waited=True, **asked)
+        circumstances = Circumstances(
+            policy=world.policy,
+            index=world.index,
+            version=world.version,
+            today="2026-11-22",
+            now=world.now,
+            remaining=lambda: 10.0,
+        )
+        seen += [each for each in review(request, circumstances).not_evaluated if each.fault]
+        mutate(request, circumstances, waited=True)
     raised = [(each.rule, each.fault) for each in seen] + [(each.rule, each.error) for each in failures]
     return [f"{rule}: {''.join(traceback.format_exception(error))}" for rule, error in raised]
 

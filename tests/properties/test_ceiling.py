@@ -39,6 +39,7 @@ from webhook.core.placement.pinned_claims import Missing
 from webhook.core.placement.workload_problem import candidate_nodes, survey
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.placement import ceiling, volume_pins
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import take
@@ -155,7 +156,8 @@ class World:
         """What the rules of this family say of so many replicas: by rule, the first finding."""
         policy = Policy(ceiling=Mode.DENY, capacity=capacity)
         said = examine(
-            self.manifest(replicas), policy, index or self.index(), version=RECORDED, today="2026-11-21"
+            self.manifest(replicas),
+            Circumstances(policy=policy, index=index or self.index(), version=RECORDED, today="2026-11-21"),
         ).findings
         rules = {rule.id for rule in ceiling.RULES}
         return [each for each in said if each.finding.rule in rules]

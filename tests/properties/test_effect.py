@@ -26,7 +26,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.cluster.effect import NO_EFFECT, evaluate
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.problem import take
 from webhook.core.workloads.workload import Strategy, Template, Workload
@@ -95,7 +95,11 @@ def idle(spec, index, kind, replicas, strategy=None):
         selector=OWN,
         strategy=strategy,
     )
-    subject = Subject(workload=workload, placed=place(workload), policy=FIXED, version=RECORDED, index=index)
+    subject = Subject(
+        workload=workload,
+        placed=place(workload),
+        circumstances=Circumstances(policy=FIXED, version=RECORDED, index=index),
+    )
     answers = [each for each in evaluate(subject) if each.rule == NO_EFFECT.id]
     return [int(each.path[-2]) for each in answers if "has no effect" in each.summary]
 

@@ -13,7 +13,7 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.cluster.shared_selectors import evaluate
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.scheduler.problem import take
@@ -86,7 +86,11 @@ def test_the_numbers_are_those_of_the_cluster_with_the_pods_and_without(world):
         replicas=3,
         selector=LabelSelector(match_labels={"app": "web"}),
     )
-    subject = Subject(workload=workload, placed=place(workload), policy=Policy(), version=RECORDED, index=index)
+    subject = Subject(
+        workload=workload,
+        placed=place(workload),
+        circumstances=Circumstances(policy=Policy(), version=RECORDED, index=index),
+    )
     found = list(evaluate(subject))
     assume(found)
     new = Pod(

@@ -19,7 +19,7 @@ from webhook.core.policy.policy import Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.cluster.effect import evaluate as effects
 from webhook.core.rules.cluster.nodes import evaluate
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL
 from webhook.core.scheduler.problem import take
@@ -95,7 +95,11 @@ def said(rule, spec, index, of=evaluate):
     """The rule's findings with the constraint that each of them is about."""
     template = Template(path="spec.template.", template=incoming(spec))
     workload = Workload(api_version="apps/v1", kind="Deployment", meta=ObjectMeta(), templates=(template,))
-    subject = Subject(workload=workload, placed=place(workload), policy=FIXED, version=RECORDED, index=index)
+    subject = Subject(
+        workload=workload,
+        placed=place(workload),
+        circumstances=Circumstances(policy=FIXED, version=RECORDED, index=index),
+    )
     answers = [each for each in of(subject) if each.rule == rule]
     return [(spec.constraints[int(re.search(r"\[(\d+)\]", each.path)[1])], each.summary) for each in answers]
 
@@ -170,7 +174,9 @@ def test_min_domains_cap_as_many_as_is_said_and_the_fix_lets_all_in(found, spec,
             "template": {"metadata": {"labels": {"app": "web"}}, "spec": json.loads(msgspec.json.encode(spec))},
         },
     }
-    judged = examine(manifest, FIXED, clustered(found), version=RECORDED, today="2026-11-22", now=NOW).findings
+    judged = examine(
+        manifest, Circumstances(policy=FIXED, index=clustered(found), version=RECORDED, today="2026-11-22", now=NOW)
+    ).findings
     capped = [each.finding for each in judged if each.finding.rule == "min-domains-unreachable"]
     assume(capped)
     for each in capped:

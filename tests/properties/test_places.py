@@ -16,6 +16,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.placement import ceiling
 
 FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")
@@ -27,7 +28,9 @@ PARTS = 4
 
 
 def found(world, manifest):
-    answer = examine(manifest, FIXED, world.index(), version=RECORDED, today="2026-11-21", now=NOW)
+    answer = examine(
+        manifest, Circumstances(policy=FIXED, index=world.index(), version=RECORDED, today="2026-11-21", now=NOW)
+    )
     assert [each for each in answer.not_evaluated if each.fault] == []
     return [each for each in answer.findings if each.finding.rule in FAMILY]
 

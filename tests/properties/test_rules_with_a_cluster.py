@@ -13,6 +13,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import NEED_CLUSTER
 from webhook.core.scheduler.args import ArgsError
 
@@ -44,6 +45,8 @@ def test_every_rule_answers(name):
     spoken = set()
     for number, scenario in enumerate(scenarios(name)):
         manifest = deployment(scenario.pod, 2 + number % 9)
-        found = examine(manifest, OPEN, scenario.index, version=RECORDED, today="2026-11-21")
+        found = examine(
+            manifest, Circumstances(policy=OPEN, index=scenario.index, version=RECORDED, today="2026-11-21")
+        )
         spoken |= {each.finding.rule for each in found.findings}
     assert spoken & NEED_CLUSTER

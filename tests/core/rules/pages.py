@@ -16,6 +16,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.review import examine
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.placement.affinity_conflicts import CONFLICTS
 from webhook.core.rules.rule_set import API_RULES, FEASIBILITY, NEED_CLUSTER, OFFLINE, RULES
 
@@ -51,7 +52,9 @@ class Example(NamedTuple):
     def found(self, text, rule):
         """What the rule says of a manifest."""
         index = cluster(self.nodes, labelled=self.labels) if self.nodes else None
-        answers = examine(yaml.safe_load(text), OPEN, index, version=RECORDED, today="2026-01-01").findings
+        answers = examine(
+            yaml.safe_load(text), Circumstances(policy=OPEN, index=index, version=RECORDED, today="2026-01-01")
+        ).findings
         return [each.finding for each in answers if each.finding.rule == rule]
 
 

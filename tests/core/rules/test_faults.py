@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, Rule, Severity, guarded
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.rule_set import FAMILIES, Family, evaluate, noted
 
 ONE, OTHER = (
@@ -56,7 +56,7 @@ def test_other_families_answer():
 
 def subject_of(manifest):
     known = examined(manifest).workload
-    return Subject(workload=known, placed=place(known), policy=DENY, version=RECORDED)
+    return Subject(workload=known, placed=place(known), circumstances=Circumstances(policy=DENY, version=RECORDED))
 
 
 # The selector counts another workload's pods, and the second constraint is refused.

@@ -6,7 +6,7 @@ from manifest import RECENT, TODAY, decide, examined, request, template, workloa
 
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import review
-from webhook.core.rules.frame.subject import MOST_COUNTED, MOST_RESOURCES, NO_TIME, STALE, TOO_MANY
+from webhook.core.rules.frame.subject import MOST_COUNTED, MOST_RESOURCES, NO_TIME, STALE, TOO_MANY, Circumstances
 from webhook.core.rules.rule_set import NEED_CLUSTER, RULES
 
 DENY = Policy(ceiling=Mode.DENY, rules={rule.id: Mode.DENY for rule in RULES}, capacity="fixed")
@@ -21,7 +21,7 @@ WIDE = "selector-too-wide"
 
 def reviewed(manifest, old=None, *, remaining):
     asked = request(manifest, old)
-    return review(asked, DENY, CLUSTER, version=RECENT, today=TODAY, remaining=remaining)
+    return review(asked, Circumstances(policy=DENY, index=CLUSTER, version=RECENT, today=TODAY, remaining=remaining))
 
 
 def of_the_cluster(decision):

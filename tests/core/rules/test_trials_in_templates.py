@@ -8,7 +8,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated
-from webhook.core.rules.frame.subject import Subject, place
+from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_in_templates
 
 ROOT = "spec.template.spec.topologySpreadConstraints[0]"
@@ -75,7 +75,11 @@ def asked(*findings):
 @pytest.fixture
 def subject():
     seen = examined(workload("Deployment", "app=web", "zone soft 1 app=web"))
-    return Subject(workload=seen.workload, placed=place(seen.workload), policy=Policy(), version=RECORDED)
+    return Subject(
+        workload=seen.workload,
+        placed=place(seen.workload),
+        circumstances=Circumstances(policy=Policy(), version=RECORDED),
+    )
 
 
 OTHER = Finding(rule="b", path="", summary="", fix="maxSkew: 2", edits=(Edit(f"{ROOT}.maxSkew", 2),), key="b")

@@ -8,6 +8,7 @@ from webhook.core.api.types import LabelSelector
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import examine
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.workloads.custom_kinds import BUILT_IN, CUSTOM, EmbeddedKind
 from webhook.core.workloads.operators import FILLS, OPERATED
 from webhook.core.workloads.reading import constraint_paths, has_template, read_workload
@@ -167,7 +168,10 @@ def selecting(labels, **fields):
 
 
 def findings(value, policy=None):
-    return [each.finding for each in examine(value, policy or Policy(), None, version=RECORDED, today="").findings]
+    return [
+        each.finding
+        for each in examine(value, Circumstances(policy=policy or Policy(), version=RECORDED, today="")).findings
+    ]
 
 
 def rules(value, policy=None):
@@ -209,7 +213,10 @@ def test_what_is_said(group, kind, path, labels):
         other = operated(group, kind, path, selecting({key: "another"}))
         expected = [] if kind == "postgresql" else ["selector-not-self"]
         assert rules(other) == expected, key
-    unknown = examine(operated(group, kind, path, selecting({"team": "a"})), Policy(), None, version=RECORDED, today="")
+    unknown = examine(
+        operated(group, kind, path, selecting({"team": "a"})),
+        Circumstances(policy=Policy(), version=RECORDED, today=""),
+    )
     assert unknown.findings == ()
     gaps = {gap.rule: gap.missing for gap in unknown.not_evaluated}
     assert gaps["selector-not-self"] == "labels that are added after the template"
@@ -298,10 +305,10 @@ def test_what_stands_in_the_index_does_not_count_a_part_of_a_pod():
     value["spec"]["instances"] = 3
     workload = read_workload(value)
     assert (workload.replicas, workload.templates[0].replicas) == (3, 3)
-    examined = examine(value, Policy(), None, version=RECORDED, today="")
+    examined = examine(value, Circumstances(policy=Policy(), version=RECORDED, today=""))
     assert "replicas-can-get-stuck" not in {gap.rule for gap in examined.not_evaluated}
     nothing = {"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "metadata": {"name": "db"}, "spec": {}}
-    assert examine(nothing, Policy(), None, version=RECORDED, today="").not_evaluated == ()
+    assert examine(nothing, Circumstances(policy=Policy(), version=RECORDED, today="")).not_evaluated == ()
 
 
 DB = EmbeddedKind(

@@ -139,7 +139,7 @@ def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
 
 def _found(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Iterator[Finding]:
     namespace = namespace_of(manifest, frame)
-    examined = examine(value, frame.policy, frame.index, version=frame.version, today=frame.today, namespace=namespace)
+    examined = examine(value, frame.circumstances(namespace))
     yield from (each.finding for each in examined.findings if each.finding.rule in _PLACES)
 
 
@@ -150,9 +150,7 @@ def _uncertain(value: Mapping[str, object], manifest: Manifest, frame: Frame) ->
         return 0
     meta = structs.replace(workload.meta, namespace=namespace_of(manifest, frame))
     workload = structs.replace(workload, meta=meta)
-    subject = Subject(
-        workload=workload, placed=place(workload), policy=frame.policy, version=frame.version, index=frame.index
-    )
+    subject = Subject(workload=workload, placed=place(workload), circumstances=frame.circumstances())
     for case in templates_under_rule(subject, frame.index):
         if not case.fits(case.places.hard, case.wanted) and case.has_room(case.wanted):
             return case.wanted

@@ -6,6 +6,7 @@ from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
 from webhook.core.policy.policy import Policy
+from webhook.core.rules.frame.subject import Circumstances
 
 
 class Frame(Struct, frozen=True, kw_only=True):
@@ -29,3 +30,14 @@ class Frame(Struct, frozen=True, kw_only=True):
     def version(self) -> KubernetesVersion:
         """The release whose behaviour counts."""
         return self.asked_version or self.cluster_version or RECORDED
+
+    def circumstances(self, namespace: str = "") -> Circumstances:
+        """The same for the rules, of an object that would be created in this namespace."""
+        return Circumstances(
+            policy=self.policy,
+            version=self.version,
+            index=self.index,
+            today=self.today,
+            namespace=namespace,
+            scalers=self.scalers,
+        )

@@ -108,12 +108,7 @@ class CheckRun:
         try:
             examined = examine(
                 manifest.value,
-                frame.policy,
-                frame.index,
-                version=frame.version,
-                today=frame.today,
-                namespace=manifest.namespace or frame.namespace,
-                scalers=frame.scalers,
+                frame.circumstances(manifest.namespace or frame.namespace),
                 as_written=lambda path: _as_written(manifest.locate(path)),
             )
         except Exception as error:  # noqa: BLE001 whatever one object does to us, the others are looked at

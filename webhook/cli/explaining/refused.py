@@ -37,7 +37,7 @@ def refused(workload: Workload, template: Template, frame: Frame) -> tuple[Refus
     found = refusals(workload, template, frame.version)
     if not found:
         return ()
-    subject = Subject(workload=workload, placed=place(workload), policy=frame.policy, version=frame.version)
+    subject = Subject(workload=workload, placed=place(workload), circumstances=frame.circumstances())
     fixes = {each.path: each.fix for each in evaluate(subject) if isinstance(each, Finding)}
     title = "no pod of this workload can be created"
     if workload.kind == "Pod":

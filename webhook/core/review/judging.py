@@ -4,21 +4,19 @@ object -> evaluated -> Evaluation     every rule's answer, or why nobody is to h
 Evaluation -> judge -> Judged         each finding after the policy's modes, ceilings and exemptions
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from math import inf
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, TypeMeta
-from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.objects import MIRROR_ANNOTATION, Autoscaler
+from webhook.core.index.objects import MIRROR_ANNOTATION
 from webhook.core.policy.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Severity
-from webhook.core.rules.frame.subject import NO_TIME, Subject, place
+from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import BY_ID, FEASIBILITY, evaluate, in_order, noted
@@ -40,27 +38,6 @@ class Judged(Struct, frozen=True, kw_only=True):
     mode: Mode
     configured: Mode
     waived: str = ""
-
-
-class Setting(Struct, frozen=True):
-    """What an object is looked at with.
-
-    Shape: ``namespace`` is where the object would be created if it names none; ``spares`` says that objects which
-    nobody is to be told of are not looked at. The rest is as in `rules.finding.Subject`.
-    """
-
-    policy: Policy
-    index: ClusterIndex | None
-    version: KubernetesVersion
-    offline: bool = False
-    age: Callable[[], float] = lambda: 0.0
-    remaining: Callable[[], float] = lambda: inf
-    now: str = ""
-    scalers: tuple[Autoscaler, ...] = ()
-    namespace: str = ""
-    creating: bool = True
-    spares: bool = False
-    fixes: bool = True
 
 
 class Evaluation(Struct, frozen=True):
@@ -88,35 +65,27 @@ class Evaluation(Struct, frozen=True):
         return replace(self, findings=tried.findings, not_evaluated=noted((*self.not_evaluated, *tried.faults)))
 
 
-def evaluated(raw: bytes | Raw | Mapping[str, object], of: TypeMeta, setting: Setting) -> Evaluation | str:
-    """What every rule answers, or why there is nothing to ask."""
-    policy = setting.policy
+def evaluated(
+    raw: bytes | Raw | Mapping[str, object], of: TypeMeta, circumstances: Circumstances, *, spares: bool = False
+) -> Evaluation | str:
+    """What every rule answers, or why there is nothing to ask.
+
+    Shape: with ``spares``, objects which nobody is to be told of are not looked at.
+    """
+    policy, namespace = circumstances.policy, circumstances.namespace
     try:
         workload = read_workload(raw, policy.workloads, api_version=of.api_version, kind=of.kind)
     except DecodeError as error:
-        silence = _silence(read_meta(raw), policy) if setting.spares else ""
+        silence = _silence(read_meta(raw), policy) if spares else ""
         return silence or Evaluation(None, (wrong_type(error, lambda: parsed(raw)),), decode_error=error)
     if workload is None:
         return "no pod template"
-    if setting.namespace and not workload.meta.namespace:
+    if namespace and not workload.meta.namespace:
         # Where it would be created; rules look there for what else is in the cluster.
-        workload = replace(workload, meta=replace(workload.meta, namespace=setting.namespace))
-    if setting.spares and (silence := _silence(workload.meta, policy)):
+        workload = replace(workload, meta=replace(workload.meta, namespace=namespace))
+    if spares and (silence := _silence(workload.meta, policy)):
         return silence
-    subject = Subject(
-        workload=workload,
-        placed=place(workload),
-        policy=policy,
-        version=setting.version,
-        index=setting.index,
-        offline=setting.offline,
-        creating=setting.creating,
-        age=setting.age,
-        remaining=setting.remaining,
-        now=setting.now,
-        scalers=setting.scalers,
-        fixes=setting.fixes,
-    )
+    subject = Subject(workload=workload, placed=place(workload), circumstances=circumstances)
     findings, missing, feasibility = evaluate(subject)
     return Evaluation(workload, findings, missing, feasibility=feasibility)
 
@@ -143,8 +112,9 @@ def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: Clu
     )
 
 
-def judge(found: Evaluation, policy: Policy, target: Target, today: str, meta: ObjectMeta) -> tuple[Judged, ...]:
+def judge(found: Evaluation, circumstances: Circumstances, target: Target, meta: ObjectMeta) -> tuple[Judged, ...]:
     """The mode of each finding here; what is off is left out."""
+    policy = circumstances.policy
     ceiling = ceiling_for(policy, target.namespace, target.namespace_labels)
     annotated = _annotated(found.workload, meta) if policy.annotation_exempt != "none" else frozenset()
     told = []
@@ -152,7 +122,7 @@ def judge(found: Evaluation, policy: Policy, target: Target, today: str, meta: O
         rule = BY_ID[finding.rule]
         configured = mode_for(policy, rule.id, _default(finding), rule.since).capped(finding.at_most)
         mode, waived = configured.capped(ceiling), ""
-        exemption = exempted(policy, rule.id, target, today) if policy.exemptions else None
+        exemption = exempted(policy, rule.id, target, circumstances.today) if policy.exemptions else None
         if exemption is not None:
             mode, waived = mode.capped(Mode.AUDIT), f"exempted: {exemption.reason}"
         elif rule.id in annotated and (mode is not Mode.DENY or policy.annotation_exempt == "denials"):

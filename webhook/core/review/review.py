@@ -10,19 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, TypeMeta
-from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import constraint_warnings
 from webhook.core.defaulting.injection import Skip, inject
-from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.objects import Autoscaler
 from webhook.core.index.owners import Awaited
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import Decision, Examination, Request
 from webhook.core.review.judging import (
     Evaluation,
     Judged,
-    Setting,
     evaluated,
     judge,
     never_denied_for_places,
@@ -35,6 +31,7 @@ from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD, in_custom_templates, unknown_fields
 from webhook.core.rules.constraint.unread_constraints import of_object
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, guarded
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE
@@ -48,48 +45,30 @@ _MOST_SECONDS = 0.5
 _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
 
-def review(  # noqa: PLR0913 each is a fact of its own, the rare ones by keyword
-    request: Request,
-    policy: Policy,
-    index: ClusterIndex | None,
-    *,
-    version: KubernetesVersion,
-    today: str,
-    remaining: Callable[[], float],
-    age: Callable[[], float] = lambda: 0.0,
-    now: str = "",
-) -> Decision:
-    """Judge one request of the validating route.
-
-    Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time, empty where nobody knows it.
-    Unit: ``remaining`` says how many seconds the caller still waits, ``age`` how many seconds ago the cluster was last
-    known to be as the index has it.
-    """
+def review(request: Request, circumstances: Circumstances) -> Decision:
+    """Judge one request of the validating route."""
     if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
         return Decision(reason="nothing to review")
-    setting = Setting(
-        *(policy, index, version),
-        age=age,
-        remaining=_briefly(remaining),
-        now=now,
+    here = replace(
+        circumstances,
+        remaining=_briefly(circumstances.remaining),
         namespace=request.namespace,
         creating=request.operation == "CREATE",
-        spares=True,
     )
-    new = evaluated(request.object, request.stated, setting)
+    new = evaluated(request.object, request.stated, here, spares=True)
     if isinstance(new, str):
         return Decision(reason=new)
     if not new.findings:
         return _clean(new)
-    old = _old(request, setting)
+    old = _old(request, here)
     meta = new.workload.meta if new.workload else _NO_META
-    target = target_of(meta, request.kind, request.namespace, request.name, index)
-    judged = judge(new, policy, target, today, meta)
+    target = target_of(meta, request.kind, request.namespace, request.name, here.index)
+    judged = judge(new, here, target, meta)
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
         judged = tuple(map(never_denied_for_places, judged))
     if old is not None:
         judged = subtract(judged, old)
-    return _decide(request, policy, new, judged, told=_is_read(new, old))
+    return _decide(request, here.policy, new, judged, told=_is_read(new, old))
 
 
 def _briefly(remaining: Callable[[], float]) -> Callable[[], float]:
@@ -113,15 +92,7 @@ def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
     return {"feasibility": f"{feasibility.verdict}: {one_line(feasibility.answer.missing)}"}
 
 
-def mutate(  # noqa: PLR0913 as review
-    request: Request,
-    policy: Policy,
-    index: ClusterIndex | None,
-    *,
-    version: KubernetesVersion,
-    remaining: Callable[[], float],  # noqa: ARG001 the seconds left: what needs the cluster may run out of time
-    waited: bool = False,
-) -> Decision:
+def mutate(request: Request, circumstances: Circumstances, *, waited: bool = False) -> Decision:
     """Patch one request of the mutating route; it never denies.
 
     Shape: ``awaits`` of the decision names what is worth waiting for, and the decision is not one to send: the caller
@@ -136,6 +107,7 @@ def mutate(  # noqa: PLR0913 as review
         workload = None  # the API server says so better, after this route
     if workload is None or not workload.templates:
         return Decision(reason="unreadable")
+    policy, index, version = circumstances.policy, circumstances.index, circumstances.version
     result = inject(workload.templates[0].template, request.namespace, policy, index, version, waited=waited)
     if isinstance(result, Awaited):
         return Decision(reason="too-early", awaits=result)
@@ -145,28 +117,21 @@ def mutate(  # noqa: PLR0913 as review
     return Decision(injection=result, patch=result.patch, audit={note: f"revision {result.record.revision}"})
 
 
-def examine(  # noqa: PLR0913 as review
+def examine(
     raw: bytes | Mapping[str, object],
-    policy: Policy,
-    index: ClusterIndex | None,
+    circumstances: Circumstances,
     *,
-    version: KubernetesVersion,
-    today: str,
-    namespace: str = "",
-    now: str = "",
     as_written: Callable[[str], str] = lambda _path: "",
-    scalers: tuple[Autoscaler, ...] = (),
 ) -> Examination:
     """Everything the rules say of one object, whoever owns it and whatever it was before.
 
-    Shape: ``namespace`` is where the object would be created if it names none. ``as_written`` gives the text of a
-    scalar in the file by its path, "" where that is not known. ``scalers`` come with the object.
+    Shape: ``as_written`` gives the text of a scalar in the file by its path, "" where that is not known.
     Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
     """
     stated = stated_type(raw)
-    setting = Setting(policy, index, version, offline=True, now=now, scalers=scalers, namespace=namespace)
+    here = replace(circumstances, offline=True)
     try:
-        found, strict = _exactly(raw, stated, setting)
+        found, strict = _exactly(raw, stated, here)
     except DecodeError as error:
         found, strict = Evaluation(None, (), decode_error=error), ()
     if found.decode_error is not None:
@@ -174,10 +139,10 @@ def examine(  # noqa: PLR0913 as review
         found = replace(found, findings=(wrong, *(each for each in found.findings if each.rule != wrong.rule)))
     workload = found.workload
     meta = workload.meta if workload else read_meta(raw)
-    target = target_of(meta, stated.kind or "", meta.namespace or namespace, meta.name, index)
+    target = target_of(meta, stated.kind or "", meta.namespace or here.namespace, meta.name, here.index)
     return Examination(
         workload=workload,
-        findings=judge(found, policy, target, today, meta),
+        findings=judge(found, here, target, meta),
         not_evaluated=found.not_evaluated,
         decode_error=found.decode_error,
         warnings=strict + (_api_warnings(workload, found) if workload is not None and workload.built_in else ()),
@@ -185,7 +150,7 @@ def examine(  # noqa: PLR0913 as review
 
 
 def _exactly(
-    raw: bytes | Mapping[str, object], stated: TypeMeta, setting: Setting
+    raw: bytes | Mapping[str, object], stated: TypeMeta, circumstances: Circumstances
 ) -> tuple[Evaluation, tuple[str, ...]]:
     """What every rule answers of an object as kube-apiserver keeps it, and of what nobody reads or keeps in it.
 
@@ -194,21 +159,21 @@ def _exactly(
     Errors: DecodeError.
     """
     kept, strict = read_exactly(raw, stated)
-    asked = evaluated(kept, stated, setting)
+    asked = evaluated(kept, stated, circumstances)
     found = Evaluation(None, ()) if isinstance(asked, str) else asked
-    found = found.and_of((*of_object(raw, stated, setting.policy.workloads),))
+    found = found.and_of((*of_object(raw, stated, circumstances.policy.workloads),))
     workload = found.workload
     if workload is not None and not (workload.built_in and not strict):
         wrong_places = frozenset(each.path for each in found.findings)
         unknown = guarded((UNKNOWN_FIELD,), _unknown_fields, parsed(raw), workload, strict, wrong_places)
         found = found.and_of((*unknown,))
-    if not setting.fixes:
+    if not circumstances.fixes:
         return found, strict
 
     def again(changed: Mapping[str, object]) -> tuple[Answer, ...]:
-        return _exactly(changed, stated_type(changed), replace(setting, fixes=False))[0].answers
+        return _exactly(changed, stated_type(changed), replace(circumstances, fixes=False))[0].answers
 
-    rules = OFFLINE if setting.index is None else BY_ID.keys() - API_RULES
+    rules = OFFLINE if circumstances.index is None else BY_ID.keys() - API_RULES
     return found.with_fixes(tried_as_a_whole(found.answers, rules, raw, again, warns_by_default)), strict
 
 
@@ -230,13 +195,13 @@ def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
     )
 
 
-def _old(request: Request, setting: Setting) -> Evaluation | None:
+def _old(request: Request, circumstances: Circumstances) -> Evaluation | None:
     """What the rules said of the object before this request."""
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     # Its owner may have answered for it until now: garbage collection orphans what it leaves behind.
     # Its fixes reach nobody, so that none of them is tried.
-    old = evaluated(request.old_object, request.stated, replace(setting, spares=False, fixes=False))
+    old = evaluated(request.old_object, request.stated, replace(circumstances, fixes=False))
     return None if isinstance(old, str) else old
 
 

@@ -185,7 +185,7 @@ def _with_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
     A constraint that counts other pods than before may hold its own back: where nobody waits for the answer, the rules
     about places and other workloads must not warn either. At admission nobody applies a fix.
     """
-    if not subject.fixes:
+    if not subject.circumstances.fixes:
         return Tried(tuple(findings))
     found, faults = tried_in_templates(findings, subject, _of_the_object)
     if not (subject.offline and subject.workload.whole):

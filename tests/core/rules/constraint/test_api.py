@@ -13,6 +13,7 @@ from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.json_edits import Edit, value_at
 from webhook.core.review.review import examine
 from webhook.core.rules.constraint.api import are_plainly_right
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import API_RULES
 
 ROOT = "spec.template.spec.topologySpreadConstraints[0]"
@@ -308,7 +309,9 @@ MISFITS = [
 def test_a_value_of_the_wrong_type_as_the_right_one(fields, where, fix, value):
     manifest = workload("Deployment", "app=web", broken(**fields))
     found = examine(
-        manifest, DENY, None, version=RECENT, today=TODAY, as_written=lambda path: json.dumps(value_at(manifest, path))
+        manifest,
+        Circumstances(policy=DENY, version=RECENT, today=TODAY),
+        as_written=lambda path: json.dumps(value_at(manifest, path)),
     )
     [wrong] = [each.finding for each in found.findings]
     assert (wrong.path, wrong.fix) == (f"{ROOT}{where}", fix)

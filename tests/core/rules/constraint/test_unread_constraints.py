@@ -9,6 +9,7 @@ from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.rule import Severity
+from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 SELECTS = {"labelSelector": {"matchLabels": {"app": "web"}}}
@@ -47,7 +48,7 @@ def put(value, path, given):
 
 
 def examined(value, policy=None):
-    return examine(value, policy or Policy(), None, version=RECORDED, today="2026-01-01")
+    return examine(value, Circumstances(policy=policy or Policy(), version=RECORDED, today="2026-01-01"))
 
 
 def unread(value, policy=None):

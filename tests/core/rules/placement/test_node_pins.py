@@ -8,6 +8,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, ScaleTarget
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
+from webhook.core.rules.frame.subject import Circumstances
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -61,7 +62,9 @@ def workload(declared, kind="Deployment", replicas=3, **spec):
 
 
 def found(value, rule, index=None, scalers=()):
-    examined = examine(value, Policy(), index, version=RECORDED, today="2026-01-01", scalers=scalers)
+    examined = examine(
+        value, Circumstances(policy=Policy(), index=index, version=RECORDED, today="2026-01-01", scalers=scalers)
+    )
     return [each for each in examined.findings if each.finding.rule == rule]
 
 

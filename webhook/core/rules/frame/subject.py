@@ -66,36 +66,67 @@ class Placed(Struct, frozen=True):
         return f"{self.template.path} {self.constraint.topology_key} {self.constraint.when_unsatisfiable}"
 
 
-class Subject(Struct, frozen=True, kw_only=True, dict=True):
-    """What a rule is asked about.
+class Circumstances(Struct, frozen=True, kw_only=True):
+    """With what an object is looked at: the same for all rules, and for all objects of one run.
 
-    Shape: ``placed`` are the constraints of all templates, in order. ``offline`` says that no kube-apiserver sees the
-    object in this moment, so that its warnings are ours to give. ``creating`` is false where the object exists already.
-    ``now`` is an ISO time (UTC), empty where it is not known. ``scalers`` are autoscalers that come with it. ``fixes``
-    is false where nobody hears of them, so that none is tried.
+    Shape: ``index`` is None where no cluster is known. ``today`` is an ISO date (UTC), ``now`` an ISO time (UTC), empty
+    where it is not known. ``namespace`` is where the object would be created if it names none. ``scalers`` are
+    autoscalers that come with it. ``offline`` says that no kube-apiserver sees the object in this moment, so that its
+    warnings are ours to give. ``creating`` is false where the object exists already. ``fixes`` is false where nobody
+    hears of them, so that none is tried.
     Unit: ``age`` says how many seconds ago the cluster was last known to be as the index has it, ``remaining`` how many
     seconds there are for an answer.
     """
 
-    workload: Workload
-    placed: tuple[Placed, ...]
     policy: Policy
     version: KubernetesVersion
     index: ClusterIndex | None = None
-    offline: bool = False
-    creating: bool = True
+    today: str = ""
+    now: str = ""
     age: Callable[[], float] = lambda: 0.0
     remaining: Callable[[], float] = lambda: inf
-    now: str = ""
+    namespace: str = ""
     scalers: tuple[Autoscaler, ...] = ()
+    offline: bool = False
+    creating: bool = True
     fixes: bool = True
+
+
+class Subject(Struct, frozen=True, kw_only=True, dict=True):
+    """What a rule is asked about; ``placed`` are the constraints of all templates, in order."""
+
+    workload: Workload
+    placed: tuple[Placed, ...]
+    circumstances: Circumstances
+
+    @property
+    def policy(self) -> Policy:
+        """What the platform team decided."""
+        return self.circumstances.policy
+
+    @property
+    def version(self) -> KubernetesVersion:
+        """The release of Kubernetes that the object is for."""
+        return self.circumstances.version
+
+    @property
+    def index(self) -> ClusterIndex | None:
+        """What is known of the cluster; None where nothing is."""
+        return self.circumstances.index
+
+    @property
+    def offline(self) -> bool:
+        """Whether no kube-apiserver sees the object in this moment."""
+        return self.circumstances.offline
 
     @property
     def scaler(self) -> Autoscaler | None:
         """What scales the workload, as it comes with it or as the cluster has it."""
         of = self.workload.api_version, self.workload.kind
         namespace, name = self.workload.meta.namespace, self.workload.meta.name
-        beside = (each for each in self.scalers if each.meta.namespace == namespace and each.scales(*of, name))
+        beside = (
+            each for each in self.circumstances.scalers if each.meta.namespace == namespace and each.scales(*of, name)
+        )
         known = None if self.index is None else self.index.autoscaler(*of, namespace, name)
         return next(beside, known)
 
@@ -118,7 +149,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _stale(self) -> bool:
-        return self.age() > self.policy.max_staleness_seconds
+        return self.circumstances.age() > self.policy.max_staleness_seconds
 
     @cached_property
     def _too_many(self) -> bool:
@@ -128,7 +159,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def late(self) -> bool:
         """Whether there is no time left to look at the cluster."""
-        return self.remaining() < LEAST_SECONDS
+        return self.circumstances.remaining() < LEAST_SECONDS
 
     def timely(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """The items as long as there is time for them; that there was none for the rest, `rules.evaluate` tells."""

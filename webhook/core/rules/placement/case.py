@@ -209,7 +209,7 @@ def _places(
     keys = {key for each in placed for key in _keys(each.constraint)}
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
     pod = as_created(Pod(metadata=meta, spec=template.template.spec), subject.version)
-    places = survey(index, pod, own_selector(workload), now=index.taken_at or subject.now, late=late)
+    places = survey(index, pod, own_selector(workload), now=index.taken_at or subject.circumstances.now, late=late)
     return None if places.problem.hard.error else places
 
 

@@ -82,7 +82,7 @@ def not_tried(subject: Subject) -> NotEvaluated | None:
 def _tried(subject: Subject) -> PodTemplate | None:
     """The pod; None for one that this rule has nothing to say of."""
     workload = subject.workload
-    if (workload.group, workload.kind) != ("", "Pod") or not subject.creating or not workload.templates:
+    if (workload.group, workload.kind) != ("", "Pod") or not subject.circumstances.creating or not workload.templates:
         return None
     template = workload.templates[0].template
     spec = template.pod_spec
