@@ -40,11 +40,13 @@ def test_a_file_that_cannot_be_used(tmp_path, raw, message):
         pytest.param("broken", "cannot be read: No such file or directory", id="a link to nothing"),
         pytest.param("loop", "cannot be read: Too many levels of symbolic links", id="a link to itself"),
         pytest.param("a\0b", "cannot be read: the path holds a NUL character", id="a path that is none"),
+        pytest.param("pipe", "a named pipe, not a file", id="a named pipe"),
     ],
 )
 def test_a_path_that_cannot_be_read(tmp_path, name, message):
     (tmp_path / "broken").symlink_to("nothing")
     (tmp_path / "loop").symlink_to("loop")
+    os.mkfifo(tmp_path / "pipe")
     path = f"{tmp_path}/{name}"
     with pytest.raises(ConfigError) as raised:
         load_policy(path)

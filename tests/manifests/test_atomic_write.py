@@ -28,6 +28,34 @@ def test_a_link_still_leads_there(file, tmp_path):
     assert (link.is_symlink(), file.read_bytes()) == (True, b"new")
 
 
+def test_a_link_out_of_its_folder_is_not_followed(file, tmp_path):
+    (tmp_path / "chart").mkdir()
+    link = tmp_path / "chart" / "a.yaml"
+    link.symlink_to(file)
+    with pytest.raises(OSError, match=f"a link that leads out of its folder, to {file}"):
+        replace_file(str(link), b"old", b"new")
+    assert file.read_bytes() == b"old"
+
+
+def test_a_folder_may_be_a_link(file, tmp_path):
+    (tmp_path / "chart").symlink_to(file.parent)
+    replace_file(str(tmp_path / "chart" / "a.yaml"), b"old", b"new")
+    assert file.read_bytes() == b"new"
+
+
+def test_a_read_only_file_stays(file):
+    file.chmod(0o444)
+    with pytest.raises(OSError, match="the file is read-only"):
+        replace_file(str(file), b"old", b"new")
+    assert file.read_bytes() == b"old"
+
+
+def test_a_file_that_others_own_stays(file, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(OSError, match="the file is read-only"):
+        replace_file(str(file), b"old", b"new")
+
+
 def test_the_owner_stays(file, monkeypatch):
     given = []
     monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)

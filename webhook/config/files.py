@@ -3,6 +3,7 @@
 `reloaded` is called by whoever has a loop; it keeps no thread and no state of its own.
 """
 
+import stat
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,9 @@ from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.profile import SchedulerProfile
 
 SETTLE_SECONDS = 0.5  # a file written in place that recently may still be half-written
+
+# A pipe that the shell has opened, as in ``--config <(helm template …)``; any other would be waited for.
+_OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 SCHEDULER = ("schedulerConfiguration",)
 
@@ -101,10 +105,10 @@ def _seen(file: str) -> tuple[tuple[str, Signature | None], ...]:
 
 def _signature(file: str) -> Signature | None:
     try:
-        stat = Path(file).stat()
+        found = Path(file).stat()
     except (OSError, ValueError):
         return None
-    return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _settled(file: str) -> bool:
@@ -117,6 +121,8 @@ def _settled(file: str) -> bool:
 
 def _text(file: str) -> str:
     try:
+        if stat.S_ISFIFO(Path(file).stat().st_mode) and not file.startswith(_OPEN_FILES):
+            raise _unreadable(file, "a named pipe, not a file")
         with Path(file).open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:

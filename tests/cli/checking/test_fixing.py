@@ -134,6 +134,7 @@ def test_what_cannot_be_written(fix, monkeypatch):
     code, out, err = fix("--fix", "--write", "web.yaml", web=WEB.replace("maybe", "ScheduleAnyway"))
     assert (code, out) == (1, "")
     assert "web.yaml: error: not written: no space left on device\n" in err
+    assert err.splitlines()[-1].startswith("0 findings fixed in 0 files, ")
 
 
 def test_fixes_that_uncover_others_go_on(fix, tmp_path):

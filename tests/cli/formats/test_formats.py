@@ -150,6 +150,12 @@ def test_github(rendered):
     ]
 
 
+def test_github_shows_no_control_characters_of_a_files_name(run, tmp_path):
+    (tmp_path / "a\033[2J\r\n\u202e.yaml").write_text(MANIFEST)
+    _, out, _ = run("check", ".", "-o", "github", *RULES)
+    assert {line.partition(",")[0] for line in out.splitlines()} == {"::error file=./a [2J%0D%0A .yaml"}
+
+
 def test_text(rendered):
     out = rendered("text")
     assert "a b.yaml:11:5: topology-key-typo Pod a: exempted by evenspread.io/exempt\n" in out

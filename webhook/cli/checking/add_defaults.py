@@ -59,8 +59,10 @@ def add_defaults(files: Iterable[File | Fault], frame: Frame, *, write: bool) ->
         print_results(
             line for each in amendment.files for line in line_diff(each.file.name, each.file.data, each.edits)
         )
-    _summarize(amendment, frame.policy, index, write=write)
-    _warn(amendment.files, structs.replace(frame, index=index))
+    failed = {fault.file for fault in unwritten}
+    done = tuple(each for each in amendment.files if each.file.name not in failed)
+    _summarize(structs.replace(amendment, files=done), frame.policy, index, write=write)
+    _warn(done, structs.replace(frame, index=index))
     if any(fault.fatal for fault in amendment.faults):
         return Exit.UNREADABLE
     left = amendment.refused or unwritten or (amendment.files and not write)

@@ -41,7 +41,8 @@ def fix_files(files: Iterable[File | Fault], frame: Frame, *, write: bool, fail_
     reasons = {_told(row): reason for row, reason in mending.refused}
     for line in _left(left, reasons):
         click.echo(line, err=True)
-    click.echo(_summary(changed, left, write=write), err=True)
+    done = [each for each in changed if each.file.name not in failed]
+    click.echo(_summary(done, left, write=write), err=True)
     print_failures(left.failures)
     code = exit_code(left, fail_on)
     if code == Exit.FINE and (unwritten or (changed and not write)):

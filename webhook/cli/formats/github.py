@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from webhook.cli.checking.results import Outcome
 from webhook.cli.checking.row_text import fix, message
 from webhook.core.rules.frame.rule import Severity
+from webhook.core.text import one_line
 from webhook.manifests.files import STDIN_NAME
 from webhook.manifests.manifest import Manifest, Place
 
@@ -42,7 +43,8 @@ def _command(name: str, file: str, line: int, column: int, title: str, text: str
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return one_line(escaped, len(escaped))  # a file's name may hold what colours or clears a terminal
 
 
 def _property(text: str) -> str:
