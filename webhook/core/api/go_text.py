@@ -1,4 +1,4 @@
-"""Go's renderings of text: %q, JSON of encoding/json, and what time.Parse says.
+"""How Go writes text that kube-apiserver's messages quote: %q, encoding/json, and the errors of time.Parse.
 
 Source: Go 1.26 strconv.Quote, encoding/json, time/format.go.
 """
@@ -20,7 +20,8 @@ _ESCAPES = {
 }
 _HTML = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _HTML_TABLE = str.maketrans(_HTML)
-# Element of the layout, what it accepts, and its range: (name, low, high) where the element is checked at once.
+# One row an element of the layout: its text, the expression it accepts, and (name, low, high) if Go checks the range
+# while it parses. The day is checked at the end, against the month.
 _ELEMENTS: tuple[tuple[str, str, tuple[str, int, int] | None], ...] = (
     ("2006", r"[0-9]{4}", None),
     ("-", "-", None),
@@ -36,7 +37,7 @@ _ELEMENTS: tuple[tuple[str, str, tuple[str, int, int] | None], ...] = (
     ("", r"(?:[.,][0-9]+)?", None),
     ("Z07:00", r"Z|[+-][0-9]{2}:[0-9]{2}", None),
 )
-# What nearly every time in a cluster looks like; a day after the 28th takes the long way.
+# A short cut for times as Kubernetes itself writes them; days after the 28th depend on the month and take the long way.
 _COMMON_TIME = re.compile(
     r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z", re.ASCII
 )
@@ -44,7 +45,7 @@ _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def quote(text: str) -> str:
-    """``strconv.Quote``."""
+    """The text as Go's ``strconv.Quote`` writes it."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(_ESCAPES.get(char) or _rune(char) for char in text) + '"'
@@ -65,7 +66,7 @@ def json_text(value: object) -> str:
 
 
 def time_fault(text: str) -> str | None:
-    """What ``time.Parse(time.RFC3339, text)`` says against a text."""
+    """The error of ``time.Parse(time.RFC3339, text)``; None where the text is a time."""
     if _COMMON_TIME.fullmatch(text):
         return None
     rest, numbers = text, {}
@@ -88,6 +89,6 @@ def time_fault(text: str) -> str | None:
 
 
 def _time_quote(text: str) -> str:
-    """Package time's own quotes: control characters and whatever is no ASCII, byte by byte."""
+    """Quotes as package time writes them: control characters and non-ASCII are escaped byte by byte, unlike `quote`."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if " " <= c < "\x80" else "".join(f"\\x{b:02x}" for b in c.encode()) for c in plain) + '"'

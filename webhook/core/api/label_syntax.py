@@ -13,12 +13,12 @@ _NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_NAME})?"
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-# Upstream's expressions repeat themselves; these accept the same and never backtrack.
+# Upstream's expressions are kept above for the messages. These accept the same texts without backtracking.
 _VALID_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _VALID_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _MAX_NAME = 63
 _MAX_SUBDOMAIN = 253
-# The longest legal key is 317 characters; what is longer would only fill the memory.
+# The longest legal key has 253 + 1 + 63 = 317 characters. Longer texts are checked too, but not cached.
 _LONGEST = _MAX_SUBDOMAIN + 1 + _MAX_NAME
 _CACHED = 8192
 
@@ -37,7 +37,7 @@ _SUBDOMAIN_RULE = (
 
 
 def key_faults(key: str, version: KubernetesVersion = RECORDED) -> tuple[str, ...]:
-    """What is wrong with a label key; nothing for a good one.
+    """kube-apiserver's messages about a label key; none for a valid one.
 
     Source: content.IsLabelKey.
     """
@@ -68,7 +68,7 @@ def _key_faults(key: str, version: KubernetesVersion) -> tuple[str, ...]:
 
 
 def value_faults(value: str, version: KubernetesVersion = RECORDED) -> tuple[str, ...]:
-    """What is wrong with a label value; nothing for a good one.
+    """kube-apiserver's messages about a label value; none for a valid one.
 
     Source: content.IsLabelValue.
     """

@@ -36,9 +36,9 @@ _CACHED_LENGTH = 32
 
 
 class Quantity(Struct, frozen=True, gc=False):
-    """``unscaled * 10**exponent``; ``wide`` is upstream's form of arbitrary precision.
+    """``unscaled * 10**exponent``; ``wide`` marks upstream's arbitrary-precision form.
 
-    Shape: not normalised, so that overflow stays upstream's: ``100E`` is 100 * 10**18, whose value is 0.
+    Shape: not normalised, so that it overflows where upstream does: ``100E`` is 100 * 10**18, whose value is 0.
     """
 
     unscaled: int
@@ -47,17 +47,17 @@ class Quantity(Struct, frozen=True, gc=False):
 
     @property
     def value(self) -> int:
-        """The number rounded up to a whole one, as ``Quantity.Value``."""
+        """The number, rounded up to an integer, as ``Quantity.Value`` gives it."""
         return _scaled(self, 0)
 
     @property
     def milli(self) -> int:
-        """Thousandths, rounded up, as ``Quantity.MilliValue``. Unit: milli-CPU for cpu."""
+        """The number in thousandths, rounded up, as ``Quantity.MilliValue`` gives it. Unit: milli-CPU for cpu."""
         return _scaled(self, _MILLI)
 
 
 def parse_quantity(written: str | float) -> Quantity:
-    """Read a quantity as it stands in JSON, where a bare number is one too.
+    """Read a quantity from JSON: a string, or a bare number.
 
     Errors: ValueError with upstream's text.
     """
@@ -73,11 +73,13 @@ def _parse(text: str) -> Quantity:
     number, digits, _, fraction, suffix = match.groups()
     digits, fraction = digits or "0", fraction or ""
     base, exponent = _interpret(suffix)
+    # ``precision`` is how many more decimal digits would fit 64 bits; below 0 upstream takes the wide form.
     if base == 10:
         precision, scale, mantissa = _SAFE_DIGITS - len(digits) - len(fraction), exponent, 1
     elif fraction:
         precision, scale, mantissa = -1, 0, 1
     else:
+        # 10 binary digits are about 3 decimal ones (upstream's own estimate).
         precision, scale, mantissa = 15 - len(digits) - int(exponent * 3 / 10) - 1, 0, 1 << exponent
     scale -= len(fraction)
     if precision >= 0 and scale >= _NANO:
@@ -100,7 +102,7 @@ def _interpret(suffix: str) -> tuple[int, int]:
 
 
 def _wide(number: str, fraction: str, base: int, exponent: int) -> Quantity:
-    """The form of arbitrary precision: rounded away from zero at nano, binary suffixes capped at 2**63 - 1."""
+    """The arbitrary-precision form: rounded away from zero to nanos; binary suffixes are capped at 2**63 - 1."""
     digits = number.lstrip("+-").replace(".", "")
     if not digits:
         raise ValueError(NUMERIC_WRONG)
@@ -119,7 +121,7 @@ def _wide(number: str, fraction: str, base: int, exponent: int) -> Quantity:
 
 
 def _scaled(quantity: Quantity, exponent: int) -> int:
-    """The number in units of ``10**exponent``, rounded and overflowing as upstream does."""
+    """The number in units of ``10**exponent``, with upstream's rounding and overflow."""
     shift = quantity.exponent - exponent
     if quantity.wide:
         return _scaled_wide(quantity.unscaled, shift)

@@ -1,8 +1,10 @@
-"""What a pod requests and a node has, in the units that kube-scheduler compares.
+"""What a pod requests and what a node offers, in the units that kube-scheduler compares.
 
-    containers and sidecars run together, init containers before them, one after the other:
+Containers and sidecars run together; init containers run before them, one after the other. So, for each resource,
+
     request = max(sum of containers + sidecars, each init container + the sidecars declared before it)
-    a pod-level request replaces that for its resource; overhead comes on top
+
+A pod-level request replaces that sum for its resource; overhead is added last.
 
 Unit: cpu in milli-CPU, everything else in whole units, both rounded up after summing.
 Source: k8s.io/component-helpers resource/helpers.go, scheduler framework/types.go Resource, fit.go.
@@ -28,7 +30,7 @@ HUGE_PAGES_PREFIX = "hugepages-"
 _ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
 _NATIVE_DOMAIN = "kubernetes.io/"
 _QUOTA_PREFIX = "requests."
-# Unit: 10**-9 of the resource's unit, so that sums are exact.
+# Resource name -> amount. Unit: 10**-9 of the resource's unit, so that sums are exact and rounding comes last.
 Amounts = dict[str, int]
 ResourceList = Mapping[str, Quantity] | None
 _NANO = 10**9
@@ -37,10 +39,10 @@ _NANO_PER_MILLI = 10**6
 
 
 class Request(Struct, frozen=True, gc=False):
-    """What one pod takes of a node.
+    """What one pod takes from a node.
 
-    Shape: ``amounts`` are the resources above 0: cpu, memory, ephemeral storage, then the others by name (extended
-    resources, huge pages, attachable volumes).
+    Shape: ``amounts`` has only resources above 0: cpu, memory, ephemeral storage, then the others sorted by name
+    (extended resources, huge pages, attachable volumes).
     """
 
     amounts: tuple[tuple[str, int], ...] = ()
@@ -52,7 +54,7 @@ _NO_STATUS = PodStatus()
 
 
 def incoming_request(pod: Pod, version: KubernetesVersion) -> Request:
-    """What a pod that has no node yet requests.
+    """The request of a pod that has no node yet.
 
     Source: fit.go ``computePodResourceRequest``.
     """
@@ -61,7 +63,7 @@ def incoming_request(pod: Pod, version: KubernetesVersion) -> Request:
 
 
 def existing_request(pod: Pod, version: KubernetesVersion) -> Request:
-    """What a pod holds on its node: the largest of spec, allocated and actual while it is resized in place.
+    """What a pod holds on its node. While it is resized in place: the largest of spec, allocated and actual resources.
 
     Source: framework/types.go ``CalculateResource``; helpers.go ``AggregateContainerRequests``.
     """
@@ -76,7 +78,7 @@ def existing_request(pod: Pod, version: KubernetesVersion) -> Request:
 
 
 def _resizing(pod: Pod) -> bool:
-    """Whether the status has anything to say of resources."""
+    """Whether the status reports resources at all; only then can they differ from the spec."""
     status = pod.status
     if status is None:
         return False
@@ -111,7 +113,7 @@ def _resized_request(pod: Pod, version: KubernetesVersion) -> Request:
 
 
 def _measured(pod: Pod, *, infeasible: bool) -> tuple[Amounts, Amounts]:
-    """What the kubelet allocated to the containers, and what they have; where it does not say, what the spec asks for.
+    """Resources that the kubelet allocated, and those that containers actually have; the spec's where it reports none.
 
     Source: helpers.go ``containerAllocatedRequests``, ``containerActuatedRequests``.
     """
@@ -167,7 +169,7 @@ def container_requests(
 
 
 def allocatable_of(node: Node) -> Mapping[str, int]:
-    """What a node has for pods, by resource name; names that the scheduler does not compare are left out."""
+    """A node's allocatable amounts by resource name, without resources that the scheduler does not compare."""
     amounts = node.status.allocatable if node.status else None
     if not amounts:
         return {}
@@ -184,7 +186,7 @@ def _allocatable(amounts: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
 
 
 def resize_infeasible(pod: Pod) -> bool:
-    """Whether the kubelet refused a resize for good, so that what the spec asks for does not count."""
+    """Whether the kubelet has refused a resize for good; then the spec's resources do not count."""
     conditions = pod.status.conditions if pod.status else None
     for condition in conditions or ():
         if condition.type == "PodResizePending":
@@ -194,7 +196,7 @@ def resize_infeasible(pod: Pod) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_extended(name: str) -> bool:
-    """Whether it is a resource of somebody else, as ``example.com/gpu``.
+    """Whether this is an extended resource, such as ``example.com/gpu``.
 
     Source: k8s.io/component-helpers scheduling/corev1 ``IsExtendedResourceName``.
     """
@@ -202,7 +204,7 @@ def is_extended(name: str) -> bool:
 
 
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler compares this resource besides cpu, memory and ephemeral storage.
+    """Whether the scheduler compares this resource, which is none of cpu, memory and ephemeral storage.
 
     Source: pkg/scheduler/util/utils.go ``IsScalarResourceName``.
     """
@@ -214,7 +216,7 @@ def is_scalar(name: str) -> bool:
 
 
 def pod_level_resource(name: str) -> bool:
-    """Whether spec.resources of a pod may name it.
+    """Whether a pod's own spec.resources may name this resource.
 
     Source: helpers.go ``IsSupportedPodLevelResource``.
     """
@@ -224,7 +226,7 @@ def pod_level_resource(name: str) -> bool:
 def _finish(
     pod: Pod, amounts: Amounts, status_level: Amounts, version: KubernetesVersion, *, spec_counts: bool = True
 ) -> Request:
-    """Pod-level requests, overhead and rounding."""
+    """The containers' amounts with pod-level requests and overhead, rounded."""
     spec = pod.pod_spec
     requests = spec.resources.requests if spec.resources else None
     if version >= gates.POD_LEVEL_RESOURCES.since and any(map(pod_level_resource, requests or ())):
@@ -263,7 +265,7 @@ def _amounts(resources: ResourceList) -> Amounts:
 
 @lru_cache(maxsize=4096)
 def _nanos(written: Quantity) -> int:
-    """The quantity; 0 for text that is none, which the API server never stores."""
+    """The quantity in nanos; 0 for text that is no quantity, which the API server never stores."""
     try:
         quantity = parse_quantity(written)
     except ValueError:
@@ -275,7 +277,7 @@ def _rounded(name: str, nanos: int) -> int:
     amount = -(-nanos // (_NANO_PER_MILLI if name == CPU else _NANO))
     if abs(amount) <= _MAX_INT64:
         return amount
-    # Beyond 64 bits upstream's arithmetic overflows in its own way.
+    # Beyond 64 bits, let `Quantity` overflow as upstream's arithmetic does.
     exponent = -9
     while nanos % 10 == 0:
         nanos, exponent = nanos // 10, exponent + 1
@@ -295,7 +297,7 @@ def _raise_to(total: Amounts, other: Amounts) -> None:
 
 
 def compare_amounts(one: ResourceList, other: ResourceList, name: str) -> int:
-    """Below 0, 0 or above 0 as the one has less, as much or more of the resource; what is absent is 0."""
+    """Negative, 0 or positive as ``one`` has less, as much or more of the resource than ``other``; absent is 0."""
     return _nanos((one or {}).get(name, 0)) - _nanos((other or {}).get(name, 0))
 
 
@@ -306,5 +308,5 @@ def to_milli(written: Quantity) -> Quantity:
 
 
 def written_nanos(nanos: int) -> str:
-    """An amount as a quantity. Unit: 10**-9."""
+    """An amount as the text of a quantity. Unit of ``nanos``: 10**-9."""
     return f"{nanos}n"

@@ -1,7 +1,8 @@
 """What selects what: labels by label selectors, nodes by node selector terms, taints by tolerations.
 
-Selectors are compiled once and asked often. A null label selector matches nothing, an empty one everything
-(what the scheduler then makes of the empty one is `webhook.core.scheduler.plugins.pod_topology_spread`'s matter).
+Selectors are compiled once and evaluated often. A null label selector matches nothing, an empty one matches everything;
+that spread constraints with an empty selector count no pods in some releases is up to
+`webhook.core.scheduler.plugins.pod_topology_spread`.
 
 Source: k8s.io/apimachinery pkg/labels/selector.go, pkg/apis/meta/v1/helpers.go; k8s.io/component-helpers
 scheduling/corev1; k8s.io/api core/v1/toleration.go.
@@ -37,12 +38,12 @@ _NAME_FIELD = "metadata.name"
 _MAX_INT64 = 2**63 - 1
 # strconv.ParseInt takes a sign and leading zeros, and no underscores, spaces or digits of other scripts.
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-# The comparison of tolerations takes canonical decimals only (content.IsDecimalInteger).
+# Gt and Lt of tolerations take canonical decimals only (content.IsDecimalInteger).
 _DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 class SelectorError(ValueError):
-    """A selector that kube-apiserver would not have accepted; the text is the scheduler's."""
+    """A selector that kube-apiserver would have refused; the text is what the scheduler says about it."""
 
 
 class Requirement(Struct, frozen=True):
@@ -96,7 +97,7 @@ class Selector(Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Whether it restricts nothing."""
+        """Whether it matches every set of labels."""
         return not self.requirements and not self.nothing
 
     @property
@@ -120,7 +121,11 @@ EVERYTHING = Selector()
 
 
 def compile_selector(selector: LabelSelector | None) -> Selector:
-    """Source: metav1.LabelSelectorAsSelector. Errors: SelectorError."""
+    """Compile a label selector as the API has it.
+
+    Errors: SelectorError for one that kube-apiserver refuses.
+    Source: metav1.LabelSelectorAsSelector.
+    """
     if selector is None:
         return NOTHING
     requirements = [_checked(key, EQUALS, (value,)) for key, value in (selector.match_labels or {}).items()]
@@ -129,7 +134,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 
 
 def selector_from_labels(labels: Mapping[str, str] | None) -> Selector:
-    """The selector of a Service or ReplicationController: every pair must be there, none is checked.
+    """The selector of a Service or ReplicationController: pods must have every pair. Its syntax is not checked.
 
     Source: labels.SelectorFromSet.
     """
@@ -147,7 +152,7 @@ def _label_requirement(written: LabelSelectorRequirement) -> Requirement:
 
 
 def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
-    """A requirement, or the scheduler's words against it. Source: labels.NewRequirement."""
+    """A requirement. Errors: SelectorError with the scheduler's text. Source: labels.NewRequirement."""
     faults = _requirement_faults(key, operator, values)
     if faults:
         raise SelectorError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
@@ -182,7 +187,7 @@ def _requirement_faults(key: str, operator: str, values: tuple[str, ...]) -> lis
 
 
 def parse_integer(text: str) -> int | None:
-    """A 64-bit number as ``strconv.ParseInt(text, 10, 64)`` reads it; None where that fails."""
+    """The number that ``strconv.ParseInt(text, 10, 64)`` reads; None where that fails."""
     if not _INTEGER.fullmatch(text) or len(text.lstrip("+-").lstrip("0")) > 19:
         return None
     number = int(text)
@@ -226,9 +231,9 @@ class NodeTerm(Struct, frozen=True):
 
 
 class RequiredNodes(Struct, frozen=True):
-    """The nodes that a pod may use, by its nodeSelector and its required node affinity.
+    """The condition that a pod's nodeSelector and required node affinity put on nodes.
 
-    Shape: ``terms`` are ORed; None where the pod has no required affinity, while no terms match no node.
+    Shape: one of ``terms`` must match. None means no required affinity; an empty tuple matches no node.
     """
 
     pairs: Selector = EVERYTHING
@@ -242,20 +247,23 @@ class RequiredNodes(Struct, frozen=True):
 
 
 def compile_required_nodes(node_selector: Mapping[str, str] | None, affinity: Affinity | None) -> RequiredNodes:
-    """Source: nodeaffinity.GetRequiredNodeAffinity."""
+    """Compile a pod's nodeSelector and required node affinity. Source: nodeaffinity.GetRequiredNodeAffinity."""
     required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
     terms = None if required is None else compile_node_selector(required)
     return RequiredNodes(selector_from_labels(node_selector), terms)
 
 
 def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
-    """The terms that can match at all; one without conditions cannot. Source: NewLazyErrorNodeSelector."""
+    """Compile the terms, without those that have no conditions and so match no node.
+
+    Source: NewLazyErrorNodeSelector.
+    """
     terms = selector.node_selector_terms or ()
     return tuple(compile_node_term(term) for term in terms if term.match_expressions or term.match_fields)
 
 
 def compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
-    """A term that has conditions. Source: nodeaffinity newNodeSelectorTerm."""
+    """Compile one term that has conditions. Source: nodeaffinity newNodeSelectorTerm."""
     try:
         expressions = tuple(_node_requirement(each) for each in term.match_expressions or ())
         fields = tuple(_field_requirement(each) for each in term.match_fields or ())
@@ -304,7 +312,7 @@ def _compares_taint(operator: str, taint: str, bound: str) -> bool:
 def first_untolerated(
     taints: Iterable[Taint], tolerations: Sequence[Toleration] | None, effects: Iterable[str], *, compares: bool = False
 ) -> Taint | None:
-    """The first taint of these effects that nothing tolerates. Source: FindMatchingUntoleratedTaint."""
+    """The first taint with one of these effects that no toleration tolerates. Source: FindMatchingUntoleratedTaint."""
     wanted = frozenset(effects)
     for taint in taints:
         tolerated = any(tolerates(each, taint, compares=compares) for each in tolerations or ())

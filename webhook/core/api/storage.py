@@ -17,7 +17,7 @@ from webhook.core.api.types import (
     VolumeIdSource,
 )
 
-# Its presence alone says it, whatever the value.
+# Set if present, whatever its value.
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -144,13 +144,13 @@ class CsiNodeSpec(_Value, frozen=True):
 
 
 class CsiNode(Named, frozen=True):
-    """What the CSI drivers of one node said of it; it has the node's name."""
+    """What CSI drivers registered for one node; named after the node."""
 
     spec: CsiNodeSpec = CsiNodeSpec()
 
     @property
     def limits(self) -> Mapping[str, int]:
-        """How many volumes each driver attaches at most; a driver that says nothing has no limit."""
+        """The most volumes that each driver attaches to the node; drivers without an entry have no limit."""
         return {
             driver.name: driver.allocatable.count
             for driver in self.spec.drivers or ()

@@ -95,7 +95,7 @@ class SpreadConstraint(_Value, frozen=True):
 
     @property
     def hard(self) -> bool:
-        """Whether it filters nodes (DoNotSchedule); a soft one only scores them."""
+        """Whether it is DoNotSchedule, and so filters nodes; a soft one only scores them."""
         return self.when_unsatisfiable == DO_NOT_SCHEDULE
 
 
@@ -345,7 +345,7 @@ class PodStatus(_Value, frozen=True):
 
 
 class Pod(PodTemplate, frozen=True):
-    """A pod as it stands in the cluster."""
+    """A pod with its status."""
 
     status: PodStatus | None = None
 

@@ -1,8 +1,8 @@
-"""From the bytes of an object to values, or to the words with which kube-apiserver refuses the bytes.
+"""Bytes of an object -> typed values, or the message with which kube-apiserver refuses the bytes.
 
-Two ways give the same answer: a typed msgspec decoder that knows only well-formed objects, and, when that one
-fails, Go's own rules (`go_json`), which are slow and accept more. Only the second sees fields that
-the model lacks, so that `decode_strictly` also finds wrong types and unknown names anywhere in the object.
+Two decoders agree on every object that both accept. msgspec is fast and takes well-formed objects; where it fails,
+`go_json` follows Go's own rules, which are slower and accept more. Only `go_json` looks at fields that `api.types` does
+not have, so `decode_strictly`, which always uses it, also finds wrong types and unknown names in those.
 
 Source: k8s.io/apimachinery runtime/serializer/json; k8s.io/apiserver endpoints/handlers (the 400 answer).
 """
@@ -16,7 +16,7 @@ from webhook.core.apiserver import go_json
 
 T = TypeVar("T")
 
-# Kinds whose decoding kube-apiserver reports by name; all of them are version v1 of their group.
+# Kinds that kube-apiserver names in its decoding errors; each is version v1 of its group.
 BUILT_IN = frozenset(
     {
         *("Pod", "PodTemplate", "ReplicationController", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
@@ -50,7 +50,7 @@ def _refused(path: str, text: str, kind: str) -> DecodeError:
 
 
 def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: str, prefix: tuple[str, ...] = ()) -> T:
-    """Decode an object, fast where it is well formed.
+    """Decode an object, by the fast decoder if it is well formed.
 
     Shape: ``go_type`` is ``v1.`` and a built-in kind or ``PodTemplateSpec``; ``prefix`` are the fields above.
     Errors: DecodeError.
@@ -73,9 +73,9 @@ def decode_strictly(
 
 
 def as_go_reads(raw: bytes | msgspec.Raw, go_type: str, prefix: tuple[str, ...] = ()) -> tuple[object, tuple[str, ...]]:
-    """The JSON value that Go's decoder keeps of an object, and the warnings of strict decoding.
+    """The object as Go's decoder would keep it, and the warnings of strict decoding.
 
-    Shape: the value has the known fields only; nulls and repeated fields are resolved, quantities are text.
+    Shape: JSON values of known fields only; nulls and repeated fields are resolved, quantities are text.
     Errors: DecodeError.
     """
     outcome = go_json.decode(_read(raw), go_type, prefix)
@@ -93,9 +93,9 @@ def decode_template(raw: bytes | msgspec.Raw, prefix: tuple[str, ...] = ()) -> P
 
 
 def type_of(raw: bytes) -> TypeMeta:
-    """What kind of object some bytes are.
+    """The apiVersion and kind that the bytes of an object state.
 
-    Errors: DecodeError when they are no JSON object, or apiVersion or kind is no string.
+    Errors: DecodeError if they are no JSON object, or if apiVersion or kind is no string.
     """
     try:
         return _TYPE_META.decode(raw)

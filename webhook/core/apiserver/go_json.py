@@ -1,9 +1,12 @@
-"""JSON as the decoder of Kubernetes reads it: into typed values, the first fault kept, unknown fields noted.
+"""JSON as Kubernetes' decoder reads it: into typed values, with the first fault, and warnings about unknown fields.
 
-What differs from other decoders, and is obeyed here: names are case-sensitive; null leaves a scalar as it was
-and empties a pointer, list or map; a null entry of a list is an empty one; a field that stands twice is decoded
-twice into the same value, so that objects and lists merge; decoding goes on after a wrong type and the first
-one is the error, unless a type that decodes itself (a time, a quantity) fails: that ends it.
+Where it differs from other decoders:
+
+    names           case-sensitive
+    null            leaves a scalar as it was; empties a pointer, list or map; as an entry of a list, is an empty entry
+    repeated field  decoded again into the same value, so that objects and lists merge
+    wrong type      decoding goes on, and the first one is the error; but a type with its own UnmarshalJSON (a time, a
+                    quantity) ends it
 
 Source: sigs.k8s.io/json internal/golang/encoding/json decode.go, kubernetes_patch.go; the types are in
 `webhook.core.apiserver.go_types`.
@@ -33,7 +36,7 @@ _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind 
 
 
 class Number(str):
-    """A number as it is written; what it fits depends on the target."""
+    """A number as it is written; the target's type decides whether it fits."""
 
     __slots__ = ()
 
@@ -69,7 +72,7 @@ class GoType(Struct, frozen=True):
 
 @cache
 def _declared() -> dict[str, str]:
-    """Type name -> its declaration: what stands after the name."""
+    """Type name -> the text of its declaration."""
     logical = re.sub(r"\n ", " ", TABLE.strip())
     return dict(line.split(" ", 1) for line in logical.split("\n"))
 
@@ -134,10 +137,10 @@ def _cleaned(node: object) -> object:
 
 
 def is_plain(value: object, target: GoType) -> bool:
-    """Whether parsed JSON needs none of Go's rules: every field is known and of its type, or null.
+    """Whether every field of parsed JSON is known and of its type, or null, so that `decode` would change nothing.
 
-    Several times faster than `decode`, which would find no fault in such a value and nothing to warn about.
-    Shape: ``value`` is what a JSON parser gives, so that no name stands twice.
+    Several times faster than `decode`, which finds no fault in such a value and warns of nothing.
+    Shape: ``value`` comes from a JSON parser, so that no name occurs twice.
     """
     kind = target.kind
     if kind == "pointer":
@@ -175,12 +178,12 @@ def _plain_scalar(value: object, target: GoType) -> bool:
         return isinstance(value, str) and time_fault(value) is None
     if target.name == "intstr.IntOrString":
         return type(value) is str or (type(value) is int and -(2**31) <= value < 2**31)
-    # A quantity that is a number, or any quantity that is not the simplest text, is left to the long way.
+    # Quantities that are numbers, or unusual texts, are left to `decode`.
     return target.name == "v1.FieldsV1" or (isinstance(value, str) and _SIMPLE_QUANTITY.fullmatch(value) is not None)
 
 
 def decode(node: object, go_type: str, prefix: tuple[str, ...] = ()) -> Outcome:
-    """Decode what `read` gave into a Go type.
+    """Decode the result of `read` into a Go type.
 
     Shape: ``prefix`` are the fields above the node, for the fault's path and text.
     """
@@ -197,7 +200,7 @@ def decode(node: object, go_type: str, prefix: tuple[str, ...] = ()) -> Outcome:
 def stated_type(node: object) -> dict[str, str] | Fault:
     """The apiVersion and kind of a document, "" where absent, or the fault that hides them.
 
-    Here alone names are read in any case, because upstream uses the standard library for this.
+    Only here are names matched in any letter case, because upstream uses the standard library for this step.
     Source: runtime/serializer/json meta.go SimpleMetaFactory.Interpret.
     """
     if not isinstance(node, Members):
@@ -217,17 +220,17 @@ def stated_type(node: object) -> dict[str, str] | Fault:
 
 
 class _SelfDecodingError(Exception):
-    """A type that decodes itself refused its value; nothing is decoded after it."""
+    """A type with its own UnmarshalJSON refused its value; Go decodes nothing after that."""
 
 
 class _Slice(list[object]):
-    """A list, and the entries beyond its end that its memory still holds: a repeated field sees them again."""
+    """A Go slice. ``memory`` keeps entries beyond its end: a repeated field decodes into them again, as Go does."""
 
     memory: list[object]
 
 
 class _Walk:
-    """The state of one decoding: where it is, and what it found."""
+    """The state of one decoding: the field it is at, the first fault, and the warnings."""
 
     def __init__(self, prefix: tuple[str, ...]) -> None:
         self.fault: Fault | None = None
@@ -253,7 +256,7 @@ class _Walk:
             self.strict[f"{what} {quote(f'{self.path()}.{name}' if self.where else name)}"] = None
 
     def value(self, node: object, target: GoType, current: object) -> object:
-        """Decode into the current value; gives the new one."""
+        """Decode a node into the current value, as Go does for repeated fields, and return the new value."""
         kind = target.kind
         if kind == "pointer":
             return None if node is None else self.value(node, resolve(target.elem), current)

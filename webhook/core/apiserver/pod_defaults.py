@@ -1,7 +1,7 @@
-"""What kube-apiserver makes of a pod between a client's request and the scheduler, as far as verdicts depend on it.
+"""The changes that kube-apiserver makes to a pod on creation, as far as the scheduler's verdict depends on them.
 
-Limits become requests that are missing, a pod in the host network gets its ports on the host, pod-level resources
-are filled in, and matchLabelKeys are merged into selectors. Admission plugins and webhooks are not applied.
+Missing requests are taken from limits, ports of a pod in the host network become host ports, pod-level resources are
+filled in, and matchLabelKeys are merged into selectors. Admission plugins and webhooks are not applied.
 
 Source: k8s.io/kubernetes pkg/apis/core/v1 defaults.go; pkg/registry/core/pod strategy.go ``PrepareForCreate``;
 pkg/api/pod util.go ``DefaultPodLevelResources``.
@@ -42,7 +42,7 @@ DEFAULT_NAMESPACE = "default"
 def as_created(pod: Pod, version: KubernetesVersion) -> Pod:
     """The pod as the scheduler gets it after a create request.
 
-    Errors: none; what the API server would refuse stays as it is.
+    Errors: none; a field that the API server would refuse is left as it is.
     """
     spec, meta = pod.pod_spec, pod.meta
     containers = tuple(_defaulted(each, host_network=bool(spec.host_network)) for each in spec.containers or ())
@@ -89,7 +89,7 @@ def _defaulted_volume(volume: Volume) -> Volume:
 
 
 def _rounded(amounts: Mapping[str, Quantity] | None) -> dict[str, Quantity] | None:
-    """Up to thousandths. Source: ``SetDefaults_ResourceList``."""
+    """Round up to thousandths. Source: ``SetDefaults_ResourceList``."""
     return None if amounts is None else {name: to_milli(amount) for name, amount in amounts.items()}
 
 
@@ -99,7 +99,10 @@ def _pod_level(
     init_containers: tuple[Container, ...],
     version: KubernetesVersion,
 ) -> ResourceRequirements | None:
-    """Pod-level resources with the requests that are missing."""
+    """Pod-level resources with missing requests filled in: from the containers, then from pod-level limits.
+
+    Containers' huge pages become a pod-level limit first, from which the request then follows.
+    """
     if written is None or version < gates.POD_LEVEL_RESOURCES.since:
         return written
     limits, requests = _rounded(written.limits), _rounded(written.requests)
@@ -140,7 +143,7 @@ def _merged_terms(affinity: PodAffinity | None, labels: Mapping[str, str]) -> Po
 
 
 def merged_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
-    """The term as a Pod with these labels is stored with.
+    """An affinity term as it is stored in a Pod with these labels: its label keys become requirements.
 
     Source: strategy.go ``applyMatchLabelKeysAndMismatchLabelKeys``.
     """

@@ -1,8 +1,7 @@
-"""What kube-apiserver says of topologySpreadConstraints: errors in its order and words, warnings, the merge.
+"""kube-apiserver's validation of topologySpreadConstraints: its errors in its order and words, its warnings, the merge.
 
-At creation the API server first merges matchLabelKeys into the selectors of a Pod (never of a template), then
-validates, and warns only when nothing is wrong. What differs between releases is decided by the version given, as
-`gates` says.
+On creation the API server first merges matchLabelKeys into the selectors of a Pod (never of a template), then
+validates, and sends warnings only if there is no error. Differences between releases are listed in `api.gates`.
 
 Source: k8s.io/kubernetes pkg/apis/core/validation validation.go validateTopologySpreadConstraints; pkg/api/pod
 warnings.go; pkg/registry/core/pod strategy.go; k8s.io/apimachinery pkg/apis/meta/v1/validation.
@@ -117,7 +116,7 @@ def not_supported(path: str, value: str, supported: Sequence[str], version: Kube
 
 
 def distinct(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
-    """The errors without those whose text was there before, as rest.ValidateCreate leaves them."""
+    """The errors, each text once, as rest.ValidateCreate deduplicates them."""
     return tuple({error.text: error for error in errors}.values())
 
 
@@ -129,8 +128,8 @@ def validate_constraints(
 ) -> tuple[FieldError, ...]:
     """Every error of the field, in upstream's order.
 
-    Shape: ``labels`` are a Pod's, whose matchLabelKeys are merged first; None for a template, which is never
-    merged. ``path`` is that of the list, as in ``spec.template.spec.topologySpreadConstraints``.
+    Shape: ``labels`` are those of a Pod, whose matchLabelKeys are merged first; None for a template, where they never
+    are. ``path`` leads to the list, as in ``spec.template.spec.topologySpreadConstraints``.
     """
     if _evidently_valid(constraints):
         return ()
@@ -140,7 +139,7 @@ def validate_constraints(
 
 
 def _evidently_valid(constraints: Sequence[SpreadConstraint]) -> bool:
-    """Whether these are the constraints that nearly everybody writes, without a fault: one look instead of ten."""
+    """Whether the constraints use only common fields, correctly: a short cut, since nearly all constraints do."""
     pairs = set()
     for each in constraints:
         selector = each.label_selector
@@ -165,6 +164,7 @@ def _evidently_valid(constraints: Sequence[SpreadConstraint]) -> bool:
 
 
 def _errors(constraints: Sequence[SpreadConstraint], path: str, version: KubernetesVersion) -> Iterator[FieldError]:
+    # How often each pair still comes below: upstream reports every duplicate but the last, at the earlier index.
     later = Counter((each.topology_key or "", each.when_unsatisfiable or "") for each in constraints)
     for index, constraint in enumerate(constraints):
         at = f"{path}[{index}]"
@@ -215,7 +215,7 @@ def _min_domains(min_domains: int, action: str, path: str) -> Iterator[FieldErro
 def _match_label_keys(
     keys: Sequence[str], selector: LabelSelector | None, path: str, version: KubernetesVersion
 ) -> Iterator[FieldError]:
-    """Check keys against the selector they were merged into, where each stands once more.
+    """Check keys against the selector that they were merged into, which has each of them once more.
 
     Source: ValidateMatchLabelKeysAndMismatchLabelKeys; the path without ``matchLabelKeys`` is upstream's.
     """
@@ -229,7 +229,7 @@ def _match_label_keys(
 
 
 def keys_in_both(keys: Sequence[str], selector: LabelSelector, path: str) -> Iterator[FieldError]:
-    """Keys that a selector has twice, once they were merged into it; the same of constraints and affinity terms.
+    """Errors for keys that a selector has twice after the merge; upstream checks affinity terms by the same function.
 
     Source: ValidateMatchLabelKeysAndMismatchLabelKeys.
     """
@@ -258,9 +258,9 @@ def _match_label_keys_before_merge(
 
 
 def selector_errors(selector: LabelSelector, path: str, version: KubernetesVersion) -> Iterator[FieldError]:
-    """What is wrong with a label selector.
+    """Every error of a label selector.
 
-    Shape: those of ``matchLabels``, which upstream gives in the order of a Go map, are sorted by text.
+    Shape: errors of ``matchLabels`` are sorted by text; upstream gives them in the random order of a Go map.
     Source: metav1 validation ValidateLabelSelector.
     """
     if selector.match_labels:
@@ -270,7 +270,7 @@ def selector_errors(selector: LabelSelector, path: str, version: KubernetesVersi
 
 
 def label_errors(labels: Mapping[str, str], path: str, version: KubernetesVersion) -> tuple[FieldError, ...]:
-    """What is wrong with the labels of an object, sorted by text as those of ``matchLabels`` are.
+    """Every error of an object's labels, sorted by text as those of ``matchLabels`` are.
 
     Source: metav1 validation ValidateLabels.
     """
@@ -305,9 +305,9 @@ def _requirement_errors(
 
 
 def constraint_warnings(constraints: Sequence[SpreadConstraint], path: str) -> tuple[str, ...]:
-    """The warnings about the field, which the API server sends only when there is no error.
+    """The warnings about the field; the API server sends them only if there is no error.
 
-    Shape: ``path`` is that of the list.
+    Shape: ``path`` leads to the list.
     Source: pkg/api/pod/warnings.go warningsForPodSpecAndMeta.
     """
     warnings = []
@@ -323,7 +323,7 @@ def constraint_warnings(constraints: Sequence[SpreadConstraint], path: str) -> t
 def merge_match_label_keys(
     constraints: Sequence[SpreadConstraint], labels: Mapping[str, str], version: KubernetesVersion
 ) -> Sequence[SpreadConstraint]:
-    """The constraints as a Pod with these labels is stored with: each key that it has joins the selector.
+    """The constraints as they are stored in a Pod with these labels: ``key In (value)`` joins the selector.
 
     Source: pkg/registry/core/pod/strategy.go mutateTopologySpreadConstraints.
     """
