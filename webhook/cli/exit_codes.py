@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from enum import IntEnum
 
+from webhook.core.text import did_you_mean
+
 
 class Exit(IntEnum):
     """Exit codes; promises."""
@@ -26,8 +28,5 @@ class CommandError(Exception):
 
 def no_namespace(source: str, namespace: str, names: Iterable[str]) -> CommandError:
     """The end of a command that was asked about a namespace that is not there."""
-    import difflib  # noqa: PLC0415 only needed for a mistake
-
-    near = " or ".join(repr(name[:64]) for name in difflib.get_close_matches(namespace, names, n=3))
-    meant = f"; did you mean {near}?" if near else ""
+    meant = did_you_mean(namespace, names, 3)
     return CommandError(f"{source}: no namespace {namespace[:64]!r}{meant}", Exit.USAGE)

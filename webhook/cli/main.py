@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from webhook.cli.exit_codes import CommandError, Exit
+from webhook.core.text import similar
 
 _COMMANDS: Mapping[str, str] = {
     "check": "webhook.cli.commands.check",
@@ -51,9 +52,7 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            import difflib  # noqa: PLC0415 only needed for a mistake
-
-            near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+            near = similar(args[0], _COMMANDS)
             if not near:
                 raise
             raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None

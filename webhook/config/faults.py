@@ -3,12 +3,13 @@
 policy.yaml:7:3: defaults.overrides[0].minReplica: unknown field; did you mean "minReplicas"?
 """
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+
+from webhook.core.text import similar
 
 Path = tuple[str | int, ...]
 
@@ -93,17 +94,11 @@ def shown(value: object) -> str:
     return json.dumps(value)[:MAX_SHOWN]
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant; case, ``-`` and ``_`` do not count."""
-    folded = {_folded(name): name for name in known}
-    close = difflib.get_close_matches(_folded(word[:MAX_SHOWN]), folded, n=1, cutoff=0.6)
-    return folded[close[0]] if close else None
-
-
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message: the word that was probably meant, or nothing."""
-    near = nearest(word, known)
-    return f"; did you mean {shown(near)}?" if near is not None else ""
+    """The end of a message: the word that was probably meant, or nothing; case, ``-`` and ``_`` do not count."""
+    folded = {_folded(name): name for name in known}
+    near = similar(_folded(word[:MAX_SHOWN]), folded)
+    return f"; did you mean {shown(folded[near[0]])}?" if near else ""
 
 
 def _folded(word: str) -> str:

@@ -1,4 +1,4 @@
-"""Texts for people: one line of what came from outside, plurals, lists, and how far two words are apart."""
+"""Texts for people: one line of what came from outside, plurals, lists, and the word that was probably meant."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,30 @@ def together(parts: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def edit_distance(one: str, other: str) -> int:
+def nearest(word: str, known: Iterable[str], slips: int) -> str | None:
+    """The known word that this one is a misspelling of: at most so many slips away; of several the nearest.
+
+    For names that a fix puts into an object, where a wrong guess does harm. Case counts.
+    """
+    near = [(_edit_distance(word, each), each) for each in known if abs(len(word) - len(each)) <= slips]
+    distance, name = min(near, default=(slips + 1, ""))
+    return name if distance <= slips else None
+
+
+def similar(word: str, known: Iterable[str], most: int = 1) -> list[str]:
+    """Known words that look like this one, the most similar first: for a question, where any guess helps."""
+    import difflib  # noqa: PLC0415 only needed for a mistake
+
+    return difflib.get_close_matches(word, known, n=most)
+
+
+def did_you_mean(word: str, known: Iterable[str], most: int = 1) -> str:
+    """The end of a message: ``; did you mean 'a' or 'b'?``, or nothing where no known word is similar."""
+    near = " or ".join(repr(name[:64]) for name in similar(word, known, most))
+    return f"; did you mean {near}?" if near else ""
+
+
+def _edit_distance(one: str, other: str) -> int:
     """Letters to insert, remove, replace or swap with their neighbour to get from one text to the other."""
     above: list[int] = []
     row = list(range(len(other) + 1))

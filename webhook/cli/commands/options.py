@@ -16,6 +16,7 @@ from webhook.cli.live_cluster import Given
 from webhook.core.api.version import NEWEST, OLDEST, RECORDED, KubernetesVersion, parse_version
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.rules.rule_set import BY_ID
+from webhook.core.text import did_you_mean
 from webhook.report.documents import ReportApi
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -51,10 +52,7 @@ class RuleId(click.ParamType[str]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Take a known id, or refuse it as a usage error."""
         if str(value) not in BY_ID:
-            import difflib  # noqa: PLC0415 only needed for a mistake
-
-            near = difflib.get_close_matches(str(value), BY_ID, n=1)
-            self.fail(f"no rule {str(value)[:64]!r}" + (f"; did you mean {near[0]!r}?" if near else ""), param, ctx)
+            self.fail(f"no rule {str(value)[:64]!r}{did_you_mean(str(value), BY_ID)}", param, ctx)
         return str(value)
 
     def shell_complete(

@@ -24,7 +24,7 @@ from webhook.cli.exit_codes import Exit
 from webhook.cli.terminal import DIM, GREEN, RED, Paint, colored, print_faults, print_results
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
-from webhook.core.text import one_line, plural
+from webhook.core.text import did_you_mean, one_line, plural
 from webhook.core.workloads.reading import has_template
 from webhook.manifests.documents import Document, Fault
 from webhook.manifests.files import read_files
@@ -144,10 +144,7 @@ def _expected(text: str) -> Expected:
         raise ValueError(f"not an expectation: {text[:64]!r}; write: # expect: [deny|warn|audit] RULE [at PATH]")
     mode, rule, path = found.groups(default="")
     if rule not in BY_ID:
-        import difflib  # noqa: PLC0415 only needed for a mistake
-
-        near = difflib.get_close_matches(rule, [*BY_ID, NOTHING], n=1)
-        raise ValueError(f"no rule {rule[:64]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        raise ValueError(f"no rule {rule[:64]!r}{did_you_mean(rule, [*BY_ID, NOTHING])}")
     return Expected(rule, str(Mode(mode)) if mode else "", path)
 
 

@@ -2,8 +2,9 @@
 
 from webhook.core.api.well_known import HOSTNAME, REGION, SUCCESSORS, ZONE
 from webhook.core.index.node_table import NodeView
-from webhook.core.text import edit_distance
+from webhook.core.text import nearest
 
+_SLIPS = 2
 # Every cluster of one place lacks these, and what is written for larger ones runs there too.
 PLACES = frozenset({ZONE, REGION})
 ON_EVERY_NODE = PLACES | {HOSTNAME}
@@ -35,10 +36,7 @@ def meant_by(key: str) -> str | None:
     prefix, _, name = key.rpartition("/")
     if prefix in _PREFIXES and name.lower() in _NAMES:
         return _NAMES[name.lower()]
-    for known in (ZONE, HOSTNAME, REGION):
-        if abs(len(key) - len(known)) <= 2 and edit_distance(key, known) <= 2:
-            return known
-    return None
+    return nearest(key, (ZONE, HOSTNAME, REGION), _SLIPS)
 
 
 def intended(key: str) -> str:
@@ -54,13 +52,15 @@ def near(key: str, view: NodeView) -> str | None:
     if SUCCESSORS.get(key) in view.keys:
         return SUCCESSORS[key]
     prefix, _, name = key.rpartition("/")
-    same, similar = [], []
+    same: list[str] = []
+    beside: dict[str, str] = {}
     for known in view.keys:
         its_prefix, _, its_name = known.rpartition("/")
         if its_name.lower() == name.lower():
             same.append(known)
-        elif its_prefix == prefix and min(len(name), len(its_name)) >= 4 and abs(len(name) - len(its_name)) <= 2:
-            similar.append((edit_distance(name, its_name), known))
+        elif its_prefix == prefix and min(len(name), len(its_name)) >= 4:
+            beside[its_name] = known
     if same:
         return min(same, key=lambda known: (known not in ON_EVERY_NODE, known))
-    return next((known for distance, known in sorted(similar) if distance <= 2), None)
+    meant = nearest(name, beside, _SLIPS)
+    return None if meant is None else beside[meant]

@@ -138,6 +138,12 @@ def expression(**fields):
             "nodeTaintsPolicy: Ignore",
             {".nodeTaintsPolicy": "Ignore"},
         ),
+        (
+            {"nodeTaintsPolicy": "Ignor"},
+            ".nodeTaintsPolicy",
+            "nodeTaintsPolicy: Ignore",
+            {".nodeTaintsPolicy": "Ignore"},
+        ),
         ({"nodeTaintsPolicy": ""}, ".nodeTaintsPolicy", "remove nodeTaintsPolicy", {".nodeTaintsPolicy": None}),
         ({"nodeTaintsPolicy": "Maybe"}, ".nodeTaintsPolicy", "choose Honor or Ignore", {}),
         (

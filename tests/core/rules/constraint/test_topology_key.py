@@ -5,7 +5,7 @@ from build import index, node
 from manifest import decide, examined, findings, said, workload
 
 from webhook.core.explain.meant_keys import meant_by
-from webhook.core.text import edit_distance
+from webhook.core.text import did_you_mean, nearest
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,14 @@ def test_which_keys_are_misspelt(key, meant):
     [("abc", "abc", 0), ("abc", "acb", 1), ("abc", "ab", 1), ("abc", "xbc", 1), ("", "ab", 2), ("abcd", "badc", 2)],
 )
 def test_letters_between_two_texts(one, other, distance):
-    assert edit_distance(one, other) == distance
+    assert nearest(one, (other,), distance) == other
+    assert nearest(one, (other,), distance - 1) is None
+
+
+def test_the_nearest_of_several_and_words_that_are_similar():
+    assert nearest("ignor", ("honor", "ignore"), 2) == "ignore"
+    assert did_you_mean("shp", ("shop", "ship", "db"), 2) == "; did you mean 'shop' or 'ship'?"
+    assert did_you_mean("shop", ()) == ""
 
 
 def test_a_key_of_ones_own_is_right():

@@ -16,7 +16,7 @@ from webhook.core.json_edits import Edit, value_at
 from webhook.core.rules.frame.edits import Fix, change, changes, removal
 from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.text import edit_distance, one_line
+from webhook.core.text import nearest, one_line
 from webhook.core.yaml_flow import flow, one_field, scalar
 
 _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
@@ -114,7 +114,9 @@ def _policy(broken: Broken) -> Fix:
 def _near(written: str | None, allowed: Sequence[str]) -> str | None:
     """The value that was probably meant: written in lower case, with hyphens, or a letter or two off."""
     letters = "".join(filter(str.isalpha, written or ""))[:_MOST_LETTERS].lower()
-    return next((each for each in allowed if edit_distance(letters, each.lower()) <= _SLIPS), None)
+    by_letters = {each.lower(): each for each in allowed}
+    meant = nearest(letters, by_letters, _SLIPS)
+    return None if meant is None else by_letters[meant]
 
 
 def _match_label_keys(broken: Broken) -> Fix:

@@ -15,7 +15,7 @@ from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix
 from webhook.core.rules.frame.rule import Finding, Rule, Severity
-from webhook.core.text import edit_distance
+from webhook.core.text import nearest
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_flow import one_field
 
@@ -40,6 +40,8 @@ _UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)
 # A fix of one line; longer values are renamed in words.
 _MOST_WRITTEN = 80
 _SLIPS = 2  # letters that a misspelt name may be off; cases do not count
+# Of a shorter name too little is left.
+_BY_LETTERS = {each.lower(): each for each in _FIELDS if len(each) // 2 > _SLIPS}
 _TEMPLATE = "v1.PodTemplateSpec"
 _PARTS = frozenset({"metadata", "spec"})
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
@@ -116,13 +118,8 @@ def meant(name: str) -> str:
     written = name.lower()
     if len(written) > _MOST_LETTERS:
         return ""
-    near = [
-        (edit_distance(written, each.lower()), each)
-        for each in _FIELDS
-        if abs(len(written) - len(each)) <= _SLIPS < len(each) // 2
-    ]
-    distance, name = min(near, default=(_SLIPS + 1, ""))
-    return name if distance <= _SLIPS else ""
+    near = nearest(written, _BY_LETTERS, _SLIPS)
+    return "" if near is None else _BY_LETTERS[near]
 
 
 def _at(value: object, path: str) -> object:

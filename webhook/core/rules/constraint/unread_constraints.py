@@ -16,8 +16,7 @@ from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.unknown_fields import meant
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded
-from webhook.core.text import edit_distance as slips
-from webhook.core.text import one_line, quoted
+from webhook.core.text import nearest, one_line, quoted
 from webhook.core.workloads.custom_kinds import (
     BUILT_IN,
     CONSTRAINTS,
@@ -210,8 +209,7 @@ def _names_constraints(key: str, value: Json) -> bool:
     if isinstance(value, str):
         return False  # a label, or a text
     name = key.lower().replace("-", "").replace("_", "")
-    near = abs(len(name) - len(_NAME)) <= _SLIPS and slips(name, _NAME) <= _SLIPS
-    return near or _is_list_of_constraints(value, surely=True)
+    return nearest(name, (_NAME,), _SLIPS) is not None or _is_list_of_constraints(value, surely=True)
 
 
 def _is_list_of_constraints(value: Json, *, surely: bool = False) -> bool:
@@ -260,7 +258,7 @@ def _near_kind(kind: str, known: Iterable[str], most: int) -> str:
     written = kind.lower()
     for each in sorted(known):
         name = each.lower()
-        if written in {name, f"{name}s"} or slips(written, name) <= min(most, len(name) // 4):
+        if written in {name, f"{name}s"} or nearest(written, (name,), min(most, len(name) // 4)) is not None:
             return each
     return ""
 
