@@ -1,6 +1,6 @@
-"""What is known of the cluster: one event changes one object; every answer is a copy.
+"""The cluster in memory: an event changes one object, and every answer is a copy.
 
-Nothing here waits, asks or forgets on its own. What is not in the index is unknown, never "not there".
+Nothing here waits, asks the API server, or expires. An object that is not in the index is unknown; it may exist.
 """
 
 from collections import defaultdict
@@ -29,10 +29,9 @@ _GroupKind = tuple[str, str]
 class ClusterIndex:
     """Nodes, pods, namespaces, services, owners, autoscalers and volumes, from the events of a watch or a snapshot.
 
-    Shape: an event on an object that is unknown, or already so, is taken as the truth; order across kinds is free.
-    What tables hand out are copies, or values that never change; whoever shares an index holds a lock around it.
-    ``learn_at`` is how many pods a namespace has before keys are looked at that differ from pod to pod. ``taken_at`` is
-    the ISO time of which it tells, empty where the cluster is followed.
+    Shape: the latest event of an object wins, whatever was known before; events of different kinds may come in any
+    order. Answers are copies or immutable; threads that share an index need a lock around it. ``learn_at`` is
+    `pod_groups.LEARN_AT` for tests. ``taken_at`` is the ISO time of a snapshot, empty for a cluster that is watched.
     """
 
     def __init__(self, version: KubernetesVersion = RECORDED, *, learn_at: int = LEARN_AT) -> None:
@@ -57,25 +56,25 @@ class ClusterIndex:
         self._lacking: dict[str, str] = {}
 
     def lack(self, resource: str, why: str) -> None:
-        """Note that nobody could read the objects of a resource, or not yet: that there is none of them says nothing.
+        """Note that the objects of a resource could not be read, or not yet; then their absence means nothing.
 
         Shape: ``resource`` is the API's plural; ``why`` is a few words, as in "403 Forbidden".
         """
         self._lacking[resource] = why
 
     def has(self, resource: str) -> None:
-        """Take `lack` back: all objects of the resource are known."""
+        """Undo `lack`: all objects of the resource are known."""
         self._lacking.pop(resource, None)
 
     def lacks(self, *resources: str) -> str:
-        """What is missing of these resources, as a rule says it that cannot look without; empty where all are known."""
+        """Which of these resources is missing and why, as rules print it; empty if all are known."""
         for resource in resources:
             if resource in self._lacking:
                 return f"{resource}: {self._lacking[resource]}"
         return "no nodes known" if "nodes" in resources and not self._nodes else ""
 
     def apply(self, event: Event, value: ApiObject) -> None:
-        """Take one event of a watch.
+        """Apply one event of a watch.
 
         Errors: none; a finished pod counts as deleted, as in the scheduler.
         """
@@ -125,7 +124,7 @@ class ClusterIndex:
             self._shelf(volume)[name] = volume
 
     def _shelf(self, volume: PersistentVolume) -> dict[str, PersistentVolume]:
-        """Where a claim that looks for a volume finds this one."""
+        """The table in which `volumes_for` finds this volume."""
         claim = volume.spec.claim_ref
         return self._unclaimed[volume.storage_class] if claim is None else self._claimed[claim.namespace, claim.name]
 
@@ -137,9 +136,9 @@ class ClusterIndex:
             self.node_table.put(node)
 
     def apply_pod(self, event: Event, pod: Pod, key: str) -> None:
-        """Take an event of a pod under this key, which is its name wherever pods have one.
+        """Apply an event of a pod under this key: its name, or any unique text for a pod that has none.
 
-        Errors: none; a deletion of another pod of the same name, gone before, changes nothing.
+        Errors: none; the deletion of an earlier pod of the same name changes nothing.
         """
         namespace, uid = pod.meta.namespace, pod.meta.uid
         if event == "DELETED":
@@ -191,14 +190,14 @@ class ClusterIndex:
         return self.node_table.view()
 
     def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
-        """How many pods of the namespace on each node the selector matches; terminating ones only with ``leaving``.
+        """How many of the namespace's pods on each node the selector matches; terminating ones only with ``leaving``.
 
-        Shape: a fresh dict from slot to pods, never 0; slots of nodes that are gone are among them.
+        Shape: a fresh dict from slot to a number of pods, never 0; slots of deleted nodes may be in it.
         """
         return {} if selector.nothing else self.pod_table.count(namespace, selector.requirements, leaving=leaving)
 
     def pod_names(self, namespace: str) -> tuple[str, ...]:
-        """The namespace's pods that are not finished: those on nodes, then those that wait for one."""
+        """The namespace's unfinished pods: first those on nodes, then those without a node."""
         return (*self.pod_table.keys(namespace), *self._waiting.get(namespace, ()))
 
     def waiting_pods(self, namespace: str) -> tuple[Pod, ...]:
@@ -206,7 +205,7 @@ class ClusterIndex:
         return tuple(self._waiting[namespace].values()) if namespace in self._waiting else ()
 
     def nominated_pods(self) -> Mapping[str, tuple[Pod, ...]]:
-        """The waiting pods for which preemption has made room, by the node where it did."""
+        """The waiting pods that preemption has nominated for a node, by that node."""
         return {node: tuple(pods.values()) for node, pods in self._nominated.items()}
 
     def claim(self, namespace: str, name: str) -> Claim | None:
@@ -218,26 +217,28 @@ class ClusterIndex:
         return self._volumes.get(name)
 
     def volumes_for(self, claim: Claim) -> tuple[PersistentVolume, ...]:
-        """The volumes that the claim may take: those of its class that nobody claims, and those made for it."""
+        """The volumes that the claim may bind: unclaimed ones of its class, and those reserved for it."""
         made = self._claimed.get((claim.meta.namespace, claim.meta.name), {}).values()
         free = self._unclaimed.get(claim.storage_class, {}).values()
         return (*(volume for volume in made if volume.storage_class == claim.storage_class), *free)
 
     def storage_class(self, name: str) -> StorageClass | None:
-        """The class of that name."""
+        """The storage class of that name."""
         return self._classes.get(name)
 
     def default_class(self) -> StorageClass | None:
-        """The class that claims get which name none; None also where several would do."""
-        found = [each for each in self._classes.values() if (each.meta.annotations or {}).get(DEFAULT_CLASS) == "true"]
-        return found[0] if len(found) == 1 else None
+        """The storage class of claims that name none; None also if several are marked as default."""
+        defaults = [
+            each for each in self._classes.values() if (each.meta.annotations or {}).get(DEFAULT_CLASS) == "true"
+        ]
+        return defaults[0] if len(defaults) == 1 else None
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
-        """How many volumes each CSI driver attaches to a node at most, for the nodes that drivers speak of."""
+        """The most volumes that each CSI driver attaches, by node and driver, as far as drivers have said."""
         return dict(self._attach_limits)
 
     def raw_namespace_labels(self, name: str) -> Mapping[str, str] | None:
-        """The namespace's labels as they were read, without what the API server would have added."""
+        """The namespace's labels as they were read, without the name label that the API server adds."""
         namespace = self._namespaces.get(name)
         return None if namespace is None else namespace.meta.labels or {}
 
@@ -263,11 +264,11 @@ class ClusterIndex:
         return tuple(self._services[namespace].values()) if namespace in self._services else ()
 
     def all_services(self) -> tuple[Service, ...]:
-        """The services of all namespaces, which is what upstream's lister takes the empty name for."""
+        """The services of all namespaces: upstream's lister returns them for an empty namespace."""
         return tuple(service for services in self._services.values() for service in services.values())
 
     def owner(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
-        """The owner of that group, kind and name, in whatever version it was read."""
+        """The owner of that group, kind and name; its API version does not matter."""
         return self._owners.get(namespace, {}).get((_group(api_version), kind), {}).get(name)
 
     def owners(self, namespace: str) -> tuple[Owner, ...]:
@@ -275,16 +276,16 @@ class ClusterIndex:
         return tuple(owner for owners in self._owners.get(namespace, {}).values() for owner in owners.values())
 
     def workloads(self, namespace: str, selector: Selector, most: int) -> tuple[Owner, ...]:
-        """The namespace's workloads whose templates are known and make pods that the selector matches.
+        """The namespace's workloads with a pod template that the selector matches, as far as templates are known.
 
-        Shape: labels that a controller adds later are not looked at. Of the workloads that have the rarest of the
-        labels that are asked for, the first ``most`` are looked at.
+        Shape: only labels of the template count, not those that a controller adds later. Candidates are the workloads
+        with the rarest label that the selector requires; of these, the first ``most`` are compared.
         """
         templates = self._templates.get(namespace)
         return () if templates is None else tuple(templates.matching(selector, most))
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
-        """The autoscaler that scales this owner, known or not; of several, the first by name."""
+        """The autoscaler whose target is this object, which need not be known; of several, the first by name."""
         scalers = sorted(self._autoscalers.get(namespace, {}).items())
         return next((scaler for _, scaler in scalers if scaler.scales(api_version, kind, name)), None)
 

@@ -1,7 +1,7 @@
 """Sets of nodes as integers: bit n stands for the node in slot n.
 
-Union, intersection and size of a set cost a fraction of a microsecond for thousands of nodes; turning one into a
-byte per node or a list of slots costs some ten.
+Union, intersection and size of a set take a fraction of a microsecond for thousands of nodes; converting a set to
+bytes or to a list of slots takes about ten.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from itertools import compress
 
 _TO_FLAG = bytes(int(char == ord("1")) for char in range(256))
 _TO_DIGIT = bytes(ord("1") if char else ord("0") for char in range(256))
-# Below this many slots, setting bits one by one is faster than going through a byte for each node.
+# Measured: below this many slots, setting bits one by one is faster than converting a byte for each node.
 _FEW = 24
 
 

@@ -1,7 +1,7 @@
-"""The nodes as columns over slots: a label's values, classes of equal taints, what is allocatable and used.
+"""The nodes as columns over slots: values of a label, groups of equal taints, allocatable and free resources.
 
-A slot is a small number that a node keeps while it exists; sets of nodes are integers (``node_sets``). What a
-verdict reads is a ``NodeView``, which never changes: the next change of a label or taint makes a new one.
+A slot is a small number that a node keeps while it exists; sets of nodes are integers (`node_sets`). Verdicts read a
+`NodeView`, which never changes: after a change of a label or a taint, the next caller gets a new one.
 """
 
 from collections import Counter
@@ -12,14 +12,15 @@ from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Req
 from webhook.core.api.types import Node, Taint
 from webhook.core.index import node_sets
 
-# Up to this many values a column answers from one byte per node; zones and pools have few, hostnames thousands.
+# Up to this many values a column keeps a set of nodes for each. Zones and node pools have few values, hostnames
+# thousands; the limit has to stay below 256, since a value's number must fit a byte.
 _FEW_VALUES = 64
-# More than any node has of anything.
+# Free and allocatable amount in a slot without a node: more than any request, so that it is never short of anything.
 NO_NODE = 2**62
-# With more columns than this a view begins anew, so that keys which somebody once asked for do not stay for ever.
+# A view with more columns than this inherits none, so that columns nobody asks for any more are dropped.
 _MOST_INHERITED = 64
 _NO_LABELS: Mapping[str, str] = {}
-# PreferNoSchedule only scores.
+# Effects that keep pods off a node; PreferNoSchedule only scores.
 FILTERING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -41,7 +42,7 @@ class Column:
 
     @classmethod
     def absent(cls, of: list[int], key: str) -> "Column":
-        """The column of a label that no node has; ``of`` is the same for all of these."""
+        """The column of a label that no node has. ``of`` is shared between all such columns, and never changed."""
         column = cls((), key)
         column.of = of
         return column
@@ -53,24 +54,25 @@ class Column:
 
     @cached_property
     def one_each(self) -> bool:
-        """Whether no two nodes share a value, as with hostnames."""
+        """Whether every node has a value of its own, as with hostnames."""
         return self.present.bit_count() == len(self.values)
 
     @cached_property
     def sets(self) -> tuple[int, ...] | None:
-        """The nodes of each value; None where the values are too many to keep."""
+        """The nodes of each value; None if there are too many values."""
         if len(self.values) > _FEW_VALUES:
             return None
         if not self.values:
             return ()
+        # One byte a node, 0 for "no value"; each value's nodes are that row with all other numbers mapped to 0.
         wide = bytes(number + 1 for number in self.of)
         table = bytearray(256)
-        found = []
+        nodes = []
         for number in range(1, len(self.values) + 1):
             table[number] = 1
-            found.append(node_sets.from_flags(wide.translate(table)))
+            nodes.append(node_sets.from_flags(wide.translate(table)))
             table[number] = 0
-        return tuple(found)
+        return tuple(nodes)
 
     @cached_property
     def _slots(self) -> tuple[tuple[int, ...], ...]:
@@ -146,7 +148,7 @@ class NodeView:
         self._columns: dict[str, Column] = {}
 
     def inherit(self, before: "NodeView", changed: Collection[int]) -> None:
-        """Take over what was computed of an earlier view and holds for this one: a taint changes no label.
+        """Reuse what an earlier view has computed, as far as it still holds: a new taint changes no label.
 
         Shape: ``changed`` are the slots in which the views may differ.
         """
@@ -165,7 +167,7 @@ class NodeView:
                 self.__dict__[name] = before.__dict__[name]
 
     def column(self, key: str) -> Column:
-        """The label's column; of one that no node has, none is kept: anybody may ask for any."""
+        """The label's column. Columns of labels that no node has are not kept: requests can name any number of them."""
         if key not in self.keys:
             return Column.absent(self._nowhere, key)
         column = self._columns.get(key)
@@ -226,15 +228,15 @@ class _Facts:
         self.allocatable = allocatable_of(node)
 
     def same_view(self, other: "_Facts") -> bool:
-        """Whether a view of the one serves for the other."""
+        """Whether both look the same in a `NodeView`, which has no resources."""
         return self.labels == other.labels and self.taints == other.taints and self.unschedulable == other.unschedulable
 
 
 class Nodes:
-    """The nodes, and what the pods on each of them leave free, by slot.
+    """All nodes by slot, with what the pods on each leave free.
 
-    Shape: a slot may hold pods before its node exists and after it is gone; ``allocatable`` and ``free`` have one
-    list per resource name, NO_NODE in slots without a node. What pods take may exceed what a node has.
+    Shape: a slot may hold pods before its node exists and after it is gone. ``allocatable`` and ``free`` have one list
+    for each resource; slots without a node are at NO_NODE, less what pods use there. ``free`` may be negative.
     Unit: cpu in milli-CPU, everything else in whole units.
     """
 
@@ -251,9 +253,11 @@ class Nodes:
         self._pods: list[int] = []
         self.allocatable: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
         self.free: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
+        # A lower bound of the smallest free amount of each resource, exact unless the resource is in `_risen`: most
+        # requests fit every node, and comparing with one number shows it.
         self._least: dict[str, int] = dict.fromkeys(self.free, NO_NODE)
         self._risen: set[str] = set()
-        self._smallest: dict[str, int] = {}
+        self._smallest: dict[str, int] = {}  # the same of allocatable amounts, where it was asked for
 
     def view(self) -> NodeView:
         """The nodes as they are now."""
@@ -266,11 +270,11 @@ class Nodes:
         return self._view
 
     def names(self) -> tuple[str, ...]:
-        """The node of each slot, those included that are gone or not there yet."""
+        """The node name of each slot, including nodes that are gone or not there yet."""
         return tuple(self._names)
 
     def put(self, node: Node) -> None:
-        """Take a node as it is now."""
+        """Add or replace a node."""
         slot = self.slot(node.name)
         facts, before = _Facts(node), self._facts[slot]
         self._facts[slot] = facts
@@ -286,7 +290,7 @@ class Nodes:
                 self._give(name, slot, facts.allocatable.get(name, 0))
 
     def remove(self, name: str) -> None:
-        """Forget a node; its pods keep the slot until they are gone too."""
+        """Remove a node; its slot stays taken until its pods are gone too."""
         slot = self._slots.get(name)
         if slot is None or self._facts[slot] is None:
             return
@@ -300,7 +304,7 @@ class Nodes:
         self.release(slot)
 
     def slot(self, name: str) -> int:
-        """The slot of the node of that name, which need not exist yet."""
+        """The slot of the node with that name, which need not exist yet."""
         slot = self._slots.get(name)
         if slot is None:
             slot = self._slots[name] = self._unused.pop() if self._unused else self._grow()
@@ -317,7 +321,7 @@ class Nodes:
             self._take(name, slot, amount if sign > 0 else -amount)
 
     def short_of(self, name: str, amount: int) -> tuple[int, ...] | None:
-        """What is free of a resource by slot, a copy; None where every node has the amount."""
+        """A copy of the free amounts of a resource by slot; None if every node has this amount free."""
         if name not in self.free:
             return self._short_of_all(amount)
         free = self.free[name]
@@ -327,7 +331,7 @@ class Nodes:
         return None if amount <= self._least[name] else tuple(free)
 
     def never_enough(self, name: str, amount: int) -> tuple[int, ...] | None:
-        """What nodes have of a resource by slot, a copy; None where every node has the amount."""
+        """A copy of the allocatable amounts of a resource by slot; None if every node has this amount."""
         if name not in self.allocatable:
             return self._short_of_all(amount)
         allocatable, smallest = self.allocatable[name], self._smallest.get(name)
@@ -336,13 +340,13 @@ class Nodes:
         return None if amount <= smallest else tuple(allocatable)
 
     def amounts(self, name: str) -> tuple[Sequence[int], Sequence[int]]:
-        """What is free of a resource, and what nodes have of it, by slot."""
+        """The free and the allocatable amounts of a resource, by slot."""
         if name not in self.free:
             return self._nothing(), self._nothing()
         return self.free[name], self.allocatable[name]
 
     def _short_of_all(self, amount: int) -> tuple[int, ...] | None:
-        """Of a resource that nobody has, none is kept: anybody may ask for any."""
+        """Amounts of a resource that no node has: made anew each time, since requests can name any number of them."""
         nothing = self._nothing()
         return None if amount <= min(nothing, default=NO_NODE) else nothing
 
@@ -350,7 +354,7 @@ class Nodes:
         return tuple([NO_NODE if facts is None else 0 for facts in self._facts])
 
     def release(self, slot: int) -> None:
-        """Let go of the slot of a node that is gone, once no pod is left on it."""
+        """Make a slot available again, if its node is gone and no pod is left on it."""
         if self._facts[slot] is None and not self._pods[slot]:
             del self._slots[self._names[slot]]
             self._unused.append(slot)
@@ -379,7 +383,7 @@ class Nodes:
         self._smallest.pop(name, None)
 
     def _column(self, name: str) -> list[int]:
-        """What is free of a resource; of one that was not known before, nothing on any node."""
+        """The free amounts of a resource; a resource that was not known before starts at 0 on every node."""
         if name not in self.free:
             self.allocatable[name] = list(self._nothing())
             self.free[name] = list(self.allocatable[name])

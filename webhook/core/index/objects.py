@@ -1,4 +1,4 @@
-"""What the index keeps of each object of the cluster."""
+"""The values that the index keeps, one for each object of the cluster."""
 
 from collections.abc import Mapping
 
@@ -10,16 +10,16 @@ from webhook.core.api.types import Int32, LabelSelector, Named, Node, ObjectMeta
 SKIP_ANNOTATION = "evenspread.io/skip"
 INJECTED_ANNOTATION = "evenspread.io/injected"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-# The controllers above a ReplicaSet write here how many replicas they want over all their ReplicaSets.
+# On a ReplicaSet: how many replicas the Deployment or Rollout above it wants over all its ReplicaSets.
 DESIRED_REPLICAS_ANNOTATIONS = ("deployment.kubernetes.io/desired-replicas", "rollout.argoproj.io/desired-replicas")
 
 
 class Namespace(Named, frozen=True):
-    """A namespace: its labels choose overrides and ceilings."""
+    """A namespace; its labels select overrides of defaults, and ceilings."""
 
 
 class Declared(Struct, frozen=True):
-    """What a pod template says of spreading."""
+    """What rules about other workloads need of a pod template: its labels and its constraints."""
 
     labels: Mapping[str, str]
     constraints: tuple[SpreadConstraint, ...]
@@ -28,9 +28,9 @@ class Declared(Struct, frozen=True):
 class Owner(Struct, frozen=True, kw_only=True, gc=False):
     """A controller of pods, or of the controllers of pods.
 
-    Shape: ``replicas`` is None where the kind has none or does not say; of a Job, the pods that it runs at once.
-    ``templates`` is None where they are not known: of Jobs, of custom resources whose template is broken, and of
-    ReplicaSets that have a controller, whose template is a past or present one of it.
+    Shape: ``replicas`` is None where the kind has none or does not say; for a Job it is how many pods run at once.
+    ``templates`` is None where they are not known: for Jobs, for custom resources with a broken template, and for
+    ReplicaSets that have a controller, since theirs is a past or present template of that controller.
     """
 
     api_version: str
@@ -58,7 +58,7 @@ class Autoscaler(Named, frozen=True):
     spec: AutoscalerSpec = AutoscalerSpec()
 
     def scales(self, api_version: str, kind: str, name: str) -> bool:
-        """Whether it scales this object of its namespace, in whatever version."""
+        """Whether its target is this object; API versions are not compared."""
         target = self.spec.scale_target_ref
         group, wanted = target.api_version.rpartition("/")[0], api_version.rpartition("/")[0]
         return (group, target.kind, target.name) == (wanted, kind, name)

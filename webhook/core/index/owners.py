@@ -1,4 +1,4 @@
-"""Who makes a pod and its siblings: the controller of a pod, how many pods there may be, which labels select them.
+"""A pod's owner: its controller, how many pods of the workload there may be, and which selector selects them.
 
 Source: the controllers' own labels and annotations in k8s.io/kubernetes pkg/controller and Argo Rollouts.
 """
@@ -10,22 +10,22 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import DESIRED_REPLICAS_ANNOTATIONS, Owner
 from webhook.core.workloads.kinds import JOB, REPLICA_SET, SELECTING, GroupKind, group_kind
 
-_CHAIN = 4  # Pod, StatefulSet, an operator's resource, and what made that: longer chains say nothing more
+_CHAIN = 4  # enough for ReplicaSet, Deployment, an operator's resource and its parent; also ends cycles
 # Labels that select exactly one Job's pods: the value is the Job's uid. The second is the older spelling.
 _JOB_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
 
 def reference_to(owner: Owner) -> OwnerReference:
-    """How what this owner controls names it."""
+    """The owner reference that objects of this controller carry."""
     return OwnerReference(
         api_version=owner.api_version, kind=owner.kind, name=owner.meta.name, uid=owner.meta.uid, controller=True
     )
 
 
 class Awaited(Struct, frozen=True, kw_only=True, gc=False):
-    """What the pod arrived before, its owner or its namespace: worth asking again in a moment.
+    """An object that the index lacks and is about to get: the owner or the namespace of a pod that was faster.
 
-    Shape: ``namespace`` is empty where a Namespace is awaited.
+    Shape: ``namespace`` is empty for a Namespace.
     """
 
     api_version: str
@@ -35,18 +35,18 @@ class Awaited(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def controllers(pod: PodTemplate, index: ClusterIndex) -> list[OwnerReference]:
-    """Who controls the pod, who controls that, and so on, as far as it is known."""
-    found: list[OwnerReference] = []
+    """The pod's controller, its controller's controller, and so on, as far as the index knows them."""
+    chain: list[OwnerReference] = []
     reference = pod.meta.controller
-    while reference is not None and len(found) < _CHAIN:
-        found.append(reference)
+    while reference is not None and len(chain) < _CHAIN:
+        chain.append(reference)
         owner = index.owner(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
         reference = owner.meta.controller if owner is not None else None
-    return found
+    return chain
 
 
 def controller_kind(pod: PodTemplate) -> GroupKind | None:
-    """The kind of the pod's controller; None for a pod that stands alone."""
+    """The kind of the pod's controller; None for a pod without one."""
     reference = pod.meta.controller
     return None if reference is None else group_kind(reference.api_version, reference.kind)
 
@@ -54,11 +54,11 @@ def controller_kind(pod: PodTemplate) -> GroupKind | None:
 def find_owner(
     pod: PodTemplate, namespace: str, index: ClusterIndex, *, waited: bool = False
 ) -> Owner | Awaited | None:
-    """The pod's controller.
+    """The object that controls the pod.
 
-    Shape: Awaited where the scheduler would read it and it is not known, or only an earlier object of that name
-    is; ``waited`` takes that one too, as the scheduler does. None for a pod without a controller, and for an unknown
-    controller of another kind.
+    Shape: Awaited if its kind is one that the scheduler reads and the index lacks it, or has only an earlier object
+    of the same name; with ``waited`` that earlier object is returned, as the scheduler would take it. None for a pod
+    without a controller, and for an unknown controller of another kind.
     """
     reference = pod.meta.controller
     if reference is None:
@@ -71,9 +71,10 @@ def find_owner(
 
 
 def most_replicas(owner: Owner, index: ClusterIndex) -> int | None:
-    """How many pods there may be of the workload at the top: its autoscaler's maximum, else its replicas.
+    """How many pods the workload may have: the maximum of its autoscaler, else its replicas; None if unknown.
 
-    Shape: None where nobody knows. A ReplicaSet alone says little: in a rollout it holds a part of the pods.
+    The workload is the owner's own controller where it has one: during a rollout a ReplicaSet has only some of the
+    pods of its Deployment.
     """
     namespace = owner.meta.namespace
     above = owner.meta.controller
@@ -88,7 +89,7 @@ def most_replicas(owner: Owner, index: ClusterIndex) -> int | None:
 
 
 def own_selector(pod: PodTemplate, owner: Owner | None) -> LabelSelector | None:
-    """The immutable selector of an owner that the scheduler does not read; a Job's can be told from its pod."""
+    """The selector of an owner that the scheduler does not read; that of a Job follows from its pod's labels."""
     if owner is not None and owner.selector is not None and owner.selector != LabelSelector():
         return owner.selector
     reference = pod.meta.controller
@@ -100,14 +101,14 @@ def own_selector(pod: PodTemplate, owner: Owner | None) -> LabelSelector | None:
 
 
 def _replaced(owner: Owner, reference: OwnerReference) -> bool:
-    """Whether what is known is an earlier object of that name."""
+    """Whether the object in the index is an earlier one of the same name."""
     return bool(owner.meta.uid and reference.uid and owner.meta.uid != reference.uid)
 
 
 def _wanted_above(owner: Owner) -> int | None:
-    """What the unknown workload above wants.
+    """The replicas of a workload that the index lacks, by what it controls.
 
-    A ReplicaSet carries it as an annotation; any other owner (a StatefulSet below an operator) is itself the whole.
+    A ReplicaSet has them as an annotation; any other owner (a StatefulSet of an operator) has all of the pods itself.
     """
     if group_kind(owner.api_version, owner.kind) != REPLICA_SET:
         return owner.replicas

@@ -15,7 +15,7 @@ from sys import intern
 from webhook.core.api.resources import Request
 from webhook.core.api.selectors import Requirement
 
-# Keys known to differ from pod to pod, or to be copied from the node.
+# Keys whose values are known to differ from pod to pod, or are copied from the node.
 MANY_VALUED = frozenset(
     {
         "statefulset.kubernetes.io/pod-name",
@@ -34,15 +34,15 @@ MANY_VALUED = frozenset(
 )
 # Stands for the value of a many-valued key in the labels of a group; no label can have it.
 ASIDE = "\0"
-# Looked at with this many pods and each time they have doubled: a key is many-valued that has this many values and
-# fewer than two pods for each.
+# Keys are examined at this many pods, and again each time the pods have doubled. A key becomes many-valued if it has
+# at least this many values and fewer than two pods for each.
 LEARN_AT = 256
 _PODS_PER_VALUE = 2
-# A key that was learnt too early, while every app had its first pod only, goes back when it has this many for each.
+# A key that became many-valued too early (when each app had one pod) becomes ordinary again at this many pods a value.
 _PODS_PER_FEW = 8
-# Up to here, asking each group is cheaper than intersecting sets.
+# Measured: up to this many groups, evaluating a requirement on each is cheaper than intersecting sets.
 _FEW_GROUPS = 64
-# A selector over more groups than this keeps its counts, which events then keep right.
+# The counts of a selector that took more groups than this are kept, and updated by events.
 _WORTH_KEEPING = 48
 _KEPT_COUNTS = 8
 
@@ -53,8 +53,8 @@ Requirements = tuple[Requirement, ...]
 class Group:
     """Pods with the same labels.
 
-    Shape: ``counts`` and ``leaving`` map a slot to pods, never 0; ``leaving`` are terminating pods, which spreading
-    does not count and affinity does. A many-valued key has the value ASIDE.
+    Shape: ``counts`` and ``leaving`` map a slot to a number of pods, never 0. ``leaving`` are terminating pods, which
+    spread constraints do not count and affinity terms do. The value of a many-valued key is ASIDE.
     """
 
     __slots__ = ("counts", "labels", "leaving")
@@ -68,7 +68,7 @@ class Group:
 class Record:
     """One pod on a node.
 
-    Shape: ``aside`` has the values of many-valued keys; ``extras`` is what few pods have (ports, volumes, terms).
+    Shape: ``aside`` has the values of many-valued keys; ``extras`` belongs to `pod_table` (ports, volumes, terms).
     """
 
     __slots__ = ("aside", "extras", "group", "leaving", "request", "slot", "uid")
@@ -84,7 +84,7 @@ class Record:
 
 
 class _Kept:
-    """The counts of one selector, kept right by events."""
+    """The counts of one selector, updated by events."""
 
     __slots__ = ("counts", "requirements")
 
@@ -92,8 +92,8 @@ class _Kept:
         self.requirements = requirements
         self.counts = counts
 
-    def hear(self, record: Record, sign: int) -> None:
-        """Count a pod that comes or goes."""
+    def update(self, record: Record, sign: int) -> None:
+        """Count a pod that comes (1) or goes (-1), if the selector matches it."""
         labels, aside = record.group.labels, record.aside
         for requirement in self.requirements:
             if not requirement.matches(aside if requirement.key in aside else labels):
@@ -115,15 +115,15 @@ class NamespacePods:
         self._least = self._learn_at = learn_at
 
     def group(self, labels: Mapping[str, str]) -> tuple[Group, Mapping[str, str]]:
-        """The group of these labels, and the values that stand aside from it."""
+        """The group of pods with these labels, made if need be, and the values of their many-valued keys."""
         if self._many_valued.isdisjoint(labels):
             key: frozenset[tuple[str, str]] = frozenset(labels.items())
             aside: dict[str, str] = _NOTHING_ASIDE
         else:
             aside = {name: labels[name] for name in self._many_valued & labels.keys()}
             key = frozenset((name, ASIDE if name in aside else value) for name, value in labels.items())
-        found = self.groups.get(key)
-        return (self._new_group(key) if found is None else found), aside
+        group = self.groups.get(key)
+        return (self._new_group(key) if group is None else group), aside
 
     def _new_group(self, key: frozenset[tuple[str, str]]) -> Group:
         group = self.groups[key] = Group({intern(name): intern(value) for name, value in key})
@@ -137,7 +137,7 @@ class NamespacePods:
         return group
 
     def add(self, name: str, record: Record) -> None:
-        """Take a pod in."""
+        """Add a pod."""
         self.records[name] = record
         if record.aside:
             for key, value in record.aside.items():
@@ -148,7 +148,7 @@ class NamespacePods:
             self._learn()
 
     def remove(self, name: str) -> Record | None:
-        """Let a pod go; None if there is none of that name."""
+        """Remove a pod; None if there is none of that name."""
         record = self.records.pop(name, None)
         if record is None:
             return None
@@ -171,7 +171,7 @@ class NamespacePods:
         _bump(self._total, record.slot, sign)
         if self._kept:
             for kept in self._kept.values():
-                kept.hear(record, sign)
+                kept.update(record, sign)
 
     def _drop_group(self, group: Group) -> None:
         del self.groups[frozenset(group.labels.items())]
@@ -184,7 +184,7 @@ class NamespacePods:
                     del self._by_label[name]
 
     def _learn(self) -> None:
-        """Move keys aside that have a value for nearly every pod, and back those that only seemed to."""
+        """Decide anew which keys are many-valued, and regroup all pods if that changed."""
         pods, learnt = len(self.records), self._many_valued - MANY_VALUED
         many = {
             name
@@ -207,15 +207,16 @@ class NamespacePods:
 
         Shape: no requirement asks for the value of a many-valued key.
         """
+        # Start from the positive requirement that leaves the fewest groups; the others narrow those down.
         chosen, size = None, len(self.groups) + 1
         for requirement in requirements:
             if requirement.operator in _POSITIVE:
                 values = self._by_label.get(requirement.key)
-                found = sum(len(values[value]) for value in requirement.values if value in values) if values else 0
-                if not found:
+                left = sum(len(values[value]) for value in requirement.values if value in values) if values else 0
+                if not left:
                     return ()
-                if found < size:
-                    chosen, size = requirement, found
+                if left < size:
+                    chosen, size = requirement, left
         groups: Collection[Group] = self.groups.values() if chosen is None else self._with_value(chosen)
         for requirement in requirements:
             if requirement is not chosen and groups:
@@ -262,9 +263,9 @@ class NamespacePods:
         return counts
 
     def _count_groups(self, requirements: Requirements, *, leaving: bool) -> tuple[Counts, int]:
-        """The pods of matching groups, and of how many groups that took.
+        """The pods of matching groups, and how many groups were added up.
 
-        Where nothing narrows the search, what does not match is taken off the total, which is most often less.
+        Without a positive requirement nearly every group matches: then the others are subtracted from the total.
         """
         if leaving or any(r.operator in _POSITIVE for r in requirements):
             groups = self.matching(requirements)
@@ -296,7 +297,7 @@ class NamespacePods:
     def _count_holders(
         self, positive: Requirement, by_value: Requirements, by_group: Requirements, *, leaving: bool
     ) -> Counts:
-        """Pod by pod, those with one of the values that a requirement names."""
+        """Count pod by pod, among those with one of the values of a positive requirement on a many-valued key."""
         counts: Counts = {}
         for record in self._holders((positive,)):
             wanted = leaving or not record.leaving
@@ -305,7 +306,7 @@ class NamespacePods:
         return counts
 
     def _holders(self, requirements: Iterable[Requirement]) -> set[Record]:
-        """The pods that have one of the values that one of the requirements names."""
+        """The pods with a value that one of these requirements on many-valued keys names."""
         holders: set[Record] = set()
         for requirement in requirements:
             values = self._aside.get(requirement.key, {})

@@ -1,7 +1,7 @@
-"""The pods on nodes, as kube-scheduler's cache holds them: who is where, and what it takes from its node.
+"""The pods on nodes, as in kube-scheduler's cache: where each is, and what it takes from its node.
 
-Finished pods and pods without a node are unknown to the scheduler. A terminating pod keeps its resources, ports,
-volumes and affinity; only spreading looks past it.
+Finished pods and pods without a node are not in it. A terminating pod still holds its resources, ports, volumes and
+affinity terms; only spread constraints do not count it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +20,8 @@ FINISHED = frozenset({"Succeeded", "Failed"})
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what an absent hostIP means, not an address to bind to
 
 _Key = TypeVar("_Key")
+# Weight of a volume that is no plain claim: looking at it can fail. More than any limit, so that the scheduler's
+# NodeVolumeLimits always looks, and fails where upstream does.
 PAST_ANY_LIMIT = 2**31
 
 HostPort = tuple[str, str, int]  # address, protocol, port
@@ -28,7 +30,7 @@ HostPort = tuple[str, str, int]  # address, protocol, port
 class Term(Struct, frozen=True):
     """A required pod affinity or anti-affinity term, resolved for the pod that has it.
 
-    Shape: it looks at pods in ``namespaces`` and in those whose labels ``namespace_selector`` matches.
+    Shape: it applies to pods in ``namespaces``, and in namespaces that ``namespace_selector`` matches.
     Source: k8s.io/kube-scheduler framework/types.go ``newAffinityTerm``.
     """
 
@@ -38,14 +40,14 @@ class Term(Struct, frozen=True):
     selector: Selector
 
     def in_namespace(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
-        """Whether it looks at pods of this namespace."""
+        """Whether it applies to pods of this namespace."""
         return namespace in self.namespaces or self.namespace_selector.matches(labels or {})
 
 
 def resolve_term(term: PodAffinityTerm, namespace: str) -> Term:
-    """The term of a pod in this namespace.
+    """Resolve a term of a pod in this namespace.
 
-    Errors: ValueError for a selector that cannot be read.
+    Errors: ValueError for an invalid selector.
     """
     own = not term.namespaces and term.namespace_selector is None
     selector = compile_selector(term.label_selector)  # the first fault is the one that upstream names
@@ -85,7 +87,7 @@ def _ports_of(container: Container) -> tuple[HostPort, ...]:
 
 
 class Mounted(Struct, frozen=True):
-    """A pod on a node with its volumes; ``name`` and ``uid`` decide whose an ephemeral claim is."""
+    """A pod on a node with its volumes; ``name`` and ``uid`` tell whether an ephemeral claim belongs to it."""
 
     namespace: str
     name: str
@@ -94,7 +96,7 @@ class Mounted(Struct, frozen=True):
 
     @property
     def weight(self) -> int:
-        """The most volumes that this can be of one driver; past any limit where counting them may fail."""
+        """An upper bound of the pod's volumes of one driver; past any limit if looking at one could fail."""
         return sum(1 if _plain(volume) else PAST_ANY_LIMIT for volume in self.volumes)
 
 
@@ -125,8 +127,8 @@ class TermUse:
 class Pods:
     """The pods on nodes by namespace, and what they take from each node.
 
-    Shape: ``ports``, ``mounted`` and ``mounts`` are by slot; ``mounts`` is the most volumes that the node's pods can
-    have of one driver.
+    Shape: ``ports``, ``mounted`` and ``mounts`` are by slot; ``mounts`` is an upper bound of the volumes of one driver
+    that the node's pods have.
     """
 
     def __init__(self, nodes: Nodes, learn_at: int) -> None:
@@ -143,9 +145,9 @@ class Pods:
         self._selecting_terms: set[TermUse] = set()
 
     def put(self, pod: Pod, key: str, version: KubernetesVersion) -> bool:
-        """Take a pod as it is now; the key is its name, or anything else that is unique in its namespace.
+        """Add or replace a pod; ``key`` is its name, or any other text that is unique in its namespace.
 
-        Errors: none; False where nothing that counts has changed.
+        Errors: none; False if nothing changed that this table keeps.
         """
         meta, spec, status = pod.meta, pod.pod_spec, pod.status
         namespace, node_name = meta.namespace, spec.node_name
@@ -180,7 +182,7 @@ class Pods:
         return True
 
     def remove(self, namespace: str, key: str, uid: str = "") -> bool:
-        """Let a pod go; with a uid, only that pod and not another of the same name."""
+        """Remove a pod; with a uid, only that pod and not a later one of the same name."""
         space = self._namespaces.get(namespace)
         record = None if space is None else space.records.get(key)
         if space is None or record is None or (uid and record.uid and record.uid != uid):
@@ -217,13 +219,13 @@ class Pods:
         return {} if space is None else space.count(requirements, leaving=leaving)
 
     def claim_users(self, namespace: str, claim: str) -> Counts:
-        """How often pods on each node mount the claim."""
+        """How many pods on each node mount the claim."""
         return dict(self._claim_users.get((namespace, claim), {}))
 
     def terms_matching(
         self, namespace: str, namespace_labels: Mapping[str, str] | None, labels: Mapping[str, str]
     ) -> list[tuple[str, Counts]]:
-        """The anti-affinity terms of existing pods that an incoming pod meets: topology key and counts."""
+        """The anti-affinity terms of existing pods that match an incoming pod: topology key, and pods by slot."""
         candidates = set(self._other_terms.get(namespace, ()))
         for key, value in labels.items():
             candidates |= self._terms_by_label.get((namespace, key, value), set())
@@ -235,7 +237,7 @@ class Pods:
         ]
 
     def matching(self, namespace: str, selector: Selector) -> Iterator[tuple[str, int]]:
-        """The keys and slots of the namespace's pods that a selector matches, terminating ones among them."""
+        """The keys and slots of the namespace's pods that a selector matches, including terminating pods."""
         space = self._namespaces.get(namespace)
         for key, record in () if space is None else space.records.items():
             if selector.matches({**record.group.labels, **record.aside}):
@@ -244,7 +246,7 @@ class Pods:
     def objecting(
         self, namespace: str, namespace_labels: Mapping[str, str] | None, labels: Mapping[str, str]
     ) -> Iterator[tuple[str, str, int]]:
-        """The pods with an anti-affinity term that an incoming pod meets: namespace, key and slot."""
+        """The pods with an anti-affinity term that matches an incoming pod: namespace, key and slot."""
         for its_namespace, space in self._namespaces.items():
             for key, record in space.records.items():
                 terms = record.extras.terms if isinstance(record.extras, _Extras) else ()
@@ -267,8 +269,8 @@ class Pods:
             use = self._terms.get(term)
             if use is None:
                 use = self._terms[term] = TermUse(term)
-                for bucket in self._buckets(term):
-                    bucket.add(use)
+                for shelf in self._shelves(term):
+                    shelf.add(use)
             use.counts[slot] = use.counts.get(slot, 0) + 1
 
     def _drop_extras(self, namespace: str, key: str, slot: int, extras: _Extras) -> None:
@@ -290,11 +292,11 @@ class Pods:
             _drop_one(use.counts, slot)
             if not use.counts:
                 del self._terms[term]
-                for bucket in self._buckets(term):
-                    bucket.discard(use)
+                for shelf in self._shelves(term):
+                    shelf.discard(use)
 
-    def _buckets(self, term: Term) -> Iterable[set[TermUse]]:
-        """Where an incoming pod finds the term: under one label that it must have, or under its namespace."""
+    def _shelves(self, term: Term) -> Iterable[set[TermUse]]:
+        """The sets in which `terms_matching` looks for the term: by a label that pods must have, or by namespace."""
         if not term.namespace_selector.nothing:
             yield self._selecting_terms
             return
@@ -330,12 +332,12 @@ def _claims(volumes: Iterable[Volume]) -> Iterable[str]:
 
 
 def _has_source(volume: Volume) -> bool:
-    """Whether the scheduler looks at volumes of this kind; configuration and scratch space are none."""
+    """Whether the scheduler looks at volumes of this kind, unlike ConfigMaps, Secrets or emptyDir."""
     return volume.persistent_volume_claim is not None or volume.ephemeral is not None or _in_tree(volume)
 
 
 def _in_tree(volume: Volume) -> bool:
-    """Whether the volume is a disk that the pod names itself."""
+    """Whether the pod names a disk directly, without a claim."""
     return (
         volume.gce_persistent_disk is not None
         or volume.aws_elastic_block_store is not None

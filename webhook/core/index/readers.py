@@ -1,6 +1,6 @@
-"""From the JSON of one API object to the value that the index keeps of it.
+"""JSON of one API object -> the value that the index keeps of it.
 
-Only what a verdict depends on survives: containers lose their environment, annotations all but a few keys.
+Only fields that an answer depends on are kept: no environment of containers, and few annotations.
 """
 
 import functools
@@ -75,7 +75,7 @@ class _ScaledSpec(Struct, frozen=True, kw_only=True):
 
 
 class _OwnerMeta(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Who it is and who made it: there are more ReplicaSets than anything else but pods."""
+    """Identity and owner only: after pods, ReplicaSets are the most numerous objects of a cluster."""
 
     name: str = ""
     namespace: str = ""
@@ -127,7 +127,7 @@ def _scaled(read: _Scaled, of: TypeMeta) -> Owner:
 
 
 def _replica_set(read: _Scaled, of: TypeMeta) -> Owner:
-    # There are ten of them to a Deployment, which has the template that counts.
+    # A Deployment keeps ten old ones; its own template is the one that counts.
     controlled = read.metadata is not None and controller_of(read.metadata.owner_references) is not None
     templates = None if controlled else _declared(read.spec.template)
     return _owner(of, read.metadata, read.spec.replicas, read.spec.selector, templates)
@@ -146,7 +146,7 @@ def _job(read: _Job, of: TypeMeta) -> Owner:
 
 
 def _declared(template: msgspec.Raw) -> tuple[Declared, ...] | None:
-    """The one template of a built-in kind; unknown where no API server would have accepted it."""
+    """The one template of a built-in kind; None where it is broken, as in files that no API server has accepted."""
     try:
         read = _TEMPLATE.decode(template)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -196,7 +196,7 @@ def _reference(controller: OwnerReference) -> OwnerReference:
 
 
 def _interned(selector: LabelSelector | None) -> LabelSelector | None:
-    """The same with its labels' texts shared: those of a workload's revisions, and its pods', are mostly equal."""
+    """The selector with interned texts: a workload's revisions and pods repeat the same labels."""
     if selector is None or not selector.match_labels or selector.match_expressions:
         return selector
     return LabelSelector(match_labels={intern(key): intern(value) for key, value in selector.match_labels.items()})
@@ -222,7 +222,7 @@ class Page(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):
-    """One line of a watch; ``type`` is the API's word."""
+    """One line of a watch; ``type`` is its event type as the API writes it."""
 
     type: str
     value: ApiObject
@@ -239,10 +239,10 @@ class _WatchLine(Struct, Generic[_Wire], frozen=True):
 
 
 class Reader(Struct, frozen=True, kw_only=True):
-    """Reads one kind in one pass over the JSON: an object, a page of a list, a line of a watch.
+    """The decoders of one kind, each in one pass over the JSON: of an object, a page of a list, a line of a watch.
 
-    Errors: of each msgspec.DecodeError where the JSON is broken (its subclass ValidationError where only the types are
-    not the kind's), and UnicodeDecodeError.
+    Errors: each raises msgspec.DecodeError for broken JSON (its subclass ValidationError if only types are wrong), and
+    UnicodeDecodeError.
     """
 
     value: Callable[[Raw], ApiObject]
@@ -270,7 +270,7 @@ def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], of
 def _kind(
     api_version: str, kind: str, wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject]
 ) -> tuple[tuple[str, str], tuple[type, Callable[[], Reader]]]:
-    """The kind, what its JSON is decoded as, and its reader, made when it is first asked for."""
+    """A row of the table of kinds: the type that its JSON is decoded as, and its reader, made on first use."""
     of = TypeMeta(api_version=api_version, kind=kind)
     return (api_version, kind), (wire, functools.cache(lambda: _reader(wire, value, of)))
 
@@ -297,7 +297,7 @@ _KINDS = dict(
 
 
 def reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Reader | None:
-    """What reads that kind; None for a kind that no answer depends on."""
+    """The reader of a kind; None for a kind that no answer depends on."""
     api_version, kind = of.api_version or "", of.kind or ""
     made = _KINDS.get((api_version, kind))
     if made is not None:
@@ -306,7 +306,7 @@ def reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Reader | No
 
 
 def fields_read(of: TypeMeta) -> type | None:
-    """What the index decodes an object of a built-in kind as; None for any other kind."""
+    """The type that an object of a built-in kind is decoded as; None for any other kind."""
     made = _KINDS.get((of.api_version or "", of.kind or ""))
     return None if made is None else made[0]
 
@@ -317,16 +317,16 @@ def _custom_reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Reader:
 
 
 def decode_object(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
-    """The value of one API object; None for a kind that no answer depends on.
+    """The value that the index keeps of one API object; None for a kind that no answer depends on.
 
-    Errors: msgspec.DecodeError where the JSON is broken or does not have the kind's types.
+    Errors: msgspec.DecodeError for broken JSON, and for fields of a wrong type.
     """
     read = reader(of, embedded)
     return None if read is None else read.value(raw)
 
 
 def _custom(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner:
-    """Any other kind that makes pods. The API server never checked its template, so that may be broken."""
+    """An object of a custom kind that makes pods. The API server never checks its template, which may be broken."""
     try:
         workload = read_workload(raw, embedded, api_version=of.api_version, kind=of.kind)
     except DecodeError:

@@ -1,4 +1,7 @@
-"""The pod templates of one namespace's workloads, found by the labels that their pods will have."""
+"""The workloads of one namespace, indexed by the labels in their pod templates.
+
+A constraint's selector is compared with the templates of other workloads; only those that share its rarest label are.
+"""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -12,14 +15,14 @@ _POSITIVE = frozenset({EQUALS, IN})
 
 
 class Templates:
-    """The workloads whose templates are known, under every label that one of their templates has."""
+    """The workloads whose templates are known, each under every label of its templates."""
 
     def __init__(self) -> None:
         self._owners: dict[OwnerKey, Owner] = {}
         self._labelled: dict[tuple[str, str], dict[OwnerKey, Owner]] = {}
 
     def put(self, key: OwnerKey, owner: Owner) -> None:
-        """Take a workload as it is now."""
+        """Add or replace a workload."""
         self.remove(key)
         if owner.templates:
             self._owners[key] = owner
@@ -27,28 +30,28 @@ class Templates:
                 self._labelled.setdefault(label, {})[key] = owner
 
     def remove(self, key: OwnerKey) -> None:
-        """Let a workload go, known or not."""
+        """Remove a workload, if it is there."""
         owner = self._owners.pop(key, None)
         for label in () if owner is None else _labels(owner):
-            found = self._labelled[label]
-            del found[key]
-            if not found:
+            sharing = self._labelled[label]
+            del sharing[key]
+            if not sharing:
                 del self._labelled[label]
 
     def matching(self, selector: Selector, most: int) -> Iterator[Owner]:
-        """The workloads of which the selector matches a template; no more than so many are looked at."""
+        """The workloads with a template that the selector matches, among the first ``most`` candidates."""
         for owner in () if selector.nothing else islice(self._candidates(selector), most):
             if any(selector.matches(each.labels) for each in owner.templates or ()):
                 yield owner
 
     def _candidates(self, selector: Selector) -> Iterable[Owner]:
-        """Those with the rarest of the labels that the selector asks for."""
+        """The workloads with the rarest of the labels that the selector requires; all if it requires none."""
         positive = [self._labelled_as(each) for each in selector.requirements if each.operator in _POSITIVE]
         return min(positive, key=len, default=self._owners).values()
 
     def _labelled_as(self, requirement: Requirement) -> dict[OwnerKey, Owner]:
-        found = [self._labelled.get((requirement.key, value), {}) for value in requirement.values]
-        return found[0] if len(found) == 1 else {key: owner for each in found for key, owner in each.items()}
+        by_value = [self._labelled.get((requirement.key, value), {}) for value in requirement.values]
+        return by_value[0] if len(by_value) == 1 else {key: owner for each in by_value for key, owner in each.items()}
 
 
 def _labels(owner: Owner) -> set[tuple[str, str]]:
