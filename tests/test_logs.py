@@ -1,10 +1,12 @@
 import io
 import json
 import logging
+import os
+import time
 
 import pytest
 
-from webhook.logs import JsonLines, bounded, configure, described
+from webhook.logs import JsonLines, LineWriter, bounded, configure, described, dropped_lines
 
 
 def line(message="m", fields=None, **record):
@@ -63,9 +65,40 @@ def test_every_logger_writes_json_from_the_level_on():
     kept = (list(root.handlers), root.level)
     stream = io.StringIO()
     try:
-        configure("warning", stream)
+        writer = configure("warning", stream)
         logging.getLogger("any.name").info("quiet")
         logging.getLogger("any.name").warning("said %s", "once")
+        writer.flush()
+        logging.getLogger("any.name").warning("%d", "no number")
+        assert dropped_lines() == 1
     finally:
         root.handlers[:], root.level = kept
     assert [json.loads(each)["message"] for each in stream.getvalue().splitlines()] == ["said once"]
+
+
+def test_nobody_waits_for_who_reads_the_lines_and_what_is_lost_is_told():
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as stream, os.fdopen(reading) as reader:
+        writer = LineWriter(stream)
+        began = time.monotonic()
+        for number in range(5000):
+            writer.handle(logging.makeLogRecord({"msg": f"line {number}", "levelname": "INFO", "name": "n" * 100}))
+        assert time.monotonic() - began < 5
+        assert 0 < writer.dropped < 4000
+        kept = 5000 - writer.dropped
+        messages = []
+        while sum(each.startswith("line ") for each in messages) < kept:
+            messages.append(json.loads(reader.readline())["message"])
+        assert any(each.endswith(" lines dropped: nobody read them in time") for each in messages)
+        assert messages[0] == "line 0"
+
+
+def test_a_stream_that_is_closed_ends_nothing():
+    reading, writing = os.pipe()
+    stream = os.fdopen(writing, "w")
+    writer = LineWriter(stream)
+    os.close(reading)
+    for _ in range(2):
+        writer.handle(logging.makeLogRecord({"msg": "m", "levelname": "INFO", "name": "n"}))
+        writer.flush()
+    stream.close()

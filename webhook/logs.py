@@ -2,28 +2,115 @@
 
 What comes from outside (names, users, messages of a peer) can neither break a line, nor colour a terminal, nor fill
 a disk: control characters and everything that is not ASCII are escaped, and no text is longer than 256 characters.
+Nobody waits for whoever reads the lines: a thread writes them, and what it cannot keep up with is dropped and counted.
 """
 
+import contextlib
 import json
 import logging
+import os
+import queue
+import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
 LONGEST_TEXT = 256
 LEVELS = ("debug", "info", "warning", "error")
+# A pipe holds some 200 more. At most a few MiB, with the longest lines.
+_LINES_WAITING = 1024
+_FLUSH_SECONDS = 1.0
 _DELETE = "\x7f"  # the one control character that JSON leaves as it is
 
 
-def configure(level: str, stream: TextIO) -> None:
+def configure(level: str, stream: TextIO) -> "LineWriter":
     """Send every logger's lines to the stream, as JSON, from the level on."""
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines())
+    handler = LineWriter(stream)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    return handler
+
+
+def dropped_lines() -> int:
+    """How many lines of this process nobody will read."""
+    return sum(each.dropped for each in logging.getLogger().handlers if isinstance(each, LineWriter))
+
+
+class LineWriter(logging.Handler):
+    """Has a thread write the lines, so that a standard error that nobody reads stops nothing but the log.
+
+    A pipe cannot be made non-blocking instead: whoever shares it, a terminal say, would be changed as well.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self.setFormatter(JsonLines())
+        self.dropped = 0
+        self._write = _unbuffered(stream)
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        """A process has its own thread, and nothing waits in it that its parent writes."""
+        self._waiting: queue.SimpleQueue[str | threading.Event] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand the line over, or drop it if too many wait, or if a bug keeps it from being written."""
+        if self._waiting.qsize() >= _LINES_WAITING:
+            self.dropped += 1
+            return
+        try:
+            line = self.format(record)
+        except Exception:  # noqa: BLE001 as logging's own handlers, but for the report on the standard error
+            self.dropped += 1
+            return
+        self._waiting.put(f"{line}\n")
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, args=(self._waiting,), name="log", daemon=True)
+            self._thread.start()
+
+    def flush(self) -> None:
+        """Wait until what was handed over is written, at most a second: at the end of the process."""
+        if self._thread is not None:
+            written = threading.Event()
+            self._waiting.put(written)
+            written.wait(_FLUSH_SECONDS)
+
+    def _run(self, waiting: "queue.SimpleQueue[str | threading.Event]") -> None:
+        told = 0
+        while True:
+            line = waiting.get()
+            if isinstance(line, threading.Event):
+                line.set()
+                continue
+            with contextlib.suppress(OSError, ValueError):  # the stream was closed, the disk is full
+                if self.dropped > told:
+                    lost, told = self.dropped - told, self.dropped
+                    self._write(self._told(lost))
+                self._write(line)
+
+    def _told(self, lost: int) -> str:
+        values = {"name": __name__, "levelname": "WARNING", "msg": f"{lost} lines dropped: nobody read them in time"}
+        return f"{self.format(logging.makeLogRecord(values))}\n"
+
+
+def _unbuffered(stream: TextIO) -> Callable[[str], object]:
+    """How to write there, past the stream's buffer: who ends while a thread holds its lock is aborted by Python."""
+    try:
+        descriptor = stream.fileno()
+    except OSError:  # no file: text in memory
+        return stream.write
+
+    def write(text: str) -> None:
+        left = text.encode()
+        while left:
+            left = left[os.write(descriptor, left) :]
+
+    return write
 
 
 class JsonLines(logging.Formatter):

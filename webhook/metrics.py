@@ -16,6 +16,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 import webhook
+from webhook.logs import dropped_lines
 
 # From a static review (tens of microseconds) to the longest timeout that users give a webhook.
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)
@@ -110,6 +111,9 @@ class Metrics:
         for rule, count in list(self._failed.items()):
             results.add_metric([rule, "error", ""], count)
         yield results
+        yield CounterMetricFamily(
+            "evenspread_log_lines_dropped", "Log lines that nobody read in time.", value=dropped_lines()
+        )
 
     def answered(self, route: str, decision: str, *, dry_run: bool, seconds: float) -> None:
         """One admission request: ``decision`` is allow, deny or error."""

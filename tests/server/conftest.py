@@ -71,12 +71,19 @@ class Server(NamedTuple):
 
 
 @contextlib.contextmanager
-def serving(*arguments, environment=None, before=""):
-    """A server on free ports, until the end of the block; ``before`` is code that runs first in its process."""
+def serving(*arguments, environment=None, before="", stalled=False, stdin=None):
+    """A server on free ports, until the end of the block; ``before`` is code that runs first in its process.
+
+    With ``stalled`` nobody reads its log once it answers.
+    """
     program = (*PROGRAM[:2], before + PROGRAM[2])
     command = (*program, "--bind", "127.0.0.1:0", "--health-bind", "127.0.0.1:0", *arguments)
     process = subprocess.Popen(  # noqa: S603 our own program
-        command, stderr=subprocess.PIPE, text=True, env=dict(os.environ) | (environment or {})
+        command,
+        stdin=stdin or subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ) | (environment or {}),
     )
     lines = []
     ready = threading.Event()
@@ -86,6 +93,8 @@ def serving(*arguments, environment=None, before=""):
             lines.append(line)
             if '"answering"' in line:
                 ready.set()
+                if stalled:
+                    return
         ready.set()
 
     reader = threading.Thread(target=read, daemon=True)

@@ -99,6 +99,7 @@ def test_framing(server, sent, statuses):
             connection.sendall(sent)
         answered = replies_of(connection, len(statuses))
     assert [reply.status for reply in answered] == statuses
+    assert not any("server" in reply.headers for reply in answered)
     assert server.worker == before
     assert healthy(server)
 

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 
 from server.attack import BODY, answers, answers_soon, burst, drop, exhaust_descriptors, silence
-from server.conftest import eventually, posted, read_reply, review, serving
+from server.conftest import eventually, posted, read_reply, review, serving, strict_policy
 
+DENIED = BODY.replace(b'{"padding": ""}', b'{"topologySpreadConstraints": [{"maxSkew": 0}]}')
 HASTY = (
     "from webhook.server import request_body, worker; request_body.BODY_SECONDS = worker.FIRST_REQUEST_SECONDS = 2.0; "
     "from webhook.server.run import OPTIONS; OPTIONS['worker_connections'] = 200; "
@@ -51,6 +52,15 @@ def _comes_to_nothing(server, context):
         extra.sendall(posted(BODY))
         return extra.recv(1) == b""
     return True
+
+
+def test_a_standard_error_that_nobody_reads_stops_nothing(tmp_path):
+    with serving("--config", strict_policy(tmp_path), stalled=True) as server:
+        with server.connect() as connection, connection.makefile("rb") as stream:
+            for _ in range(3000):  # 400 bytes of log each; a pipe holds 64 KiB
+                connection.sendall(posted(DENIED))
+                assert b'"allowed":false' in read_reply(stream).body
+        assert server.metric("evenspread_log_lines_dropped_total") > 1000
 
 
 def test_a_burst_of_connections_loses_nothing(server):

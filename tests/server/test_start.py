@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import pytest
 from gunicorn.asgi.protocol import ASGIProtocol
-from server.conftest import PROGRAM, posted, read_reply, review, serving
+from server.conftest import PROGRAM, eventually, posted, read_reply, review, serving
 
 from certs.authority import Pair, issue_authority, issue_leaf
 from certs.store import write_pair
@@ -144,6 +144,24 @@ def test_ctrl_c_ends_it_cleanly():
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(5) == 0
     assert not [line for line in server.lines if "Traceback" in line]
+
+
+def test_sighup_changes_nothing():
+    with serving() as server, server.connect() as connection, connection.makefile("rb") as stream:
+        worker_before = server.worker
+        for process in (worker_before, server.process.pid):
+            os.kill(process, signal.SIGHUP)
+        eventually(lambda: any("SIGHUP changes nothing" in line for line in server.lines))
+        connection.sendall(posted(review()))
+        assert read_reply(stream).status == 200
+        assert server.worker == worker_before
+
+
+def test_sighup_ends_what_was_started_in_a_terminal():
+    leader, follower = os.openpty()
+    with open(leader, "rb"), open(follower, "rb") as terminal, serving(stdin=terminal) as server:  # noqa: PTH123 descriptors
+        server.process.send_signal(signal.SIGHUP)
+        assert server.process.wait(20) == 0
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the printed commands are curl's")

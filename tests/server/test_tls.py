@@ -25,6 +25,13 @@ def leaf(name="localhost", at=NOW):
     return issue_leaf(CA, (name, "localhost", "127.0.0.1"), at)
 
 
+def test_only_ciphers_that_authenticate_what_they_encrypt_are_offered(tmp_path):
+    served = RotatingTls(*write_pair(tmp_path, leaf()))
+    names = {each["name"] for each in served.context.get_ciphers()}
+    assert names
+    assert {name for name in names if "GCM" not in name and "CHACHA20" not in name} == set()
+
+
 class Clock:
     def __init__(self):
         self.now = 0.0

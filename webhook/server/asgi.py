@@ -34,9 +34,8 @@ _POOL_WAITING = 16
 
 _ROUTES: dict[str, Route] = {"/validate": "validate", "/mutate": "mutate"}
 _DIRECT: dict[bytes, Route] = {b"/validate": "validate", b"/mutate": "mutate"}
-_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nserver: evenspread\r\ndate: "
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ndate: "
 _JSON = (b"content-type", b"application/json")
-_SERVER = (b"server", b"evenspread")
 
 
 class AdmissionApp:
@@ -67,7 +66,7 @@ class AdmissionApp:
                 metrics.refused(error.status)
                 await refuse(scope, receive, send, error.status, error.message)
         else:
-            await respond(send, 200, answer.body, (_JSON, _SERVER))
+            await respond(send, 200, answer.body, (_JSON,))
             self._state.account(route, answer, time.perf_counter() - began)
 
     def direct(self, target: bytes, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes | None:

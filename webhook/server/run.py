@@ -3,13 +3,16 @@
 import contextlib
 import errno
 import logging
+import signal
 import socket
 import ssl
+import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NoReturn
 
 from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
 from gunicorn.config import Config
 from gunicorn.glogging import Logger
 from msgspec import Struct
@@ -28,6 +31,8 @@ from webhook.server.wsgi_bridge import WsgiApplication, bridge
 
 # Nothing but the two routes has a body worth reading.
 _SMALL_BODY_BYTES = 64 * 1024
+
+_log = logging.getLogger(__name__)
 
 OPTIONS: dict[str, object] = {
     "workers": 1,  # one index, one registry; capacity comes from replicas
@@ -100,8 +105,28 @@ def serve(plan: Plan) -> NoReturn:
     Errors: SystemExit with gunicorn's code; CertificateError before anything is served.
     """
     RotatingTls(plan.certificate, plan.key, plan.client_ca)
-    _Application(plan).run()
+    _Master(_Application(plan)).run()
     raise SystemExit(0)
+
+
+class _Master(Arbiter):  # type: ignore[misc]  # gunicorn publishes no types
+    """gunicorn's master process, without the signals that would start a second worker or replace the first."""
+
+    def __init__(self, application: BaseApplication) -> None:
+        super().__init__(application)
+        self._terminal = sys.stdin is not None and sys.stdin.isatty()
+
+    def init_signals(self) -> None:
+        """As gunicorn, but for what it has for deployments of many workers."""
+        super().init_signals()
+        for number in (signal.SIGTTIN, signal.SIGTTOU, signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, signal.SIG_IGN)
+
+    def handle_hup(self) -> None:
+        """End with the terminal it was started in; elsewhere there is nothing to load anew (gunicorn would)."""
+        if self._terminal:
+            self.handle_term()
+        _log.info("SIGHUP changes nothing: configuration and certificate are followed")
 
 
 class _Log(Logger):  # type: ignore[misc]  # gunicorn publishes no types

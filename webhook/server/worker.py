@@ -39,6 +39,8 @@ _OTHER_DESCRIPTORS = 200
 
 PRIVATE_NAMES = (
     (gasgi, ("ASGIProtocol",)),
+    (protocol, ("_CACHED_SERVER_HEADER",)),
+    (Arbiter, ("handle_hup", "handle_term", "init_signals")),
     (gasgi.ASGIWorker, ("_serve", "_get_ssl_context", "handle_exit_signal", "init_signals", "load_wsgi", "run")),
 )
 
@@ -69,12 +71,15 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         _raise_descriptor_limit(self.cfg.worker_connections + _OTHER_DESCRIPTORS)
         gasgi.ASGIProtocol = Connection
         protocol.PythonProtocol = Parser
+        protocol._CACHED_SERVER_HEADER = b""  # noqa: SLF001 who attacks need not be told what answers
         self.connections: set[Connection] = set()
         super().init_process()
 
     def init_signals(self) -> None:
-        """SIGTERM drains first."""
+        """SIGTERM drains first; SIGHUP is for the master process, also where a terminal sends it to both."""
         super().init_signals()
+        for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, signal.SIG_IGN)
         self.loop.add_signal_handler(signal.SIGTERM, self.drain)
 
     def load_wsgi(self) -> None:
