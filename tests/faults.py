@@ -1,10 +1,10 @@
-"""A fault to try the boundaries with: rules that look at `messages.detail` raise."""
+"""A fault to try the boundaries with: rules that ask what messages may name raise."""
 
 from webhook.core.rules.frame import trials
 
 
 class Raising:
-    """Messages whose ``detail`` can be read so many times, and raises from then on."""
+    """Messages that can be asked so many times what they may name, and raise from then on."""
 
     docs_url = ""
     footer = ""
@@ -13,11 +13,14 @@ class Raising:
         self._readable = readable
 
     @property
-    def detail(self):
+    def name_workloads(self):
+        return self.name_domains("")
+
+    def name_domains(self, _key):
         self._readable -= 1
         if self._readable < 0:
             raise RuntimeError("broken on purpose")
-        return "own-namespace"
+        return True
 
 
 def unfixable(monkeypatch):

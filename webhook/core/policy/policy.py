@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from webhook.core.api.selectors import EVERYTHING, Selector
 from webhook.core.api.types import SpreadConstraint
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
@@ -123,9 +124,20 @@ class Defaults(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How messages are written, and what of the cluster they may name."""
+
     detail: str = "own-namespace"  # minimal | own-namespace | full
     docs_url: str = field(default="", name="docsURL")
     footer: str = ""
+
+    @property
+    def name_workloads(self) -> bool:
+        """Whether other workloads of the object's namespace may be named."""
+        return self.detail != "minimal"
+
+    def name_domains(self, key: str) -> bool:
+        """Whether domains of the topology key may be named; those of hosts are names of nodes."""
+        return self.detail == "full" or (self.detail != "minimal" and key != HOSTNAME)
 
 
 class Policy(Struct, frozen=True, kw_only=True, rename="camel"):

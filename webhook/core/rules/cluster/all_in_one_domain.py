@@ -247,9 +247,8 @@ def _without_any(problem: Problem) -> Problem:
 
 
 def _finding(key: str, domain: str, pods: int, help_: Help, subject: Subject) -> Finding:
-    detail, noun = subject.policy.messages.detail, _NOUNS[key]
-    shown = detail == "full" if key == HOSTNAME else detail != "minimal"
-    place = f"{noun} {quoted(domain, 40)}" if shown else f"one {noun}"
+    noun = _NOUNS[key]
+    place = f"{noun} {quoted(domain, 40)}" if subject.policy.messages.name_domains(key) else f"one {noun}"
     path = subject.workload.templates[0].path
     return Finding(
         rule=ALL_IN_ONE.id,

@@ -96,8 +96,7 @@ def _disagreement(
     template: Template, differing: list[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]], subject: Subject
 ) -> Finding:
     owner, ours, theirs = differing[0]
-    minimal = subject.policy.messages.detail == "minimal"
-    name = "another workload" if minimal else called(owner, subject.workload)
+    name = called(owner, subject.workload) if subject.policy.messages.name_workloads else "another workload"
     more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
     words = _difference(ours - theirs, theirs - ours)
     return Finding(

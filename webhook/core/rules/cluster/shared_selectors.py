@@ -316,7 +316,7 @@ def _named(pods: int, others: list[_Other], subject: Subject) -> str:
     """So many pods of these workloads: "6 pods of canary and 2 of others"."""
     told = sum(other.pods for other in others)
     # More than there are, if some are of two workloads by their selectors.
-    if not others or told > pods or subject.policy.messages.detail == "minimal":
+    if not others or told > pods or not subject.policy.messages.name_workloads:
         return f"{plural(pods, 'pod')} of other workloads"
     named = others[:_NAMED]
     parts = [f"{other.pods} of {called(other.owner, subject.workload)}" for other in named]

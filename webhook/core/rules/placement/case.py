@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, Pod, SpreadConstraint
-from webhook.core.api.well_known import HOSTNAME
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.defaulting.next_pod import namespace_of
@@ -227,12 +226,12 @@ def noun(tally: ConstraintRoom, many: int = 1) -> str:
 def staying(case: TemplateUnderRule, tally: ConstraintRoom, domains: Collection[int], kind: str = "") -> str:
     """``tainted zone c stays at 0``: domains that hold the others down.
 
-    Shape: names of hosts are told only with ``messages.detail: full``, names of other domains not with ``minimal``.
+    Shape: one domain is named where messages may do so.
     """
-    detail, many = case.subject.policy.messages.detail, len(domains)
+    many, key = len(domains), tally.column.key
     word = f"{kind} {noun(tally, many)}".strip()
     level = min((tally.count(number) for number in domains), default=0)
-    if many == 1 and (detail == "full" or (detail != "minimal" and tally.column.key != HOSTNAME)):
+    if many == 1 and case.subject.policy.messages.name_domains(key):
         (number,) = domains
         return f"{word} {quoted(tally.column.values[number], 40)} stays at {level}"
     return f"{many} {word} {'stays' if many == 1 else 'stay'} at {level}"

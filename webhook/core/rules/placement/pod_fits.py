@@ -9,7 +9,6 @@ from typing import Literal
 from msgspec import Struct
 
 from webhook.core.api.types import PodTemplate
-from webhook.core.api.well_known import HOSTNAME
 from webhook.core.defaulting.next_pod import after_admission, namespace_of
 from webhook.core.explain.explanation import Balance, Explanation, explain, standstill
 from webhook.core.explain.reliefs import without_limits
@@ -146,6 +145,5 @@ def _told(found: Explanation, subject: Subject, index: ClusterIndex) -> bool:
 
 def _waits(balance: Balance, found: Explanation, subject: Subject, *, reasons: bool = True) -> str:
     """What it waits for, as far as users may be told: hostnames are names of nodes."""
-    detail = subject.policy.messages.detail
-    names = detail == "full" or (detail != "minimal" and balance.domains.constraint.topology_key != HOSTNAME)
+    names = subject.policy.messages.name_domains(balance.domains.constraint.topology_key)
     return shortened(standstill(balance, found.verdict, names=names, reasons=reasons), 120)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from webhook.core.api.well_known import HOSTNAME
 from webhook.core.placement.bounds import Home, addable_pinned
 from webhook.core.placement.constraint_room import ConstraintRoom
 from webhook.core.placement.pinned_claims import Missing
@@ -51,9 +50,8 @@ def _finding(case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, Ho
     placed = case.placed[tally.hard.place]
     found = first_that_helps(case, admitted, _remedies(case, placed), field=WHEN, brings=_nothing)
     number, home = max(homes.items(), key=lambda each: (each[1].pinned, -each[0]))
-    value, detail = quoted(tally.column.values[number], 40), case.subject.policy.messages.detail
-    named = detail == "full" or (detail != "minimal" and tally.column.key != HOSTNAME)
-    where = f"{noun(tally)} {value}" if named else f"one {noun(tally)}"
+    named = case.subject.policy.messages.name_domains(tally.column.key)
+    where = f"{noun(tally)} {quoted(tally.column.values[number], 40)}" if named else f"one {noun(tally)}"
     said = f"{case.fit(admitted)}: volumes hold {plural(home.pinned, 'pod')} in {where}"
     return Finding(
         rule="",

@@ -131,7 +131,7 @@ def _pending_of_new(case: TemplateUnderRule, tally: ConstraintRoom, lost: int) -
 
 def _finding(case: TemplateUnderRule, placed: Placed, zone: str, lost: int, pending: int) -> Finding:
     remedy = _remedy(case, placed, lost)
-    name = "a zone" if case.subject.policy.messages.detail == "minimal" else f"zone {quoted(zone, 40)}"
+    name = f"zone {quoted(zone, 40)}" if case.subject.policy.messages.name_domains(ZONE) else "a zone"
     said = f"if {name} goes NotReady, at least {pending} of {case.wanted} stay Pending"
     return Finding(
         rule=ZONE_LOSS.id,
