@@ -14,6 +14,7 @@ from webhook.cli.terminal import say
 from webhook.cluster.connection import SERVICE_ACCOUNT, Account, ApiServer, ClusterError, chosen_context
 from webhook.cluster.live import Live, UnreadableError, unreachable
 from webhook.core.api.version import RECORDED
+from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.text import one_line
 
 _KUBECONFIG = "~/.kube/config"
@@ -67,7 +68,7 @@ def open_cluster(given: Given) -> Live:
     live = Live(
         server=server,
         source=source,
-        namespace=context.namespace or "default",
+        namespace=context.namespace or DEFAULT_NAMESPACE,
         release=one_line(release, 64) if isinstance(release, str) else "",
     )
     if live.version is None:

@@ -10,6 +10,7 @@ from webhook.cluster.listing import Listing, Pause, list_objects
 from webhook.cluster.resources import Resource
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
+from webhook.core.api.well_known import DEFAULT_NAMESPACE
 
 _Kept = TypeVar("_Kept")
 # What is lost without a kind; of all others, what depends on it.
@@ -39,7 +40,7 @@ class Live(Struct, frozen=True, kw_only=True):
 
     server: ApiServer
     source: str
-    namespace: str = "default"
+    namespace: str = DEFAULT_NAMESPACE
     release: str = ""
 
     @property

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook.cluster.connection import ApiServer, ClusterError
-from webhook.core.index.objects import MIRROR_ANNOTATION, SKIP_ANNOTATION
+from webhook.core.api.well_known import APP_MANAGED_BY, APP_NAME, MIRROR_ANNOTATION, NAMESPACE_NAME, SKIP_ANNOTATION
 from webhook.core.policy.policy import Defaults
 from webhook.core.workloads.custom_kinds import TEMPLATED
 
 NAME = "evenspread-local"
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
-_MANAGER = {"app.kubernetes.io/name": "evenspread", "app.kubernetes.io/managed-by": "evenspread-webhook"}
+_MANAGER = {APP_NAME: "evenspread", APP_MANAGED_BY: "evenspread-webhook"}
 _TIMEOUT_SECONDS = 2
 _SYSTEM = ("kube-system", "kube-public", "kube-node-lease")
 
@@ -149,7 +149,7 @@ def _configuration(route: str, url: str, ca: bytes, conditions: Mapping[str, str
             for group, resources, operations in rules
         ],
         "namespaceSelector": {
-            "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(_SYSTEM)}]
+            "matchExpressions": [{"key": NAMESPACE_NAME, "operator": "NotIn", "values": list(_SYSTEM)}]
         },
         "matchConditions": [{"name": name, "expression": cel} for name, cel in conditions.items()],
         "admissionReviewVersions": ["v1"],

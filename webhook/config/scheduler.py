@@ -15,7 +15,7 @@ from webhook.config.faults import ConfigError, Fault, Path, parse_path, render_p
 from webhook.config.kubernetes_checks import upstream_fault
 from webhook.core.api.types import NodeAffinity
 from webhook.core.scheduler.args import SYSTEM, ArgsError, PodTopologySpreadArgs, decode_args, validate_args
-from webhook.core.scheduler.profile import SchedulerProfile
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 # The filters of the default profile, in their order. Source: pkg/scheduler/apis/config/v1/default_plugins.go.
@@ -136,7 +136,7 @@ def _profile(reading: _Reading, index: int, profile: _Profile) -> SchedulerProfi
             case "NodeResourcesFit":
                 fit = reading.part(path, config.args or {}, _FitArgs)
     return SchedulerProfile(
-        name=profile.scheduler_name or "default-scheduler",
+        name=profile.scheduler_name or DEFAULT_SCHEDULER,
         disabled_filters=_disabled_filters(profile.plugins or _Plugins()),
         defaulting_type=spread.defaulting_type,
         default_constraints=spread.constraints,

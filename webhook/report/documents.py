@@ -16,6 +16,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
+from webhook.core.api.well_known import APP_MANAGED_BY, LEFT_OUT_ANNOTATION
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
@@ -44,7 +45,6 @@ class Reported(Struct, frozen=True, kw_only=True):
 
 SOURCE = "evenspread"
 CATEGORY = "Topology Spread"
-LEFT_OUT_ANNOTATION = "evenspread.io/results-left-out"
 MOST_RESULTS = 64
 # kubectl apply keeps the whole document in an annotation, and all annotations together hold 256 KiB.
 MOST_BYTES = 192 * 1024
@@ -69,7 +69,7 @@ def report(found: Reported, api: ReportApi, seconds: int) -> Json:
     metadata: Json = {"name": report_name(found.api_version, found.kind, found.name)}
     if found.namespace:
         metadata["namespace"] = one_line(found.namespace, _NAME_TEXT_CHARS)
-    metadata["labels"] = {"app.kubernetes.io/managed-by": SOURCE}
+    metadata["labels"] = {APP_MANAGED_BY: SOURCE}
     if len(results) < len(ranked):
         metadata["annotations"] = {LEFT_OUT_ANNOTATION: str(len(ranked) - len(results))}
     if found.uid:

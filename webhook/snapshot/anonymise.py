@@ -11,10 +11,22 @@ from typing import Any
 
 import msgspec
 
+from webhook.core.api.well_known import (
+    ARCH,
+    BETA_ARCH,
+    BETA_OS,
+    CAPACITY_TYPE,
+    EXEMPT_ANNOTATION,
+    JOB_COMPLETION_INDEX,
+    NODE_NAME_FIELD,
+    NODE_STATES,
+    OS,
+    POD_INDEX,
+    WORKER_INDEX,
+)
 from webhook.core.explain.meant_keys import intended
 from webhook.core.policy.capacity import POOL_LABELS
 from webhook.core.rules.rule_set import BY_ID
-from webhook.core.scheduler.plugins.node_selection import PASSING_TAINTS
 from webhook.core.workloads.controller_labels import ADDED_KEYS
 
 Json = Any
@@ -30,15 +42,13 @@ _PUBLIC_DOMAINS = (
     *("intel.com", "argoproj.io", "kruise.io", "kubeflow.org", "volcano.sh", "knative.dev", "ray.io", "istio.io"),
     "linkerd.io",
 )
-_PUBLIC_KEYS = frozenset({"app", "k8s-app", "name", *POOL_LABELS, *ADDED_KEYS, *PASSING_TAINTS})
+_PUBLIC_KEYS = frozenset({"app", "k8s-app", "name", *POOL_LABELS, *ADDED_KEYS, *NODE_STATES})
 _PUBLIC_RESOURCES = ("cpu", "memory", "pods", "storage", "ephemeral-storage", "hugepages-", "attachable-volumes-")
 _QUOTA = "requests."  # no extended resource begins so
 # Labels whose values are not names.
 _PLAIN_VALUES = frozenset(
     {
-        *("kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"),
-        *("apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index", "karpenter.sh/capacity-type"),
-        "leaderworkerset.sigs.k8s.io/worker-index",
+        *(OS, ARCH, BETA_OS, BETA_ARCH, POD_INDEX, JOB_COMPLETION_INDEX, CAPACITY_TYPE, WORKER_INDEX),
     }
 )
 _PUBLIC_TEXTS = frozenset(
@@ -56,7 +66,6 @@ _KEYS = frozenset({"topologyKey", "matchLabelKeys", "mismatchLabelKeys"})
 _WITH_KEYS = frozenset({"matchExpressions", "matchLabelExpressions", "tolerations", "taints"})
 _DRIVERS = frozenset({"provisioner", "driver"})
 _DRIVER_NAME = ("drivers", "name")  # of a CSINode
-_NODE_NAME = "metadata.name"  # of matchFields
 _ENUMERATED = frozenset(
     {
         *("apiVersion", "kind", "operator", "effect", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"),
@@ -119,7 +128,7 @@ class Names:
     def key(self, key: str) -> str:
         """The key of a label or a taint."""
         domain = key.rpartition("/")[0]
-        public = key in _PUBLIC_KEYS or key == _NODE_NAME or _is_public(domain) or intended(key) != key
+        public = key in _PUBLIC_KEYS or key == NODE_NAME_FIELD or _is_public(domain) or intended(key) != key
         return key if public else self._said(key)
 
     def value(self, key: str, value: Json) -> Json:
@@ -193,7 +202,7 @@ class Names:
     def _annotation(self, key: str, value: Json) -> Json:
         if not isinstance(value, str) or value.isdigit():
             return value
-        if key == "evenspread.io/exempt":
+        if key == EXEMPT_ANNOTATION:
             return ",".join(each if each.strip() in BY_ID else self._said(each) for each in value.split(","))
         if all(_is_public(each.partition("/")[0]) for each in value.split(",")):
             return value  # names of volume plugins

@@ -5,9 +5,9 @@ import pytest
 from build import NAMESPACE, constraint, index, namespace, node, owner, pod, policy, running
 
 from webhook.core.api.version import RECORDED
+from webhook.core.api.well_known import SKIP_ANNOTATION
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason
 from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod, unknown_labels
-from webhook.core.index.objects import SKIP_ANNOTATION
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.controller_labels import NOT_YET, labels_given
 from webhook.core.workloads.reading import read_workload

@@ -5,7 +5,6 @@ from build import ROOMY, cluster, constraint, meta, node, pod, running
 from msgspec.structs import replace
 
 from webhook.core.api.storage import (
-    BIND_COMPLETED,
     Claim,
     ClaimSpec,
     CsiDriverOnNode,
@@ -39,7 +38,7 @@ from webhook.core.api.types import (
     Toleration,
     Volume,
 )
-from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.api.well_known import BIND_COMPLETED, HOSTNAME, ZONE
 from webhook.core.explain.explanation import explain
 from webhook.core.explain.obstacles import grouped, obstacles
 from webhook.core.index import node_sets

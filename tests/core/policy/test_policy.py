@@ -1,8 +1,8 @@
 import pytest
 
 from webhook.core.api.selectors import selector_from_labels
+from webhook.core.api.well_known import CEILING_LABEL
 from webhook.core.policy.policy import (
-    CEILING_LABEL,
     Defaults,
     DefaultsOverride,
     Exemption,

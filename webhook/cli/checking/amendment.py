@@ -12,6 +12,7 @@ from msgspec import Raw, Struct, structs
 
 from webhook.cli.checking.frame import Frame
 from webhook.core.api.types import Service, SpreadConstraint, TypeMeta
+from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.declared import adopted
 from webhook.core.index.cluster_index import ClusterIndex
@@ -28,9 +29,6 @@ from webhook.manifests.manifest import Manifest, read_manifests
 from webhook.manifests.proven_edits import Change, edited, in_order, json_of, proven, value_of
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
-
-# Where kubectl puts an object that names no namespace, unless it is told otherwise.
-_NAMESPACE = "default"
 
 
 class Addition(Struct, frozen=True, kw_only=True):
@@ -113,7 +111,7 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
 
 def namespace_of(manifest: Manifest, frame: Frame) -> str:
     """Where an object will be."""
-    return manifest.namespace or frame.namespace or _NAMESPACE
+    return manifest.namespace or frame.namespace or DEFAULT_NAMESPACE
 
 
 def _wanted(

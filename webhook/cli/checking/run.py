@@ -9,7 +9,7 @@ from webhook.cli.checking.autoscalers import autoscalers
 from webhook.cli.checking.failures import Failure
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import Gap, Outcome, Row
-from webhook.core.apiserver.pod_defaults import DEFAULT_NAMESPACE
+from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.review.decision import Examination
 from webhook.core.review.review import examine
 from webhook.core.rules.constraint.api import WRONG_TYPE

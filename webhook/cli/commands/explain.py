@@ -20,6 +20,7 @@ from webhook.cli.explaining.refused import Refused, refused_of
 from webhook.cli.explaining.words import Answer
 from webhook.cli.live_cluster import Given
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results
+from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.explain.explanation import explain as explain_pod
 from webhook.manifests.files import STDIN, read_files
@@ -113,7 +114,7 @@ def _asked(what: str, given: Given, known: ClusterSource, frame: Frame) -> _Aske
     """What to judge: a file if there is one of that name, else an object of the cluster."""
     if what == STDIN or Path(what).exists():
         return _in_files(what, known, frame)
-    wanted = find_object.parse(what, frame.namespace or "default", frame.policy.workloads)
+    wanted = find_object.parse(what, frame.namespace or DEFAULT_NAMESPACE, frame.policy.workloads)
     if wanted is None:
         raise click.UsageError(
             f"{what[:64]!r} is neither a file nor KIND/NAME of a kind that has pods, as deployment/web"

@@ -6,10 +6,11 @@ import msgspec
 from msgspec import Struct
 
 from webhook.cli.explaining.pods import Question
+from webhook.core.api.well_known import NODE_STATES
 from webhook.core.explain.edit_target import Json, command, patch
 from webhook.core.explain.explanation import Balance, Cause, Explanation, standstill
 from webhook.core.explain.fixes import Fix
-from webhook.core.explain.obstacles import STATES, segment_of
+from webhook.core.explain.obstacles import segment_of
 from webhook.core.explain.reliefs import (
     CAPACITY_FILTERS,
     PARTS,
@@ -95,7 +96,7 @@ def _way(way: Way, found: Explanation) -> str:
 
 def _states(nodes: int, found: Explanation) -> str:
     """What all taints of these nodes say of the state that they are in; empty where one is another taint."""
-    names, tainted = {*STATES.values()}, [each for each in found.obstacles if each.plugin == TAINT_TOLERATION]
+    names, tainted = {*NODE_STATES.values()}, [each for each in found.obstacles if each.plugin == TAINT_TOLERATION]
     told = [each.text for each in tainted if each.nodes & nodes]
     return " or ".join(told) if told and all(part in names for text in told for part in text.split(", ")) else ""
 

@@ -25,6 +25,7 @@ from webhook.core.api.types import (
     Taint,
     Toleration,
 )
+from webhook.core.api.well_known import NODE_NAME_FIELD
 
 EQUALS = "="
 IN = "In"
@@ -34,7 +35,6 @@ DOES_NOT_EXIST = "DoesNotExist"
 GREATER = "Gt"
 LESS = "Lt"
 
-_NAME_FIELD = "metadata.name"
 _MAX_INT64 = 2**63 - 1
 # strconv.ParseInt takes a sign and leading zeros, and no underscores, spaces or digits of other scripts.
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -210,7 +210,7 @@ class FieldRequirement(Struct, frozen=True):
 
     def matches(self, name: str) -> bool:
         """Whether the node of that name meets the condition."""
-        return ((name if self.key == _NAME_FIELD else "") == self.value) is self.equal
+        return ((name if self.key == NODE_NAME_FIELD else "") == self.value) is self.equal
 
 
 class NodeTerm(Struct, frozen=True):

@@ -16,17 +16,11 @@ from webhook.core.api.types import (
     ResourceRequirements,
     VolumeIdSource,
 )
+from webhook.core.api.well_known import BETA_STORAGE_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE
 
-# Set if present, whatever its value.
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 KEPT_ANNOTATIONS = frozenset({BIND_COMPLETED, SELECTED_NODE, BETA_STORAGE_CLASS, MIGRATED_PLUGINS})
-DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
 STORAGE = "storage"
 
 

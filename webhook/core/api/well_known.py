@@ -1,13 +1,147 @@
-"""Labels, taints and annotations that Kubernetes itself gives a meaning."""
+"""Names that somebody gave a meaning: labels, taints, annotations and plugins, each once.
 
+Source: k8s.io/api core/v1 well_known_labels.go and well_known_taints.go, apps/v1 and batch/v1 types.go,
+annotation_key_constants.go; k8s.io/kubernetes pkg/controller; the projects named beside the rest. What is about one
+kind of custom resource alone stands with that kind, in `workloads`.
+"""
+
+from collections.abc import Mapping
+
+# Labels of nodes.
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
+ARCH = "kubernetes.io/arch"
+OS = "kubernetes.io/os"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+BETA_ARCH = "beta.kubernetes.io/arch"
+BETA_OS = "beta.kubernetes.io/os"
+BETA_INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
+MASTER = "node-role.kubernetes.io/master"
+# Of Karpenter; the second until its release 0.32.
+NODE_POOL = "karpenter.sh/nodepool"
+PROVISIONER = "karpenter.sh/provisioner-name"
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
 
 SUCCESSORS = {
-    "failure-domain.beta.kubernetes.io/zone": ZONE,
-    "failure-domain.beta.kubernetes.io/region": REGION,
-    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
-    "beta.kubernetes.io/arch": "kubernetes.io/arch",
-    "beta.kubernetes.io/os": "kubernetes.io/os",
+    BETA_ZONE: ZONE,
+    BETA_REGION: REGION,
+    BETA_INSTANCE_TYPE: INSTANCE_TYPE,
+    BETA_ARCH: ARCH,
+    BETA_OS: OS,
 }
+"""Deprecated labels of nodes, and what to use instead."""
+
+# The only field of a node that node affinity may ask for.
+NODE_NAME_FIELD = "metadata.name"
+
+# Taints of nodes. Source: also cloud-provider, autoscaler utils/taints, karpenter apis/v1/taints.go.
+TAINT_NOT_READY = "node.kubernetes.io/not-ready"
+TAINT_UNREACHABLE = "node.kubernetes.io/unreachable"
+TAINT_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+TAINT_MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
+TAINT_DISK_PRESSURE = "node.kubernetes.io/disk-pressure"
+TAINT_PID_PRESSURE = "node.kubernetes.io/pid-pressure"
+TAINT_NETWORK_UNAVAILABLE = "node.kubernetes.io/network-unavailable"
+TAINT_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+TAINT_UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
+TAINT_SHUTDOWN = "node.cloudprovider.kubernetes.io/shutdown"
+TAINT_TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
+TAINT_DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
+TAINT_KARPENTER_DISRUPTED = "karpenter.sh/disrupted"
+TAINT_KARPENTER_DISRUPTION = "karpenter.sh/disruption"
+TAINT_KARPENTER_UNREGISTERED = "karpenter.sh/unregistered"
+
+NODE_STATES: Mapping[str, str] = {
+    TAINT_NOT_READY: "not ready",
+    TAINT_UNREACHABLE: "unreachable",
+    TAINT_UNSCHEDULABLE: "cordoned",
+    TAINT_MEMORY_PRESSURE: "under memory pressure",
+    TAINT_DISK_PRESSURE: "under disk pressure",
+    TAINT_PID_PRESSURE: "short of process ids",
+    TAINT_NETWORK_UNAVAILABLE: "without network",
+    TAINT_OUT_OF_SERVICE: "out of service",
+    TAINT_UNINITIALIZED: "not set up by the cloud provider yet",
+    TAINT_SHUTDOWN: "shut down",
+    TAINT_TO_BE_DELETED: "being removed by the cluster autoscaler",
+    TAINT_DELETION_CANDIDATE: "about to be removed by the cluster autoscaler",
+    TAINT_KARPENTER_DISRUPTED: "being removed by Karpenter",
+    TAINT_KARPENTER_DISRUPTION: "being removed by Karpenter",
+    TAINT_KARPENTER_UNREGISTERED: "not registered yet",
+}
+"""Taints that come and go by themselves, while a node starts, fails, is upgraded or taken away, and what each says.
+
+Whoever looks after nodes waits or repairs; nobody tolerates it.
+"""
+
+# Effects of taints. The third, PreferNoSchedule, only scores.
+NO_SCHEDULE = "NoSchedule"
+NO_EXECUTE = "NoExecute"
+FILTERING_EFFECTS = frozenset({NO_SCHEDULE, NO_EXECUTE})
+
+# Of namespaces: kube-apiserver sets the label on each.
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+DEFAULT_NAMESPACE = "default"
+
+# Labels that controllers add to pods.
+POD_TEMPLATE_HASH = "pod-template-hash"
+ROLLOUTS_POD_TEMPLATE_HASH = "rollouts-pod-template-hash"  # of Argo Rollouts
+CONTROLLER_REVISION_HASH = "controller-revision-hash"
+POD_TEMPLATE_GENERATION = "pod-template-generation"
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+JOB_NAME = "batch.kubernetes.io/job-name"
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+OLD_JOB_NAME = "job-name"
+OLD_CONTROLLER_UID = "controller-uid"
+JOB_COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+CRONJOB_SCHEDULED_TIMESTAMP = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+
+REVISION_LABELS = frozenset({POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH, ROLLOUTS_POD_TEMPLATE_HASH})
+"""By these a controller tells the revisions of its template from each other."""
+
+JOB_LABELS = (JOB_NAME, CONTROLLER_UID, OLD_JOB_NAME, OLD_CONTROLLER_UID)
+"""Which Job a pod is of; by these its generated selector counts."""
+
+# Recommended labels of any object. Source: kubernetes.io/docs/concepts/overview/working-with-objects/common-labels.
+APP_NAME = "app.kubernetes.io/name"
+APP_INSTANCE = "app.kubernetes.io/instance"
+APP_COMPONENT = "app.kubernetes.io/component"
+APP_PART_OF = "app.kubernetes.io/part-of"
+APP_MANAGED_BY = "app.kubernetes.io/managed-by"
+APP_CREATED_BY = "app.kubernetes.io/created-by"
+
+# Annotations of pods and their owners.
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+PREFER_AVOID_PODS_ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+DESIRED_REPLICAS_ANNOTATIONS = ("deployment.kubernetes.io/desired-replicas", "rollout.argoproj.io/desired-replicas")
+"""Where the controllers above a ReplicaSet write how many replicas they want over all their ReplicaSets."""
+
+# Annotations of claims, volumes, storage classes and CSINodes.
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"  # set if present, whatever its value
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+
+# Volume plugins that are, or were, in the tree of Kubernetes.
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+AWS_EBS = "kubernetes.io/aws-ebs"
+AZURE_DISK = "kubernetes.io/azure-disk"
+AZURE_FILE = "kubernetes.io/azure-file"
+CINDER = "kubernetes.io/cinder"
+GCE_PD = "kubernetes.io/gce-pd"
+PORTWORX = "kubernetes.io/portworx-volume"
+VSPHERE = "kubernetes.io/vsphere-volume"
+
+# Ours: the label of a namespace, annotations of objects and pods, and one of reports.
+CEILING_LABEL = "evenspread.io/ceiling"
+SKIP_ANNOTATION = "evenspread.io/skip"
+INJECTED_ANNOTATION = "evenspread.io/injected"
+EXEMPT_ANNOTATION = "evenspread.io/exempt"
+FALLBACK_ANNOTATION = "evenspread.io/fallback"
+LEFT_OUT_ANNOTATION = "evenspread.io/results-left-out"

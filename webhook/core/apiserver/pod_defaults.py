@@ -34,9 +34,8 @@ from webhook.core.api.types import (
     Volume,
 )
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.validation import merge_match_label_keys
-
-DEFAULT_NAMESPACE = "default"
 
 
 def as_created(pod: Pod, version: KubernetesVersion) -> Pod:

@@ -26,6 +26,15 @@ from webhook.core.api.types import (
     SpreadConstraint,
 )
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import (
+    APP_CREATED_BY,
+    BETA_ARCH,
+    BETA_OS,
+    CONTROL_PLANE,
+    MASTER,
+    PREFER_AVOID_PODS_ANNOTATION,
+    SUCCESSORS,
+)
 from webhook.core.api.written_selector import selected_keys
 
 REQUIRED = "FieldValueRequired"
@@ -49,14 +58,13 @@ _IN_BOTH = "exists in both matchLabelKeys and labelSelector"
 _NO_SELECTOR = "must not be specified when labelSelector is not set"
 
 DEPRECATED_KEYS: Mapping[str, str] = {
-    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
-    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
-    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
-    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
-    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
-    "app.kubernetes.io/created-by": "deprecated since v1.9",
-    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
-    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+    **{
+        key: f'deprecated since {"v1.14" if key in (BETA_ARCH, BETA_OS) else "v1.17"}; use "{successor}" instead'
+        for key, successor in SUCCESSORS.items()
+    },
+    APP_CREATED_BY: "deprecated since v1.9",
+    PREFER_AVOID_PODS_ANNOTATION: "deprecated since v1.22; use Taints and Tolerations instead",
+    MASTER: f'use "{CONTROL_PLANE}" instead',
 }
 
 

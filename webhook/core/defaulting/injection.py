@@ -28,11 +28,19 @@ from webhook.core.api.types import (
     SpreadConstraint,
 )
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.api.well_known import (
+    FILTERING_EFFECTS,
+    HOSTNAME,
+    INJECTED_ANNOTATION,
+    MIRROR_ANNOTATION,
+    NAMESPACE_NAME,
+    SKIP_ANNOTATION,
+    ZONE,
+)
 from webhook.core.api.written_selector import requirements, without_key
 from webhook.core.apiserver.validation import validate_constraints
-from webhook.core.index.cluster_index import NAMESPACE_NAME_LABEL, ClusterIndex
-from webhook.core.index.objects import INJECTED_ANNOTATION, MIRROR_ANNOTATION, SKIP_ANNOTATION, Owner
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.objects import Owner
 from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, own_selector
 from webhook.core.policy.capacity import has_karpenter, known_domains
 from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride, Policy, override_for
@@ -101,8 +109,6 @@ SYSTEM_CONSTRAINTS = (
     SpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
 )
 
-# A taint of another effect keeps no pod away. Source: podtopologyspread/common.go matchNodeInclusionPolicies.
-_EFFECTS = ("NoSchedule", "NoExecute")
 _MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalAnnotationSizeLimitB
 
 
@@ -182,13 +188,13 @@ def _selector(pod: PodTemplate, namespace: str, owner: Owner | None, index: Clus
 
 
 def _namespace_labels(namespace: str, index: ClusterIndex) -> Mapping[str, str]:
-    return index.namespace_labels(namespace) or {NAMESPACE_NAME_LABEL: namespace}
+    return index.namespace_labels(namespace) or {NAMESPACE_NAME: namespace}
 
 
 def _awaits_namespace(namespace: str, defaults: Defaults, index: ClusterIndex) -> bool:
     """Whether labels of a namespace that is not known yet may decide between the overrides."""
     return index.namespace_labels(namespace) is None and any(
-        requirement.key != NAMESPACE_NAME_LABEL
+        requirement.key != NAMESPACE_NAME
         for override in defaults.overrides
         for requirement in override.namespace_selector.requirements
     )
@@ -293,7 +299,7 @@ def _has_domains(
         domain = node.labels.get(key)
         if domain is None or domain in domains or (chooses and not required.matches(node.name, node.labels)):
             continue
-        if tolerant or first_untolerated(node.taints, spec.tolerations, _EFFECTS) is None:
+        if tolerant or first_untolerated(node.taints, spec.tolerations, FILTERING_EFFECTS) is None:
             domains.add(domain)
     return len(domains) >= wanted
 

@@ -15,21 +15,15 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector, ObjectMeta, Pod, PodTemplate
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import CONTROLLER_REVISION_HASH, DEFAULT_NAMESPACE
 from webhook.core.api.written_selector import selected_keys
-from webhook.core.apiserver.pod_defaults import DEFAULT_NAMESPACE, as_created
+from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.defaulting.injection import Injection, Skip, inject
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import reference_to
 from webhook.core.policy.policy import Policy
-from webhook.core.workloads.controller_labels import (
-    CONTROLLER_REVISION,
-    CRON_JOB,
-    NOT_YET,
-    STATEFUL_SET,
-    labels_given,
-    ordinal_labels,
-)
+from webhook.core.workloads.controller_labels import CRON_JOB, NOT_YET, STATEFUL_SET, labels_given, ordinal_labels
 from webhook.core.workloads.kinds import REPLICA_SET, REVISIONED, group_kind
 from webhook.core.workloads.workload import Template, Workload
 
@@ -128,8 +122,8 @@ class _Child(NamedTuple):
 def _labels(workload: Workload, written: PodTemplate, made: _Child, *, applied: bool) -> Mapping[str, str]:
     labels = {**labels_given(workload, written), **made.labels}
     # Which revision of what stands in the cluster the next pod has is not known here; it may be the one that runs.
-    if applied and labels.get(CONTROLLER_REVISION) == NOT_YET:
-        del labels[CONTROLLER_REVISION]
+    if applied and labels.get(CONTROLLER_REVISION_HASH) == NOT_YET:
+        del labels[CONTROLLER_REVISION_HASH]
     return labels
 
 

@@ -1,6 +1,6 @@
 """Keys of node labels: which well-known one, or which that nodes have, another was probably meant to be."""
 
-from webhook.core.api.well_known import HOSTNAME, REGION, SUCCESSORS, ZONE
+from webhook.core.api.well_known import ARCH, HOSTNAME, INSTANCE_TYPE, OS, REGION, SUCCESSORS, ZONE
 from webhook.core.index.node_table import NodeView
 from webhook.core.text import nearest
 
@@ -8,9 +8,7 @@ _SLIPS = 2
 # Every cluster of one place lacks these, and what is written for larger ones runs there too.
 PLACES = frozenset({ZONE, REGION})
 ON_EVERY_NODE = PLACES | {HOSTNAME}
-_WELL_KNOWN = frozenset(
-    {HOSTNAME, ZONE, REGION, "kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type", *SUCCESSORS}
-)
+_WELL_KNOWN = frozenset({HOSTNAME, ZONE, REGION, ARCH, OS, INSTANCE_TYPE, *SUCCESSORS})
 # Where people look for the three labels, and how they call them; together never a label of Kubernetes itself.
 _PREFIXES = frozenset(
     {

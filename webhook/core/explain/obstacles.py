@@ -19,10 +19,11 @@ from webhook.core.api.selectors import (
 )
 from webhook.core.api.storage import PersistentVolume
 from webhook.core.api.types import Taint, Toleration
+from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.api.written_selector import in_words
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.node_table import FILTERING_EFFECTS, NodeView
+from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_table import Term
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
@@ -45,24 +46,6 @@ from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
 from webhook.core.text import listed
 
-# What taints say of the state that a node is in; whoever looks after nodes waits or repairs, and nobody tolerates it.
-STATES: Mapping[str, str] = {
-    "node.kubernetes.io/not-ready": "not ready",
-    "node.kubernetes.io/unreachable": "unreachable",
-    "node.kubernetes.io/unschedulable": "cordoned",
-    "node.kubernetes.io/memory-pressure": "under memory pressure",
-    "node.kubernetes.io/disk-pressure": "under disk pressure",
-    "node.kubernetes.io/pid-pressure": "short of process ids",
-    "node.kubernetes.io/network-unavailable": "without network",
-    "node.kubernetes.io/out-of-service": "out of service",
-    "node.cloudprovider.kubernetes.io/uninitialized": "not set up by the cloud provider yet",
-    "node.cloudprovider.kubernetes.io/shutdown": "shut down",
-    "ToBeDeletedByClusterAutoscaler": "being removed by the cluster autoscaler",
-    "DeletionCandidateOfClusterAutoscaler": "about to be removed by the cluster autoscaler",
-    "karpenter.sh/disrupted": "being removed by Karpenter",
-    "karpenter.sh/disruption": "being removed by Karpenter",
-    "karpenter.sh/unregistered": "not registered yet",
-}
 _VOLUMES = frozenset({VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE})
 _NAMES = 2  # of pods that are in the way
 
@@ -153,8 +136,8 @@ def toleration_for(taint: Taint) -> Toleration:
 
 def _taints(cycle: Cycle, _: Verdict, __: ClusterIndex | None) -> _Named:
     for taints, nodes in untolerated(cycle.problem):
-        states = dict.fromkeys(STATES[each.key] for each in taints if each.key in STATES)
-        others = [taint_text(each) for each in taints if each.key not in STATES]
+        states = dict.fromkeys(NODE_STATES[each.key] for each in taints if each.key in NODE_STATES)
+        others = [taint_text(each) for each in taints if each.key not in NODE_STATES]
         yield ", ".join((*states, *([f"tainted {', '.join(others)}"] if others else []))), nodes
 
 

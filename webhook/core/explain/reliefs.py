@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY, PODS
 from webhook.core.api.types import HONOR, Toleration
+from webhook.core.api.well_known import NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.explain.fixes import changed
-from webhook.core.explain.obstacles import STATES, toleration_for, untolerated
+from webhook.core.explain.obstacles import toleration_for, untolerated
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NO_NODE
 from webhook.core.scheduler.cycle import Cycle, decide
@@ -38,7 +39,7 @@ PARTS = {
     "volumes": frozenset({VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE}),
     "pods": frozenset({INTER_POD_AFFINITY}),
 }
-_ANY_CORDON = Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")
+_ANY_CORDON = Toleration(key=TAINT_UNSCHEDULABLE, operator="Exists")
 _BYTES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
@@ -118,7 +119,7 @@ def reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
             yield Relief("uncordon", open_)
     # What a node says of its own state is for whoever looks after it.
     wanted = dict.fromkeys(
-        taints for taints, _ in untolerated(problem) if not any(each.key in STATES for each in taints)
+        taints for taints, _ in untolerated(problem) if not any(each.key in NODE_STATES for each in taints)
     )
     for taints in wanted:
         tolerations = tuple(map(toleration_for, taints))

@@ -8,9 +8,10 @@ from collections.abc import Collection, Mapping
 from typing import Literal, TypeVar
 
 from webhook.core.api.selectors import Selector
-from webhook.core.api.storage import DEFAULT_CLASS, Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from webhook.core.api.types import Node, ObjectMeta, Pod, Service
 from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.api.well_known import DEFAULT_CLASS, NAMESPACE_NAME
 from webhook.core.index.node_table import Nodes, NodeView
 from webhook.core.index.objects import ApiObject, Autoscaler, Namespace, Owner
 from webhook.core.index.pod_groups import LEARN_AT, Counts
@@ -18,8 +19,6 @@ from webhook.core.index.pod_table import FINISHED, Pods
 from webhook.core.index.template_table import Templates
 
 Event = Literal["ADDED", "MODIFIED", "DELETED"]  # the words of a watch; a list is events ADDED
-
-NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -257,7 +256,7 @@ class ClusterIndex:
         if namespace is None:
             return None
         # The API server puts this label on every namespace; objects from files may lack it.
-        return {NAMESPACE_NAME_LABEL: name, **(namespace.meta.labels or {})}
+        return {NAMESPACE_NAME: name, **(namespace.meta.labels or {})}
 
     def services(self, namespace: str) -> tuple[Service, ...]:
         """The namespace's services."""

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Request, allocatable_of
 from webhook.core.api.types import Node, Taint
+from webhook.core.api.well_known import FILTERING_EFFECTS
 from webhook.core.index import node_sets
 
 # Up to this many values a column keeps a set of nodes for each. Zones and node pools have few values, hostnames
@@ -20,8 +21,6 @@ NO_NODE = 2**62
 # A view with more columns than this inherits none, so that columns nobody asks for any more are dropped.
 _MOST_INHERITED = 64
 _NO_LABELS: Mapping[str, str] = {}
-# Effects that keep pods off a node; PreferNoSchedule only scores.
-FILTERING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
 
 class Column:

@@ -7,12 +7,6 @@ from msgspec import Struct
 from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from webhook.core.api.types import Int32, LabelSelector, Named, Node, ObjectMeta, Pod, Service, SpreadConstraint
 
-SKIP_ANNOTATION = "evenspread.io/skip"
-INJECTED_ANNOTATION = "evenspread.io/injected"
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-# On a ReplicaSet: how many replicas the Deployment or Rollout above it wants over all its ReplicaSets.
-DESIRED_REPLICAS_ANNOTATIONS = ("deployment.kubernetes.io/desired-replicas", "rollout.argoproj.io/desired-replicas")
-
 
 class Namespace(Named, frozen=True):
     """A namespace; its labels select overrides of defaults, and ceilings."""

@@ -6,13 +6,14 @@ Source: the controllers' own labels and annotations in k8s.io/kubernetes pkg/con
 from msgspec import Struct
 
 from webhook.core.api.types import LabelSelector, OwnerReference, PodTemplate
+from webhook.core.api.well_known import CONTROLLER_UID, DESIRED_REPLICAS_ANNOTATIONS, OLD_CONTROLLER_UID
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.objects import DESIRED_REPLICAS_ANNOTATIONS, Owner
+from webhook.core.index.objects import Owner
 from webhook.core.workloads.kinds import JOB, REPLICA_SET, SELECTING, GroupKind, group_kind
 
 _CHAIN = 4  # enough for ReplicaSet, Deployment, an operator's resource and its parent; also ends cycles
 # Labels that select exactly one Job's pods: the value is the Job's uid. The second is the older spelling.
-_JOB_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
+_JOB_LABELS = (CONTROLLER_UID, OLD_CONTROLLER_UID)
 
 
 def reference_to(owner: Owner) -> OwnerReference:

@@ -14,23 +14,20 @@ from sys import intern
 
 from webhook.core.api.resources import Request
 from webhook.core.api.selectors import Requirement
+from webhook.core.api.well_known import (
+    HOSTNAME,
+    JOB_COMPLETION_INDEX,
+    JOB_LABELS,
+    POD_INDEX,
+    POD_NAME,
+    REGION,
+    WORKER_INDEX,
+    ZONE,
+)
 
 # Keys whose values are known to differ from pod to pod, or are copied from the node.
 MANY_VALUED = frozenset(
-    {
-        "statefulset.kubernetes.io/pod-name",
-        "apps.kubernetes.io/pod-index",
-        "batch.kubernetes.io/job-completion-index",
-        "batch.kubernetes.io/controller-uid",
-        "batch.kubernetes.io/job-name",
-        "controller-uid",
-        "job-name",
-        "kubernetes.io/hostname",
-        "topology.kubernetes.io/zone",
-        "topology.kubernetes.io/region",
-        "leaderworkerset.sigs.k8s.io/worker-index",
-        "ray.io/node-name",
-    }
+    {POD_NAME, POD_INDEX, JOB_COMPLETION_INDEX, *JOB_LABELS, HOSTNAME, ZONE, REGION, WORKER_INDEX, "ray.io/node-name"}
 )
 # Stands for the value of a many-valued key in the labels of a group; no label can have it.
 ASIDE = "\0"

@@ -26,23 +26,21 @@ from webhook.core.api.types import (
     TypeMeta,
     controller_of,
 )
-from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.index.objects import (
+from webhook.core.api.well_known import (
     DESIRED_REPLICAS_ANNOTATIONS,
+    EXEMPT_ANNOTATION,
+    FALLBACK_ANNOTATION,
     INJECTED_ANNOTATION,
     MIRROR_ANNOTATION,
     SKIP_ANNOTATION,
-    ApiObject,
-    Autoscaler,
-    Declared,
-    Namespace,
-    Owner,
 )
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.index.objects import ApiObject, Autoscaler, Declared, Namespace, Owner
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.reading import has_template, read_workload
 
 READ_ANNOTATIONS = frozenset(
-    {SKIP_ANNOTATION, INJECTED_ANNOTATION, MIRROR_ANNOTATION, "evenspread.io/exempt", "evenspread.io/fallback"}
+    {SKIP_ANNOTATION, INJECTED_ANNOTATION, MIRROR_ANNOTATION, EXEMPT_ANNOTATION, FALLBACK_ANNOTATION}
 ).union(DESIRED_REPLICAS_ANNOTATIONS, KEPT_ANNOTATIONS)
 
 Raw = bytes | msgspec.Raw

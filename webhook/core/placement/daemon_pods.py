@@ -16,24 +16,33 @@ from webhook.core.api.types import (
     Pod,
     Toleration,
 )
+from webhook.core.api.well_known import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    NODE_NAME_FIELD,
+    TAINT_DISK_PRESSURE,
+    TAINT_MEMORY_PRESSURE,
+    TAINT_NETWORK_UNAVAILABLE,
+    TAINT_NOT_READY,
+    TAINT_PID_PRESSURE,
+    TAINT_UNREACHABLE,
+    TAINT_UNSCHEDULABLE,
+)
 from webhook.core.index.node_table import NodeView
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
 
-_NAME = "metadata.name"
 _ALWAYS = (
-    *(("not-ready", "NoExecute"), ("unreachable", "NoExecute"), ("disk-pressure", "NoSchedule")),
-    *(("memory-pressure", "NoSchedule"), ("pid-pressure", "NoSchedule"), ("unschedulable", "NoSchedule")),
+    *((TAINT_NOT_READY, NO_EXECUTE), (TAINT_UNREACHABLE, NO_EXECUTE), (TAINT_DISK_PRESSURE, NO_SCHEDULE)),
+    *((TAINT_MEMORY_PRESSURE, NO_SCHEDULE), (TAINT_PID_PRESSURE, NO_SCHEDULE), (TAINT_UNSCHEDULABLE, NO_SCHEDULE)),
 )
-_IN_HOST_NETWORK = (("network-unavailable", "NoSchedule"),)
+_IN_HOST_NETWORK = ((TAINT_NETWORK_UNAVAILABLE, NO_SCHEDULE),)
 
 
 def tolerant(pod: Pod) -> Pod:
     """The pod with what every pod of a DaemonSet tolerates."""
     spec = pod.pod_spec
     given = _ALWAYS + (_IN_HOST_NETWORK if spec.host_network else ())
-    added = tuple(
-        Toleration(key=f"node.kubernetes.io/{key}", operator="Exists", effect=effect) for key, effect in given
-    )
+    added = tuple(Toleration(key=key, operator="Exists", effect=effect) for key, effect in given)
     return replace(pod, spec=replace(spec, tolerations=(*(spec.tolerations or ()), *added)))
 
 
@@ -49,7 +58,7 @@ def wanted_nodes(pod: Pod, view: NodeView) -> int:
 def for_node(pod: Pod, node: str) -> Pod:
     """The pod that is made for one node: other terms of its required node affinity are gone."""
     affinity = pod.pod_spec.affinity or Affinity()
-    field = NodeSelectorRequirement(key=_NAME, operator="In", values=(node,))
+    field = NodeSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,))
     required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
     pinned = replace(affinity, node_affinity=replace(affinity.node_affinity or NodeAffinity(), required=required))
     return replace(pod, spec=replace(pod.pod_spec, affinity=pinned))
@@ -61,6 +70,6 @@ def node_of(pod: Pod) -> str | None:
     required = node_affinity.required if node_affinity else None
     for term in (required.node_selector_terms if required else None) or ():
         for field in term.match_fields or ():
-            if (field.key, field.operator) == (_NAME, "In") and field.values:
+            if (field.key, field.operator) == (NODE_NAME_FIELD, "In") and field.values:
                 return field.values[0]
     return None

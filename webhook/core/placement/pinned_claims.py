@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from webhook.core.api.storage import NO_PROVISIONER, READ_WRITE_ONCE_POD, SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim
+from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim
+from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import NodeView
 from webhook.core.scheduler.plugins.volumes import usable_from

@@ -18,14 +18,14 @@ from webhook.core.api import gates
 from webhook.core.api.resources import PODS
 from webhook.core.api.selectors import Selector, first_untolerated
 from webhook.core.api.types import Pod, PodAffinityTerm, Taint
+from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.node_table import FILTERING_EFFECTS, NodeView
+from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import Term
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import inter_pod_affinity, node_filters
-from webhook.core.scheduler.plugins.node_selection import PASSING_TAINTS
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Eligible
 from webhook.core.scheduler.plugins.status import Outcome, Ran
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
@@ -158,7 +158,7 @@ def _away(problem: Problem, index: ClusterIndex, now: str) -> int:
     asked = nodes.unschedulable & ~sum(members for _, members in nodes.taint_classes)
     for taints, members in nodes.taint_classes:
         untolerated = [each for each in taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS)]
-        if all(each.key in PASSING_TAINTS for each in untolerated):
+        if all(each.key in NODE_STATES for each in untolerated):
             asked |= members if untolerated else members & nodes.unschedulable
     return sum(1 << slot for slot in node_sets.to_slots(asked) if _is_young(index, nodes.names[slot], now))
 
@@ -166,7 +166,7 @@ def _away(problem: Problem, index: ClusterIndex, now: str) -> int:
 def _is_young(index: ClusterIndex, name: str, now: str) -> bool:
     """Whether no passing taint of the node is known to be older than a while."""
     node = index.node(name)
-    return node is None or not any(_is_old(each, now) for each in node.taints if each.key in PASSING_TAINTS)
+    return node is None or not any(_is_old(each, now) for each in node.taints if each.key in NODE_STATES)
 
 
 def _is_old(taint: Taint, now: str) -> bool:

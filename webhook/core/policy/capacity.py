@@ -3,11 +3,12 @@
 Both are cheap enough for every review: the node table knows its label keys, and keeps a column of each key asked for.
 """
 
+from webhook.core.api.well_known import NODE_POOL, PROVISIONER
 from webhook.core.index.node_table import NodeView
 from webhook.core.policy.policy import Policy
 
 # Labels of the nodes that Karpenter makes; the second until its release 0.32.
-KARPENTER_LABELS = frozenset({"karpenter.sh/nodepool", "karpenter.sh/provisioner-name"})
+KARPENTER_LABELS = frozenset({NODE_POOL, PROVISIONER})
 # Labels of nodes in pools that grow by themselves, or at one command: of Karpenter, EKS, GKE and AKS.
 POOL_LABELS = KARPENTER_LABELS | {
     *("eks.amazonaws.com/nodegroup", "eks.amazonaws.com/compute-type", "alpha.eksctl.io/nodegroup-name"),

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from webhook.core.api.selectors import EVERYTHING, Selector
 from webhook.core.api.types import SpreadConstraint
-from webhook.core.api.well_known import HOSTNAME
+from webhook.core.api.well_known import CEILING_LABEL, HOSTNAME, NAMESPACE_NAME
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
@@ -70,7 +70,7 @@ class Match(Struct, frozen=True, kw_only=True):
             self.namespace in {None, target.namespace}
             and self.kind in {None, target.kind}
             and self.name in {None, target.name}
-            and self.namespace_selector.matches({_NAME_LABEL: target.namespace, **target.namespace_labels})
+            and self.namespace_selector.matches({NAMESPACE_NAME: target.namespace, **target.namespace_labels})
             and self.selector.matches(target.labels)
         )
 
@@ -167,10 +167,6 @@ def profile_for(policy: Policy, scheduler_name: str | None) -> SchedulerProfile 
     return next((profile for profile in policy.scheduler_profiles if profile.name == name), None)
 
 
-CEILING_LABEL = "evenspread.io/ceiling"
-_NAME_LABEL = "kubernetes.io/metadata.name"  # kube-apiserver sets it on every namespace
-
-
 def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, str]) -> Mode:
     """The highest mode that any rule may have in this namespace.
 
@@ -184,7 +180,7 @@ def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, s
         return _MODES[label]
     for entry in policy.namespaces:
         names = entry.match.names
-        labels = {_NAME_LABEL: namespace, **namespace_labels}
+        labels = {NAMESPACE_NAME: namespace, **namespace_labels}
         if (names is None or namespace in names) and entry.match.namespace_selector.matches(labels):
             return entry.ceiling
     return policy.ceiling

@@ -10,9 +10,9 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, TypeMeta
+from webhook.core.api.well_known import EXEMPT_ANNOTATION, MIRROR_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.objects import MIRROR_ANNOTATION
 from webhook.core.policy.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Severity
@@ -22,8 +22,6 @@ from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import BY_ID, FEASIBILITY, evaluate, in_order, noted
 from webhook.core.workloads.reading import has_template, parsed, read_meta, read_workload
 from webhook.core.workloads.workload import Workload
-
-EXEMPT_ANNOTATION = "evenspread.io/exempt"
 
 
 class Judged(Struct, frozen=True, kw_only=True):

@@ -9,43 +9,53 @@ job/job_controller.go, the PodTopologyLabels admission plugin.
 from collections.abc import Mapping
 
 from webhook.core.api.types import ObjectMeta, PodTemplate
+from webhook.core.api.well_known import (
+    APP_CREATED_BY,
+    APP_NAME,
+    CONTROLLER_REVISION_HASH,
+    CONTROLLER_UID,
+    CRONJOB_SCHEDULED_TIMESTAMP,
+    JOB_COMPLETION_INDEX,
+    JOB_LABELS,
+    JOB_NAME,
+    OLD_CONTROLLER_UID,
+    OLD_JOB_NAME,
+    POD_INDEX,
+    POD_NAME,
+    POD_TEMPLATE_GENERATION,
+    POD_TEMPLATE_HASH,
+    REGION,
+    ROLLOUTS_POD_TEMPLATE_HASH,
+    ZONE,
+)
 from webhook.core.workloads.custom_kinds import BUILT_IN
 from webhook.core.workloads.kinds import DAEMON_SET, JOB, REVISIONED, GroupKind
 from webhook.core.workloads.workload import Workload
 
-POD_TEMPLATE_HASH = "pod-template-hash"
-CONTROLLER_REVISION_HASH = "controller-revision-hash"
-ROLLOUTS_POD_TEMPLATE_HASH = "rollouts-pod-template-hash"
-# By these a controller tells the revisions of its template from each other.
-REVISION_LABELS = frozenset({POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH, ROLLOUTS_POD_TEMPLATE_HASH})
-
-_STATEFUL = ("statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", CONTROLLER_REVISION_HASH)
-_JOB = (
-    *("job-name", "controller-uid", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"),
-    *("batch.kubernetes.io/job-completion-index", "batch.kubernetes.io/cronjob-scheduled-timestamp"),
-)
+_STATEFUL = (POD_NAME, POD_INDEX, CONTROLLER_REVISION_HASH)
+_JOB = (*JOB_LABELS, JOB_COMPLETION_INDEX, CRONJOB_SCHEDULED_TIMESTAMP)
 _KRUISE = ("apps.kruise.io/", "lifecycle.apps.kruise.io/", CONTROLLER_REVISION_HASH, POD_TEMPLATE_HASH)
-_RAY = ("ray.io/", "app.kubernetes.io/name", "app.kubernetes.io/created-by")
+_RAY = ("ray.io/", APP_NAME, APP_CREATED_BY)
 _KUBEFLOW = (
-    *("training.kubeflow.org/", "group-name", "job-name", "replica-type", "replica-index", "job-role"),
+    *("training.kubeflow.org/", "group-name", OLD_JOB_NAME, "replica-type", "replica-index", "job-role"),
     *("controller-name", "pytorch-job-name", "tf-job-name", "mpi-job-name"),
 )
 # By the meshes' injectors, and at binding; on pods of every kind.
 _INJECTED = ("service.istio.io/", "security.istio.io/", "topology.istio.io/", "linkerd.io/")
-_BOUND = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_BOUND = (ZONE, REGION)
 _ANY = (*_BOUND, *_INJECTED)
 
 # A name that ends in "/" stands for every key with that prefix.
 _ADDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("apps", "Deployment"): (POD_TEMPLATE_HASH,),
     ("apps", "StatefulSet"): _STATEFUL,
-    ("apps", "DaemonSet"): (CONTROLLER_REVISION_HASH, "pod-template-generation"),
+    ("apps", "DaemonSet"): (CONTROLLER_REVISION_HASH, POD_TEMPLATE_GENERATION),
     ("batch", "Job"): _JOB,
     ("batch", "CronJob"): _JOB,
     ("argoproj.io", "Rollout"): (ROLLOUTS_POD_TEMPLATE_HASH,),
     ("apps.kruise.io", "CloneSet"): _KRUISE,
     ("apps.kruise.io", "StatefulSet"): (*_STATEFUL, *_KRUISE),
-    ("apps.kruise.io", "DaemonSet"): (*_KRUISE, "pod-template-generation"),
+    ("apps.kruise.io", "DaemonSet"): (*_KRUISE, POD_TEMPLATE_GENERATION),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("leaderworkerset.sigs.k8s.io/", *_STATEFUL),
     ("jobset.x-k8s.io", "JobSet"): ("jobset.sigs.k8s.io/", *_JOB),
     ("ray.io", "RayCluster"): _RAY,
@@ -105,7 +115,6 @@ def _among(key: str, names: tuple[str, ...]) -> bool:
 NOT_YET = "not-yet-known"
 STATEFUL_SET = ("apps", "StatefulSet")
 CRON_JOB = ("batch", "CronJob")
-CONTROLLER_REVISION = "controller-revision-hash"
 
 
 def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
@@ -119,26 +128,21 @@ def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
     if kind in REVISIONED:
         return {**template.labels, REVISIONED[kind]: NOT_YET}
     if kind == STATEFUL_SET:
-        first, revision = workload.first_ordinal, {CONTROLLER_REVISION: NOT_YET}
+        first, revision = workload.first_ordinal, {CONTROLLER_REVISION_HASH: NOT_YET}
         return {**template.labels, **ordinal_labels(f"{name}-{first}", first), **revision}
     if kind == DAEMON_SET:
-        return {**template.labels, CONTROLLER_REVISION: NOT_YET, "pod-template-generation": NOT_YET}
+        return {**template.labels, CONTROLLER_REVISION_HASH: NOT_YET, POD_TEMPLATE_GENERATION: NOT_YET}
     if kind not in {JOB, CRON_JOB}:
         return dict(template.labels)
-    index = {"batch.kubernetes.io/job-completion-index": "0"} if workload.indexed else {}
+    index = {JOB_COMPLETION_INDEX: "0"} if workload.indexed else {}
     job = workload.meta if kind == JOB else ObjectMeta()
     generated = {} if workload.manual_selector else job_labels(job.name or NOT_YET, job.uid or NOT_YET)
     return {**generated, **template.labels, **index}
 
 
 def ordinal_labels(name: str, ordinal: int) -> Mapping[str, str]:
-    return {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
+    return {POD_NAME: name, POD_INDEX: str(ordinal)}
 
 
 def job_labels(name: str, uid: str) -> Mapping[str, str]:
-    return {
-        "batch.kubernetes.io/job-name": name,
-        "batch.kubernetes.io/controller-uid": uid,
-        "job-name": name,
-        "controller-uid": uid,
-    }
+    return {JOB_NAME: name, CONTROLLER_UID: uid, OLD_JOB_NAME: name, OLD_CONTROLLER_UID: uid}

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from webhook.core.api.well_known import POD_TEMPLATE_HASH, ROLLOUTS_POD_TEMPLATE_HASH
+
 GroupKind = tuple[str, str]
 REPLICA_SET: GroupKind = ("apps", "ReplicaSet")
 DAEMON_SET: GroupKind = ("apps", "DaemonSet")
@@ -10,8 +12,8 @@ JOB: GroupKind = ("batch", "Job")
 SELECTING: frozenset[GroupKind] = frozenset({REPLICA_SET, ("apps", "StatefulSet"), ("", "ReplicationController")})
 # Workloads that make ReplicaSets, and the label by which each tells its ReplicaSets apart.
 REVISIONED: Mapping[GroupKind, str] = {
-    ("apps", "Deployment"): "pod-template-hash",
-    ("argoproj.io", "Rollout"): "rollouts-pod-template-hash",
+    ("apps", "Deployment"): POD_TEMPLATE_HASH,
+    ("argoproj.io", "Rollout"): ROLLOUTS_POD_TEMPLATE_HASH,
 }
 
 

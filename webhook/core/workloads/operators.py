@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector, SpreadConstraint
-from webhook.core.api.well_known import HOSTNAME
+from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_MANAGED_BY, APP_NAME, APP_PART_OF, HOSTNAME
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.workloads.custom_kinds import Layout, Site
 
@@ -28,7 +28,7 @@ def _alone(path: str, labels: _Labels = (), replicas: str | None = None) -> Site
 
 
 def _prometheus(name: str, own: str) -> Layout:
-    labels = (("app.kubernetes.io/name", name), *_INSTANCE, ("app.kubernetes.io/managed-by", "prometheus-operator"))
+    labels = ((APP_NAME, name), *_INSTANCE, (APP_MANAGED_BY, "prometheus-operator"))
     site = _alone("spec.topologySpreadConstraints", (*labels, (own, "{name}")), "spec.replicas")
     return _made(site, filled="prometheus")
 
@@ -54,20 +54,20 @@ def _redis(name: str, setup: str, role: str) -> _Labels:
 
 def _failover(part: str) -> Site:
     labels = (
-        ("app.kubernetes.io/name", "{name}"),
-        ("app.kubernetes.io/component", part),
-        ("app.kubernetes.io/part-of", "redis-failover"),
+        (APP_NAME, "{name}"),
+        (APP_COMPONENT, part),
+        (APP_PART_OF, "redis-failover"),
     )
     return _alone(f"spec.{part}.topologySpreadConstraints", labels, f"spec.{part}.replicas")
 
 
 def _of_percona(name: str, path: str, component: str = "", replicas: str | None = None) -> Site:
-    labels = (("app.kubernetes.io/name", name), *_INSTANCE)
-    own = (("app.kubernetes.io/component", component),) if component else ()
+    labels = ((APP_NAME, name), *_INSTANCE)
+    own = ((APP_COMPONENT, component),) if component else ()
     return _alone(f"{path}.topologySpreadConstraints", (*labels, *own), replicas)
 
 
-_INSTANCE: _Labels = (("app.kubernetes.io/instance", "{name}"),)
+_INSTANCE: _Labels = ((APP_INSTANCE, "{name}"),)
 _MONGODB = "percona-server-mongodb"
 _PXC = "percona-xtradb-cluster"
 _CRUNCHY: _Labels = (("postgres-operator.crunchydata.com/cluster", "{name}"),)
@@ -179,9 +179,9 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
             "spec.override.statefulSet.spec.template",
             "spec.replicas",
             labels=(
-                ("app.kubernetes.io/name", "{name}"),
-                ("app.kubernetes.io/component", "rabbitmq"),
-                ("app.kubernetes.io/part-of", "rabbitmq"),
+                (APP_NAME, "{name}"),
+                (APP_COMPONENT, "rabbitmq"),
+                (APP_PART_OF, "rabbitmq"),
             ),
         )
     ),
@@ -217,9 +217,9 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
         _alone(
             "spec.topologySpreadConstraints",
             (
-                ("app.kubernetes.io/managed-by", "opentelemetry-operator"),
-                ("app.kubernetes.io/part-of", "opentelemetry"),
-                ("app.kubernetes.io/component", "opentelemetry-collector"),
+                (APP_MANAGED_BY, "opentelemetry-operator"),
+                (APP_PART_OF, "opentelemetry"),
+                (APP_COMPONENT, "opentelemetry-collector"),
             ),
             "spec.replicas",
         ),

@@ -7,7 +7,6 @@ from manifest import examined, pods_term, said, told, workload
 from msgspec.structs import replace
 
 from webhook.core.api.storage import (
-    BIND_COMPLETED,
     Claim,
     ClaimSpec,
     PersistentVolume,
@@ -16,6 +15,7 @@ from webhook.core.api.storage import (
     VolumeNodeAffinity,
 )
 from webhook.core.api.types import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
+from webhook.core.api.well_known import BIND_COMPLETED
 from webhook.core.api.well_known import ZONE as ZONE_KEY
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.messages import WARNING_CHARS, warnings_of

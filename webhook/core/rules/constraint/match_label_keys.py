@@ -16,7 +16,13 @@ Source: kubernetes/kubernetes #98215, #105661; the closed form is compared with 
 from collections.abc import Iterator, Mapping
 
 from webhook.core.api import gates
-from webhook.core.api.well_known import ZONE
+from webhook.core.api.well_known import (
+    CONTROLLER_REVISION_HASH,
+    POD_TEMPLATE_HASH,
+    REVISION_LABELS,
+    ROLLOUTS_POD_TEMPLATE_HASH,
+    ZONE,
+)
 from webhook.core.api.written_selector import has_conditions, selected_keys
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
@@ -26,13 +32,7 @@ from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, S
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.text import plural, quoted
-from webhook.core.workloads.controller_labels import (
-    CONTROLLER_REVISION_HASH,
-    POD_TEMPLATE_HASH,
-    REVISION_LABELS,
-    ROLLOUTS_POD_TEMPLATE_HASH,
-    may_be_added,
-)
+from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.rolling_update import DEFAULT_SURGE, surge_of, worst_final_skew
 from webhook.core.workloads.workload import Workload
 

@@ -6,6 +6,7 @@ from itertools import chain
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.selectors import Selector, SelectorError, compile_selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, SpreadConstraint
+from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME, JOB_LABELS, REVISION_LABELS
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
@@ -13,28 +14,18 @@ from webhook.core.index.pod_groups import Counts
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.text import quoted
-from webhook.core.workloads.controller_labels import (
-    CONTROLLER_REVISION_HASH,
-    POD_TEMPLATE_HASH,
-    ROLLOUTS_POD_TEMPLATE_HASH,
-)
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.workload import Workload
 
 NO_SELECTOR = "which pods are its own: the kind has no selector"
 # Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
-OWN_LABELS = frozenset(
-    {
-        *(POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH, ROLLOUTS_POD_TEMPLATE_HASH),
-        *("controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"),
-    }
-)
+OWN_LABELS = REVISION_LABELS | {*JOB_LABELS}
 # Whoever counts more workloads than this counts half the namespace; a look at each of them takes time, under the lock.
 _MOST_WORKLOADS = 16
 _MOST_SHARDS = 256  # of an operator, which may be left out only when they are known
 _NAME_CHARS = 32
 LATE_LABELS = "labels that are added after the template"
-_IDENTITY = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "app", "k8s-app")
+_IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 
 
 def own_selector(workload: Workload) -> Selector | None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, Pod, SpreadConstraint
+from webhook.core.api.well_known import REVISION_LABELS
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.defaulting.next_pod import namespace_of
@@ -33,7 +34,7 @@ from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_REPLICATED, noun_of
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
-from webhook.core.workloads.controller_labels import REVISION_LABELS, may_be_added
+from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.workload import Template, Workload
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
+from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.defaulting.injection import Record
-from webhook.core.index.objects import INJECTED_ANNOTATION
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.workload_problem import CountedConstraint
 from webhook.core.policy.capacity import grows

@@ -6,9 +6,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import IGNORE, Taint
-from webhook.core.api.well_known import ZONE
+from webhook.core.api.well_known import FILTERING_EFFECTS, NO_EXECUTE, NO_SCHEDULE, TAINT_UNREACHABLE, ZONE
 from webhook.core.index import node_sets
-from webhook.core.index.node_table import FILTERING_EFFECTS
 from webhook.core.placement.bounds import stranded
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.workload_problem import CountedConstraint
@@ -39,8 +38,8 @@ ZONE_LOSS = Rule(
 )
 # Kubernetes puts them on every node that it does not hear of: one keeps pods off, the other takes those there away,
 # unless they tolerate it for ever.
-_KEEPS_OFF = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
-_EVICTS = Taint(key="node.kubernetes.io/unreachable", effect="NoExecute")
+_KEEPS_OFF = Taint(key=TAINT_UNREACHABLE, effect=NO_SCHEDULE)
+_EVICTS = Taint(key=TAINT_UNREACHABLE, effect=NO_EXECUTE)
 
 
 def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:

@@ -16,8 +16,9 @@ from webhook.core.api.resources import PODS, Request
 from webhook.core.api.selectors import IN, RequiredNodes, first_untolerated
 from webhook.core.api.types import NodeSelector, NodeSelectorTerm, Pod, Taint
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import FILTERING_EFFECTS, NO_SCHEDULE, NODE_NAME_FIELD, TAINT_UNSCHEDULABLE
 from webhook.core.index import node_sets
-from webhook.core.index.node_table import FILTERING_EFFECTS, Nodes, NodeView
+from webhook.core.index.node_table import Nodes, NodeView
 from webhook.core.index.pod_table import ANY_ADDRESS, HostPort
 from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, Status, unresolvable, unschedulable
 
@@ -37,7 +38,7 @@ TERMS_CONFLICT = unresolvable("pod affinity terms conflict")
 PORTS_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 TOO_MANY_PODS = "Too many pods"
 
-_CORDON_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_CORDON_TAINT = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 
 
 # Reasons, the nodes that have exactly these, and nodes that could never have enough.
@@ -133,7 +134,7 @@ def _required_names(selector: NodeSelector) -> frozenset[str] | None:
 def _names_of_term(term: NodeSelectorTerm) -> frozenset[str] | None:
     named: frozenset[str] | None = None
     for condition in term.match_fields or ():
-        if condition.key == "metadata.name" and condition.operator == IN:
+        if condition.key == NODE_NAME_FIELD and condition.operator == IN:
             values = frozenset(condition.values or ())
             named = values if named is None else named & values
     return named

@@ -18,20 +18,8 @@ from webhook.core.api.selectors import (
     first_untolerated,
 )
 from webhook.core.api.types import Toleration
-from webhook.core.index.node_table import FILTERING_EFFECTS, NodeView
-
-# Taints that come and go by themselves: while a node starts, fails, is upgraded or is taken away.
-# Source: k8s.io/api core/v1 well_known_taints.go, cloud-provider, autoscaler utils/taints, karpenter apis/v1/taints.go.
-PASSING_TAINTS = frozenset(
-    {
-        *("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable"),
-        *("node.kubernetes.io/memory-pressure", "node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure"),
-        *("node.kubernetes.io/network-unavailable", "node.kubernetes.io/out-of-service"),
-        *("node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown"),
-        *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
-        *("karpenter.sh/disrupted", "karpenter.sh/disruption", "karpenter.sh/unregistered"),
-    }
-)
+from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_NAME_FIELD, NODE_STATES
+from webhook.core.index.node_table import NodeView
 
 
 def nodes_meeting(view: NodeView, requirement: Requirement) -> int:
@@ -91,7 +79,7 @@ def _meeting_all(view: NodeView, requirements: Iterable[Requirement]) -> int:
 def _nodes_named(view: NodeView, condition: FieldRequirement) -> int:
     """A node without a name has no fields, and what it lacks is not asked."""
     nameless = _bit(view, "")
-    if condition.key != "metadata.name":
+    if condition.key != NODE_NAME_FIELD:
         return view.live if condition.matches("") else nameless
     named = _bit(view, condition.value)
     return (named if condition.equal else view.live & ~named) | nameless
@@ -106,6 +94,6 @@ def settled_nodes(view: NodeView) -> int:
     """The nodes that are not on their way in or out: neither cordoned, nor tainted because of what happens to them."""
     nodes = view.live & ~view.unschedulable
     for taints, members in view.taint_classes:
-        if any(taint.key in PASSING_TAINTS for taint in taints):
+        if any(taint.key in NODE_STATES for taint in taints):
             nodes &= ~members
     return nodes

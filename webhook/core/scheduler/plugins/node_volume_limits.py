@@ -13,6 +13,17 @@ from collections.abc import Iterable, Mapping
 
 from webhook.core.api.storage import Claim, PersistentVolume, PersistentVolumeSpec, StorageClass
 from webhook.core.api.types import Pod, Volume
+from webhook.core.api.well_known import (
+    AWS_EBS,
+    AZURE_DISK,
+    AZURE_FILE,
+    BETA_ZONE,
+    CINDER,
+    GCE_PD,
+    PORTWORX,
+    VSPHERE,
+    ZONE,
+)
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
 from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, Status, failure, unresolvable, unschedulable
@@ -23,15 +34,14 @@ TOO_MANY_VOLUMES = unschedulable("node(s) exceed max volume count")
 
 # In-tree plugins whose volumes a CSI driver has taken over, and the driver.
 _MIGRATED = {
-    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
-    "kubernetes.io/azure-disk": "disk.csi.azure.com",
-    "kubernetes.io/cinder": "cinder.csi.openstack.org",
-    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
-    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+    AWS_EBS: "ebs.csi.aws.com",
+    AZURE_DISK: "disk.csi.azure.com",
+    CINDER: "cinder.csi.openstack.org",
+    GCE_PD: "pd.csi.storage.gke.io",
+    PORTWORX: "pxd.portworx.com",
 }
-_GCE = "kubernetes.io/gce-pd"
 # Those that can be translated, but whose migration the plugin does not count.
-_NOT_COUNTED = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
+_NOT_COUNTED = frozenset({AZURE_FILE, VSPHERE})
 _EBS_ID = re.compile(r"aws://[^/]*/+(vol-[^/]*)/*", re.ASCII)
 
 _Attached = dict[tuple[str, str], None]  # (driver, volume handle), in the order found
@@ -155,7 +165,7 @@ def _count_inline(volume: Volume, found: _Attached, *, migrates: bool) -> None:
         fault = _fault(volume, handle)
         if fault:
             raise _LookupError(failure(f"converting volume({volume.name}) from inline to csi: {fault}"))
-        if plugin == _GCE:
+        if plugin == GCE_PD:
             handle = f"projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{handle}"
         found[_MIGRATED[plugin], handle] = None
 
@@ -202,9 +212,9 @@ def _driver_of_volume(volume: PersistentVolume, *, migrates: bool) -> tuple[str,
     if source is None or not migrates or _fault(volume.spec, source[1]):
         return "", ""
     plugin, handle = source
-    if plugin == _GCE:
+    if plugin == GCE_PD:
         labels = volume.meta.labels or {}
-        zone = labels.get("failure-domain.beta.kubernetes.io/zone") or labels.get("topology.kubernetes.io/zone")
+        zone = labels.get(BETA_ZONE) or labels.get(ZONE)
         handle = f"projects/UNSPECIFIED/zones/{zone or 'UNSPECIFIED'}/disks/{handle}"
     return _MIGRATED[plugin], handle
 
@@ -214,13 +224,13 @@ def _in_tree(source: Volume | PersistentVolumeSpec) -> tuple[str, str] | None:
     if source.aws_elastic_block_store is not None:
         written = source.aws_elastic_block_store.volume_id
         match = _EBS_ID.fullmatch(written)
-        return "kubernetes.io/aws-ebs", match[1] if match else "" if written.startswith("aws://") else written
+        return AWS_EBS, match[1] if match else "" if written.startswith("aws://") else written
     if source.gce_persistent_disk is not None:
-        return _GCE, source.gce_persistent_disk.pd_name
+        return GCE_PD, source.gce_persistent_disk.pd_name
     if source.azure_disk is not None:
-        return "kubernetes.io/azure-disk", source.azure_disk.disk_uri
+        return AZURE_DISK, source.azure_disk.disk_uri
     if source.cinder is not None:
-        return "kubernetes.io/cinder", source.cinder.volume_id
+        return CINDER, source.cinder.volume_id
     if source.portworx_volume is not None:
-        return "kubernetes.io/portworx-volume", source.portworx_volume.volume_id
+        return PORTWORX, source.portworx_volume.volume_id
     return None

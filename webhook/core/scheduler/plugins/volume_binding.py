@@ -13,17 +13,10 @@ from msgspec import Struct
 from webhook.core.api import gates
 from webhook.core.api.resources import ResourceList, compare_amounts
 from webhook.core.api.selectors import IN, Requirement, SelectorError, compile_selector
-from webhook.core.api.storage import (
-    NO_PROVISIONER,
-    SELECTED_NODE,
-    STORAGE,
-    WAIT_FOR_FIRST_CONSUMER,
-    Claim,
-    PersistentVolume,
-    StorageClass,
-)
+from webhook.core.api.storage import STORAGE, WAIT_FOR_FIRST_CONSUMER, Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
 from webhook.core.scheduler.plugins.node_selection import nodes_meeting

@@ -13,6 +13,7 @@ from msgspec import Struct
 from webhook.core.api.selectors import compile_node_selector
 from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Pod, Volume
+from webhook.core.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_groups import Counts
@@ -29,12 +30,8 @@ CLAIM_IN_USE = unschedulable(
 )
 OTHER_ZONE = unresolvable("node(s) had no available volume zone")
 
-_BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
-_BETA_REGION = "failure-domain.beta.kubernetes.io/region"
-_ZONE = "topology.kubernetes.io/zone"
-_REGION = "topology.kubernetes.io/region"
-_TOPOLOGY_LABELS = (_BETA_ZONE, _BETA_REGION, _ZONE, _REGION)
-_GENERAL = {_BETA_ZONE: _ZONE, _BETA_REGION: _REGION}
+_TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
+_GENERAL = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 
 class Storage(Struct, frozen=True):
