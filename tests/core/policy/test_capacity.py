@@ -2,7 +2,7 @@ import pytest
 from build import index, node
 
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.policy.capacity import grows, has_karpenter, known_domains
+from webhook.core.policy.capacity import domain_count, grows, has_karpenter
 from webhook.core.policy.policy import Policy
 
 PLAIN = node("n1", "a")
@@ -60,7 +60,9 @@ def test_capacity_follows_the_nodes():
 
 def test_domains_are_those_of_nodes_and_those_configured():
     policy = Policy(domains={ZONE: ("b", "c")})
-    assert known_domains(policy, nodes(PLAIN, node("n2", "b")), ZONE) == {"a", "b", "c"}
-    assert known_domains(policy, nodes(PLAIN), HOSTNAME) == {"n1"}
-    assert known_domains(policy, nodes(), ZONE) == {"b", "c"}
-    assert known_domains(policy, nodes(PLAIN), "rack") == frozenset()
+    two = nodes(PLAIN, node("n2", "b"))
+    assert domain_count(policy, two, ZONE, two.live) == 3
+    assert domain_count(policy, two, ZONE, 0) == 2
+    assert domain_count(policy, two, HOSTNAME, two.live) == 2
+    assert domain_count(policy, nodes(), ZONE, 0) == 2
+    assert domain_count(policy, two, "rack", two.live) == 0

@@ -217,17 +217,12 @@ class NodeTerm(Struct, frozen=True):
     """A compiled node selector term: all of its conditions must hold.
 
     Shape: ``poisoned`` is a term with an invalid condition; it matches no node.
+    `webhook.core.scheduler.plugins.node_selection` says which nodes do.
     """
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
     poisoned: bool = False
-
-    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether a node with this name and these labels is selected. A node without a name has no fields."""
-        if self.poisoned or not all(each.matches(labels) for each in self.expressions):
-            return False
-        return not name or all(each.matches(name) for each in self.fields)
 
 
 class RequiredNodes(Struct, frozen=True):
@@ -238,12 +233,6 @@ class RequiredNodes(Struct, frozen=True):
 
     pairs: Selector = EVERYTHING
     terms: tuple[NodeTerm, ...] | None = None
-
-    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether the pod may use the node."""
-        if not self.pairs.matches(labels):
-            return False
-        return self.terms is None or any(term.matches(name, labels) for term in self.terms)
 
 
 def compile_required_nodes(node_selector: Mapping[str, str] | None, affinity: Affinity | None) -> RequiredNodes:

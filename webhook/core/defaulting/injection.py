@@ -16,7 +16,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
-from webhook.core.api.selectors import compile_required_nodes, first_untolerated
+from webhook.core.api.selectors import compile_required_nodes
 from webhook.core.api.types import (
     DO_NOT_SCHEDULE,
     HONOR,
@@ -29,7 +29,6 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import (
-    FILTERING_EFFECTS,
     HOSTNAME,
     INJECTED_ANNOTATION,
     MIRROR_ANNOTATION,
@@ -42,9 +41,10 @@ from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, own_selector
-from webhook.core.policy.capacity import has_karpenter, known_domains
+from webhook.core.policy.capacity import domain_count, has_karpenter
 from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride, Policy, override_for
 from webhook.core.scheduler.plugins.default_selector import default_selector, label_selector
+from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
 from webhook.core.workloads.kinds import DAEMON_SET, JOB, REPLICA_SET, REVISIONED, SELECTING, group_kind
 
 Operation = Mapping[str, object]
@@ -285,23 +285,17 @@ def _has_domains(
     Shape: domains that the configuration names exist without nodes; not for a pod that chooses its nodes, since
     nobody knows the labels of nodes that are not there.
     """
-    key, spec = constraint.topology_key or "", pod.pod_spec
+    key, spec, view = constraint.topology_key or "", pod.pod_spec, index.view()
     affine = constraint.node_affinity_policy != IGNORE
-    tolerant = constraint.node_taints_policy != HONOR
-    chooses = affine and (spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
-    if tolerant and not chooses:
-        return len(known_domains(policy, index.view(), key)) >= wanted
-    domains = set() if chooses else {*policy.domains.get(key, ())}
-    required = compile_required_nodes(spec.node_selector, spec.affinity)
-    for node in index.nodes():
-        if len(domains) >= wanted:
-            break
-        domain = node.labels.get(key)
-        if domain is None or domain in domains or (chooses and not required.matches(node.name, node.labels)):
-            continue
-        if tolerant or first_untolerated(node.taints, spec.tolerations, FILTERING_EFFECTS) is None:
-            domains.add(domain)
-    return len(domains) >= wanted
+    chooses = affine and bool(spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
+    nodes = view.live
+    if chooses:
+        nodes &= usable_nodes(view, compile_required_nodes(spec.node_selector, spec.affinity))
+    if constraint.node_taints_policy == HONOR:
+        nodes &= tolerated_nodes(view, spec.tolerations)
+    if chooses:
+        return view.column(key).domain_count(nodes) >= wanted
+    return domain_count(policy, view, key, nodes) >= wanted
 
 
 def _identity(constraint: SpreadConstraint) -> tuple[str | None, str | None]:

@@ -30,6 +30,8 @@ def has_karpenter(nodes: NodeView) -> bool:
     return not KARPENTER_LABELS.isdisjoint(nodes.keys)
 
 
-def known_domains(policy: Policy, nodes: NodeView, key: str) -> frozenset[str]:
-    """The values of the topology key: those of nodes, and those that the configuration says exist."""
-    return frozenset((*nodes.column(key).values, *policy.domains.get(key, ())))
+def domain_count(policy: Policy, view: NodeView, key: str, nodes: int) -> int:
+    """How many domains there are: those of the given nodes, and others that the configuration says exist."""
+    column = view.column(key)
+    others = {name for name in policy.domains.get(key, ()) if not column.with_value(name) & nodes}
+    return column.domain_count(nodes) + len(others)

@@ -7,6 +7,7 @@ from webhook.core.api.selectors import compile_required_nodes
 from webhook.core.api.types import HONOR, IGNORE
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index.node_table import NodeView
+from webhook.core.policy.capacity import domain_count
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
@@ -69,15 +70,12 @@ class UsableNodes:
         Shape: with the domains that the configuration names. Of a node on its way in or out the domain stays.
         """
         constraint, view = placed.constraint, self.view
-        key = constraint.topology_key or ""
         nodes = self.with_hard_keys
         if constraint.node_affinity_policy != IGNORE:
             nodes &= self.usable
         if constraint.node_taints_policy == HONOR:
             nodes &= self.tolerated | (view.live & ~settled_nodes(view))
-        column = view.column(key)
-        empty = [name for name in self.policy.domains.get(key, ()) if not column.with_value(name) & nodes]
-        return column.domain_count(nodes) + len(empty)
+        return domain_count(self.policy, view, constraint.topology_key or "", nodes)
 
 
 def usable_nodes_of(subject: Subject, view: NodeView) -> Iterator[tuple[Placed, UsableNodes]]:
