@@ -11,7 +11,7 @@ from webhook.core.explain.edit_target import Target
 from webhook.core.explain.explanation import Balance
 from webhook.core.explain.fixes import Fix
 from webhook.core.index import node_sets
-from webhook.core.rules.placement.pod_fixes import fix_text
+from webhook.core.rules.frame.pod_fixes import fix_text
 from webhook.core.scheduler.plugins.status import OK
 from webhook.core.scheduler.verdict import Verdict
 

@@ -25,7 +25,7 @@ from webhook.core.api.written_selector import in_words
 from webhook.core.explain.explanation import Balance, Explanation, out_text, rejections
 from webhook.core.explain.obstacles import grouped
 from webhook.core.explain.reliefs import shortages
-from webhook.core.rules.placement.pod_fixes import fix_text
+from webhook.core.rules.frame.pod_fixes import fix_text
 from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import UNSCHEDULABLE, Status
 from webhook.core.text import one_line, plural

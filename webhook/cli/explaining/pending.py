@@ -13,7 +13,7 @@ from webhook.core.explain.explanation import Explanation, explain
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.placement.pod_fixes import fix_text
+from webhook.core.rules.frame.pod_fixes import fix_text
 from webhook.core.text import one_line, plural
 
 # Worst first: what somebody has to change, then what waits by itself.

@@ -28,11 +28,11 @@ from webhook.core.rules.frame.subject import NO_TIME, Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
 from webhook.core.rules.placement import (
     affinity_conflicts,
-    ceiling,
     min_domains,
     node_pins,
     not_yet,
     pod_fits,
+    zone_host_ceiling,
     zone_loss,
 )
 from webhook.core.rules.placement.pod_fits import Feasibility
@@ -42,7 +42,13 @@ RULES: tuple[Rule, ...] = (
     *(label_selector.NULL, label_selector.EMPTY, label_selector.NOT_SELF, shared_selectors.TOO_WIDE),
     *(match_label_keys.MIXED, match_label_keys.ABSENT, match_label_keys.WRONG_KIND),
     *(nodes.KEY_UNKNOWN, nodes.KEY_PARTIAL, topology_key.TYPO, topology_key.DEPRECATED),
-    *(ceiling.TAINTED, min_domains.MIN_DOMAINS, ceiling.CEILING, affinity_conflicts.CONFLICTS, zone_loss.ZONE_LOSS),
+    *(
+        zone_host_ceiling.TAINTED,
+        min_domains.MIN_DOMAINS,
+        zone_host_ceiling.CEILING,
+        affinity_conflicts.CONFLICTS,
+        zone_loss.ZONE_LOSS,
+    ),
     *(
         all_in_one_domain.ALL_IN_ONE,
         effect.DEFAULTS_LOST,
@@ -61,7 +67,14 @@ _OF_OTHERS = (shared_selectors.TOO_WIDE, all_in_one_domain.ALL_IN_ONE, differing
 # They have nothing to say where no cluster is known.
 NEED_CLUSTER = not_yet.NEED_CLUSTER.union(
     rule.id
-    for rule in (*nodes.RULES, min_domains.MIN_DOMAINS, *ceiling.RULES, autoscalers.AUTOSCALER, *_OF_OTHERS, *_DRY_RUNS)
+    for rule in (
+        *nodes.RULES,
+        min_domains.MIN_DOMAINS,
+        *zone_host_ceiling.RULES,
+        autoscalers.AUTOSCALER,
+        *_OF_OTHERS,
+        *_DRY_RUNS,
+    )
 )
 FEASIBILITY = frozenset(
     rule.id for rule in (affinity_conflicts.CONFLICTS, zone_loss.ZONE_LOSS, *not_yet.FEASIBILITY, *_DRY_RUNS)
@@ -110,7 +123,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(topology_key.evaluate, (topology_key.TYPO, topology_key.DEPRECATED)),
     Family(nodes.evaluate, nodes.RULES, nodes.RULES),
     Family(min_domains.evaluate, (min_domains.MIN_DOMAINS,), (min_domains.MIN_DOMAINS,)),
-    Family(ceiling.evaluate, ceiling.RULES, ceiling.RULES),
+    Family(zone_host_ceiling.evaluate, zone_host_ceiling.RULES, zone_host_ceiling.RULES),
     Family(node_pins.evaluate, (affinity_conflicts.CONFLICTS,)),
     Family(all_in_one_domain.evaluate, (all_in_one_domain.ALL_IN_ONE,), (all_in_one_domain.ALL_IN_ONE,)),
     Family(effect.evaluate, (effect.DEFAULTS_LOST, effect.NO_EFFECT, effect.REQUIRED), (effect.NO_EFFECT,)),
@@ -197,7 +210,10 @@ def _with_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
 def _of_places(subject: Subject) -> Iterator[Answer]:
     """What is said of the object, and the warnings about its pods' places and about other workloads."""
     yield from _of_the_object(subject)
-    for rules, ask in ((ceiling.RULES, ceiling.evaluate), ((shared_selectors.TOO_WIDE,), shared_selectors.evaluate)):
+    for rules, ask in (
+        (zone_host_ceiling.RULES, zone_host_ceiling.evaluate),
+        ((shared_selectors.TOO_WIDE,), shared_selectors.evaluate),
+    ):
         yield from (each for each in guarded(rules, ask, subject) if isinstance(each, Finding) and each.warns)
 
 

@@ -11,7 +11,7 @@ from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYW
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import FieldError, validate_constraints
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.constraint.api_fixes import Broken, fitting, fix_of
+from webhook.core.rules.frame.api_errors import Broken, fitting, fix_of
 from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.workloads.reading import reaches_template, takes_any_template

@@ -15,9 +15,9 @@ from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode, profile_for
+from webhook.core.rules.frame.pod_fixes import fix_text
 from webhook.core.rules.frame.rule import NOT_YET, Finding, NotEvaluated, Rule, Severity, short_enough
 from webhook.core.rules.frame.subject import Subject
-from webhook.core.rules.placement.pod_fixes import fix_text
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.volumes import claim_name
 from webhook.core.scheduler.problem import take
