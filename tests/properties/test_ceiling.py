@@ -34,13 +34,13 @@ from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import applied
 from webhook.core.placement.bounds import addable_pinned
-from webhook.core.placement.constraint_room import constraint_rooms
+from webhook.core.placement.constraint_room import addable_together, constraint_rooms
 from webhook.core.placement.pinned_claims import Missing
 from webhook.core.placement.workload_problem import candidate_nodes, survey
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
-from webhook.core.rules.placement import volume_pins, zone_host_ceiling
+from webhook.core.rules.placement import volume_pins
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import take
 
@@ -159,7 +159,7 @@ class World:
             self.manifest(replicas),
             Circumstances(policy=policy, index=index or self.index(), version=RECORDED, today="2026-11-21"),
         ).findings
-        rules = {rule.id for rule in zone_host_ceiling.RULES}
+        rules = {"tainted-nodes-counted", "zone-host-ceiling", "spread-conflicts-affinity", "zone-loss-strands-pods"}
         return [each for each in said if each.finding.rule in rules]
 
 
@@ -216,7 +216,7 @@ def test_what_two_constraints_admit_is_a_bound(world):
     _, found = looked_at(world)
     zones, hosts = sorted(found, key=lambda each: each.column.key, reverse=True)
     wanted = MOST - zones.placed
-    added = zone_host_ceiling._added(zones, hosts, wanted)
+    added = addable_together(zones, hosts, wanted)
     bound = max(MOST, len(world.ours)) if added is None else zones.placed + added
     best = max(len(end) for end in world.ends(start=world.ours))
     assert best <= bound

@@ -17,10 +17,9 @@ from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
-from webhook.core.rules.placement import zone_host_ceiling
 
 FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")
-FAMILY = {rule.id for rule in zone_host_ceiling.RULES}
+FAMILY = {"tainted-nodes-counted", "zone-host-ceiling", "spread-conflicts-affinity", "zone-loss-strands-pods"}
 LOSS = "zone-loss-strands-pods"
 # Worlds of one test, and the first seed: both may be set for a longer run.
 COUNT, SEED = int(os.environ.get("COUNT", "120")), int(os.environ.get("SEED", "0"))

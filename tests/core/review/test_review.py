@@ -15,7 +15,7 @@ from webhook.core.review.judging import Judged, never_denied_for_places
 from webhook.core.review.review import examine, review
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Circumstances
-from webhook.core.rules.rule_set import FEASIBILITY, RULES
+from webhook.core.rules.rule_set import RULES
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 REVIEWS = Path(__file__).parents[2] / "testdata" / "reviews" / "reviews.jsonl.gz"
@@ -280,7 +280,7 @@ def test_an_examination_of_another_kind_is_empty():
     assert (found.workload, found.findings, found.not_evaluated) == (None, (), ())
 
 
-@pytest.mark.parametrize("rule", sorted(FEASIBILITY))
+@pytest.mark.parametrize("rule", sorted(rule.id for rule in RULES if rule.highest_on_pods is not Mode.DENY))
 def test_a_pod_is_never_denied_for_want_of_a_place(rule):
     finding = Finding(rule=rule, path="spec", summary="2 of 7 fit")
     judged = Judged(finding=finding, severity=Severity.HIGH, mode=Mode.DENY, configured=Mode.DENY)

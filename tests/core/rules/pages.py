@@ -18,7 +18,7 @@ from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.placement.affinity_conflicts import CONFLICTS
-from webhook.core.rules.rule_set import API_RULES, FEASIBILITY, NEED_CLUSTER, OFFLINE, RULES
+from webhook.core.rules.rule_set import API_RULES, NEED_CLUSTER, OFFLINE, RULES
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "tests" / "testdata" / "rules"
@@ -78,7 +78,7 @@ def page(rule):
     lines = [f"# {rule.id}", "", f"{sentence(rule.title)}.", "", rule.why, ""]
     lines += ["| severity | default mode | since |", "|---|---|---|"]
     lines += [f"| {rule.severity} | {rule.mode} | {rule.since} |", ""]
-    if rule.id in FEASIBILITY:
+    if rule.highest_on_pods is not Mode.DENY:
         lines += ["It never denies a Pod, a scale request, or an account of kube-system.", ""]
     shown = example(rule.id)
     if shown is not None:
@@ -90,7 +90,7 @@ def page(rule):
             lines += ["`evenspread check` says:", "", "```", *told, "```", ""]
         else:
             lines += ["As a warning:", "", "```", *warnings_of(findings), "```", ""]
-        if rule.id not in OFFLINE and not (rule.id in FEASIBILITY and named.startswith("Pod")):
+        if rule.id not in OFFLINE and not (rule.highest_on_pods is not Mode.DENY and named.startswith("Pod")):
             lines += ["As a denial:", "", "```", denial(named, findings, Messages()), "```", ""]
         lines += ["## Does not", "", "```yaml", shown.good.rstrip(), "```", ""]
     lines += ["## When it is silent", "", sentence(rule.silent), ""]

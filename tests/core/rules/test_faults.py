@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Mode
+from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
-from webhook.core.rules.rule_set import FAMILIES, Family, evaluate, noted
+from webhook.core.rules.rule_set import RULES, evaluate, families, noted
 
 ONE, OTHER = (
     Rule(id=id_, title="", severity=Severity.LOW, mode=Mode.WARN, why="", silent="")
@@ -45,11 +46,12 @@ def test_what_a_rule_raises_is_that_it_was_not_evaluated(ask, expected):
     assert [*guarded((ONE,), ask)] == expected
 
 
-def test_other_families_answer():
+def test_other_families_answer(monkeypatch):
     found = workload("Deployment", "app=web", {"maxSkew": 0, "topologyKey": "x", "whenUnsatisfiable": "DoNotSchedule"})
     subject = subject_of(found)
     whole = evaluate(subject)
-    broken = evaluate(subject, (Family(at_once, (OTHER,)), *FAMILIES))
+    monkeypatch.setattr(rule_set, "FAMILIES", families((replace(OTHER, ask=at_once), *RULES)))
+    broken = evaluate(subject)
     assert broken.findings == whole.findings
     assert broken.missing == (NotEvaluated(OTHER.id, FAILED, BOOM), *whole.missing)
 
@@ -132,7 +134,7 @@ def test_what_a_rule_raised_outweighs_what_it_lacked():
 def test_unknown_fields_that_cannot_be_looked_at_are_a_rule_that_raises(monkeypatch):
     manifest = workload("Deployment", "app=web", {**constraint("zone hard 0 app=web"), "maxskew": 1})
     assert "unknown-field" in {each.finding.rule for each in examined(manifest).findings}
-    monkeypatch.setattr("webhook.core.review.review.unknown_fields", at_once)
+    monkeypatch.setattr("webhook.core.rules.constraint.unknown_fields.meant", at_once)
     found = examined(manifest)
     assert "max-skew" in {each.finding.rule for each in found.findings}
     assert failed(found) == {"unknown-field"}

@@ -19,7 +19,7 @@ from webhook.core.review.review import examine
 from webhook.core.rules.cluster import nodes
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Subject, place
-from webhook.core.rules.placement import affinity_conflicts, pod_fits, zone_host_ceiling
+from webhook.core.rules.placement import affinity_conflicts, pod_fits, tainted_nodes, zone_host_ceiling
 from webhook.core.rules.placement.case import templates_under_rule
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.reading import read_workload
@@ -35,7 +35,7 @@ from webhook.manifests.unified_diff import line_diff
 _PLACES = frozenset(
     rule.id
     for rule in (
-        zone_host_ceiling.TAINTED,
+        tainted_nodes.TAINTED,
         zone_host_ceiling.CEILING,
         affinity_conflicts.CONFLICTS,
         pod_fits.DO_NOT_FIT,

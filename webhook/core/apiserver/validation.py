@@ -10,7 +10,7 @@ warnings.go; pkg/registry/core/pod strategy.go; k8s.io/apimachinery pkg/apis/met
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api import gates
@@ -128,6 +128,39 @@ def distinct(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
     return tuple({error.text: error for error in errors}.values())
 
 
+def are_plainly_right(constraints: Sequence[SpreadConstraint]) -> bool:
+    """Whether a first look already shows that there is no error in any release; most constraints are so."""
+    seen: set[tuple[str | None, str | None]] = set()
+    for constraint in constraints:
+        selector, pair = constraint.selector, (constraint.topology_key, constraint.when_unsatisfiable)
+        if (
+            (constraint.max_skew or 0) < 1
+            or not pair[0]
+            or pair[1] not in _ACTIONS
+            or pair in seen
+            or constraint.min_domains is not None
+            or constraint.node_affinity_policy not in _NO_OR_POLICY
+            or constraint.node_taints_policy not in _NO_OR_POLICY
+            or (constraint.match_label_keys and not _are_plain_keys(constraint.match_label_keys, selector))
+            or (selector is not None and not _is_plain_selector(selector))
+        ):
+            return False
+        seen.add(pair)
+    return True
+
+
+def _is_plain_selector(selector: LabelSelector) -> bool:
+    if selector.match_expressions:
+        return False
+    return not any(key_faults(key) or value_faults(value) for key, value in (selector.match_labels or {}).items())
+
+
+def _are_plain_keys(keys: Sequence[str], selector: LabelSelector | None) -> bool:
+    if selector is None or len(keys) != 1:
+        return False
+    return keys[0] not in (selector.match_labels or ()) and not key_faults(keys[0])
+
+
 def validate_constraints(
     constraints: Sequence[SpreadConstraint],
     labels: Mapping[str, str] | None,
@@ -139,36 +172,12 @@ def validate_constraints(
     Shape: ``labels`` are those of a Pod, whose matchLabelKeys are merged first; None for a template, where they never
     are. ``path`` leads to the list, as in ``spec.template.spec.topologySpreadConstraints``.
     """
-    if _evidently_valid(constraints):
+    merges = labels is not None and any(each.match_label_keys for each in constraints)
+    if are_plainly_right(constraints) and not merges:
         return ()
     if labels is not None:
         constraints = merge_match_label_keys(constraints, labels, version)
     return distinct(_errors(constraints, path, version))
-
-
-def _evidently_valid(constraints: Sequence[SpreadConstraint]) -> bool:
-    """Whether the constraints use only common fields, correctly: a short cut, since nearly all constraints do."""
-    pairs = set()
-    for each in constraints:
-        selector = each.label_selector
-        pairs.add((each.topology_key, each.when_unsatisfiable))
-        if (
-            not each.topology_key
-            or (each.max_skew or 0) <= 0
-            or each.when_unsatisfiable not in _ACTIONS
-            or each.min_domains is not None
-            or each.node_affinity_policy not in _NO_OR_POLICY
-            or each.node_taints_policy not in _NO_OR_POLICY
-            or each.match_label_keys
-        ):
-            return False
-        if selector is not None and selector is not UNSET:
-            if selector.match_expressions:
-                return False
-            for key, value in (selector.match_labels or {}).items():
-                if key_faults(key) or value_faults(value):
-                    return False
-    return len(pairs) == len(constraints)
 
 
 def _errors(constraints: Sequence[SpreadConstraint], path: str, version: KubernetesVersion) -> Iterator[FieldError]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import HONOR
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import Column
-from webhook.core.placement.bounds import Cell, Limit, addable, reachable_minimum
+from webhook.core.placement.bounds import Cell, Limit, Zone, addable, addable_on_hosts, reachable_minimum
 from webhook.core.placement.workload_problem import MOST_HOMES, CandidateNodes, CountedConstraint
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
 from webhook.core.scheduler.problem import Problem
@@ -113,6 +113,25 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
             return None
         found = [replace(self, open=self.open & column.nodes(home)).most for home in homes]
         return None if None in found else max((most for most in found if most is not None), default=self.placed)
+
+
+def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) -> int | None:
+    """How many more pods both constraints admit together; None for so many as are wanted, and where it is not known."""
+    if not (zones.hard.certain and hosts.hard.certain and hosts.column.one_each) or zones.column.sets is None:
+        return None
+    if wanted <= 0 or zones.unsteady or hosts.unsteady:
+        return None
+    of = hosts.column.of
+    pods = hosts.domains.match_num
+    taken = hosts.column.nodes_of(tuple(pods))
+    found = []
+    for number in zones.column.domains(zones.domains.counting):
+        inside = zones.open & zones.column.nodes(number)
+        counts = Counter(pods[of[slot]] for slot in node_sets.to_slots(inside & taken))
+        empty = (inside & ~taken).bit_count()
+        found.append(Zone(zones.count(number), {**counts, 0: empty} if empty else counts))
+    held = min((cell.pods for cell in hosts.cells if cell.room == 0), default=None)
+    return addable_on_hosts(found, held, zones.limit, hosts.limit, wanted)
 
 
 def constraint_rooms(

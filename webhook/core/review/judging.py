@@ -19,7 +19,7 @@ from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Severit
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import BY_ID, FEASIBILITY, evaluate, in_order, noted
+from webhook.core.rules.rule_set import BY_ID, evaluate, in_order, noted
 from webhook.core.workloads.reading import has_template, parsed, read_meta, read_workload
 from webhook.core.workloads.workload import Workload
 
@@ -167,9 +167,8 @@ def finding_keys(found: Evaluation) -> frozenset[tuple[str, str]]:
 
 def never_denied_for_places(judged: Judged) -> Judged:
     """Whether there is a place says nothing of the pod itself, and controllers of kube-system must go on."""
-    if judged.mode is Mode.DENY and judged.finding.rule in FEASIBILITY:
-        return replace(judged, mode=Mode.WARN, waived="never denied here")
-    return judged
+    mode = judged.mode.capped(BY_ID[judged.finding.rule].highest_on_pods)
+    return judged if mode is judged.mode else replace(judged, mode=mode, waived="never denied here")
 
 
 def subtract(judged: Iterable[Judged], old: Evaluation) -> tuple[Judged, ...]:

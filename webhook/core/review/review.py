@@ -28,13 +28,13 @@ from webhook.core.review.judging import (
 )
 from webhook.core.review.messages import denial, warnings_of
 from webhook.core.rules.constraint.api import wrong_type
-from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD, in_custom_templates, unknown_fields
-from webhook.core.rules.constraint.unread_constraints import of_object
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, guarded
+from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
+from webhook.core.rules.frame.rule import Answer, NotEvaluated
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.frame.trials import tried_as_a_whole
+from webhook.core.rules.frame.written import Written
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE
+from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import parsed, reaches_template, read_exactly, read_meta, read_workload, stated_type
 from webhook.core.workloads.workload import Workload
@@ -161,12 +161,10 @@ def _exactly(
     kept, strict = read_exactly(raw, stated)
     asked = evaluated(kept, stated, circumstances)
     found = Evaluation(None, ()) if isinstance(asked, str) else asked
-    found = found.and_of((*of_object(raw, stated, circumstances.policy.workloads),))
-    workload = found.workload
-    if workload is not None and not (workload.built_in and not strict):
-        wrong_places = frozenset(each.path for each in found.findings)
-        unknown = guarded((UNKNOWN_FIELD,), _unknown_fields, parsed(raw), workload, strict, wrong_places)
-        found = found.and_of((*unknown,))
+    written = Written(
+        raw=raw, stated=stated, embedded=circumstances.policy.workloads, workload=found.workload, warnings=strict
+    )
+    found = _told_once(found.and_of((*evaluate_written(written),)))
     if not circumstances.fixes:
         return found, strict
 
@@ -177,11 +175,11 @@ def _exactly(
     return found.with_fixes(tried_as_a_whole(found.answers, rules, raw, again, warns_by_default)), strict
 
 
-def _unknown_fields(
-    value: Mapping[str, object], workload: Workload, strict: tuple[str, ...], wrong_places: frozenset[str]
-) -> tuple[Finding, ...]:
-    warnings = strict if workload.built_in else in_custom_templates(value, workload)
-    return unknown_fields(warnings, value, workload, wrong_places)
+def _told_once(found: Evaluation) -> Evaluation:
+    """The same without unknown fields of which another rule says where they belong."""
+    elsewhere = {each.path for each in found.findings if each.rule != UNKNOWN_FIELD.id}
+    told = (each for each in found.findings if each.rule != UNKNOWN_FIELD.id or each.path not in elsewhere)
+    return replace(found, findings=tuple(told))
 
 
 def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
-"""What kube-apiserver does not say of a constraint, and what it does: one family of rules a file.
+"""What kube-apiserver does not say of a constraint, and what it does: the tuple of all rules, and how they are asked.
 
-`RULES` is the whole, in the order in which findings are reported.
+A rule registers here, by one line in `RULES`; what else is to be known of it, it carries itself (`Rule`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from webhook.core.rules.cluster import (
     all_in_one_domain,
@@ -23,125 +24,94 @@ from webhook.core.rules.constraint import (
     unknown_fields,
     unread_constraints,
 )
-from webhook.core.rules.frame.rule import FAILED, Answer, Finding, NotEvaluated, Rule, guarded
+from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Need, NotEvaluated, Rule, guarded
 from webhook.core.rules.frame.subject import NO_TIME, Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
+from webhook.core.rules.frame.written import Written
 from webhook.core.rules.placement import (
     affinity_conflicts,
+    each_template,
     min_domains,
-    node_pins,
     not_yet,
     pod_fits,
+    tainted_nodes,
     zone_host_ceiling,
     zone_loss,
 )
+from webhook.core.rules.placement.each_template import PlacementRule
 from webhook.core.rules.placement.pod_fits import Feasibility
 
+# In the order in which findings are reported.
 RULES: tuple[Rule, ...] = (
-    *(*api.RULES, pods_refused.REFUSED, unknown_fields.UNKNOWN_FIELD, unread_constraints.UNREAD),
-    *(label_selector.NULL, label_selector.EMPTY, label_selector.NOT_SELF, shared_selectors.TOO_WIDE),
-    *(match_label_keys.MIXED, match_label_keys.ABSENT, match_label_keys.WRONG_KIND),
-    *(nodes.KEY_UNKNOWN, nodes.KEY_PARTIAL, topology_key.TYPO, topology_key.DEPRECATED),
-    *(
-        zone_host_ceiling.TAINTED,
-        min_domains.MIN_DOMAINS,
-        zone_host_ceiling.CEILING,
-        affinity_conflicts.CONFLICTS,
-        zone_loss.ZONE_LOSS,
-    ),
-    *(
-        all_in_one_domain.ALL_IN_ONE,
-        effect.DEFAULTS_LOST,
-        effect.NO_EFFECT,
-        differing_constraints.DIFFER,
-        autoscalers.AUTOSCALER,
-    ),
+    *api.RULES,
+    pods_refused.REFUSED,
+    unknown_fields.UNKNOWN_FIELD,
+    unread_constraints.UNREAD,
+    label_selector.NULL,
+    label_selector.EMPTY,
+    label_selector.NOT_SELF,
+    shared_selectors.TOO_WIDE,
+    match_label_keys.MIXED,
+    match_label_keys.ABSENT,
+    match_label_keys.WRONG_KIND,
+    nodes.KEY_UNKNOWN,
+    nodes.KEY_PARTIAL,
+    topology_key.TYPO,
+    topology_key.DEPRECATED,
+    tainted_nodes.TAINTED,
+    min_domains.MIN_DOMAINS,
+    zone_host_ceiling.CEILING,
+    affinity_conflicts.CONFLICTS,
+    zone_loss.ZONE_LOSS,
+    all_in_one_domain.ALL_IN_ONE,
+    effect.DEFAULTS_LOST,
+    effect.NO_EFFECT,
+    differing_constraints.DIFFER,
+    autoscalers.AUTOSCALER,
     effect.REQUIRED,
-    *(pod_fits.DO_NOT_FIT, not_yet.STUCK, not_yet.ROLLOUT_STUCK, not_yet.GROUP_CAP),
+    pod_fits.DO_NOT_FIT,
+    not_yet.STUCK,
+    not_yet.ROLLOUT_STUCK,
+    not_yet.GROUP_CAP,
 )
 
 BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
-API_RULES = frozenset(rule.id for rule in api.RULES)
-_DRY_RUNS = (pod_fits.DO_NOT_FIT,)
-_OF_OTHERS = (shared_selectors.TOO_WIDE, all_in_one_domain.ALL_IN_ONE, differing_constraints.DIFFER)
-# They have nothing to say where no cluster is known.
-NEED_CLUSTER = not_yet.NEED_CLUSTER.union(
-    rule.id
-    for rule in (
-        *nodes.RULES,
-        min_domains.MIN_DOMAINS,
-        *zone_host_ceiling.RULES,
-        autoscalers.AUTOSCALER,
-        *_OF_OTHERS,
-        *_DRY_RUNS,
-    )
-)
-FEASIBILITY = frozenset(
-    rule.id for rule in (affinity_conflicts.CONFLICTS, zone_loss.ZONE_LOSS, *not_yet.FEASIBILITY, *_DRY_RUNS)
-)
-
+API_RULES = frozenset(rule.id for rule in RULES if rule.of_api)
+# They have nothing to say where no cluster is known; some say a part of it.
+NEED_CLUSTER = frozenset(rule.id for rule in RULES if rule.needs)
 # The webhook never asks them: what they look at is gone from an object before it is called.
-OFFLINE = frozenset({unknown_fields.UNKNOWN_FIELD.id, unread_constraints.UNREAD.id})
-# Of resources of operators not more than this is known: their constraints, and some labels of their pods.
-_OF_CONSTRAINTS = API_RULES.union(
-    rule.id
-    for rule in (
-        *(
-            pods_refused.REFUSED,
-            label_selector.NULL,
-            label_selector.EMPTY,
-            label_selector.NOT_SELF,
-            match_label_keys.ABSENT,
-            match_label_keys.WRONG_KIND,
-        ),
-        *(nodes.KEY_UNKNOWN, topology_key.TYPO, topology_key.DEPRECATED),
-    )
-)
-_OPERATED = "an operator adds to the pods; look at what it makes"
+OFFLINE = frozenset(rule.id for rule in RULES if rule.ask_written is not None)
 
+_OPERATED = "an operator adds to the pods; look at what it makes"
 # What kube-apiserver says comes first, and in its own order.
-_ORDER: Mapping[str, int] = {rule.id: place for place, rule in enumerate(RULES)} | dict.fromkeys(API_RULES, -1)
+_ORDER: Mapping[str, int] = {rule.id: -1 if rule.of_api else place for place, rule in enumerate(RULES)}
 
 
 class Family(NamedTuple):
-    """Rules that are asked together.
+    """Rules that one function answers for.
 
     Shape: ``slow`` are those of the rules that take more time the more there is in the cluster.
     """
 
     ask: Callable[[Subject], Iterable[Answer]]
     rules: tuple[Rule, ...]
-    slow: tuple[Rule, ...] = ()
+    slow: tuple[Rule, ...]
 
 
-FAMILIES: tuple[Family, ...] = (
-    Family(api.evaluate, api.RULES),
-    Family(pods_refused.evaluate, (pods_refused.REFUSED,)),
-    Family(label_selector.evaluate, label_selector.RULES),
-    Family(shared_selectors.evaluate, (shared_selectors.TOO_WIDE,), (shared_selectors.TOO_WIDE,)),
-    Family(match_label_keys.evaluate, (match_label_keys.MIXED, match_label_keys.ABSENT, match_label_keys.WRONG_KIND)),
-    Family(topology_key.evaluate, (topology_key.TYPO, topology_key.DEPRECATED)),
-    Family(nodes.evaluate, nodes.RULES, nodes.RULES),
-    Family(min_domains.evaluate, (min_domains.MIN_DOMAINS,), (min_domains.MIN_DOMAINS,)),
-    Family(zone_host_ceiling.evaluate, zone_host_ceiling.RULES, zone_host_ceiling.RULES),
-    Family(node_pins.evaluate, (affinity_conflicts.CONFLICTS,)),
-    Family(all_in_one_domain.evaluate, (all_in_one_domain.ALL_IN_ONE,), (all_in_one_domain.ALL_IN_ONE,)),
-    Family(effect.evaluate, (effect.DEFAULTS_LOST, effect.NO_EFFECT, effect.REQUIRED), (effect.NO_EFFECT,)),
-    Family(differing_constraints.evaluate, (differing_constraints.DIFFER,), (differing_constraints.DIFFER,)),
-    Family(autoscalers.evaluate, (autoscalers.AUTOSCALER,), (autoscalers.AUTOSCALER,)),
-)
+def families(rules: Sequence[Rule]) -> tuple[Family, ...]:
+    """The rules by the functions that answer for them, dry runs first: somebody waits for these."""
+    of_places = partial(each_template.evaluate, [rule for rule in rules if isinstance(rule, PlacementRule)])
+    asked: dict[Callable[[Subject], Iterable[Answer]], list[Rule]] = {}
+    for rule in rules:
+        if isinstance(rule, PlacementRule):
+            asked.setdefault(of_places, []).append(rule)
+        if rule.ask is not None:
+            asked.setdefault(rule.ask, []).append(rule)
+    found = [Family(ask, tuple(each), tuple(rule for rule in each if rule.slow)) for ask, each in asked.items()]
+    return tuple(sorted(found, key=lambda family: not any(Need.DRY_RUN in rule.needs for rule in family.rules)))
 
-# What a constraint counts, and so where the pods may go, is another after a fix of these.
-_OF_COUNTING = frozenset(
-    rule.id for rule in (label_selector.NULL, label_selector.EMPTY, label_selector.NOT_SELF, shared_selectors.TOO_WIDE)
-)
-_STATIC = (
-    api.evaluate,
-    pods_refused.evaluate,
-    label_selector.evaluate,
-    match_label_keys.evaluate,
-    topology_key.evaluate,
-)
+
+FAMILIES = families(RULES)
 
 
 class Evaluated(NamedTuple):
@@ -156,31 +126,36 @@ class Evaluated(NamedTuple):
     pod_fits: Feasibility | None = None
 
 
-def evaluate(subject: Subject, families: Iterable[Family] = FAMILIES) -> Evaluated:
-    """Ask every rule. One that raises is not evaluated; see `NotEvaluated.fault`."""
-    if not subject.workload.whole:
-        return _of_a_part(subject, families)
-    dry_run, last = _dry_run(subject)
-    answers = [*_answers(subject, families), *(() if last is None else (last,))]
+def evaluate(subject: Subject) -> Evaluated:
+    """Ask every rule that the object is for. One that raises is not evaluated; see `NotEvaluated.fault`."""
+    answers = [*_answers(subject, FAMILIES)] if subject.workload.whole else [*_of_a_part(subject)]
     findings, faults = _with_fixes([each for each in answers if isinstance(each, Finding)], subject)
     missing = noted((*(each for each in answers if isinstance(each, NotEvaluated)), *faults))
-    return Evaluated(in_order(findings), (*missing, *not_yet.evaluate(subject)), dry_run)
+    return Evaluated(in_order(findings), in_order(missing), subject.computed(pod_fits.judge))
 
 
-def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def evaluate_written(written: Written) -> Iterator[Answer]:
+    """Ask the rules about an object as somebody wrote it."""
+    for rule in RULES:
+        if rule.ask_written is not None:
+            yield from guarded((rule,), rule.ask_written, written)
+
+
+_Told = TypeVar("_Told", Finding, NotEvaluated)
+
+
+def in_order(told: Iterable[_Told]) -> tuple[_Told, ...]:
     """As they are reported: by rule, and as they came within one."""
-    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.rule]))
+    return tuple(sorted(told, key=lambda each: _ORDER[each.rule]))
 
 
-def _of_a_part(subject: Subject, families: Iterable[Family]) -> Evaluated:
-    """What the rules say that need no more than the constraints; no other is asked."""
-    answers = [each for each in _answers(subject, families) if each.rule in _OF_CONSTRAINTS]
-    findings, faults = _with_fixes([each for each in answers if isinstance(each, Finding)], subject)
-    missing = noted((*(each for each in answers if isinstance(each, NotEvaluated)), *faults))
-    others = NEED_CLUSTER - not_yet.NEED_CLUSTER - _OF_CONSTRAINTS if subject.placed else frozenset[str]()
-    unseen = [NotEvaluated(rule, _OPERATED) for rule in sorted(others - {pod_fits.DO_NOT_FIT.id})]
-    last = pod_fits.not_tried(subject)
-    return Evaluated(in_order(findings), (*missing, *unseen, *(() if last is None else (last,))))
+def _of_a_part(subject: Subject) -> Iterator[Answer]:
+    """What the rules say that need no more than the constraints; those that need a cluster are not evaluated."""
+    yield from (each for each in _answers(subject, FAMILIES) if BY_ID[each.rule].of_a_part)
+    if subject.placed:
+        yield from (
+            NotEvaluated(rule.id, _OPERATED) for rule in RULES if rule.needs and rule.slow and not rule.of_a_part
+        )
 
 
 def noted(missing: Iterable[NotEvaluated]) -> tuple[NotEvaluated, ...]:
@@ -203,45 +178,39 @@ def _with_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
     found, faults = tried_in_templates(findings, subject, _of_the_object)
     if not (subject.offline and subject.workload.whole):
         return Tried(found, faults)
-    found, more = tried_in_templates(found, subject, _of_places, rules=_OF_COUNTING, joins=False)
+    recounting = frozenset(rule.id for rule in RULES if rule.recounts)
+    found, more = tried_in_templates(found, subject, _of_places, rules=recounting, joins=False)
     return Tried(found, faults + more)
 
 
 def _of_places(subject: Subject) -> Iterator[Answer]:
     """What is said of the object, and the warnings about its pods' places and about other workloads."""
     yield from _of_the_object(subject)
-    for rules, ask in (
-        (zone_host_ceiling.RULES, zone_host_ceiling.evaluate),
-        ((shared_selectors.TOO_WIDE,), shared_selectors.evaluate),
-    ):
-        yield from (each for each in guarded(rules, ask, subject) if isinstance(each, Finding) and each.warns)
+    for each in _asked_again(subject, AskedAgain.AFTER_RECOUNTS):
+        if isinstance(each, Finding) and each.warns:
+            yield each
 
 
 def _of_the_object(subject: Subject) -> Iterator[Answer]:
     """What the rules say that look at the object alone, cluster or not."""
+    for each in _asked_again(subject, AskedAgain.AFTER_FIXES):
+        if subject.workload.whole or BY_ID[each.rule].of_a_part:
+            yield each
+
+
+def _asked_again(subject: Subject, when: AskedAgain) -> Iterator[Answer]:
     for family in FAMILIES:
-        if family.ask in _STATIC:
-            for each in guarded(family.rules, family.ask, subject):
-                if subject.workload.whole or each.rule in _OF_CONSTRAINTS:
-                    yield each
+        if all(rule.asked_again is when for rule in family.rules):
+            yield from guarded(family.rules, family.ask, subject)
 
 
-def _dry_run(subject: Subject) -> tuple[Feasibility | None, Answer | None]:
-    """The dry run, and what its rule answers."""
-    try:
-        tried = pod_fits.judge(subject)
-    except Exception as error:  # noqa: BLE001 as `guarded`
-        return None, NotEvaluated(pod_fits.DO_NOT_FIT.id, FAILED, error)
-    return tried, (tried.answer if tried else pod_fits.not_tried(subject))
-
-
-def _answers(subject: Subject, families: Iterable[Family]) -> Iterator[Answer]:
+def _answers(subject: Subject, asked: Iterable[Family]) -> Iterator[Answer]:
     """What the families answer, and which of their rules time was too short for."""
     if subject.index is None or not subject.placed:
-        for family in families:
+        for family in asked:
             yield from guarded(family.rules, family.ask, subject)
         return
-    for family in families:
+    for family in asked:
         timely = bool(family.slow) and not subject.late
         yield from guarded(family.rules, family.ask, subject)
         if timely and subject.late:

@@ -9,10 +9,9 @@ from manifest import DENY, RECENT, TODAY, constraint, examined, findings, worklo
 
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, SpreadConstraint
 from webhook.core.api.version import NEWEST, OLDEST, KubernetesVersion
-from webhook.core.apiserver.validation import validate_constraints
+from webhook.core.apiserver.validation import are_plainly_right, validate_constraints
 from webhook.core.json_edits import Edit, value_at
 from webhook.core.review.review import examine
-from webhook.core.rules.constraint.api import are_plainly_right
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import API_RULES
 

@@ -23,7 +23,16 @@ from webhook.core.rules.frame.own_pods import (
     readable_selector,
     selects,
 )
-from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_REPLICATED, Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import (
+    NO_REPLICAS,
+    NOT_REPLICATED,
+    Answer,
+    Finding,
+    Need,
+    NotEvaluated,
+    Rule,
+    Severity,
+)
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.scheduler.cycle import decide
@@ -33,24 +42,6 @@ from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.workload import Template, Workload
 
-ALL_IN_ONE = Rule(
-    id="all-in-one-domain",
-    title="all pods of the workload are in one zone or on one node",
-    severity=Severity.MEDIUM,
-    mode=Mode.AUDIT,
-    why=(
-        "The loss of that zone or node takes the whole workload down. It happens without constraints, with soft ones, "
-        "and where a constraint came after the pods."
-    ),
-    silent=(
-        "for fewer than two pods on nodes, ready or not, that are neither finished nor terminating; for workloads of "
-        "one replica; where no node of another zone, or no other node, would take one of the pods if it were made anew "
-        "now: for its node selector or affinity, taints, cordons, its volumes, room, or a hard constraint that no fix "
-        "named here opens; where pod affinity asks for one place, or one disk that a single node can have is mounted "
-        "by all; and for kinds that run to completion or on every node. It is not evaluated for kinds without a "
-        "selector."
-    ),
-)
 _FEWEST = 2
 _NOUNS = {HOSTNAME: "node", ZONE: "zone"}
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
@@ -82,6 +73,29 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     counts = index.count(workload.meta.namespace, own)
     if sum(counts.values()) >= _FEWEST:
         yield from _together(counts, own, subject, index)
+
+
+ALL_IN_ONE = Rule(
+    id="all-in-one-domain",
+    title="all pods of the workload are in one zone or on one node",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "The loss of that zone or node takes the whole workload down. It happens without constraints, with soft ones, "
+        "and where a constraint came after the pods."
+    ),
+    silent=(
+        "for fewer than two pods on nodes, ready or not, that are neither finished nor terminating; for workloads of "
+        "one replica; where no node of another zone, or no other node, would take one of the pods if it were made anew "
+        "now: for its node selector or affinity, taints, cordons, its volumes, room, or a hard constraint that no fix "
+        "named here opens; where pod affinity asks for one place, or one disk that a single node can have is mounted "
+        "by all; and for kinds that run to completion or on every node. It is not evaluated for kinds without a "
+        "selector."
+    ),
+    ask=evaluate,
+    needs=(Need.NODES, Need.PODS),
+    uses=(Need.VOLUMES,),
+)
 
 
 def _together(counts: Counts, own: Selector, subject: Subject, index: ClusterIndex) -> Iterator[Answer]:

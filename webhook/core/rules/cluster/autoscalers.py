@@ -17,31 +17,10 @@ from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, softening
 from webhook.core.rules.frame.own_pods import own_labels
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import Answer, Finding, Need, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.text import one_line, plural
-
-AUTOSCALER = Rule(
-    id="autoscaler-reads-it-differently",
-    title="Karpenter or the descheduler reads the constraint in another way than kube-scheduler",
-    severity=Severity.MEDIUM,
-    mode=Mode.AUDIT,
-    why=(
-        "Karpenter computes by itself where pods would go. It takes the minimum over hosts as 0, so that a hostname "
-        "constraint asks for one node per maxSkew pods; it tries ScheduleAnyway as a hard constraint first; it counts "
-        "each constraint alone, every pod of the namespace for a selector without conditions, two constraints that "
-        "differ in minDomains as one, and it leaves matchFields out. The descheduler evicts pods for one constraint "
-        "after the other, so that what it does for one may undo what it did for another."
-    ),
-    silent=(
-        "unless a node carries a label of Karpenter's, or a Deployment of the descheduler's usual name exists; about "
-        "hosts as long as Karpenter would need no more nodes than these pods can use today; about the Cluster "
-        "Autoscaler, which runs kube-scheduler's own filters; and about default constraints of kube-scheduler, which "
-        "none of them sees: that is a matter of its configuration, not of one workload. It warns only of hard hostname "
-        "constraints."
-    ),
-)
 
 # Deployments as the project's own manifests and charts name them. A CronJob of its is not watched.
 _DESCHEDULERS = (
@@ -83,6 +62,30 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
                     yield _finding(each, difference)
         if descheduler:
             yield from _one_at_a_time(placed)
+
+
+AUTOSCALER = Rule(
+    id="autoscaler-reads-it-differently",
+    title="Karpenter or the descheduler reads the constraint in another way than kube-scheduler",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "Karpenter computes by itself where pods would go. It takes the minimum over hosts as 0, so that a hostname "
+        "constraint asks for one node per maxSkew pods; it tries ScheduleAnyway as a hard constraint first; it counts "
+        "each constraint alone, every pod of the namespace for a selector without conditions, two constraints that "
+        "differ in minDomains as one, and it leaves matchFields out. The descheduler evicts pods for one constraint "
+        "after the other, so that what it does for one may undo what it did for another."
+    ),
+    silent=(
+        "unless a node carries a label of Karpenter's, or a Deployment of the descheduler's usual name exists; about "
+        "hosts as long as Karpenter would need no more nodes than these pods can use today; about the Cluster "
+        "Autoscaler, which runs kube-scheduler's own filters; and about default constraints of kube-scheduler, which "
+        "none of them sees: that is a matter of its configuration, not of one workload. It warns only of hard hostname "
+        "constraints."
+    ),
+    ask=evaluate,
+    needs=(Need.NODES, Need.WORKLOADS),
+)
 
 
 def _has_descheduler(index: ClusterIndex) -> bool:

@@ -19,25 +19,12 @@ from webhook.core.rules.frame.own_pods import (
     readable_selector,
     selects,
 )
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import Answer, Finding, Need, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import quoted
 from webhook.core.workloads.controller_labels import may_be_added, may_be_added_to
 from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.workload import Template
-
-DIFFER = Rule(
-    id="constraints-differ-in-group",
-    title="workloads that count each other carry different constraints",
-    severity=Severity.LOW,
-    mode=Mode.AUDIT,
-    why="Each pod is placed by its own constraints; pods that are counted together and judged differently drift apart.",
-    silent=(
-        "about workloads of which only one counts the other, workloads whose constraints differ in nothing but whom "
-        "they count, constraints that count the workload's own pods alone or by labels that the pods may get later, "
-        "workloads of the same controller, pods that stand alone, and past revisions: templates are compared."
-    ),
-)
 
 _OWNERS = ("deployments", "statefulsets")  # of others there are few, and many clusters have none
 _KEY_CHARS = 32
@@ -90,6 +77,22 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
             yield _disagreement(template, differing, subject)
     if not found and (missing := subject.lacks(*_OWNERS)):
         yield NotEvaluated(DIFFER.id, missing)
+
+
+DIFFER = Rule(
+    id="constraints-differ-in-group",
+    title="workloads that count each other carry different constraints",
+    severity=Severity.LOW,
+    mode=Mode.AUDIT,
+    why="Each pod is placed by its own constraints; pods that are counted together and judged differently drift apart.",
+    silent=(
+        "about workloads of which only one counts the other, workloads whose constraints differ in nothing but whom "
+        "they count, constraints that count the workload's own pods alone or by labels that the pods may get later, "
+        "workloads of the same controller, pods that stand alone, and past revisions: templates are compared."
+    ),
+    ask=evaluate,
+    needs=(Need.WORKLOADS,),
+)
 
 
 def _disagreement(

@@ -15,7 +15,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, removal
 from webhook.core.rules.frame.own_pods import counts_own_pods_only, own_selector, readable_selector
 from webhook.core.rules.frame.pins import nothing_to_balance
-from webhook.core.rules.frame.rule import Answer, Finding, Rule, Severity, guarded
+from webhook.core.rules.frame.rule import Answer, Finding, Need, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject, place
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.scheduler.plugins.default_selector import pod_services
@@ -26,51 +26,6 @@ from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.rolling_update import surge_of
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_flow import flow, plain
-
-DEFAULTS_LOST = Rule(
-    id="system-defaults-lost",
-    title="pods with constraints of their own lose the scheduler's default spreading",
-    severity=Severity.LOW,
-    mode=Mode.AUDIT,
-    why=(
-        "kube-scheduler spreads pods that have no constraints over nodes and zones by itself, softly. A pod with one "
-        "constraint of its own gets neither: if it names zones alone, all pods of a zone may be on one node."
-    ),
-    silent=(
-        "if hosts and zones are both named, by constraints or by pod anti-affinity; for a single replica; for kinds "
-        "that the scheduler does not spread by itself, unless a cluster shows a Service that selects their pods; for "
-        "zones where all nodes that the pods may use are in one, and for hosts where there is one such node; and where "
-        "the configured scheduler has default constraints of its own."
-    ),
-)
-NO_EFFECT = Rule(
-    id="spread-without-effect",
-    title="the constraint cannot have an effect",
-    severity=Severity.LOW,
-    mode=Mode.AUDIT,
-    why=(
-        "A constraint that never changes where a pod goes suggests a safety that is not there, and pods that have one "
-        "still lose the scheduler's default spreading."
-    ),
-    silent=(
-        "if the selector counts more than this workload's own pods, and where an autoscaler may add replicas. Of a "
-        "single replica it speaks only if a cluster shows that no autoscaler adds to it, and if the constraint does "
-        "not keep the next pod of a rolling update away from the last one. Of one domain it speaks only if nodes are "
-        "known, all that the pods may use are in it, and neither `capacity` nor `domains` promises another; or if node "
-        "selector, affinity or anti-affinity leave nothing to spread over on any cluster. Of a "
-        "DaemonSet it is silent if a hard constraint can keep a pod from its node: with `nodeAffinityPolicy: Ignore`, "
-        "with minDomains, or where a node may lack the key. Of a soft constraint that counts several pods nothing is "
-        "said: however large its maxSkew, it prefers the emptier domain a little."
-    ),
-)
-REQUIRED = Rule(
-    id="spread-required",
-    title="the workload declares neither spread constraints nor anti-affinity",
-    severity=Severity.MEDIUM,
-    mode=Mode.OFF,
-    why="For platforms that ask every replicated service to say how it is spread. Off unless configured.",
-    silent="for a single replica, for kinds that run to completion or on every node, and where defaults are injected.",
-)
 
 # ReplicaSets, StatefulSets and ReplicationControllers are the owners that the scheduler's default selector knows.
 _SPREAD_BY_DEFAULT = frozenset(
@@ -110,6 +65,56 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
             yield from guarded((DEFAULTS_LOST,), _defaults_lost, template, subject)
     if subject.placed:
         yield from guarded((NO_EFFECT,), _without_effect, subject, kind)
+
+
+DEFAULTS_LOST = Rule(
+    id="system-defaults-lost",
+    title="pods with constraints of their own lose the scheduler's default spreading",
+    severity=Severity.LOW,
+    mode=Mode.AUDIT,
+    why=(
+        "kube-scheduler spreads pods that have no constraints over nodes and zones by itself, softly. A pod with one "
+        "constraint of its own gets neither: if it names zones alone, all pods of a zone may be on one node."
+    ),
+    silent=(
+        "if hosts and zones are both named, by constraints or by pod anti-affinity; for a single replica; for kinds "
+        "that the scheduler does not spread by itself, unless a cluster shows a Service that selects their pods; for "
+        "zones where all nodes that the pods may use are in one, and for hosts where there is one such node; and where "
+        "the configured scheduler has default constraints of its own."
+    ),
+    ask=evaluate,
+)
+NO_EFFECT = Rule(
+    id="spread-without-effect",
+    title="the constraint cannot have an effect",
+    severity=Severity.LOW,
+    mode=Mode.AUDIT,
+    why=(
+        "A constraint that never changes where a pod goes suggests a safety that is not there, and pods that have one "
+        "still lose the scheduler's default spreading."
+    ),
+    silent=(
+        "if the selector counts more than this workload's own pods, and where an autoscaler may add replicas. Of a "
+        "single replica it speaks only if a cluster shows that no autoscaler adds to it, and if the constraint does "
+        "not keep the next pod of a rolling update away from the last one. Of one domain it speaks only if nodes are "
+        "known, all that the pods may use are in it, and neither `capacity` nor `domains` promises another; or if node "
+        "selector, affinity or anti-affinity leave nothing to spread over on any cluster. Of a "
+        "DaemonSet it is silent if a hard constraint can keep a pod from its node: with `nodeAffinityPolicy: Ignore`, "
+        "with minDomains, or where a node may lack the key. Of a soft constraint that counts several pods nothing is "
+        "said: however large its maxSkew, it prefers the emptier domain a little."
+    ),
+    ask=evaluate,
+    uses=(Need.NODES, Need.PODS),
+)
+REQUIRED = Rule(
+    id="spread-required",
+    title="the workload declares neither spread constraints nor anti-affinity",
+    severity=Severity.MEDIUM,
+    mode=Mode.OFF,
+    why="For platforms that ask every replicated service to say how it is spread. Off unless configured.",
+    silent="for a single replica, for kinds that run to completion or on every node, and where defaults are injected.",
+    ask=evaluate,
+)
 
 
 def _is_required(kind: tuple[str, str], subject: Subject) -> bool:

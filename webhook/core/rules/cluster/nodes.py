@@ -7,45 +7,11 @@ from webhook.core.explain.meant_keys import ON_EVERY_NODE, PLACES, meant_by, nea
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, removal
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded
+from webhook.core.rules.frame.rule import Answer, Finding, Need, NotEvaluated, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.scheduler.plugins.node_selection import settled_nodes
 from webhook.core.text import one_line, plural, quoted
-
-KEY_UNKNOWN = Rule(
-    id="topology-key-unknown",
-    title="no node has the topology key",
-    severity=Severity.HIGH,
-    mode=Mode.WARN,
-    why=(
-        "With a hard constraint on a label that no node has, every pod stays Pending. A soft one does nothing, and as "
-        "the scheduler scores only nodes that have the keys of all soft constraints, it takes the others with it."
-    ),
-    silent=(
-        "where `topology-key-typo` speaks, for keys that `domains` of the configuration names, and of pods that have "
-        "their node. It is audit where nodes can be added (`capacity`), since a pool without nodes may have the key, "
-        "unless the key is deprecated; and for a single soft constraint over zones or regions, which manifests carry "
-        "to clusters that have neither."
-    ),
-)
-KEY_PARTIAL = Rule(
-    id="topology-key-partial",
-    title="some nodes lack the topology key",
-    severity=Severity.MEDIUM,
-    mode=Mode.AUDIT,
-    why=(
-        "A node without the key is no candidate for a hard constraint, and the pods on it are not counted. For a soft "
-        "one it is the last choice."
-    ),
-    silent=(
-        "about nodes that these pods may not use: those that node selector, node affinity or taints exclude (control "
-        "planes, other pools), and those that are cordoned, not ready, starting or being removed. It warns if one "
-        "in twenty of the usable nodes, or more, lacks the key of a hard constraint; where most of them lack a key "
-        "other than zone, region or hostname, the key may well choose the nodes, and it is audit."
-    ),
-)
-RULES = (KEY_UNKNOWN, KEY_PARTIAL)
 
 # One node in so many is missed by the pods that it could take; fewer are for those who look after nodes.
 _NOTICED = 20
@@ -76,6 +42,45 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
                 )
         elif key and key not in subject.policy.domains and meant_by(key) is None:
             yield from guarded((KEY_UNKNOWN,), _unknown, placed, key, ground, growing=growing)
+
+
+KEY_UNKNOWN = Rule(
+    id="topology-key-unknown",
+    title="no node has the topology key",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "With a hard constraint on a label that no node has, every pod stays Pending. A soft one does nothing, and as "
+        "the scheduler scores only nodes that have the keys of all soft constraints, it takes the others with it."
+    ),
+    silent=(
+        "where `topology-key-typo` speaks, for keys that `domains` of the configuration names, and of pods that have "
+        "their node. It is audit where nodes can be added (`capacity`), since a pool without nodes may have the key, "
+        "unless the key is deprecated; and for a single soft constraint over zones or regions, which manifests carry "
+        "to clusters that have neither."
+    ),
+    ask=evaluate,
+    needs=(Need.NODES,),
+    of_a_part=True,
+)
+KEY_PARTIAL = Rule(
+    id="topology-key-partial",
+    title="some nodes lack the topology key",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "A node without the key is no candidate for a hard constraint, and the pods on it are not counted. For a soft "
+        "one it is the last choice."
+    ),
+    silent=(
+        "about nodes that these pods may not use: those that node selector, node affinity or taints exclude (control "
+        "planes, other pools), and those that are cordoned, not ready, starting or being removed. It warns if one "
+        "in twenty of the usable nodes, or more, lacks the key of a hard constraint; where most of them lack a key "
+        "other than zone, region or hostname, the key may well choose the nodes, and it is audit."
+    ),
+    ask=evaluate,
+    needs=(Need.NODES,),
+)
 
 
 def _unknown(placed: Placed, key: str, ground: UsableNodes, *, growing: bool) -> Iterator[Finding]:

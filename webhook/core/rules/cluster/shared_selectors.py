@@ -32,7 +32,7 @@ from webhook.core.rules.frame.own_pods import (
     readable_selector,
     selects,
 )
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Need, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import usable_nodes_of
 from webhook.core.scheduler.cycle import decide
@@ -42,25 +42,6 @@ from webhook.core.text import plural
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.workload import Workload
 
-TOO_WIDE = Rule(
-    id="selector-too-wide",
-    title="the selector also counts pods of other workloads",
-    severity=Severity.MEDIUM,
-    mode=Mode.AUDIT,
-    why=(
-        "The scheduler spreads the sum of all pods that the selector matches: if pods of another workload are among "
-        "them, all pods of this one may end in one zone while the sum is even. It warns if workloads without a "
-        "constraint over the same key, which nothing spreads, change at this moment which nodes the hard constraints "
-        "leave to the next pod."
-    ),
-    silent=(
-        "about pods that the workload's own selector matches, those of other revisions among them; finished and "
-        "terminating pods; where all others are on nodes that do not count; workloads of the same controller, as an "
-        "operator's shards; if matchLabelKeys names the label of the revision; and where the pods do not match the "
-        "selector themselves (`selector-not-self`). It is not evaluated for kinds without a selector, whose pods "
-        "cannot be told from others."
-    ),
-)
 _NAMED = 2
 
 
@@ -96,6 +77,31 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
                     yield _finding(alike, subject, (sum(pods.values()), within), others)
         elif subject.index.count(namespace, selector):
             yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
+
+
+TOO_WIDE = Rule(
+    id="selector-too-wide",
+    title="the selector also counts pods of other workloads",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "The scheduler spreads the sum of all pods that the selector matches: if pods of another workload are among "
+        "them, all pods of this one may end in one zone while the sum is even. It warns if workloads without a "
+        "constraint over the same key, which nothing spreads, change at this moment which nodes the hard constraints "
+        "leave to the next pod."
+    ),
+    silent=(
+        "about pods that the workload's own selector matches, those of other revisions among them; finished and "
+        "terminating pods; where all others are on nodes that do not count; workloads of the same controller, as an "
+        "operator's shards; if matchLabelKeys names the label of the revision; and where the pods do not match the "
+        "selector themselves (`selector-not-self`). It is not evaluated for kinds without a selector, whose pods "
+        "cannot be told from others."
+    ),
+    ask=evaluate,
+    needs=(Need.PODS,),
+    asked_again=AskedAgain.AFTER_RECOUNTS,
+    recounts=True,
+)
 
 
 def _counting(alike: list[Placed], subject: Subject) -> int:

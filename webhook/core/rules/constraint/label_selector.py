@@ -22,57 +22,22 @@ from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes
 from webhook.core.rules.frame.own_pods import LATE_LABELS, own_labels
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
+from webhook.core.rules.frame.rule import (
+    Answer,
+    AskedAgain,
+    Finding,
+    NotEvaluated,
+    Rule,
+    Severity,
+    guarded,
+    short_enough,
+)
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_flow import flow
 
-NULL = Rule(
-    id="selector-null",
-    title="the constraint has no labelSelector",
-    severity=Severity.HIGH,
-    mode=Mode.WARN,
-    why=(
-        "A null or absent labelSelector matches no pod. Every domain counts 0 pods for ever, so that the constraint "
-        "does not spread these pods; all it does is keep them off nodes that lack the topology key."
-    ),
-    silent=(
-        "for built-in kinds in admission: kube-apiserver itself warns of them since Kubernetes 1.28. Beside "
-        "matchLabelKeys: there it is an error (match-label-keys)."
-    ),
-)
-EMPTY = Rule(
-    id="selector-empty",
-    title="the constraint has an empty labelSelector",
-    severity=Severity.HIGH,
-    mode=Mode.WARN,
-    why=(
-        "`labelSelector: {}` means something else in each release: up to Kubernetes 1.26 and from 1.38 it counts every "
-        "pod of the namespace, from 1.27 to 1.37 no existing pod at all, so that the constraint does nothing."
-    ),
-    silent="if matchLabelKeys names a label that the pods have: then that label is the selector.",
-)
-NOT_SELF = Rule(
-    id="selector-not-self",
-    title="the pods do not match the selector of their own constraint",
-    severity=Severity.HIGH,
-    mode=Mode.WARN,
-    why=(
-        "The scheduler counts the pods that the selector matches. If a workload's own pods are not among them, placing "
-        "one changes no count: the constraint follows other pods, or none, and does not spread these."
-    ),
-    silent=(
-        "if the selector asks for a label that a controller, binding or a service mesh adds after the template was "
-        "written (pod-template-hash, apps.kubernetes.io/pod-index, batch.kubernetes.io/job-name, ray.io/*, …), or if "
-        "the template has no labels at all although its kind asks for some, as in a patch or an excerpt: then the "
-        "rule is not evaluated. For kinds known by configuration only, any absent label may be added."
-    ),
-)
-
-
-RULES = (NULL, EMPTY, NOT_SELF)
 NO_LABELS = "labels of the pods, which a patch or an excerpt leaves out"
 # A whole object of these kinds has template labels: its own selector must match them.
 _LABELLED = frozenset(
@@ -96,6 +61,61 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
             yield from guarded((NOT_SELF,), _not_self, placed, selector, subject)
         elif not _keyed(placed, subject.workload):
             yield from guarded((EMPTY,), _empty, placed, subject)
+
+
+NULL = Rule(
+    id="selector-null",
+    title="the constraint has no labelSelector",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "A null or absent labelSelector matches no pod. Every domain counts 0 pods for ever, so that the constraint "
+        "does not spread these pods; all it does is keep them off nodes that lack the topology key."
+    ),
+    silent=(
+        "for built-in kinds in admission: kube-apiserver itself warns of them since Kubernetes 1.28. Beside "
+        "matchLabelKeys: there it is an error (match-label-keys)."
+    ),
+    ask=evaluate,
+    asked_again=AskedAgain.AFTER_FIXES,
+    recounts=True,
+    of_a_part=True,
+)
+EMPTY = Rule(
+    id="selector-empty",
+    title="the constraint has an empty labelSelector",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "`labelSelector: {}` means something else in each release: up to Kubernetes 1.26 and from 1.38 it counts every "
+        "pod of the namespace, from 1.27 to 1.37 no existing pod at all, so that the constraint does nothing."
+    ),
+    silent="if matchLabelKeys names a label that the pods have: then that label is the selector.",
+    ask=evaluate,
+    asked_again=AskedAgain.AFTER_FIXES,
+    recounts=True,
+    of_a_part=True,
+)
+NOT_SELF = Rule(
+    id="selector-not-self",
+    title="the pods do not match the selector of their own constraint",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why=(
+        "The scheduler counts the pods that the selector matches. If a workload's own pods are not among them, placing "
+        "one changes no count: the constraint follows other pods, or none, and does not spread these."
+    ),
+    silent=(
+        "if the selector asks for a label that a controller, binding or a service mesh adds after the template was "
+        "written (pod-template-hash, apps.kubernetes.io/pod-index, batch.kubernetes.io/job-name, ray.io/*, …), or if "
+        "the template has no labels at all although its kind asks for some, as in a patch or an excerpt: then the "
+        "rule is not evaluated. For kinds known by configuration only, any absent label may be added."
+    ),
+    ask=evaluate,
+    asked_again=AskedAgain.AFTER_FIXES,
+    recounts=True,
+    of_a_part=True,
+)
 
 
 def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:

@@ -28,56 +28,22 @@ from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import changes
 from webhook.core.rules.frame.own_pods import counts_own_pods_only
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded, short_enough
+from webhook.core.rules.frame.rule import (
+    Answer,
+    AskedAgain,
+    Finding,
+    NotEvaluated,
+    Rule,
+    Severity,
+    guarded,
+    short_enough,
+)
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.rolling_update import DEFAULT_SURGE, surge_of, worst_final_skew
 from webhook.core.workloads.workload import Workload
-
-ABSENT = Rule(
-    id="match-label-key-absent",
-    title="a key in matchLabelKeys is on none of these pods",
-    severity=Severity.MEDIUM,
-    mode=Mode.WARN,
-    why=(
-        "Kubernetes ignores a key of matchLabelKeys that the incoming pod does not have, without a word. The "
-        "constraint then counts more pods than its author meant."
-    ),
-    silent="if the label may be added after the template was written (see selector-not-self).",
-)
-WRONG_KIND = Rule(
-    id="match-label-key-wrong-kind",
-    title="matchLabelKeys names the revision label of another kind",
-    severity=Severity.MEDIUM,
-    mode=Mode.WARN,
-    why=(
-        "Each controller has a revision label of its own: Deployment pod-template-hash, StatefulSet and DaemonSet "
-        "controller-revision-hash, Argo Rollout rollouts-pod-template-hash. Another one is never on the pods, and "
-        "Kubernetes ignores it without a word."
-    ),
-    silent="if the template itself sets the label.",
-)
-MIXED = Rule(
-    id="revision-mixed",
-    title="a rolling update can end with domains that differ by more than maxSkew",
-    severity=Severity.MEDIUM,
-    mode=Mode.AUDIT,
-    why=(
-        "The scheduler counts old and new pods together while both exist. When the old ones are gone the new ones can "
-        "differ by more than maxSkew, and nothing moves them: on a real control plane 276 of 600 rollouts of 3 to 12 "
-        "replicas over 2 to 4 zones ended so ([all of them](rollouts.md)). matchLabelKeys with pod-template-hash makes "
-        "every revision count alone: none of 90 did. It warns of zones and maxSkew 1 at the default strategy, where at "
-        "least one in ten of these rollouts ended beyond; all else is audit."
-    ),
-    silent=(
-        "for soft constraints, strategy Recreate and maxSurge 0, before Kubernetes 1.27, if matchLabelKeys names any "
-        "label that the pods have, or the selector pod-template-hash, if a domain that counts has no node for the "
-        "pods, and whenever no order of the update can end beyond maxSkew at these replicas. Without a "
-        "cluster it speaks only of zones, and only if it would with two of them as well as with three."
-    ),
-)
 
 # The revision label of each kind; None where its pods have none.
 _REVISION: dict[tuple[str, str], str | None] = {
@@ -119,6 +85,58 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
             yield from guarded((ABSENT, WRONG_KIND), _keys, placed, keys, subject.workload)
         if is_deployment and placed.constraint.hard and not _tells_revisions(placed):
             yield from guarded((MIXED,), _mixed, placed, subject)
+
+
+ABSENT = Rule(
+    id="match-label-key-absent",
+    title="a key in matchLabelKeys is on none of these pods",
+    severity=Severity.MEDIUM,
+    mode=Mode.WARN,
+    why=(
+        "Kubernetes ignores a key of matchLabelKeys that the incoming pod does not have, without a word. The "
+        "constraint then counts more pods than its author meant."
+    ),
+    silent="if the label may be added after the template was written (see selector-not-self).",
+    ask=evaluate,
+    asked_again=AskedAgain.AFTER_FIXES,
+    of_a_part=True,
+)
+WRONG_KIND = Rule(
+    id="match-label-key-wrong-kind",
+    title="matchLabelKeys names the revision label of another kind",
+    severity=Severity.MEDIUM,
+    mode=Mode.WARN,
+    why=(
+        "Each controller has a revision label of its own: Deployment pod-template-hash, StatefulSet and DaemonSet "
+        "controller-revision-hash, Argo Rollout rollouts-pod-template-hash. Another one is never on the pods, and "
+        "Kubernetes ignores it without a word."
+    ),
+    silent="if the template itself sets the label.",
+    ask=evaluate,
+    asked_again=AskedAgain.AFTER_FIXES,
+    of_a_part=True,
+)
+MIXED = Rule(
+    id="revision-mixed",
+    title="a rolling update can end with domains that differ by more than maxSkew",
+    severity=Severity.MEDIUM,
+    mode=Mode.AUDIT,
+    why=(
+        "The scheduler counts old and new pods together while both exist. When the old ones are gone the new ones can "
+        "differ by more than maxSkew, and nothing moves them: on a real control plane 276 of 600 rollouts of 3 to 12 "
+        "replicas over 2 to 4 zones ended so ([all of them](rollouts.md)). matchLabelKeys with pod-template-hash makes "
+        "every revision count alone: none of 90 did. It warns of zones and maxSkew 1 at the default strategy, where at "
+        "least one in ten of these rollouts ended beyond; all else is audit."
+    ),
+    silent=(
+        "for soft constraints, strategy Recreate and maxSurge 0, before Kubernetes 1.27, if matchLabelKeys names any "
+        "label that the pods have, or the selector pod-template-hash, if a domain that counts has no node for the "
+        "pods, and whenever no order of the update can end beyond maxSkew at these replicas. Without a "
+        "cluster it speaks only of zones, and only if it would with two of them as well as with three."
+    ),
+    ask=evaluate,
+    asked_again=AskedAgain.AFTER_FIXES,
+)
 
 
 def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator[Finding]:

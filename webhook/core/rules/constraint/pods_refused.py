@@ -11,12 +11,13 @@ from webhook.core.api import gates
 from webhook.core.api.types import LabelSelector, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.written_selector import as_json, is_refused, requirements, selected_keys, without_key
+from webhook.core.apiserver.validation import are_plainly_right
 from webhook.core.json_edits import Edit, Json
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.constraint import api
+from webhook.core.rules.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of
 from webhook.core.rules.frame.edits import Fix, all_of, changes
 from webhook.core.rules.frame.own_pods import LATE_LABELS
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded
+from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, NotEvaluated, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
 from webhook.core.workloads.controller_labels import NOT_YET, labels_given, may_be_created_with
@@ -24,6 +25,20 @@ from webhook.core.workloads.reading import reaches_template, takes_any_template
 from webhook.core.workloads.refused_pods import Refusal, joined_terms, refusals
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_flow import one_field
+
+_OF_NOBODY = frozenset({"Pod", "PodTemplate"})  # no controller makes pods of them
+_REVISION_OF_NAME = "hash of the template, with which the label controller-revision-hash may be longer than 63 bytes"
+_MOST_CHARS = 63  # of a label's value
+_HASH = 10  # digits of the largest
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What kube-apiserver would say of the next pod of each template, and says nowhere before."""
+    if subject.workload.kind in _OF_NOBODY:
+        return
+    for template in subject.workload.templates:
+        yield from guarded((REFUSED,), _of_template, template, subject)
+
 
 REFUSED = Rule(
     id="pods-refused",
@@ -43,27 +58,17 @@ REFUSED = Rule(
         "name of a StatefulSet of 53 to 61 characters: whether the label controller-revision-hash, which holds it, is "
         "too long depends on a hash of the template."
     ),
+    ask=evaluate,
+    asked_again=AskedAgain.AFTER_FIXES,
+    of_a_part=True,
 )
-
-_OF_NOBODY = frozenset({"Pod", "PodTemplate"})  # no controller makes pods of them
-_REVISION_OF_NAME = "hash of the template, with which the label controller-revision-hash may be longer than 63 bytes"
-_MOST_CHARS = 63  # of a label's value
-_HASH = 10  # digits of the largest
-
-
-def evaluate(subject: Subject) -> Iterator[Answer]:
-    """What kube-apiserver would say of the next pod of each template, and says nowhere before."""
-    if subject.workload.kind in _OF_NOBODY:
-        return
-    for template in subject.workload.templates:
-        yield from guarded((REFUSED,), _of_template, template, subject)
 
 
 def _of_template(template: Template, subject: Subject) -> Iterator[Answer]:
     workload, version = subject.workload, subject.version
     spec = template.template.pod_spec
     terms = tuple(joined_terms(spec, version))
-    plain = workload.built_in and api.are_plainly_right(spec.constraints) and not terms
+    plain = workload.built_in and are_plainly_right(spec.constraints) and not terms
     if plain and not _is_long(workload):
         return
     placed = [each for each in subject.placed if each.template is template]
@@ -80,7 +85,7 @@ def _of_template(template: Template, subject: Subject) -> Iterator[Answer]:
 
 
 def _unread() -> NotEvaluated:
-    return NotEvaluated(REFUSED.id, api.UNREAD_TEMPLATE)
+    return NotEvaluated(REFUSED.id, UNREAD_TEMPLATE)
 
 
 _Term = tuple[str, PodAffinityTerm, LabelSelector]
@@ -121,8 +126,8 @@ def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Fi
         return _of_label(refusal, workload, said)
     where = placed[refusal.index]
     if takes_any_template(workload, subject.version):
-        known = api.as_finding(error, "spec.topologySpreadConstraints", placed, subject)
-        return _told(refusal, workload, known.warning, Fix(known.fix, known.edits), known.key)
+        broken = broken_at(error, "spec.topologySpreadConstraints", placed, subject)
+        return _told(refusal, workload, broken.warning, fix_of(broken), broken.key)
     key = str(error.bad_value)
     fix = _fix(where, refusal.path, workload)
     warning = f"{where.name}: {_twice(key, where.constraint.selector)}"

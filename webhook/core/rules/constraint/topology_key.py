@@ -6,9 +6,23 @@ from webhook.core.api.well_known import HOSTNAME, SUCCESSORS, ZONE
 from webhook.core.explain.meant_keys import meant_by
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, removal
-from webhook.core.rules.frame.rule import Answer, Finding, Rule, Severity, guarded
+from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import quoted
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the two rules say of each constraint."""
+    for placed in subject.placed:
+        key = placed.constraint.topology_key
+        if not key or key in {ZONE, HOSTNAME}:
+            continue
+        if key in SUCCESSORS:
+            if (subject.offline or not subject.workload.built_in) and _exists(key, subject) is not False:
+                yield from guarded((DEPRECATED,), _deprecated, placed, key, subject)
+        elif (meant := meant_by(key)) is not None and not (exists := _exists(key, subject)):
+            yield from guarded((TYPO,), _typo, placed, meant, subject, has_nodes=exists is False)
+
 
 TYPO = Rule(
     id="topology-key-typo",
@@ -23,6 +37,9 @@ TYPO = Rule(
         "for keys outside the label prefixes that Kubernetes reserves for itself (`zone` and `example.com/zone` may "
         "well be yours), where a node has the label, and for keys that `domains` of the configuration names."
     ),
+    ask=evaluate,
+    asked_again=AskedAgain.AFTER_FIXES,
+    of_a_part=True,
 )
 DEPRECATED = Rule(
     id="topology-key-deprecated",
@@ -37,20 +54,10 @@ DEPRECATED = Rule(
         "for built-in kinds in admission, where kube-apiserver itself warns of them; and where nodes are known and "
         "none has the key: then `topology-key-unknown` says so."
     ),
+    ask=evaluate,
+    asked_again=AskedAgain.AFTER_FIXES,
+    of_a_part=True,
 )
-
-
-def evaluate(subject: Subject) -> Iterator[Answer]:
-    """What the two rules say of each constraint."""
-    for placed in subject.placed:
-        key = placed.constraint.topology_key
-        if not key or key in {ZONE, HOSTNAME}:
-            continue
-        if key in SUCCESSORS:
-            if (subject.offline or not subject.workload.built_in) and _exists(key, subject) is not False:
-                yield from guarded((DEPRECATED,), _deprecated, placed, key, subject)
-        elif (meant := meant_by(key)) is not None and not (exists := _exists(key, subject)):
-            yield from guarded((TYPO,), _typo, placed, meant, subject, has_nodes=exists is False)
 
 
 def _deprecated(placed: Placed, key: str, subject: Subject) -> Iterator[Finding]:

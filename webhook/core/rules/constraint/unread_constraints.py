@@ -11,11 +11,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from webhook.core.api.types import ObjectMeta, TypeMeta
+from webhook.core.api.types import ObjectMeta
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.constraint.unknown_fields import meant
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, guarded
+from webhook.core.rules.frame.field_names import meant
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.written import Written
 from webhook.core.text import nearest, one_line, quoted
 from webhook.core.workloads.custom_kinds import (
     BUILT_IN,
@@ -27,28 +28,11 @@ from webhook.core.workloads.custom_kinds import (
     value_at,
 )
 from webhook.core.workloads.operators import OPERATED
-from webhook.core.workloads.reading import constraint_paths, has_template, parsed, read_meta
+from webhook.core.workloads.reading import constraint_paths, has_template, read_meta
 from webhook.core.yaml_flow import flow
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
-UNREAD = Rule(
-    id="unread-constraints",
-    title="constraints stand where nothing reads them",
-    severity=Severity.MEDIUM,
-    mode=Mode.WARN,
-    why=(
-        "Constraints that nobody looked at are not known to be right. In a wrong place, under a misspelt name or in an "
-        "object of a kind that no API server has, they reach no pod at all: then the severity is high, since kubectl "
-        "refuses the object. In a resource of a kind that evenspread does not know they may well reach pods, but were "
-        "not checked: `workloads` of the configuration says where they stand."
-    ),
-    silent=(
-        "in admission; for objects of which a controller is known, as for a ControllerRevision; below `status`, in "
-        "texts (the data of a ConfigMap), and in what is no list of constraints (the schema in a "
-        "CustomResourceDefinition); and for policies of Kyverno, Gatekeeper and Kubernetes itself, which hold patterns."
-    ),
-)
 
 _FIELDS = ("maxSkew", "topologyKey", "whenUnsatisfiable")
 _NAME = CONSTRAINTS.lower()
@@ -123,31 +107,16 @@ class _Object(Struct, frozen=True):
         return is_own and configured_layout(self.api_version, self.kind, self.embedded) is None
 
 
-def of_object(
-    raw: bytes | Mapping[str, Json], stated: TypeMeta, embedded: tuple[EmbeddedKind, ...]
-) -> Iterator[Answer]:
-    """What the rule answers of an object as JSON; it is decoded only if its text may hold constraints."""
-    if isinstance(raw, bytes) and not _HINTS.search(raw):
+def evaluate(written: Written) -> Iterator[Answer]:
+    """What the rule says of an object, whatever it is; it is decoded only if its text may hold constraints."""
+    if isinstance(written.raw, bytes) and not _HINTS.search(written.raw):
         return
-    yield from guarded((UNREAD,), _of_object, raw, stated, embedded)
-
-
-def _of_object(
-    raw: bytes | Mapping[str, Json], stated: TypeMeta, embedded: tuple[EmbeddedKind, ...]
-) -> Iterator[Answer]:
-    value = parsed(raw)
-    yield from evaluate(value, stated.api_version or "", stated.kind or "", read_meta(value), embedded)
-
-
-def evaluate(
-    value: Mapping[str, Json], api_version: str, kind: str, meta: ObjectMeta, embedded: tuple[EmbeddedKind, ...] = ()
-) -> Iterator[Answer]:
-    """What the rule says of an object, whatever it is."""
-    of = _Object(value, api_version, kind, embedded)
-    if not _is_asked(of, meta):
+    api_version, kind, embedded = written.stated.api_version or "", written.stated.kind or "", written.embedded
+    of = _Object(written.value, api_version, kind, embedded)
+    if not _is_asked(of, read_meta(written.value)):
         return
     read = constraint_paths(api_version, kind, embedded)
-    found = [*_places(value)]
+    found = [*_places(written.value)]
     if None in found:
         yield NotEvaluated(UNREAD.id, _TOO_LARGE)
     places = [each for each in found if each and (of.native or _is_list_of_constraints(each.value))]
@@ -167,6 +136,26 @@ def evaluate(
         if pattern not in told and len(told) < _MOST_TOLD:
             told.add(pattern)
             yield _misplaced(of, place, read[0]) if of.native else _unknown(of, place, read)
+
+
+UNREAD = Rule(
+    id="unread-constraints",
+    title="constraints stand where nothing reads them",
+    severity=Severity.MEDIUM,
+    mode=Mode.WARN,
+    why=(
+        "Constraints that nobody looked at are not known to be right. In a wrong place, under a misspelt name or in an "
+        "object of a kind that no API server has, they reach no pod at all: then the severity is high, since kubectl "
+        "refuses the object. In a resource of a kind that evenspread does not know they may well reach pods, but were "
+        "not checked: `workloads` of the configuration says where they stand."
+    ),
+    silent=(
+        "in admission; for objects of which a controller is known, as for a ControllerRevision; below `status`, in "
+        "texts (the data of a ConfigMap), and in what is no list of constraints (the schema in a "
+        "CustomResourceDefinition); and for policies of Kyverno, Gatekeeper and Kubernetes itself, which hold patterns."
+    ),
+    ask_written=evaluate,
+)
 
 
 def _is_asked(of: _Object, meta: ObjectMeta) -> bool:

@@ -1,6 +1,7 @@
-"""What makes kube-apiserver accept a field: the value that follows from what is written, else words.
+"""An error of kube-apiserver about a constraint: how findings say it, and what makes it accept the field.
 
-A value that nobody can know is not guessed: which of two actions was meant, or which label of the nodes.
+The fix is the value that follows from what is written, else words. A value that nobody can know is not guessed: which
+of two actions was meant, or which label of the nodes.
 """
 
 import re
@@ -19,6 +20,8 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import nearest, one_line
 from webhook.core.yaml_flow import flow, one_field, scalar
 
+UNREAD_TEMPLATE = "template, which kube-apiserver does not read while spec.selector has a fault"
+_FIELD = re.compile(r"\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
 _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _POLICIES = (HONOR, IGNORE)
 # A value that differs from one of the API's by so many letters, hyphens and cases aside, was meant to be that one.
@@ -58,6 +61,29 @@ class Broken(Struct, frozen=True):
     def path(self) -> str:
         """Where the field stands in the object; an error of a pod has another path."""
         return f"{self.placed.path}.{self.field}{self.rest}"
+
+    @property
+    def said(self) -> str:
+        """The error without its path."""
+        return self.error.text.removeprefix(f"{self.error.field}: ")
+
+    @property
+    def warning(self) -> str:
+        """How a warning says it: ``zone[0].maxSkew: …``."""
+        name = self.placed.name
+        return f"{name}.{self.field}: {self.said}" if self.field.isalnum() else f"{name}: {self.said}"
+
+    @property
+    def key(self) -> str:
+        """As `Finding.key`."""
+        return f"{self.placed.key} {self.field}{self.rest} {self.said}"
+
+
+def broken_at(error: FieldError, path: str, constraints: Sequence[Placed], subject: Subject) -> Broken:
+    """What an error is about; ``path`` is that of the list of constraints, as the error has it."""
+    match = _FIELD.match(error.field, len(path))
+    index, field, rest = (int(match[1]), match[2] or "", match[3]) if match else (0, "", "")
+    return Broken(error, field, rest, constraints[index], constraints, subject)
 
 
 def fix_of(broken: Broken) -> Fix:

@@ -1,15 +1,15 @@
-"""What a rule is, what it is asked about, and what it answers: nothing, findings, or that it could not look."""
+"""What a rule is, what it needs, and what it answers: nothing, findings, or that it could not look."""
 
 from collections.abc import Callable, Iterable, Iterator
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import ParamSpec
 
 from msgspec import Struct
 
-from webhook.core.api.well_known import HOSTNAME
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
-from webhook.core.text import quoted
+from webhook.core.rules.frame.subject import Subject
+from webhook.core.rules.frame.written import Written
 
 # Kinds that keep no number of pods running, or one on each node.
 NOT_REPLICATED = frozenset({"Pod", "PodTemplate", "DaemonSet", "Job", "CronJob"})
@@ -84,11 +84,34 @@ def guarded(
         yield from (NotEvaluated(rule.id, FAILED, error) for rule in rules)
 
 
+class Need(Enum):
+    """What of the cluster a rule looks through; it takes the longer the more there is of it."""
+
+    NODES = auto()
+    PODS = auto()
+    VOLUMES = auto()
+    WORKLOADS = auto()
+    DRY_RUN = auto()  # pods are placed as the scheduler would place them
+
+
+class AskedAgain(Enum):
+    """When a rule is asked again, to see whether a fix of another rule brings a finding of this one."""
+
+    NEVER = auto()
+    AFTER_FIXES = auto()
+    AFTER_RECOUNTS = auto()  # only after fixes of rules with `Rule.recounts`
+
+
 class Rule(Struct, frozen=True, kw_only=True):
-    """One check. Its id, and the meaning of its id, are promises.
+    """One check. Its id, and the meaning of its id, are promises. All that is known of a rule stands here.
 
     Shape: ``mode`` is the default one; a finding may ask for another (`Finding.warns`). ``why`` and ``silent`` are for
-    people: why it matters, and when the rule says nothing.
+    people: why it matters, and when the rule says nothing. ``ask`` may be shared by rules that are decided together;
+    ``ask_written`` is for rules about what kube-apiserver drops: at admission nobody asks them. Without ``needs`` the
+    rule has nothing to say; what it ``uses`` lets it say more. ``of_api`` rules say what kube-apiserver itself says.
+    ``of_a_part`` rules need no more of an object than its constraints and some labels of its pods, which is all that is
+    known of resources of operators. A fix of a rule that ``recounts`` changes which pods a constraint counts.
+    ``highest_on_pods`` is the highest mode for Pods, and for whatever the accounts of kube-system create.
     """
 
     id: str
@@ -98,15 +121,23 @@ class Rule(Struct, frozen=True, kw_only=True):
     why: str
     silent: str
     since: str = "1.0"
+    ask: Callable[[Subject], Iterable[Answer]] | None = None
+    ask_written: Callable[[Written], Iterable[Answer]] | None = None
+    needs: tuple[Need, ...] = ()
+    uses: tuple[Need, ...] = ()
+    of_api: bool = False
+    of_a_part: bool = False
+    asked_again: AskedAgain = AskedAgain.NEVER
+    recounts: bool = False
+    highest_on_pods: Mode = Mode.DENY
+
+    @property
+    def slow(self) -> bool:
+        """Whether it may run out of time without a word; a dry run tells so itself."""
+        return bool(self.needs or self.uses) and Need.DRY_RUN not in self.needs
 
 
 def short_enough(rule: str, *lines: str) -> str:
     """The first of the lines that a warning of the rule has room for; empty where it has for none."""
     room = WARNING_CHARS - len(f"evenspread/{rule}: ")
     return next((line for line in lines if len(line) <= room), "")
-
-
-def noun_of(key: str) -> str:
-    """How messages call a domain of the key: ``zone``; a host is a node."""
-    segment = key.rpartition("/")[2] or "domain"
-    return "node" if key == HOSTNAME else quoted(segment, 40)

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import chain
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from webhook.core.api.types import PodSpec, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.rule import noun_of
 from webhook.core.text import quoted
 from webhook.core.workloads.workload import Template, Workload
 
@@ -161,12 +161,33 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         """Whether there is no time left to look at the cluster."""
         return self.circumstances.remaining() < LEAST_SECONDS
 
+    def once(self, compute: Callable[["Subject"], _Item]) -> _Item:
+        """What the function makes of this subject, computed once however many ask for it."""
+        if compute not in self._computed:
+            self._computed[compute] = compute(self)
+        found: _Item = self._computed[compute]
+        return found
+
+    def computed(self, compute: Callable[["Subject"], _Item]) -> _Item | None:
+        """What `once` has computed; None where nobody asked, or the function raised."""
+        return self._computed.get(compute)
+
+    @cached_property
+    def _computed(self) -> dict[object, Any]:
+        return {}
+
     def timely(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """The items as long as there is time for them; that there was none for the rest, `rules.evaluate` tells."""
         for item in items:
             if self.late:
                 return
             yield item
+
+
+def noun_of(key: str) -> str:
+    """How messages call a domain of the key: ``zone``; a host is a node."""
+    segment = key.rpartition("/")[2] or "domain"
+    return "node" if key == HOSTNAME else quoted(segment, 40)
 
 
 def _resources(spec: PodSpec) -> int:

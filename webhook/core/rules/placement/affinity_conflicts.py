@@ -16,18 +16,51 @@ from webhook.core.placement.workload_problem import (
 )
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import changes
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity, short_enough
-from webhook.core.rules.frame.subject import Placed
+from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Need, NotEvaluated, Severity, short_enough
+from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import A_CAP
-from webhook.core.rules.placement import zone_loss
 from webhook.core.rules.placement.case import TemplateUnderRule, noun, staying
+from webhook.core.rules.placement.each_template import PlacementRule
+from webhook.core.rules.placement.lost_zones import costs_pods
+from webhook.core.rules.placement.node_pins import pinned_by_template
 from webhook.core.rules.placement.remedies import AFFINITY as AFFINITY_POLICY
 from webhook.core.rules.placement.remedies import TAINTS, WHEN, Remedy, first_that_helps, honoring, removed, softened
 from webhook.core.rules.placement.volume_pins import pinned_replicas
 from webhook.core.text import plural, quoted
-from webhook.core.workloads.workload import Template, Workload
+from webhook.core.workloads.workload import Template
 
-CONFLICTS = Rule(
+_CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
+
+
+def evaluate(subject: Subject) -> Iterator[Finding]:
+    """What no cluster can mend; where one is known, it is asked instead."""
+    yield from pinned_by_template(subject, CONFLICTS.id)
+
+
+def concerns(subject: Subject) -> bool:
+    """Whether something of the object besides constraints decides where its pods may go."""
+    has_hard = any(each.constraint.hard for each in subject.placed)
+    return has_hard and (subject.workload.claims is not None or any(map(_is_pinned, subject.workload.templates)))
+
+
+def evaluate_template(case: TemplateUnderRule) -> Iterator[Answer]:
+    """What the rule says of one template."""
+    template, workload = case.placed[0].template, case.subject.workload
+    if not _is_pinned(template) and workload.claims is None:
+        return
+    found = _pinned(case) if _is_pinned(template) else None
+    found = found or next(pinned_replicas(case, CONFLICTS.id), None)
+    if found is not None:
+        yield found
+        return
+    missing = case.subject.lacks(*_CLAIMS)
+    claims = tuple(_claims(template))
+    unknown = not set(claims) <= case.places.problem.storage.claims.keys()
+    if unknown or (missing and (claims or workload.claims)):
+        yield NotEvaluated(CONFLICTS.id, missing or "a claim that is not known")
+
+
+CONFLICTS = PlacementRule(
     id="spread-conflicts-affinity",
     title="affinity or volumes leave fewer places than replicas",
     severity=Severity.HIGH,
@@ -47,16 +80,17 @@ CONFLICTS = Rule(
         "where capacity grows. Without a cluster it speaks only of what no cluster can mend: node selector or affinity "
         "that leave fewer domains than minDomains, and pods that must share the domain."
     ),
+    ask=evaluate,
+    of_template=evaluate_template,
+    concerns=concerns,
+    needs=(Need.NODES, Need.PODS),
+    uses=(Need.VOLUMES,),
+    asked_again=AskedAgain.AFTER_RECOUNTS,
+    highest_on_pods=Mode.WARN,
 )
-_CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
 
 
-def is_about(workload: Workload) -> bool:
-    """Whether something of the object besides constraints decides where its pods may go."""
-    return workload.claims is not None or any(map(is_pinned, workload.templates))
-
-
-def is_pinned(template: Template) -> bool:
+def _is_pinned(template: Template) -> bool:
     """Whether something in the template besides constraints restricts where its pods may go."""
     return any(True for _ in _restrictions(template))
 
@@ -83,23 +117,6 @@ def _claims(template: Template) -> Iterator[str]:
     for volume in template.template.pod_spec.volumes or ():
         if volume.persistent_volume_claim is not None:
             yield volume.persistent_volume_claim.claim_name
-
-
-def evaluate(case: TemplateUnderRule) -> Iterator[Answer]:
-    """What the rule says of one template."""
-    template, workload = case.placed[0].template, case.subject.workload
-    if not is_pinned(template) and workload.claims is None:
-        return
-    found = _pinned(case) if is_pinned(template) else None
-    found = found or next(pinned_replicas(case), None)
-    if found is not None:
-        yield replace(found, rule=CONFLICTS.id)
-        return
-    missing = case.subject.lacks(*_CLAIMS)
-    claims = tuple(_claims(template))
-    unknown = not set(claims) <= case.places.problem.storage.claims.keys()
-    if unknown or (missing and (claims or workload.claims)):
-        yield NotEvaluated(CONFLICTS.id, missing or "a claim that is not known")
 
 
 def _pinned(case: TemplateUnderRule) -> Finding | None:
@@ -141,7 +158,7 @@ def _held(tally: ConstraintRoom) -> list[int]:
 def _finding(case: TemplateUnderRule, tally: ConstraintRoom, who: str, admitted: int, *, together: bool) -> Finding:
     placed = case.placed[tally.hard.place]
     said = _said(tally, who, together=together)
-    found = first_that_helps(case, admitted, _remedies(case, tally, placed), field=WHEN, brings=zone_loss.speaks)
+    found = first_that_helps(case, admitted, _remedies(case, tally, placed), field=WHEN, brings=costs_pods)
     held = _held(tally)
     more = f", and {staying(case, tally, held)}" if held else ""
     brief, bare = said.partition(", and minDomains")[0], found.words.removeprefix("set ")

@@ -10,14 +10,14 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.types import ObjectMeta, Pod, SpreadConstraint
-from webhook.core.api.well_known import REVISION_LABELS
+from webhook.core.api.types import IGNORE, ObjectMeta, Pod, SpreadConstraint
+from webhook.core.api.well_known import HOSTNAME, REVISION_LABELS, ZONE
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.constraint_room import ConstraintRoom, addable_together, constraint_rooms
 from webhook.core.placement.every_order import Start, fits, starts
 from webhook.core.placement.pinned_claims import Missing, Ordinals, ordinals
 from webhook.core.placement.workload_problem import (
@@ -30,8 +30,8 @@ from webhook.core.placement.workload_problem import (
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.own_pods import own_selector
-from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_REPLICATED, noun_of
-from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_REPLICATED
+from webhook.core.rules.frame.subject import Placed, Subject, noun_of
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
@@ -103,6 +103,19 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
             for number in range(1, replicas + 1)
         )
 
+    def ceilings(self) -> Iterator[tuple[ConstraintRoom, tuple[Placed, Placed], int]]:
+        """The zone and host constraints that together admit fewer than each of them, and how many."""
+        for zones, zone in self.subject.timely(zip(self.rooms, self.placed, strict=True)):
+            for hosts, host in zip(self.rooms, self.placed, strict=True):
+                if hosts.column.key != HOSTNAME or zones.column.key != ZONE:
+                    continue
+                placed = max(zones.placed, hosts.placed)
+                added = addable_together(zones, hosts, self.most - placed)
+                if added is None or not all(each.addable is None or each.addable > added for each in (zones, hosts)):
+                    continue
+                if self.has_room(placed + added + 1):
+                    yield zones, (zone, host), placed + added
+
     def with_hard(self, kept: Sequence[CountedConstraint]) -> "TemplateUnderRule":
         """The case with other hard constraints: some of its own, as they are or changed."""
         hard = tuple(replace(each, place=place) for place, each in enumerate(kept))
@@ -144,6 +157,12 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
         """How many pods a fix has to make room for: the autoscaler's maximum, or at least the replicas."""
         largest = max(self.most, admitted + 1)
         return (largest, self.wanted) if admitted < self.wanted < largest else (largest,)
+
+
+def counts_tainted_nodes(subject: Subject) -> bool:
+    """Whether a hard constraint counts nodes whose taints the pods do not tolerate."""
+    hard = (each.constraint for each in subject.placed if each.constraint.hard)
+    return any(each.node_taints_policy in {None, IGNORE} for each in hard)
 
 
 def is_replicated(workload: Workload) -> bool:

@@ -9,24 +9,37 @@ from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.defaulting.injection import Record
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.workload_problem import CountedConstraint
-from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import A_CAP
-from webhook.core.rules.placement import zone_loss
-from webhook.core.rules.placement.case import (
-    TemplateUnderRule,
-    is_replicated,
-    templates_under_rule,
-    unlike_the_scheduler,
-)
+from webhook.core.rules.placement.case import TemplateUnderRule
+from webhook.core.rules.placement.each_template import PlacementRule
+from webhook.core.rules.placement.lost_zones import costs_pods
 from webhook.core.rules.placement.remedies import Remedy, first_that_helps, removed, softened
 from webhook.core.text import plural
 from webhook.core.workloads.workload import Template
 
-MIN_DOMAINS = Rule(
+_FIELD = "minDomains"
+_record_decoder = msgspec.json.Decoder(Record)
+
+
+def concerns(subject: Subject) -> bool:
+    """Whether a hard constraint asks for several domains."""
+    return any(map(_is_asking, subject.placed))
+
+
+def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:
+    """What the rule says of each constraint of one template."""
+    if case.grows:
+        return
+    for tally, placed in zip(case.rooms, case.placed, strict=True):
+        if _is_asking(placed) and not _derived(placed.template):
+            yield from _capped(case, tally, placed)
+
+
+MIN_DOMAINS = PlacementRule(
     id="min-domains-unreachable",
     title="minDomains is above the number of eligible domains, and caps the replicas",
     severity=Severity.MEDIUM,
@@ -44,25 +57,11 @@ MIN_DOMAINS = Rule(
         "`domains` of the configuration names count, with or without nodes, and so do those of nodes that are away "
         "for less than an hour."
     ),
+    of_template=evaluate,
+    concerns=concerns,
+    needs=(Need.NODES, Need.PODS),
+    asked_again=AskedAgain.AFTER_RECOUNTS,
 )
-_FIELD = "minDomains"
-_record_decoder = msgspec.json.Decoder(Record)
-
-
-def evaluate(subject: Subject) -> Iterator[Answer]:
-    """What the rule says of each constraint."""
-    if not is_replicated(subject.workload) or not any(map(_is_asking, subject.placed)):
-        return
-    missing = subject.lacks("nodes", "pods") or unlike_the_scheduler(subject)
-    if missing or subject.index is None:
-        yield NotEvaluated(MIN_DOMAINS.id, missing)
-        return
-    if grows(subject.policy, subject.index.view()):
-        return
-    for case in subject.timely(templates_under_rule(subject, subject.index)):
-        for tally, placed in zip(case.rooms, case.placed, strict=True):
-            if _is_asking(placed) and not _derived(placed.template):
-                yield from _capped(case, tally, placed)
 
 
 def _is_asking(placed: Placed) -> bool:
@@ -82,9 +81,7 @@ def _capped(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> I
         return
     domains, count = plural(found, placed.noun), "counts" if found == 1 else "count"
     said = f"{case.fit(admitted)}: minDomains is {wanted} but {domains} {count}"
-    remedy = first_that_helps(
-        case, admitted, _remedies(case, tally, placed, found), field=_FIELD, brings=zone_loss.speaks
-    )
+    remedy = first_that_helps(case, admitted, _remedies(case, tally, placed, found), field=_FIELD, brings=costs_pods)
     yield Finding(
         rule=MIN_DOMAINS.id,
         path=f"{placed.path}.{remedy.field}",

@@ -1,5 +1,7 @@
 """What node selector and affinity make of a constraint, as far as the object alone shows it: no cluster is asked.
 
+Part of `spread-conflicts-affinity`.
+
     values of the key that the pods may use, n      n < minDomains: global minimum 0, at most n * maxSkew pods
                                                     n = 1: there is nothing to balance
     pods that must share a domain                   as n = 1, if this is the only domain; else at most maxSkew pods
@@ -14,23 +16,22 @@ from webhook.core.api.types import IGNORE, LabelSelector
 from webhook.core.rules.frame.pins import is_asked, matches_its_pods, pinned_values, shares_a_domain, who_pins
 from webhook.core.rules.frame.rule import Finding, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.rules.placement.affinity_conflicts import CONFLICTS
 from webhook.core.text import plural
 
 _NOT_REPLICATED = frozenset({"Pod", "DaemonSet", "Job", "CronJob"})
 
 
-def evaluate(subject: Subject) -> Iterator[Finding]:
+def pinned_by_template(subject: Subject, rule: str) -> Iterator[Finding]:
     """The constraints that leave replicas without a place on every cluster, or on each that has two domains."""
     workload = subject.workload
     if not is_asked(subject) or workload.kind in _NOT_REPLICATED or workload.suspended:
         return
     for placed in subject.placed:
-        if placed.constraint.hard and _counts_itself(placed) and (found := _too_many(placed, subject)):
+        if placed.constraint.hard and _counts_itself(placed) and (found := _too_many(rule, placed, subject)):
             yield found
 
 
-def _too_many(placed: Placed, subject: Subject) -> Finding | None:
+def _too_many(rule: str, placed: Placed, subject: Subject) -> Finding | None:
     constraint, template = placed.constraint, placed.template
     max_skew, noun = constraint.max_skew or 0, placed.noun
     stated, scaler = template.replicas, subject.scaler
@@ -55,11 +56,11 @@ def _too_many(placed: Placed, subject: Subject) -> Finding | None:
         remedy = "remove the constraint or the affinity"
         detail = f"the pods must share one {noun}, and it may have at most {plural(max_skew, 'pod')} above an empty one"
     return Finding(
-        rule=CONFLICTS.id,
+        rule=rule,
         path=placed.path,
         summary=f"{given}at most {most} of {wanted} fit: {why}",
         remedy=remedy,
-        warning=short_enough(CONFLICTS.id, f"at most {most} of {wanted} fit: {short}; {remedy}") if short else "",
+        warning=short_enough(rule, f"at most {most} of {wanted} fit: {short}; {remedy}") if short else "",
         detail=detail,
         fix=remedy,
         key=placed.key,

@@ -9,40 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_REPLICATED, NOT_YET, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_REPLICATED, NOT_YET, Need, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Subject
-
-
-def _rule(id_: str, title: str, severity: Severity, mode: Mode, why: str) -> Rule:
-    silent = "in this release, which does not look for it yet: the rule is listed as not evaluated."
-    return Rule(id=id_, title=title, severity=severity, mode=mode, why=why, silent=silent)
-
-
-STUCK = _rule(
-    "replicas-can-get-stuck",
-    "some orders of placing the replicas leave pods Pending",
-    Severity.HIGH,
-    Mode.WARN,
-    "The scheduler places one pod at a time and never moves one: two constraints can exclude each other on the way.",
-)
-ROLLOUT_STUCK = _rule(
-    "rollout-can-get-stuck",
-    "some orders of a rolling update leave pods Pending",
-    Severity.HIGH,
-    Mode.WARN,
-    "Old pods count until they are gone; a rollout can wait for a place that only its own progress would free.",
-)
-GROUP_CAP = _rule(
-    "group-cap",
-    "a cap of a SpreadGroup is or would be broken",
-    Severity.HIGH,
-    Mode.WARN,
-    "A SpreadGroup says how much of a group one zone or node may hold.",
-)
-
-
-# They say whether there is room at this moment, not whether the object is right.
-FEASIBILITY = (STUCK, ROLLOUT_STUCK)
 
 
 class Shape(NamedTuple):
@@ -53,19 +21,50 @@ class Shape(NamedTuple):
     rolls: bool
 
 
-_NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
-    (STUCK, lambda shape: shape.hard and shape.replicated),
-    (ROLLOUT_STUCK, lambda shape: shape.hard and shape.rolls),
-    (GROUP_CAP, lambda shape: shape.replicated),
-)
-NEED_CLUSTER = frozenset(rule.id for rule, _ in _NEEDS)
-
 _ROLLS = frozenset({"Deployment", "StatefulSet", "Rollout", "CloneSet"})
 
 
 def evaluate(subject: Subject) -> tuple[NotEvaluated, ...]:
     """The rules that could have spoken of this object; a cluster would not help them yet."""
     return _missing(_shape(subject))
+
+
+def _rule(id_: str, title: str, why: str, *, highest_on_pods: Mode = Mode.DENY) -> Rule:
+    return Rule(
+        id=id_,
+        title=title,
+        severity=Severity.HIGH,
+        mode=Mode.WARN,
+        why=why,
+        silent="in this release, which does not look for it yet: the rule is listed as not evaluated.",
+        ask=evaluate,
+        needs=(Need.NODES, Need.PODS, Need.DRY_RUN),
+        highest_on_pods=highest_on_pods,
+    )
+
+
+STUCK = _rule(
+    "replicas-can-get-stuck",
+    "some orders of placing the replicas leave pods Pending",
+    "The scheduler places one pod at a time and never moves one: two constraints can exclude each other on the way.",
+    highest_on_pods=Mode.WARN,
+)
+ROLLOUT_STUCK = _rule(
+    "rollout-can-get-stuck",
+    "some orders of a rolling update leave pods Pending",
+    "Old pods count until they are gone; a rollout can wait for a place that only its own progress would free.",
+    highest_on_pods=Mode.WARN,
+)
+GROUP_CAP = _rule(
+    "group-cap",
+    "a cap of a SpreadGroup is or would be broken",
+    "A SpreadGroup says how much of a group one zone or node may hold.",
+)
+_NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
+    (STUCK, lambda shape: shape.hard and shape.replicated),
+    (ROLLOUT_STUCK, lambda shape: shape.hard and shape.rolls),
+    (GROUP_CAP, lambda shape: shape.replicated),
+)
 
 
 @cache  # at most 2 ** len(Shape) answers

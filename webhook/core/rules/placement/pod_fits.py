@@ -4,6 +4,7 @@ Pods of a controller are not tried, since their author wrote another object; nei
 not try now: with scheduling gates, with a node already, or for another scheduler.
 """
 
+from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
@@ -16,12 +17,32 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode, profile_for
 from webhook.core.rules.frame.pod_fixes import fix_text
-from webhook.core.rules.frame.rule import NOT_YET, Finding, NotEvaluated, Rule, Severity, short_enough
+from webhook.core.rules.frame.rule import NOT_YET, Answer, Finding, Need, NotEvaluated, Rule, Severity, short_enough
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.volumes import claim_name
 from webhook.core.scheduler.problem import take
 from webhook.core.text import one_line, plural, shortened
+
+_NO_NODE = "this pod fits on no node"
+_STORAGE = ("persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes")
+
+
+class Feasibility(Struct, frozen=True):
+    """What the dry run of one pod came to; ``cause`` is empty where it fits or nobody knows."""
+
+    verdict: Literal["fits", "does-not-fit", "unknown"]
+    cause: str = ""
+    answer: Finding | NotEvaluated | None = None
+
+
+def evaluate(subject: Subject) -> Iterator[Answer]:
+    """What the dry run came to, or that there was none although spreading could be in the way."""
+    tried = subject.once(judge)
+    answer = _not_tried(subject) if tried is None else tried.answer
+    if answer is not None:
+        yield answer
+
 
 DO_NOT_FIT = Rule(
     id="replicas-do-not-fit",
@@ -35,18 +56,12 @@ DO_NOT_FIT = Rule(
     "where something else than spread is in the way, where nodes can be added (`capacity`), and where preemption may "
     "make room. A cluster that "
     "is not known, or was not heard of for `maxStaleness`, gives no finding.",
+    ask=evaluate,
+    needs=(Need.NODES, Need.PODS, Need.DRY_RUN),
+    uses=(Need.VOLUMES,),
+    highest_on_pods=Mode.WARN,
+    of_a_part=True,
 )
-
-_NO_NODE = "this pod fits on no node"
-_STORAGE = ("persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes")
-
-
-class Feasibility(Struct, frozen=True):
-    """What the dry run of one pod came to; ``cause`` is empty where it fits or nobody knows."""
-
-    verdict: Literal["fits", "does-not-fit", "unknown"]
-    cause: str = ""
-    answer: Finding | NotEvaluated | None = None
 
 
 def judge(subject: Subject) -> Feasibility | None:
@@ -69,7 +84,7 @@ def judge(subject: Subject) -> Feasibility | None:
     return Feasibility("does-not-fit", found.cause, _finding(found, subject, index))
 
 
-def not_tried(subject: Subject) -> NotEvaluated | None:
+def _not_tried(subject: Subject) -> NotEvaluated | None:
     """That a workload, or a pod that its controller answers for, was not tried although it could be in the way."""
     if subject.workload.kind == "Pod" and subject.workload.meta.controller is None:
         return None

@@ -12,11 +12,8 @@ from webhook.core.rules.placement.remedies import AFFINITY, TAINTS, WHEN, Remedy
 from webhook.core.text import plural, quoted
 
 
-def pinned_replicas(case: TemplateUnderRule) -> Iterator[Finding]:
-    """The pods that do not run yet and whose volumes are where the constraint will not have them.
-
-    Shape: without the rule, which is the caller's.
-    """
+def pinned_replicas(case: TemplateUnderRule, rule: str) -> Iterator[Finding]:
+    """The pods that do not run yet and whose volumes are where the constraint will not have them."""
     missing = None if case.ordinals is None else case.ordinals.to_place(case.wanted)
     if missing is None or not missing.pinned:
         return
@@ -28,7 +25,7 @@ def pinned_replicas(case: TemplateUnderRule) -> Iterator[Finding]:
         placeable = running + free + sum(home.pinned for home in homes.values())
         admitted = running + addable_pinned(tuple(homes.values()), tally.limit, free)
         if admitted < placeable and tally.hard.certain and not tally.unsteady and case.has_room(case.wanted):
-            yield _finding(case, tally, homes, admitted)
+            yield _finding(rule, case, tally, homes, admitted)
 
 
 def _homes(tally: ConstraintRoom, missing: Missing) -> tuple[dict[int, Home], int]:
@@ -46,7 +43,9 @@ def _homes(tally: ConstraintRoom, missing: Missing) -> tuple[dict[int, Home], in
     return {number: Home(tally.count(number), pinned.get(number, 0), number in opened) for number in counting}, free
 
 
-def _finding(case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, Home], admitted: int) -> Finding:
+def _finding(
+    rule: str, case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, Home], admitted: int
+) -> Finding:
     placed = case.placed[tally.hard.place]
     found = first_that_helps(case, admitted, _remedies(case, placed), field=WHEN, brings=_nothing)
     number, home = max(homes.items(), key=lambda each: (each[1].pinned, -each[0]))
@@ -54,7 +53,7 @@ def _finding(case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, Ho
     where = f"{noun(tally)} {quoted(tally.column.values[number], 40)}" if named else f"one {noun(tally)}"
     said = f"{case.fit(admitted)}: volumes hold {plural(home.pinned, 'pod')} in {where}"
     return Finding(
-        rule="",
+        rule=rule,
         path=f"{placed.path}.{found.field}",
         summary=said,
         remedy=found.words,

@@ -1,0 +1,49 @@
+"""How rules about places are asked: each template of a workload is looked at in the cluster once, for all of them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, guarded
+from webhook.core.rules.frame.subject import Subject
+from webhook.core.rules.placement.case import (
+    TemplateUnderRule,
+    is_replicated,
+    templates_under_rule,
+    unlike_the_scheduler,
+)
+
+
+class PlacementRule(Rule, frozen=True, kw_only=True):
+    """A rule about the places that the pods of a template have in the cluster.
+
+    Shape: ``of_template`` answers of one template; ``concerns`` is whether the object gives the rule something to look
+    at. With ``unless_warned`` it has no word where another of these rules warns.
+    """
+
+    of_template: Callable[[TemplateUnderRule], Iterable[Answer]]
+    concerns: Callable[[Subject], bool]
+    unless_warned: bool = False
+
+
+def evaluate(rules: Sequence[PlacementRule], subject: Subject) -> Iterator[Answer]:
+    """What the rules say of a workload, or which of them could not look."""
+    if not subject.placed or not is_replicated(subject.workload):
+        return
+    asked = [rule for rule in rules if rule.concerns(subject)]
+    if not asked:
+        return
+    missing = subject.lacks("nodes", "pods") or unlike_the_scheduler(subject)
+    if missing or subject.index is None:
+        yield from (NotEvaluated(rule.id, missing) for rule in asked)
+        return
+    asked.sort(key=lambda rule: rule.unless_warned)
+    for case in subject.timely(templates_under_rule(subject, subject.index)):
+        yield from _of_template(asked, case)
+
+
+def _of_template(rules: Sequence[PlacementRule], case: TemplateUnderRule) -> Iterator[Answer]:
+    warned = False
+    for rule in rules:
+        if not (warned and rule.unless_warned):
+            for answer in guarded((rule,), rule.of_template, case):
+                warned = warned or (isinstance(answer, Finding) and bool(answer.warns))
+                yield answer

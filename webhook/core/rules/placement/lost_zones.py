@@ -1,0 +1,114 @@
+"""What the loss of a zone costs: its nodes stay for a while, count with no pod, and hold the other zones down."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from webhook.core.api.selectors import first_untolerated
+from webhook.core.api.types import IGNORE, Taint
+from webhook.core.api.well_known import FILTERING_EFFECTS, NO_EXECUTE, NO_SCHEDULE, TAINT_UNREACHABLE, ZONE
+from webhook.core.index import node_sets
+from webhook.core.placement.bounds import stranded
+from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.workload_problem import CountedConstraint
+from webhook.core.rules.frame.subject import Placed
+from webhook.core.rules.placement.case import TemplateUnderRule, is_replaced
+
+# Kubernetes puts them on every node that it does not hear of: one keeps pods off, the other takes those there away,
+# unless they tolerate it for ever.
+_KEEPS_OFF = Taint(key=TAINT_UNREACHABLE, effect=NO_SCHEDULE)
+_EVICTS = Taint(key=TAINT_UNREACHABLE, effect=NO_EXECUTE)
+
+
+class Loss(NamedTuple):
+    """A zone and what its loss costs.
+
+    Shape: ``placed`` is the constraint to blame, ``nodes`` are those of the zone.
+    Unit: ``pending`` are pods: so many stay Pending in whatever order they are placed.
+    """
+
+    placed: Placed
+    zone: str
+    nodes: int
+    pending: int
+
+
+def costs_pods(case: TemplateUnderRule) -> bool:
+    """Whether the loss of a zone certainly leaves pods Pending."""
+    return worst_loss(case) is not None
+
+
+def worst_loss(case: TemplateUnderRule) -> Loss | None:
+    """The zone whose loss costs most; None where it is not certain that one costs any pod."""
+    zones = case.places.problem.nodes.column(ZONE)
+    if not is_replaced(case.subject.workload) or zones.sets is None or not _is_moved(case):
+        return None
+    found: list[tuple[int, str, int, Placed]] = []
+    for zone, lost in case.subject.timely(zip(zones.values, zones.sets, strict=True)):
+        pending = _pending(case, lost)
+        worst = max(pending, default=0)
+        if worst:
+            found.append((-worst, zone, lost, case.placed[pending.index(worst)]))
+    if not found or not case.fits_today():
+        return None
+    for negative, zone, lost, placed in case.subject.timely(sorted(found, key=lambda each: each[:2])):
+        if case.has_room(case.wanted + negative + 1, lost=lost):  # else it is room that they lack
+            return Loss(placed, zone, lost, -negative)
+    return None
+
+
+def _is_moved(case: TemplateUnderRule) -> bool:
+    """Whether pods leave a node that is not heard of, and no new ones go there."""
+    tolerations = case.places.problem.pod.pod_spec.tolerations or ()
+    for_ever = tuple(each for each in tolerations if each.toleration_seconds is None)
+    return (
+        first_untolerated((_KEEPS_OFF,), tolerations, FILTERING_EFFECTS) is not None
+        and first_untolerated((_EVICTS,), for_ever, FILTERING_EFFECTS) is not None
+    )
+
+
+def _pending(case: TemplateUnderRule, lost: int) -> Sequence[int]:
+    """The fewest replacements that each constraint leaves Pending if these nodes are lost; 0 if nothing is proven."""
+    if case.running == case.wanted:
+        return _pending_of_running(case, lost)
+    return [_pending_of_new(case, tally, lost) if _counts_taints(tally) else 0 for tally in case.rooms]
+
+
+def _counts_taints(tally: ConstraintRoom) -> bool:
+    return tally.domains.constraint.node_taints_policy == IGNORE and tally.hard.certain
+
+
+def _pending_of_running(case: TemplateUnderRule, lost: int) -> Sequence[int]:
+    """Where all replicas run: those on lost nodes, without the ones that find a place beside the others."""
+    is_lost = node_sets.flags(lost, case.places.problem.nodes.size)
+    gone = sum(pods for slot, pods in case.places.running.items() if is_lost[slot])
+    if not gone or any(each.own != each.counts for each in case.places.hard):
+        return [0] * len(case.rooms)  # what becomes of pods of others is not known
+    here = case.candidates
+    left = replace(
+        here,
+        eligible=replace(here.eligible, tolerated=here.eligible.tolerated & ~lost),
+        open=here.open & ~lost,
+    )
+    hard = tuple(_without(each, is_lost) for each in case.places.hard)
+    return [
+        max(0, gone - tally.addable) if _counts_taints(tally) and tally.addable is not None else 0
+        for tally in constraint_rooms(hard, left, case.places.problem)
+    ]
+
+
+def _without(hard: CountedConstraint, is_lost: Sequence[int]) -> CountedConstraint:
+    counts = {slot: pods for slot, pods in hard.counts.items() if not is_lost[slot]}
+    return replace(hard, counts=counts, own=counts)
+
+
+def _pending_of_new(case: TemplateUnderRule, tally: ConstraintRoom, lost: int) -> int:
+    """Where none runs: however they are placed before the loss."""
+    if tally.hard.counts or case.running:
+        return 0  # what stands there now may be further apart than the constraint would have let it
+    column, before = tally.column, tally.open
+    staying = column.domain_count(before & ~lost)
+    gone = column.domain_count(before) - staying
+    pinned = not tally.limit.enough or any(cell.room == 0 for cell in tally.cells)
+    return stranded(case.wanted, tally.limit.max_skew, staying, gone, pinned=pinned) if gone else 0
