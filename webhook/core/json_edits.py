@@ -53,30 +53,30 @@ def value_at(value: Json, path: str) -> Json:
     return value
 
 
-def _with(value: Json, path: str, given: Json) -> Json:
+def _with(value: Json, path: str, new: Json) -> Json:
     if not path:
-        return given
+        return new
     step, rest = _step(value, path)
     if isinstance(step, int):
-        return [*value[:step], _with(value[step] if step < len(value) else None, rest, given), *value[step + 1 :]]
+        return [*value[:step], _with(value[step] if step < len(value) else None, rest, new), *value[step + 1 :]]
     below = value.get(step) if value else None
-    if given is GONE and below is None:
+    if new is GONE and below is None:
         return value
-    return {**(value or {}), step: _with(below, rest, given)}
+    return {**(value or {}), step: _with(below, rest, new)}
 
 
 def _step(value: Json, path: str) -> tuple[str | int, str]:
     """The first step of a path and the rest of it; keys may hold dots, as labels do: the longest that fits is taken."""
-    found = _NAME.match(path)
+    match = _NAME.match(path)
     if isinstance(value, Mapping):
         rest = path.removeprefix(".")
         fitting = (key for key in value if rest == key or rest.startswith((f"{key}.", f"{key}[")))
         if key := max(fitting, key=len, default=""):
             return key, rest[len(key) :]
-    if found and found[2] is not None and isinstance(value, list) and int(found[2]) <= len(value):
-        return int(found[2]), path[found.end() :]
-    if found and found[2] is None and (value is None or isinstance(value, Mapping)):
-        return found[1] or found[3], path[found.end() :]
+    if match and match[2] is not None and isinstance(value, list) and int(match[2]) <= len(value):
+        return int(match[2]), path[match.end() :]
+    if match and match[2] is None and (value is None or isinstance(value, Mapping)):
+        return match[1] or match[3], path[match.end() :]
     raise LookupError(one_line(path))
 
 

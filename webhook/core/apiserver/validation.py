@@ -295,11 +295,11 @@ def label_errors(labels: Mapping[str, str], path: str, version: KubernetesVersio
 
 
 def _pair_errors(pairs: Mapping[str, str], path: str, version: KubernetesVersion) -> list[FieldError]:
-    found = []
+    errors = []
     for key, value in pairs.items():
         for faults, bad in ((key_faults(key, version), key), (value_faults(value, version), value)):
-            found += [invalid(path, bad, fault) for fault in faults]
-    return sorted(found, key=lambda error: error.text)
+            errors += [invalid(path, bad, fault) for fault in faults]
+    return sorted(errors, key=lambda error: error.text)
 
 
 def _requirement_errors(

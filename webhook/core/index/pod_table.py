@@ -68,14 +68,14 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 
 def _ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    found: tuple[HostPort, ...] = ()
+    ports: tuple[HostPort, ...] = ()
     for container in spec.init_containers or ():
         if container.ports and container.restart_policy == "Always":
-            found += _ports_of(container)
+            ports += _ports_of(container)
     for container in spec.containers or ():
         if container.ports:
-            found += _ports_of(container)
-    return found
+            ports += _ports_of(container)
+    return ports
 
 
 def _ports_of(container: Container) -> tuple[HostPort, ...]:

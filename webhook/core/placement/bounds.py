@@ -155,12 +155,12 @@ def stranded(replicas: int, max_skew: int, staying: int, lost: int, *, pinned: b
     # Above maxSkew the best minimum is where the pods lost by it and those that its top leaves over are equal.
     equal = (replicas - max_skew * staying) // domains
     minima = {*range(min(max_skew, most) + 1), *(level for level in (equal, equal + 1, most) if level <= most)}
-    found = [
+    waiting = [
         replicas - _left(replicas, level, max_skew, staying, lost)
         for level in minima
         if replicas <= (level + max_skew) * domains
     ]
-    return max(0, min(found, default=0))
+    return max(0, min(waiting, default=0))
 
 
 def _left(replicas: int, level: int, max_skew: int, staying: int, lost: int) -> int:

@@ -50,10 +50,10 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         """The domains that count, equal ones together."""
         if self.column.one_each:
             return self._cells_of_hosts()
-        found: Counter[Cell] = Counter()
+        cells: Counter[Cell] = Counter()
         for number in self.column.domains(self.domains.counting):
-            found[Cell(self.count(number), self.room(number))] += 1
-        return found
+            cells[Cell(self.count(number), self.room(number))] += 1
+        return cells
 
     def _cells_of_hosts(self) -> Mapping[Cell, int]:
         """Without a look at each host: most have no pod."""
@@ -61,13 +61,13 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         single = 0
         for column in self.apart:
             single |= column.present
-        taken = self.column.nodes_of(tuple(pods)) & counting
-        found: Counter[Cell] = Counter()
+        used = self.column.nodes_of(tuple(pods)) & counting
+        cells: Counter[Cell] = Counter()
         for room, hosts in ((0, counting & ~self.open), (1, self.open & single), (None, self.open & ~single)):
-            found[Cell(0, room)] = (hosts & ~taken).bit_count()
-            for slot in node_sets.to_slots(hosts & taken):
-                found[Cell(pods[self.column.of[slot]], room)] += 1
-        return {cell: hosts for cell, hosts in found.items() if hosts}
+            cells[Cell(0, room)] = (hosts & ~used).bit_count()
+            for slot in node_sets.to_slots(hosts & used):
+                cells[Cell(pods[self.column.of[slot]], room)] += 1
+        return {cell: hosts for cell, hosts in cells.items() if hosts}
 
     def count(self, number: int) -> int:
         """The matching pods of a domain."""
@@ -111,8 +111,8 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         homes = column.domains(self.open)
         if len(homes) > MOST_HOMES:
             return None
-        found = [replace(self, open=self.open & column.nodes(home)).most for home in homes]
-        return None if None in found else max((most for most in found if most is not None), default=self.placed)
+        by_home = [replace(self, open=self.open & column.nodes(home)).most for home in homes]
+        return None if None in by_home else max((most for most in by_home if most is not None), default=self.placed)
 
 
 def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) -> int | None:
@@ -147,7 +147,7 @@ def constraint_rooms(
     for each in hard:
         within &= nodes.column(each.constraint.topology_key).present
     apart = tuple(nodes.column(key) for key in of.apart)
-    found = count_domains(counted, problem.pod.labels, of.eligible)
+    counted_domains = count_domains(counted, problem.pod.labels, of.eligible)
     return tuple(
         ConstraintRoom(
             each,
@@ -156,5 +156,5 @@ def constraint_rooms(
             apart,
             unsteady=domains.constraint.node_taints_policy == HONOR and bool(domains.counting & of.away),
         )
-        for each, domains in zip(hard, found, strict=True)
+        for each, domains in zip(hard, counted_domains, strict=True)
     )

@@ -41,8 +41,8 @@ _IN_HOST_NETWORK = ((TAINT_NETWORK_UNAVAILABLE, NO_SCHEDULE),)
 def tolerant(pod: Pod) -> Pod:
     """The pod with what every pod of a DaemonSet tolerates."""
     spec = pod.pod_spec
-    given = _ALWAYS + (_IN_HOST_NETWORK if spec.host_network else ())
-    added = tuple(Toleration(key=key, operator="Exists", effect=effect) for key, effect in given)
+    taints = _ALWAYS + (_IN_HOST_NETWORK if spec.host_network else ())
+    added = tuple(Toleration(key=key, operator="Exists", effect=effect) for key, effect in taints)
     return replace(pod, spec=replace(spec, tolerations=(*(spec.tolerations or ()), *added)))
 
 

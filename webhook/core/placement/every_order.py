@@ -60,12 +60,12 @@ def starts(places: WorkloadProblem) -> Iterator[Start]:
     Shape: the first has the nodes as they are now, and the pods that run where they are.
     """
     for present in (True, False) if places.away else (True,):
-        yield Start(places, _ground(places, anew=False, present=present), anew=False)
+        yield Start(places, _start_nodes(places, anew=False, present=present), anew=False)
         if places.running or any(each.own for each in places.hard):
-            yield Start(places, _ground(places, anew=True, present=present), anew=True)
+            yield Start(places, _start_nodes(places, anew=True, present=present), anew=True)
 
 
-def _ground(places: WorkloadProblem, *, anew: bool, present: bool) -> CandidateNodes | None:
+def _start_nodes(places: WorkloadProblem, *, anew: bool, present: bool) -> CandidateNodes | None:
     """The nodes for the pods, with ``anew`` those where only a pod of the workload's own keeps others away included."""
     problem = places.problem
     cycle, volumes = Cycle(problem), problem.pod.pod_spec.volumes or ()
@@ -86,8 +86,8 @@ def _ground(places: WorkloadProblem, *, anew: bool, present: bool) -> CandidateN
             left &= ~sum(members for _, members in decide(left)) if decide is not None else -1
     if problem.ports:
         decide = cycle.ran(node_filters.NODE_PORTS).decide
-        taken = sum(members for _, members in decide(left)) if decide is not None else 0
-        left &= ~taken | (node_sets.from_slots([*places.running], nodes.size) if anew else 0)
+        conflicting = sum(members for _, members in decide(left)) if decide is not None else 0
+        left &= ~conflicting | (node_sets.from_slots([*places.running], nodes.size) if anew else 0)
     return replace(here, open=left)
 
 
@@ -100,13 +100,13 @@ def _terms_on_itself(places: WorkloadProblem) -> int:
 def _only_its_own(places: WorkloadProblem) -> int:
     """The nodes with pods of the workload where anti-affinity, theirs or the new pods', meets no pod of another."""
     near = places.problem.neighbours
-    found = []
+    slots = []
     for slot, pods in places.running.items():
         met = all(counts.get(slot, 0) <= own.get(slot, 0) for counts, own in zip(near.apart, places.apart, strict=True))
         rejecting = sum(counts.get(slot, 0) for _, counts in near.rejecting)
         if met and rejecting <= pods * len(near.own):
-            found.append(slot)
-    return node_sets.from_slots(found, places.problem.nodes.size)
+            slots.append(slot)
+    return node_sets.from_slots(slots, places.problem.nodes.size)
 
 
 def fits(
@@ -171,21 +171,21 @@ def _fits(
     moving: list[ConstraintRoom] = []
     caps: list[tuple[ConstraintRoom, int]] = []
     on_hosts: list[tuple[ConstraintRoom, int]] = []
-    for tally in constraint_rooms(hard, here, start.places.problem):
-        open_ &= tally.open
-        top = _fixed_top(tally, replicas)
-        most, domains = max((cell.pods for cell in tally.cells), default=0), sum(tally.cells.values())
-        if most + replicas <= tally.limit.max_skew or (domains == 1 and tally.limit.enough):
+    for constraint in constraint_rooms(hard, here, start.places.problem):
+        open_ &= constraint.open
+        top = _fixed_top(constraint, replicas)
+        most, domains = max((cell.pods for cell in constraint.cells), default=0), sum(constraint.cells.values())
+        if most + replicas <= constraint.limit.max_skew or (domains == 1 and constraint.limit.enough):
             continue  # no domain can ever have too many, or be ahead of another
         if top is None:
-            moving.append(tally)
+            moving.append(constraint)
         else:
-            (on_hosts if tally.column.one_each else caps).append((tally, top))
+            (on_hosts if constraint.column.one_each else caps).append((constraint, top))
     if len(moving) + len(caps) > 1:
         return False
     room = _room(start, here, on_hosts, replicas, limits)
-    for tally, top in [*((each, None) for each in moving), *caps]:
-        return _all_in(tally, top, _Crowd(to_place, open_, room))
+    for constraint, top in [*((each, None) for each in moving), *caps]:
+        return _all_in(constraint, top, _Crowd(to_place, open_, room))
     if any(_sum(room, nodes & open_, rivals) < rivals for nodes, rivals in _rivals(to_place, open_)):
         return False
     return not to_place.free or _sum(room, open_, replicas) >= replicas
@@ -206,29 +206,29 @@ class _Crowd(Struct, frozen=True):
     room: _Room
 
 
-def _all_in(tally: ConstraintRoom, top: int | None, crowd: _Crowd) -> bool:
+def _all_in(constraint: ConstraintRoom, top: int | None, crowd: _Crowd) -> bool:
     """Whether one constraint lets all pods in; ``top`` is what a domain may hold where the minimum does not move."""
-    to_place, column = crowd.to_place, tally.column
+    to_place, column = crowd.to_place, constraint.column
     replicas = to_place.pods
     if to_place.free:
-        rooms = _rooms(tally, crowd.room, crowd.open, replicas)
+        rooms = _rooms(constraint, crowd.room, crowd.open, replicas)
         if top is None:
-            cells = Counter(Cell(tally.count(number), room_in) for number, room_in in rooms)
-            if (addable(cells, tally.limit) or 0) < replicas:
+            cells = Counter(Cell(constraint.count(number), room_in) for number, room_in in rooms)
+            if (addable(cells, constraint.limit) or 0) < replicas:
                 return False
-        elif sum(min(room_in, max(0, top - tally.count(number))) for number, room_in in rooms) < replicas:
+        elif sum(min(room_in, max(0, top - constraint.count(number))) for number, room_in in rooms) < replicas:
             return False
     homes = {nodes: column.domains(nodes & crowd.open) for nodes in to_place.pinned}
     return all(
-        any(_is_safe(tally, top, crowd, homes, nodes & crowd.open & column.nodes(home)) for home in homes[nodes])
+        any(_is_safe(constraint, top, crowd, homes, nodes & crowd.open & column.nodes(home)) for home in homes[nodes])
         for nodes in homes
     )
 
 
-def _is_safe(tally: ConstraintRoom, top: int | None, crowd: _Crowd, homes: _Homes, inside: int) -> bool:
+def _is_safe(constraint: ConstraintRoom, top: int | None, crowd: _Crowd, homes: _Homes, inside: int) -> bool:
     """Whether the pods that volumes hold on these nodes of one domain always find a place there."""
     pinned, free = crowd.to_place.pinned, crowd.to_place.free
-    (home,) = tally.column.domains(inside)
+    (home,) = constraint.column.domains(inside)
     rivals = free + sum(pods for each, pods in pinned.items() if each & inside)
     if _sum(crowd.room, inside, rivals) < rivals:
         return False
@@ -238,14 +238,14 @@ def _is_safe(tally: ConstraintRoom, top: int | None, crowd: _Crowd, homes: _Home
         for each, domains in homes.items():
             if len(domains) == 1:
                 sure[next(iter(domains))] += pinned[each]
-        others = tally.column.domains(tally.domains.counting) - {home}
-        top = min(tally.count(number) + sure[number] for number in others) + tally.limit.max_skew
-    return tally.count(home) + free + sum(pods for each, pods in pinned.items() if home in homes[each]) <= top
+        others = constraint.column.domains(constraint.domains.counting) - {home}
+        top = min(constraint.count(number) + sure[number] for number in others) + constraint.limit.max_skew
+    return constraint.count(home) + free + sum(pods for each, pods in pinned.items() if home in homes[each]) <= top
 
 
-def _rooms(tally: ConstraintRoom, room: _Room, open_: int, enough: int) -> Iterator[tuple[int, int]]:
+def _rooms(constraint: ConstraintRoom, room: _Room, open_: int, enough: int) -> Iterator[tuple[int, int]]:
     """The room in each domain that counts."""
-    column, counting = tally.column, tally.domains.counting
+    column, counting = constraint.column, constraint.domains.counting
     if column.one_each:
         is_open = node_sets.flags(open_, len(column.of))
         for slot in node_sets.to_slots(counting):
@@ -255,14 +255,14 @@ def _rooms(tally: ConstraintRoom, room: _Room, open_: int, enough: int) -> Itera
             yield number, _sum(room, column.nodes(number) & open_, enough)
 
 
-def _fixed_top(tally: ConstraintRoom, replicas: int) -> int | None:
+def _fixed_top(constraint: ConstraintRoom, replicas: int) -> int | None:
     """The most pods that a domain may hold, where the minimum stays what it is; None where it may move."""
-    if not tally.limit.enough:
-        return tally.limit.max_skew
-    lowest = min((cell.pods for cell in tally.cells), default=0)
-    emptiest = {cell: domains for cell, domains in tally.cells.items() if cell.pods == lowest}
+    if not constraint.limit.enough:
+        return constraint.limit.max_skew
+    lowest = min((cell.pods for cell in constraint.cells), default=0)
+    emptiest = {cell: domains for cell, domains in constraint.cells.items() if cell.pods == lowest}
     held = any(cell.room == 0 for cell in emptiest)
-    return lowest + tally.limit.max_skew if held or sum(emptiest.values()) > replicas else None
+    return lowest + constraint.limit.max_skew if held or sum(emptiest.values()) > replicas else None
 
 
 def _room(
@@ -275,18 +275,18 @@ def _room(
     """How many of the pods a node takes, as long as the minima over hosts stay what they are."""
     places = start.places
     single = bool(places.problem.ports or here.apart)
-    tops = [(tally.column.of, tally.domains.match_num, top) for tally, top in on_hosts]
+    tops = [(constraint.column.of, constraint.domains.match_num, top) for constraint, top in on_hosts]
     free = [(places.free[name], amount) for name, amount in places.amounts]
     freed = places.freed if start.anew else {}
 
     def room(slot: int) -> int:
-        found = min(1 if single else replicas, limits.get(slot, replicas))
+        most = min(1 if single else replicas, limits.get(slot, replicas))
         for of, pods, top in tops:
-            found = min(found, top - pods.get(of[slot], 0))
+            most = min(most, top - pods.get(of[slot], 0))
         own = freed.get(slot)
         for place, (column, amount) in enumerate(free):
-            found = min(found, (column[slot] if own is None else own[place]) // amount)
-        return max(0, found)
+            most = min(most, (column[slot] if own is None else own[place]) // amount)
+        return max(0, most)
 
     return room
 

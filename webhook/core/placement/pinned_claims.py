@@ -55,8 +55,8 @@ class Ordinals(Struct, frozen=True):
 
     def to_place(self, replicas: int, *, anew: bool = False) -> Missing:
         """Those of the first pods that do not run, or all of them."""
-        found = [each.nodes for each in self.pods[:replicas] if anew or not each.runs]
-        return Missing(Counter(nodes for nodes in found if nodes is not None), found.count(None))
+        reachable = [each.nodes for each in self.pods[:replicas] if anew or not each.runs]
+        return Missing(Counter(nodes for nodes in reachable if nodes is not None), reachable.count(None))
 
     def are_certain(self, replicas: int) -> bool:
         """Whether so many pods are known, and that their claims ask for nothing else."""
@@ -75,13 +75,13 @@ def ordinals(index: ClusterIndex, namespace: str, name: str, claims: ClaimTempla
     if len(numbers) > _MOST:
         return None
     view = index.view()
-    found = [_ordinal(index, namespace, f"{name}-{number}", claims, view) for number in numbers]
+    pods = [_ordinal(index, namespace, f"{name}-{number}", claims, view) for number in numbers]
     room, mounts, slots = {}, index.pod_table.mounts, view.slots
     for node, limits in index.attach_limits().items():
         if limits and node in slots:
             slot = slots[node]
             room[slot] = max(0, min(limits.values()) - mounts.get(slot, 0)) // len(claims.names)
-    return Ordinals(tuple(found), room)
+    return Ordinals(tuple(pods), room)
 
 
 def _ordinal(index: ClusterIndex, namespace: str, pod: str, claims: ClaimTemplates, view: NodeView) -> Ordinal:
@@ -112,10 +112,10 @@ def _follows(index: ClusterIndex, claim: Claim | None, named_class: str) -> bool
     if claim is not None and (claim.spec.volume_name or SELECTED_NODE in claim.annotations or not _is_sound(claim)):
         return False
     name = named_class if claim is None else claim.storage_class
-    found = index.storage_class(name) if name or claim is not None else index.default_class()
+    storage_class = index.storage_class(name) if name or claim is not None else index.default_class()
     return (
-        found is not None
-        and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-        and found.provisioner != NO_PROVISIONER
-        and not found.allowed_topologies
+        storage_class is not None
+        and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+        and storage_class.provisioner != NO_PROVISIONER
+        and not storage_class.allowed_topologies
     )

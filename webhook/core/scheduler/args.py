@@ -1,4 +1,4 @@
-"""PodTopologySpreadArgs: the cluster's default constraints, as kube-scheduler reads and checks them.
+"""PodTopologySpreadArgs: the cluster's default constraints, decoded and validated as kube-scheduler does.
 
 Source: k8s.io/kube-scheduler config/v1 types.go; k8s.io/kubernetes pkg/scheduler/apis/config v1/defaults.go,
 validation/validation_pluginargs.go, scheme/scheme.go (strict decoding).
@@ -32,7 +32,7 @@ LIST = "List"
 _GROUP = "kubescheduler.config.k8s.io"
 _KIND = "PodTopologySpreadArgs"
 _PLUGIN = "decoding args for plugin PodTopologySpread"
-# What upstream calls its scheme: the place that made it.
+# The name of upstream's scheme in messages: the source line that creates it.
 _SCHEME = "pkg/runtime/scheme.go:111"
 # The other kinds of the group and version.
 _OTHER_KINDS = frozenset(
@@ -44,11 +44,14 @@ _OTHER_KINDS = frozenset(
 
 
 class ArgsError(ValueError):
-    """A block that kube-scheduler would not start with; the text is kube-scheduler's."""
+    """Args with which kube-scheduler would refuse to start; the text is kube-scheduler's."""
 
 
 class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Shape: ``default_constraints`` None is absent; with LIST, absent and empty switch defaults off."""
+    """The args of the plugin.
+
+    Shape: ``default_constraints`` is None if absent; with LIST, absent and empty both switch defaults off.
+    """
 
     default_constraints: tuple[SpreadConstraint, ...] | None = field(default=None, name="defaultConstraints")
     defaulting_type: str = field(default="", name="defaultingType")
@@ -60,9 +63,9 @@ class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 def decode_args(raw: bytes, at: str = ".profiles[0].pluginConfig[0]") -> PodTopologySpreadArgs:
-    """Decode a block strictly and default it.
+    """Decode args strictly, and fill in defaults.
 
-    Shape: ``raw`` is JSON; ``at`` is where the block's plugin stands in the file, for the text.
+    Shape: ``raw`` is JSON; ``at`` is the plugin's path in the configuration file, for messages.
     Errors: ArgsError.
     """
     try:
@@ -83,7 +86,7 @@ def decode_args(raw: bytes, at: str = ".profiles[0].pluginConfig[0]") -> PodTopo
 
 
 def _check_type(node: object, at: str, raw: bytes) -> None:
-    """Whether the block is of the plugin's type, where it says one at all.
+    """Refuse args that state another type; they may also state none.
 
     Source: runtime/serializer/json Serializer.Decode; kube-scheduler PluginConfig.decodeNestedObjects.
     """
@@ -121,8 +124,8 @@ def defaulted(args: PodTopologySpreadArgs) -> PodTopologySpreadArgs:
 def validate_args(args: PodTopologySpreadArgs, version: KubernetesVersion = RECORDED) -> tuple[FieldError, ...]:
     """Every error of defaulted args, in upstream's order.
 
-    Shape: paths are relative to the block.
-    Source: ValidatePodTopologySpreadArgs. Policies, minDomains and matchLabelKeys are not checked.
+    Shape: paths are relative to the args.
+    Source: ValidatePodTopologySpreadArgs, which does not check policies, minDomains and matchLabelKeys.
     """
     return distinct(_errors(args, version))
 

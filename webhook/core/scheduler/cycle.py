@@ -1,7 +1,7 @@
-"""What kube-scheduler would say of a pod: the filters in order, the first that fails for each node, the sentence.
+"""kube-scheduler's verdict on a pod: the filters in order, and for each node the first that rejects it.
 
-    index, pod -> take(...) -> Problem      under the lock: every fact that the answer depends on, copied
-    Problem    -> decide(...) -> Verdict    outside it
+    index, pod -> take(...) -> Problem      under the index's lock: copies every fact that the verdict depends on
+    Problem    -> decide(...) -> Verdict    without the lock
 
 Source: kube-scheduler schedule_one.go ``findNodesThatFitPod``; framework/runtime/framework.go; framework/types.go
 ``FitError``.
@@ -34,12 +34,12 @@ from webhook.core.scheduler.verdict import Verdict
 
 
 def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> Eligible:
-    """The nodes that a pod's affinity and tolerations leave."""
+    """The nodes that a pod's node affinity allows, and those whose taints it tolerates."""
     return Eligible(nodes, usable_nodes(nodes, required), tolerated_nodes(nodes, pod.pod_spec.tolerations))
 
 
 def verdict_alone(ran: Ran, nodes: NodeView) -> Verdict:
-    """What one plugin says when it is asked alone."""
+    """The verdict of one plugin without the others."""
     if ran.before.code not in (SUCCESS, SKIP):
         return Verdict(nodes, ran.before, [(ran.before, nodes.live)])
     failed = [] if ran.decide is None else [each for each in ran.decide(nodes.live) if each[1]]
@@ -47,7 +47,7 @@ def verdict_alone(ran: Ran, nodes: NodeView) -> Verdict:
 
 
 class Cycle:
-    """One scheduling attempt: the plugins on a problem, each computed when it is first asked for."""
+    """One scheduling attempt: the results of each plugin on a problem, computed on first use."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -61,9 +61,9 @@ class Cycle:
 
     @cached_property
     def enforced(self) -> int | None:
-        """The nodes that the scheduler's own added affinity leaves; None where it has none.
+        """The nodes that match node affinity added by the scheduler's configuration; None if it adds none.
 
-        Source: node_affinity.go ``addedNodeSelector``; spread constraints do not look at it.
+        Source: node_affinity.go ``addedNodeSelector``; spread constraints ignore it.
         """
         added = self.problem.profile.added_affinity if self.problem.profile is not None else None
         if added is None or added.required is None:
@@ -72,17 +72,17 @@ class Cycle:
 
     @cached_property
     def eligible(self) -> Eligible:
-        """The nodes that affinity and tolerations leave."""
+        """The nodes that the pod's node affinity allows, and those whose taints it tolerates."""
         return eligible_nodes(self.problem.pod, self.problem.nodes, self.required)
 
     @cached_property
     def spread(self) -> tuple[Ran, tuple[Domains, ...]]:
-        """PodTopologySpread after its PreFilter, and what it counted."""
+        """PodTopologySpread after its PreFilter, with its counts for each hard constraint."""
         return pod_topology_spread.run_filter(self.problem.hard, self.problem.pod.labels, self.eligible)
 
     @property
     def domains(self) -> tuple[Domains, ...]:
-        """What PodTopologySpread counted for each hard constraint."""
+        """PodTopologySpread's counts for each hard constraint."""
         return self.spread[1]
 
     def ran(self, plugin: str) -> Ran:
@@ -96,11 +96,11 @@ class Cycle:
         return ran
 
     def alone(self, plugin: str) -> Verdict:
-        """One plugin without the others: its PreFilter, then its Filter on every node."""
+        """The verdict of one plugin without the others: its PreFilter, then its Filter on every node."""
         return verdict_alone(self.ran(plugin), self.problem.nodes)
 
     def verdict(self) -> Verdict:
-        """All filters."""
+        """The verdict of all filters: PreFilter of each, then Filter on the nodes that are left."""
         nodes = self.problem.nodes
         before, allowed, restricting = self._before()
         if before.code != SUCCESS:
@@ -114,6 +114,7 @@ class Cycle:
             failed.append((node_filters.named(unresolvable(reason), plugin), asked & ~inside))
             asked &= inside
         plugins = [plugin for plugin in self.problem.filters if self.ran(plugin).decide is not None]
+        # A node with nominated pods has to pass with them and without them; the first pass is with them.
         yielding = node_sets.from_slots(tuple(self.problem.nominated), nodes.size) & asked
         for slot in node_sets.to_slots(yielding):
             first = Cycle(self.problem.nominated[slot]).filtered(1 << slot, plugins)
@@ -122,7 +123,7 @@ class Cycle:
         return Verdict(nodes, OK, [*failed, *self.filtered(asked, plugins)])
 
     def filtered(self, asked: int, plugins: Sequence[str]) -> list[Outcome]:
-        """The nodes that a plugin rejects, each with the first that does."""
+        """The nodes of ``asked`` that some plugin rejects, each with the status of the first that does."""
         failed: list[Outcome] = []
         for plugin in plugins:
             decide_nodes = self.ran(plugin).decide
@@ -135,7 +136,7 @@ class Cycle:
         return failed
 
     def _before(self) -> tuple[Status, frozenset[str] | None, list[str]]:
-        """PreFilter of all plugins: the first rejection, else the nodes left and the plugins that left them.
+        """PreFilter of all plugins: a status, the names of the nodes left (None for all), and who restricted them.
 
         Source: framework.go ``RunPreFilterPlugins``.
         """
@@ -166,8 +167,9 @@ class Cycle:
 
     def scores(self, feasible: int) -> dict[str, int] | None:
         """PodTopologySpread's normalised score of each feasible node; None where no soft constraint applies."""
-        found = scores(self.problem.soft, self.eligible, feasible)
-        return None if found is None else {self.problem.nodes.names[slot]: score for slot, score in found.items()}
+        by_slot = scores(self.problem.soft, self.eligible, feasible)
+        names = self.problem.nodes.names
+        return None if by_slot is None else {names[slot]: score for slot, score in by_slot.items()}
 
 
 _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
@@ -203,7 +205,7 @@ _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
 
 
 def _of_plugin(status: Status, plugin: str) -> Status:
-    """As RunFilterPlugins passes it on."""
+    """The status of a plugin's Filter, named and worded as RunFilterPlugins does."""
     if status.code == ERROR:
         return node_filters.named(failure(f'running "{plugin}" filter plugin: {status.reasons[0]}'), plugin)
     return node_filters.named(status, plugin)

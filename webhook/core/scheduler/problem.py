@@ -1,4 +1,4 @@
-"""What the scheduler knows when it looks for a node for one pod."""
+"""Everything that the scheduler's verdict on one pod depends on, copied from the index at one moment."""
 
 from collections.abc import Mapping
 
@@ -32,7 +32,7 @@ FILTERS = (
     *(node_filters.NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
     *(pod_topology_spread.NAME, INTER_POD_AFFINITY),
 )
-# What kube-scheduler looks at and admission cannot know, or the index does not hold.
+# What kube-scheduler looks at, but admission cannot know or the index does not have: key -> what is not evaluated.
 NOT_EVALUATED: Mapping[str, str] = {
     "SchedulerConfiguration": "disabled plugins, added node affinity, ignored resources, extenders",
     "SchedulingGates": "a pod with scheduling gates is not tried at all",
@@ -47,10 +47,10 @@ NOT_EVALUATED: Mapping[str, str] = {
 
 
 def not_evaluated(pod: Pod, profile: SchedulerProfile | None = None) -> tuple[str, ...]:
-    """The parts of ``NOT_EVALUATED`` that could change the verdict on this pod, in that order.
+    """The keys of ``NOT_EVALUATED`` that could change the verdict on this pod, in that order.
 
-    Shape: the pod is one that was created; of others AdmissionPlugins is not evaluated either. ``profile`` is None
-    where nobody said how its scheduler is configured.
+    Shape: AdmissionPlugins is left to the caller: it concerns only pods that are not created yet. ``profile`` is None
+    if the configuration of the pod's scheduler is not known.
     """
     spec = pod.pod_spec
     storage = any(claim_name(pod.meta.name, volume) is not None for volume in spec.volumes or ())
@@ -71,9 +71,9 @@ def not_evaluated(pod: Pod, profile: SchedulerProfile | None = None) -> tuple[st
 class Problem(Struct, frozen=True):
     """Everything that a verdict on one pod depends on, at one moment.
 
-    Shape: ``nodes`` and what is copied here never change; per-node values are by slot. ``nominated`` has, for each
-    node where preemption made room for a pod of no lower priority, the same problem with such pods on that node.
-    ``filters`` are the ones to ask, in the order of ``FILTERS``; ``profile`` is the scheduler's, None as it comes.
+    Shape: immutable; values per node are by slot. ``nominated`` has an entry for each node that preemption has
+    reserved for pods of at least this pod's priority: the same problem with those pods on that node. ``filters`` are
+    the filters to run, in the order of ``FILTERS``; ``profile`` is None for a scheduler with its default configuration.
     """
 
     pod: Pod
@@ -95,9 +95,10 @@ class Problem(Struct, frozen=True):
 def take(
     index: ClusterIndex, pod: Pod, defaults: SpreadDefaults = SYSTEM_DEFAULTS, profile: SchedulerProfile | None = None
 ) -> Problem:
-    """Copy what the verdict needs; whoever shares the index calls this under its lock.
+    """Copy everything that the verdict needs; call it under the lock of a shared index.
 
-    Shape: the pod is as the scheduler gets it (``pod_defaults`` makes it so). A ``profile`` has defaults of its own.
+    Shape: the pod is as the scheduler gets it, after `pod_defaults.as_created`. The default constraints of a
+    ``profile`` replace ``defaults``.
     """
     if profile is not None:
         listed = SpreadDefaults(profile.default_constraints)
@@ -132,7 +133,10 @@ def _take(index: ClusterIndex, pod: Pod, defaults: SpreadDefaults, profile: Sche
 
 
 def _without_ignored(request: Request, profile: SchedulerProfile) -> Request:
-    """Source: noderesources/fit.go ``fitsRequest``, ignoredResources and ignoredResourceGroups."""
+    """The request without resources that the profile ignores.
+
+    Source: noderesources/fit.go ``fitsRequest``, ignoredResources and ignoredResourceGroups.
+    """
     kept = tuple(
         (name, amount)
         for name, amount in request.amounts
@@ -143,11 +147,12 @@ def _without_ignored(request: Request, profile: SchedulerProfile) -> Request:
 
 
 def _with_nominated(index: ClusterIndex, problem: Problem, defaults: SpreadDefaults) -> dict[int, Problem]:
-    """The problem as it would be on each node with nominated pods, if they ran there already.
+    """The problem on each node that has nominated pods, as if those ran there already.
 
+    The pods are put into the index, counted, and removed again: so every count includes them as it would if they ran.
     Source: framework.go ``addGENominatedPods``.
     """
-    pod, found = problem.pod, {}
+    pod, by_slot = problem.pod, {}
     for node, pods in index.nominated_pods().items():
         slot = problem.nodes.slots.get(node)
         added = [each for each in pods if _priority(each) >= _priority(pod) and each.meta.uid != pod.meta.uid]
@@ -161,8 +166,8 @@ def _with_nominated(index: ClusterIndex, problem: Problem, defaults: SpreadDefau
         for each, key in zip(added, keys, strict=True):
             index.pod_table.remove(each.meta.namespace, key)
         near = sum(each.meta.namespace == pod.meta.namespace for each in added)
-        found[slot] = replace(with_them, hard=with_them.hard.with_nominated(slot, near))
-    return found
+        by_slot[slot] = replace(with_them, hard=with_them.hard.with_nominated(slot, near))
+    return by_slot
 
 
 def _priority(pod: Pod) -> int:

@@ -1,14 +1,14 @@
-"""The profile of a scheduler, as far as a verdict depends on it."""
+"""A scheduler's profile, as far as a verdict depends on it."""
 
 from msgspec import Struct
 
 from webhook.core.api.types import NodeAffinity, SpreadConstraint
 
-DEFAULT_SCHEDULER = "default-scheduler"  # of a pod that names none
+DEFAULT_SCHEDULER = "default-scheduler"  # the scheduler of pods without spec.schedulerName
 
 
 class SchedulerProfile(Struct, frozen=True, kw_only=True):
-    """One profile of the cluster's KubeSchedulerConfiguration, as far as a verdict can depend on it.
+    """One profile of the cluster's KubeSchedulerConfiguration.
 
     Shape: ``disabled_filters`` are the filter plugins of the default profile that this one does not run.
     """

@@ -1,4 +1,4 @@
-"""What the scheduler says of a pod: each node's status, and its sentence."""
+"""The scheduler's answer for one pod: a status for each node, and the text of the FailedScheduling event."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,7 +10,8 @@ from webhook.core.scheduler.plugins.status import ERROR, OK, Outcome, Status
 class Verdict:
     """The scheduler's answer for every node.
 
-    Shape: ``failed`` are disjoint sets of nodes with what rejects them; ``feasible`` are the nodes that pass.
+    Shape: ``before`` is the result of PreFilter; ``failed`` has disjoint sets of nodes, each with the status that
+    rejects them; ``feasible`` are the nodes that pass all filters.
     """
 
     def __init__(self, nodes: NodeView, before: Status, failed: Sequence[Outcome]) -> None:
@@ -25,6 +26,8 @@ class Verdict:
     @cached_property
     def codes(self) -> bytes:
         """A number per slot: 0 feasible, 1 Unschedulable, 2 UnschedulableAndUnresolvable, 3 an error, 4 no node."""
+        # One byte per slot. Each set is written as binary digits, and a table turns its ones into the code's number;
+        # the sets are disjoint, so the rows can be combined by OR.
         size, sets = self.nodes.size, [0, 0, 0]
         for status, members in self.failed:
             sets[_NUMBERS[status.code] - 1] |= members
@@ -37,7 +40,7 @@ class Verdict:
         return total.to_bytes(size, "little")[::-1]
 
     def status(self, name: str) -> Status:
-        """What the scheduler says of one node.
+        """The status of one node.
 
         Errors: KeyError for a node that does not exist.
         """
@@ -46,7 +49,7 @@ class Verdict:
 
     @cached_property
     def sentence(self) -> str:
-        """The text of the FailedScheduling event, up to what preemption adds; "" while a node is feasible.
+        """The text of the FailedScheduling event, without preemption's part; "" if a node is feasible or after errors.
 
         Source: framework/types.go ``FitError.Error``.
         """

@@ -1,4 +1,4 @@
-"""The selector that the scheduler gives default constraints: what Services and controllers select."""
+"""The selector that the scheduler deduces for default constraints, from the pod's Services and its controller."""
 
 from collections.abc import Mapping
 
@@ -11,14 +11,14 @@ _SELECTING_OWNERS = {_REPLICATION_CONTROLLER, ("apps/v1", "ReplicaSet"), ("apps/
 
 
 def default_selector(meta: ObjectMeta, namespace: str, index: ClusterIndex) -> Selector:
-    """What the scheduler deduces for a pod with this metadata; empty where there is nothing to deduce it from."""
+    """The selector for a pod with this metadata; empty if no Service and no controller gives one."""
     pairs: dict[str, str] = {}
     for service in pod_services(meta.labels or {}, namespace, index):
         pairs |= (service.spec and service.spec.selector) or {}
     controller = meta.controller
     if controller is None or (controller.api_version, controller.kind) not in _SELECTING_OWNERS:
         return selector_from_labels(pairs)
-    # By name alone: the scheduler does not compare the uid either.
+    # Looked up by name only, as in the scheduler, which does not compare uids.
     owner = index.owner(controller.api_version, controller.kind, namespace, controller.name)
     selector = owner.selector if owner else None
     if (controller.api_version, controller.kind) == _REPLICATION_CONTROLLER:
@@ -31,20 +31,20 @@ def default_selector(meta: ObjectMeta, namespace: str, index: ClusterIndex) -> S
 
 
 def pod_services(labels: Mapping[str, str], namespace: str, index: ClusterIndex) -> tuple[Service, ...]:
-    """The namespace's Services that select a pod with these labels, by name.
+    """The namespace's Services that select a pod with these labels, sorted by name.
 
     Shape: a Service without selector selects nothing, one with an empty selector everything.
     """
     services = index.services(namespace) if namespace else index.all_services()
-    found = (s for s in services if _selects(s.spec.selector if s.spec else None, labels))
-    return tuple(sorted(found, key=lambda service: (service.metadata or ObjectMeta()).name))
+    selecting = (each for each in services if _selects(each.spec.selector if each.spec else None, labels))
+    return tuple(sorted(selecting, key=lambda service: (service.metadata or ObjectMeta()).name))
 
 
 def label_selector(selector: Selector) -> LabelSelector:
-    """A compiled selector as a constraint in a pod has to say it.
+    """A compiled selector in the form that a constraint of a pod has it.
 
-    Shape: a key that must equal two values (an owner that does not select the pod) cannot stand twice in matchLabels;
-    its second value becomes an expression. What is asked twice is said once.
+    Shape: a key that must equal two values (those of a Service and of a controller that does not select the pod)
+    cannot be twice in matchLabels, so the second becomes an expression. Equal requirements are merged.
     """
     labels: dict[str, str] = {}
     expressions: dict[LabelSelectorRequirement, None] = {}

@@ -1,8 +1,13 @@
 """The InterPodAffinity plugin: required affinity and anti-affinity between pods.
 
-Three conditions, in this order: every affinity term finds a pod that matches all of them in the node's domain (or
-nobody matches yet, and the pod matches itself); no anti-affinity term of an existing pod rejects the pod; none of its
-own finds a pod in the node's domain. Terminating pods count.
+A node admits the pod if three conditions hold, tested in this order:
+
+    affinity         for every term, the node's domain has a pod that matches all terms; or no pod in the cluster
+                     does, the pod matches its own terms, and the node has all keys (the first of its kind)
+    anti-affinity    for none of the pod's own terms does the node's domain have a matching pod
+    existing pods    no anti-affinity term of a pod in the node's domain matches the pod
+
+Terminating pods count.
 
 Source: kube-scheduler interpodaffinity/filtering.go.
 """
@@ -26,11 +31,11 @@ REJECTED_BY_EXISTING = unschedulable("node(s) didn't satisfy existing pods anti-
 
 
 class Neighbours(Struct, frozen=True):
-    """What existing pods mean for the incoming pod.
+    """The existing pods that matter to the incoming pod's affinity, and those whose anti-affinity it matters to.
 
-    Shape: ``together`` maps slots to pods that match every affinity term, ``apart[i]`` to those that match
-    ``own[i]``; ``rejecting`` are topology keys of existing pods' terms with where those pods are; all by slot,
-    nodes that are gone included.
+    Shape: counts are by slot, and include nodes that are gone. ``wanted`` are the pod's affinity terms and ``together``
+    the pods that match all of them; ``own`` are its anti-affinity terms and ``apart[i]`` the pods that match
+    ``own[i]``; ``rejecting`` are the matching anti-affinity terms of existing pods: topology key, and those pods.
     """
 
     wanted: tuple[Term, ...] = ()
@@ -43,7 +48,7 @@ class Neighbours(Struct, frozen=True):
 
 
 def count_neighbours(pod: Pod, index: ClusterIndex) -> Neighbours:
-    """Source: filtering.go ``PreFilter``."""
+    """Count the existing pods that matter to a pod's affinity. Source: filtering.go ``PreFilter``."""
     affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
     near = affinity.pod_affinity if affinity else None
     far = affinity.pod_anti_affinity if affinity else None
@@ -77,7 +82,7 @@ def _resolved(
 
 
 def _preferred(affinity: PodAffinity | None) -> Iterable[PodAffinityTerm]:
-    """Preferred terms only score, but one that cannot be read fails the pod all the same."""
+    """The preferred terms. They only score, but an invalid one fails the pod nevertheless."""
     weighted = (affinity.preferred if affinity else None) or ()
     return (each.pod_affinity_term for each in weighted if each.pod_affinity_term is not None)
 
@@ -114,7 +119,7 @@ def _common_namespaces(terms: tuple[Term, ...], index: ClusterIndex) -> Iterable
 
 
 def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> Ran:
-    """Source: filtering.go ``Filter``."""
+    """The plugin's result. Source: filtering.go ``Filter``."""
     if neighbours.error:
         return Ran(unresolvable(f"parsing pod: {neighbours.error}"))
     rejected = _nodes_in_domains(nodes, neighbours.rejecting)
@@ -122,7 +127,7 @@ def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> Ran:
         return PASSES
 
     def decide(asked: int) -> list[Outcome]:
-        lonely = asked & ~_nodes_with_company(neighbours, nodes)
+        lonely = asked & ~_nodes_meeting_affinity(neighbours, nodes)
         asked &= ~lonely
         own = asked & _nodes_in_domains(
             nodes, ((term.topology_key, counts) for term, counts in zip(neighbours.own, neighbours.apart, strict=True))
@@ -134,20 +139,20 @@ def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> Ran:
 
 
 def _nodes_in_domains(nodes: NodeView, terms: Iterable[tuple[str, Counts]]) -> int:
-    """The nodes that share a domain of the term with one of its pods."""
-    found = 0
+    """The nodes in the same domain as a counted pod, for any of the terms (topology key and counts)."""
+    shared = 0
     by_key: dict[str, set[int]] = {}
     for key, counts in terms:
         of = nodes.column(key).of
         by_key.setdefault(key, set()).update([of[slot] for slot in counts])
     for key, domains in by_key.items():
         domains.discard(-1)
-        found |= nodes.column(key).nodes_of(tuple(domains))
-    return found
+        shared |= nodes.column(key).nodes_of(tuple(domains))
+    return shared
 
 
-def _nodes_with_company(neighbours: Neighbours, nodes: NodeView) -> int:
-    """The nodes where every affinity term finds a pod, or where the pod may be the first of its kind.
+def _nodes_meeting_affinity(neighbours: Neighbours, nodes: NodeView) -> int:
+    """The nodes that meet the first condition of the module's docstring.
 
     Source: filtering.go ``nodeTopologyMatchesAffinity``.
     """

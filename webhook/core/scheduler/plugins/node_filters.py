@@ -1,7 +1,7 @@
-"""The scheduler's filters that look at one node at a time: name, cordon, taints, affinity, ports, resources.
+"""The filters that look at one node at a time: its name, cordon, taints, labels, ports and resources.
 
-Each is evaluated for sets of equal nodes. What kube-scheduler evaluates and this does not is in
-``core.scheduler.problem.NOT_EVALUATED``.
+Each works on sets of nodes that are alike. Known differences from kube-scheduler are in
+`core.scheduler.problem.NOT_EVALUATED`.
 
 Source: kube-scheduler framework/plugins nodename, nodeunschedulable, tainttoleration, nodeaffinity, nodeports,
 noderesources/fit.go.
@@ -41,15 +41,15 @@ TOO_MANY_PODS = "Too many pods"
 _CORDON_TAINT = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 
 
-# Reasons, the nodes that have exactly these, and nodes that could never have enough.
+# Reasons, the nodes with exactly these reasons, and the nodes that could never have enough even without pods.
 _Part = tuple[tuple[str, ...], int, int]
 
 
 class Room(Struct, frozen=True):
-    """What is left on nodes of the resources that a pod requests.
+    """Free and allocatable amounts of the resources that a pod requests.
 
-    Shape: ``free`` has what is free by slot, for each resource of which some node has too little, in the order of
-    reasons; ``allocatable`` has what nodes have in total, for each resource of which some node could never have enough.
+    Shape: by slot. ``free`` has only resources that are short on some node, in the order of reasons; ``allocatable``
+    only those of which some node could never have enough.
     Unit: cpu in milli-CPU, everything else in whole units.
     """
 
@@ -58,7 +58,7 @@ class Room(Struct, frozen=True):
 
 
 def room_for(request: Request, nodes: Nodes) -> Room:
-    """A copy of the columns that matter to this request."""
+    """Copy the amounts that decide about this request: of resources that every node has enough of, none."""
     free = {}
     for name, amount in ((PODS, 1), *request.amounts):
         short = nodes.short_of(name, amount) if amount > 0 else None
@@ -69,7 +69,7 @@ def room_for(request: Request, nodes: Nodes) -> Room:
 
 
 def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> Ran:
-    """Source: node_name.go."""
+    """The result of NodeName. Source: node_name.go."""
     name = pod.pod_spec.node_name
     if not name:
         return Ran(OK)
@@ -80,31 +80,36 @@ def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> Ran:
 
 
 def run_node_unschedulable(pod: Pod, nodes: NodeView) -> Ran:
-    """Source: node_unschedulable.go."""
+    """The result of NodeUnschedulable. Source: node_unschedulable.go."""
     tolerated = first_untolerated((_CORDON_TAINT,), pod.pod_spec.tolerations, FILTERING_EFFECTS) is None
     return Ran(OK) if tolerated else Ran(OK, lambda asked: [(CORDONED, asked & nodes.unschedulable)])
 
 
 def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: KubernetesVersion) -> Ran:
-    """Source: taint_toleration.go."""
+    """The result of TaintToleration; ``tolerated`` are the nodes without an untolerated taint.
+
+    Source: taint_toleration.go.
+    """
     if version >= gates.SHORT_TAINT_REASON.since:
         return Ran(OK, lambda asked: [(UNTOLERATED, asked & ~tolerated)])
 
     def decide(asked: int) -> list[Outcome]:
-        found = []
+        failed = []
         for taints, members in nodes.taint_classes:
             taint = first_untolerated(taints, pod.pod_spec.tolerations, FILTERING_EFFECTS)
             if taint is not None:
                 reason = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
-                found.append((unresolvable(reason), asked & members))
-        return found
+                failed.append((unresolvable(reason), asked & members))
+        return failed
 
     return Ran(OK, decide)
 
 
 def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: int | None = None) -> Ran:
-    """The pod's own affinity, and that which the scheduler's configuration adds (``enforced``).
+    """The result of NodeAffinity.
 
+    Shape: ``usable`` are the nodes that the pod's own node affinity allows, ``enforced`` those that the scheduler's
+    configuration allows, None if it adds no affinity.
     Source: node_affinity.go.
     """
     spec = pod.pod_spec
@@ -121,7 +126,7 @@ def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: 
 
 
 def _required_names(selector: NodeSelector) -> frozenset[str] | None:
-    """The nodes that the terms name, if every term names some; None if one leaves the name open."""
+    """The node names that the terms allow; None if some term does not restrict the name."""
     names: frozenset[str] = frozenset()
     for term in selector.node_selector_terms or ():
         named = _names_of_term(term)
@@ -141,9 +146,9 @@ def _names_of_term(term: NodeSelectorTerm) -> frozenset[str] | None:
 
 
 def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[HostPort]]) -> Ran:
-    """Whether a host port of the pod is taken.
+    """The result of NodePorts.
 
-    Shape: ``taken`` has the ports in use by slot.
+    Shape: ``taken`` has the host ports in use by slot.
     Source: node_ports.go; framework/types.go ``HostPortInfo.CheckConflict``.
     """
     if not wanted:
@@ -160,7 +165,7 @@ def ports_conflict(one: HostPort, other: HostPort) -> bool:
 
 
 def run_node_resources_fit(request: Request, room: Room) -> Ran:
-    """Source: noderesources/fit.go ``fitsRequest``."""
+    """The result of NodeResourcesFit. Source: noderesources/fit.go ``fitsRequest``."""
 
     def decide(asked: int) -> list[Outcome]:
         parts: list[_Part] = [((), asked, 0)]
@@ -169,17 +174,17 @@ def run_node_resources_fit(request: Request, room: Room) -> Ran:
                 short = _below(room.free[name], amount)
                 never = _below(room.allocatable[name], amount) if name in room.allocatable else 0
                 parts = _split(parts, TOO_MANY_PODS if name == PODS else f"Insufficient {name}", short, never)
-        found: list[Outcome] = []
+        failed: list[Outcome] = []
         for reasons, nodes, never in parts:
             if reasons:
-                found += [(unresolvable(*reasons), nodes & never), (unschedulable(*reasons), nodes & ~never)]
-        return found
+                failed += [(unresolvable(*reasons), nodes & never), (unschedulable(*reasons), nodes & ~never)]
+        return failed
 
     return Ran(OK, decide)
 
 
 def _split(parts: Sequence[_Part], reason: str, failing: int, never: int) -> list[_Part]:
-    """Each part of the nodes divided into those with the further reason and those without."""
+    """Divide each part into the nodes that fail for one more reason, and the others."""
     divided: list[_Part] = []
     for reasons, nodes, unresolved in parts:
         if nodes & failing:
@@ -190,10 +195,10 @@ def _split(parts: Sequence[_Part], reason: str, failing: int, never: int) -> lis
 
 
 def _below(amounts: Sequence[int], wanted: int) -> int:
-    """The slots with less than what is wanted."""
+    """The nodes with less than the wanted amount."""
     return node_sets.from_flags(bytes([amount < wanted for amount in amounts]))
 
 
 def named(status: Status, plugin: str) -> Status:
-    """The status as the plugin's."""
+    """The status with the plugin's name."""
     return Status(status.code, plugin, status.reasons)

@@ -1,6 +1,6 @@
-"""Which nodes a pod's node affinity and tolerations leave, for all nodes at once.
+"""The nodes that node affinity selects and that tolerations admit, as sets, for all nodes at once.
 
-A requirement is evaluated once per value of its label, not once per node.
+A requirement is evaluated once for each value of its label, not once for each node.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,7 +49,7 @@ def usable_nodes(view: NodeView, required: RequiredNodes) -> int:
 
 
 def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool = False) -> int:
-    """The nodes that at least one term selects; with ``by_labels``, conditions on fields do not count."""
+    """The nodes that at least one term selects; ``by_labels`` ignores conditions on fields."""
     nodes = 0
     for term in terms:
         if not term.poisoned:
@@ -61,7 +61,7 @@ def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool
 
 
 def tolerated_nodes(view: NodeView, tolerations: Sequence[Toleration] | None) -> int:
-    """The nodes without a taint that keeps the pod away; spec.unschedulable is no taint."""
+    """The nodes without an untolerated taint; spec.unschedulable is not looked at."""
     nodes = view.live
     for taints, members in view.taint_classes:
         if first_untolerated(taints, tolerations, FILTERING_EFFECTS) is not None:
@@ -77,7 +77,7 @@ def _meeting_all(view: NodeView, requirements: Iterable[Requirement]) -> int:
 
 
 def _nodes_named(view: NodeView, condition: FieldRequirement) -> int:
-    """A node without a name has no fields, and what it lacks is not asked."""
+    """The nodes that meet a condition on a field; a node without a name meets every one, as upstream decides."""
     nameless = _bit(view, "")
     if condition.key != NODE_NAME_FIELD:
         return view.live if condition.matches("") else nameless
@@ -91,7 +91,7 @@ def _bit(view: NodeView, name: str) -> int:
 
 
 def settled_nodes(view: NodeView) -> int:
-    """The nodes that are not on their way in or out: neither cordoned, nor tainted because of what happens to them."""
+    """The nodes in normal operation: neither cordoned, nor with one of `NODE_STATES`."""
     nodes = view.live & ~view.unschedulable
     for taints, members in view.taint_classes:
         if any(taint.key in NODE_STATES for taint in taints):

@@ -1,8 +1,8 @@
-"""The NodeVolumeLimits plugin: how many volumes each CSI driver attaches to a node at most.
+"""The NodeVolumeLimits plugin: the most volumes that each CSI driver attaches to a node.
 
-A volume of an in-tree plugin counts as one of the CSI driver that has replaced the plugin, on nodes that have a
-CSINode. Volumes that are attached without a pod (VolumeAttachment) and drivers that must be installed on the node
-(CSIDriver) are not known here; see ``core.scheduler.problem.NOT_EVALUATED``.
+On nodes with a CSINode, a volume of an in-tree plugin counts for the CSI driver that replaces the plugin. Volumes
+attached without a pod (VolumeAttachment) and drivers that must be installed on the node (CSIDriver) are not known;
+see `core.scheduler.problem.NOT_EVALUATED`.
 
 Source: kube-scheduler nodevolumelimits/csi.go; k8s.io/csi-translation-lib plugins.
 """
@@ -32,7 +32,7 @@ from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_
 NODE_VOLUME_LIMITS = "NodeVolumeLimits"
 TOO_MANY_VOLUMES = unschedulable("node(s) exceed max volume count")
 
-# In-tree plugins whose volumes a CSI driver has taken over, and the driver.
+# In-tree plugin -> the CSI driver that replaces it.
 _MIGRATED = {
     AWS_EBS: "ebs.csi.aws.com",
     AZURE_DISK: "disk.csi.azure.com",
@@ -40,7 +40,7 @@ _MIGRATED = {
     GCE_PD: "pd.csi.storage.gke.io",
     PORTWORX: "pxd.portworx.com",
 }
-# Those that can be translated, but whose migration the plugin does not count.
+# Plugins that csi-translation-lib can translate, but that NodeVolumeLimits does not treat as migrated.
 _NOT_COUNTED = frozenset({AZURE_FILE, VSPHERE})
 _EBS_ID = re.compile(r"aws://[^/]*/+(vol-[^/]*)/*", re.ASCII)
 
@@ -48,7 +48,7 @@ _Attached = dict[tuple[str, str], None]  # (driver, volume handle), in the order
 
 
 class _LookupError(Exception):
-    """Why volumes cannot be counted, as the status that it gives."""
+    """Volumes cannot be counted; ``status`` is what the plugin then answers."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.reasons[0])
@@ -56,7 +56,7 @@ class _LookupError(Exception):
 
 
 def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
-    """Source: csi.go ``PreFilter``, ``Filter``."""
+    """The plugin's result. Source: csi.go ``PreFilter``, ``Filter``."""
     volumes = pod.pod_spec.volumes or ()
     if not any(claim_name("", volume) is not None or _in_tree(volume) is not None for volume in volumes):
         return PASSES
@@ -64,16 +64,16 @@ def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
     def decide(asked: int) -> list[Outcome]:
         slots = [nodes.slots[name] for name in storage.limits if name in nodes.slots]
         described = node_sets.from_slots(slots, nodes.size)
-        found: list[Outcome] = []
+        failed: list[Outcome] = []
         for part, migrates in ((asked & ~described, False), (asked & described, True)):
             if part:
                 try:
                     wanted = _attachable(pod, storage, migrates=migrates)
                 except _LookupError as error:
-                    found.append((error.status, part))
+                    failed.append((error.status, part))
                 else:
-                    found += _beyond_limits(wanted, storage, nodes, part) if migrates and wanted else []
-        return found
+                    failed += _beyond_limits(wanted, storage, nodes, part) if migrates and wanted else []
+        return failed
 
     return Ran(OK, decide)
 
@@ -104,12 +104,12 @@ def _exceeds(wanted: _Attached, attached: _Attached, limits: Mapping[str, int]) 
 
 def _attachable(pod: Pod, storage: Storage, *, migrates: bool) -> _Attached:
     """The volumes that the incoming pod needs attached."""
-    found: _Attached = {}
+    attached: _Attached = {}
     meta = pod.meta
     for volume in pod.pod_spec.volumes or ():
         name = claim_name(meta.name, volume)
         if name is None:
-            _count_inline(volume, found, migrates=migrates)
+            _count_inline(volume, attached, migrates=migrates)
             continue
         if not name:
             raise _LookupError(failure("PersistentVolumeClaim had no name"))
@@ -117,30 +117,30 @@ def _attachable(pod: Pod, storage: Storage, *, migrates: bool) -> _Attached:
         if claim is None:
             raise _LookupError(unresolvable(f"looking up PVC {meta.namespace}/{name}: {missing_claim(name)}"))
         _check_owner(volume, claim, meta.namespace, meta.name, meta.uid)
-        _count_claim(claim, storage, found, migrates=migrates)
-    return found
+        _count_claim(claim, storage, attached, migrates=migrates)
+    return attached
 
 
 def _attached(slot: int, storage: Storage) -> _Attached:
-    """The volumes that the pods on a node have attached; claims that are gone are not counted."""
-    found: _Attached = {}
+    """The volumes attached for the pods on a node; deleted claims do not count."""
+    attached: _Attached = {}
     for pod in storage.mounted.get(slot, ()):
         for volume in pod.volumes:
             name = claim_name(pod.name, volume)
             if name is None:
-                _count_inline(volume, found, migrates=True)
+                _count_inline(volume, attached, migrates=True)
                 continue
             if not name:
                 raise _LookupError(failure("PersistentVolumeClaim had no name"))
             claim = storage.others.get((pod.namespace, name))
             if claim is not None:
                 _check_owner(volume, claim, pod.namespace, pod.name, pod.uid)
-                _count_claim(claim, storage, found, migrates=True)
-    return found
+                _count_claim(claim, storage, attached, migrates=True)
+    return attached
 
 
 def owner_fault(claim: Claim, namespace: str, name: str, uid: str) -> str:
-    """What is wrong when the claim of an ephemeral volume was not made for the pod; "" if it was.
+    """The error if an ephemeral volume's claim was not created for the pod; "" if it was.
 
     Source: k8s.io/component-helpers storage/ephemeral ``VolumeIsForPod``.
     """
@@ -158,7 +158,7 @@ def _check_owner(volume: Volume, claim: Claim, namespace: str, name: str, uid: s
             raise _LookupError(failure(fault))
 
 
-def _count_inline(volume: Volume, found: _Attached, *, migrates: bool) -> None:
+def _count_inline(volume: Volume, attached: _Attached, *, migrates: bool) -> None:
     source = _in_tree(volume)
     if source is not None and migrates:
         plugin, handle = source
@@ -167,7 +167,7 @@ def _count_inline(volume: Volume, found: _Attached, *, migrates: bool) -> None:
             raise _LookupError(failure(f"converting volume({volume.name}) from inline to csi: {fault}"))
         if plugin == GCE_PD:
             handle = f"projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{handle}"
-        found[_MIGRATED[plugin], handle] = None
+        attached[_MIGRATED[plugin], handle] = None
 
 
 def _fault(source: Volume | PersistentVolumeSpec, handle: str) -> str:
@@ -183,20 +183,20 @@ def _fault(source: Volume | PersistentVolumeSpec, handle: str) -> str:
     return ""
 
 
-def _count_claim(claim: Claim, storage: Storage, found: _Attached, *, migrates: bool) -> None:
+def _count_claim(claim: Claim, storage: Storage, attached: _Attached, *, migrates: bool) -> None:
     volume = storage.volumes.get(claim.spec.volume_name or "")
     if volume is None:
         driver = _driver_of_class(storage.classes.get(claim.storage_class), migrates=migrates)
-        # Upstream's name for it is random, so that it is no other volume's.
+        # Upstream makes up a random handle here; the claim's name is as unique.
         handle = f"{claim.meta.namespace}/{claim.meta.name}"
     else:
         driver, handle = _driver_of_volume(volume, migrates=migrates)
     if driver and handle:
-        found[driver, handle] = None
+        attached[driver, handle] = None
 
 
-def _driver_of_class(found: StorageClass | None, *, migrates: bool) -> str:
-    provisioner = found.provisioner if found else ""
+def _driver_of_class(storage_class: StorageClass | None, *, migrates: bool) -> str:
+    provisioner = storage_class.provisioner if storage_class else ""
     if provisioner in _NOT_COUNTED:
         return ""
     if provisioner in _MIGRATED:

@@ -4,12 +4,11 @@ A node admits the incoming pod when, in the node's own domain of every hard cons
 
     matching pods + (1 if the pod matches itself) - global minimum <= maxSkew
 
-Matching pods are of the pod's namespace and not terminating, on nodes that have the keys of all hard constraints and
-pass the constraint's node policies; the domains of such nodes count even where they have no pod. A constraint with an
-empty selector counts no pod before 1.38, as upstream does.
+Matching pods are in the pod's namespace, not terminating, and on nodes that have the keys of all hard constraints and
+pass the constraint's node policies. The domains of those nodes are eligible, also those without a matching pod.
 
-A pod without constraints gets the cluster's default constraints, with the selector that the scheduler deduces: all
-Services that select the pod, and the ReplicaSet, StatefulSet or ReplicationController that owns it.
+A pod without constraints gets the cluster's default constraints, with the selector that the scheduler deduces
+(`default_selector`).
 
 Source: kube-scheduler podtopologyspread common.go, filtering.go, scoring.go; plugins/helper/spread.go.
 """
@@ -34,15 +33,15 @@ NAME = "PodTopologySpread"
 MISSING_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
 TOO_SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 
-# The smallest count over no domain at all, which only a minDomains below 1 ever shows.
+# Upstream's minimum over no domain at all (MaxInt32); it only matters with minDomains below 1.
 _NO_DOMAIN = 2**31 - 1
 
 
 class SpreadDefaults(Struct, frozen=True):
     """The cluster's default constraints.
 
-    Shape: ``system`` are those built into kube-scheduler, which only score, and which alone give nodes a score
-    that lack a topology key.
+    Shape: ``system`` marks those built into kube-scheduler: they only score, and only with them do nodes that lack a
+    topology key get a score.
     """
 
     constraints: tuple[SpreadConstraint, ...]
@@ -70,11 +69,11 @@ class Constraint(Struct, frozen=True):
 
 
 class Counted(Struct, frozen=True):
-    """The constraints of one kind that apply to a pod, and the pods that match each.
+    """A pod's hard constraints, or its soft ones, and the pods that match each.
 
-    Shape: ``counts[i]`` maps a slot to the matching pods of ``constraints[i]`` on it, nodes that are gone included;
-    ``require_all`` is whether a node without one of the keys has no score; ``error`` is a selector's that cannot be
-    read, which fails the whole attempt.
+    Shape: ``counts[i]`` maps a slot to the pods on it that match ``constraints[i]``; nodes that are gone may be in it.
+    ``require_all`` is whether nodes without one of the keys get no score. ``error`` is the text about an invalid
+    selector, which fails the whole attempt.
     """
 
     constraints: tuple[Constraint, ...] = ()
@@ -83,22 +82,23 @@ class Counted(Struct, frozen=True):
     error: str = ""
 
     def with_nominated(self, slot: int, pods: int) -> "Counted":
-        """The same where nominated pods of the namespace are taken to be on a node.
+        """The same with this number of nominated pods of the namespace on a node.
 
-        An empty selector, which counts no existing pod, does count these.
+        Upstream counts nominated pods for a constraint with an empty selector even in releases where such a
+        constraint counts no existing pod.
         Source: filtering.go ``updateWithPod``.
         """
         counts = tuple(
-            {slot: pods} if constraint.selector.empty and pods and not found else found
-            for constraint, found in zip(self.constraints, self.counts, strict=True)
+            {slot: pods} if constraint.selector.empty and pods and not existing else existing
+            for constraint, existing in zip(self.constraints, self.counts, strict=True)
         )
         return Counted(self.constraints, counts, self.require_all, self.error)
 
 
 class Domains(Struct, frozen=True):
-    """What was counted for one hard constraint.
+    """The counts of one hard constraint by domain.
 
-    Shape: ``match_num`` maps the number of a domain in ``column`` to its matching pods, never 0; ``counting`` are the
+    Shape: ``match_num`` maps a domain (its number in ``column``) to its matching pods, never 0; ``counting`` are the
     nodes that count, whose domains are the eligible ones.
     Unit: pods.
     """
@@ -112,25 +112,28 @@ class Domains(Struct, frozen=True):
 
     @property
     def limit(self) -> int:
-        """The most matching pods that a domain may have to admit the pod."""
+        """The most matching pods that a domain may have and still admit the pod.
+
+        From the module's formula: matching pods <= maxSkew + global minimum - self match.
+        """
         return self.constraint.max_skew + self.global_minimum - self.self_match
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Matching pods by the value of the key, for every domain that counts."""
+        """Matching pods by the value of the topology key, for every eligible domain."""
         values = self.column.values
         return {values[number]: self.match_num.get(number, 0) for number in self.column.domains(self.counting)}
 
 
 class Eligible(Struct, frozen=True):
-    """The nodes that the pod's node affinity (``usable``) and its tolerations (``tolerated``) leave."""
+    """The nodes that the pod's node affinity allows (``usable``), and those whose taints it tolerates."""
 
     nodes: NodeView
     usable: int
     tolerated: int
 
     def counted(self, constraint: Constraint, with_keys: int) -> int:
-        """Those of the nodes with all keys that count for the constraint.
+        """Of the nodes with all keys, those that the constraint's node policies include.
 
         Source: common.go ``matchNodeInclusionPolicies``.
         """
@@ -144,7 +147,7 @@ class Eligible(Struct, frozen=True):
 def count_constraints(
     pod: Pod, action: str, index: ClusterIndex, defaults: SpreadDefaults, version: KubernetesVersion
 ) -> Counted:
-    """The pod's own constraints of this kind, or else the cluster's, with the pods that match.
+    """The pod's own constraints with this whenUnsatisfiable, else the cluster's defaults, and the pods that match.
 
     Source: common.go ``getConstraints``, ``buildDefaultConstraints``.
     """
@@ -160,21 +163,21 @@ def count_constraints(
         if selector.empty:
             return Counted()
         constraints = tuple(_with_selector(constraint, selector) for constraint in constraints)
-    known: dict[Selector, Counts] = {}
+    counts: dict[Selector, Counts] = {}
     for constraint in constraints:
         selector = constraint.selector
-        if selector not in known:
+        if selector not in counts:
             skipped = selector.nothing or (selector.empty and version < gates.COUNTS_EMPTY_SELECTOR.since)
-            known[selector] = {} if skipped else index.count(namespace, selector)
+            counts[selector] = {} if skipped else index.count(namespace, selector)
     return Counted(
         constraints=constraints,
-        counts=tuple(known[constraint.selector] for constraint in constraints),
+        counts=tuple(counts[constraint.selector] for constraint in constraints),
         require_all=bool(own) or not defaults.system,
     )
 
 
 def _parsed(written: Sequence[SpreadConstraint], labels: Mapping[str, str], action: str) -> tuple[Constraint, ...]:
-    """Source: common.go ``filterTopologySpreadConstraints``."""
+    """Parse the constraints with this whenUnsatisfiable. Source: common.go ``filterTopologySpreadConstraints``."""
     parsed = []
     for each in written:
         if each.when_unsatisfiable != action:
@@ -193,7 +196,7 @@ def _parsed(written: Sequence[SpreadConstraint], labels: Mapping[str, str], acti
 
 
 def counting_selector(written: SpreadConstraint, labels: Mapping[str, str]) -> Selector:
-    """What a constraint counts, for a pod with these labels: its labelSelector, and its matchLabelKeys as they are.
+    """The selector of the pods that a constraint counts: its labelSelector, and matchLabelKeys with this pod's labels.
 
     Errors: SelectorError.
     """
@@ -224,15 +227,15 @@ def count_domains(counted: Counted, labels: Mapping[str, str], eligible: Eligibl
     with_keys = nodes.live
     for constraint in counted.constraints:
         with_keys &= nodes.column(constraint.topology_key).present
-    found = []
+    domains = []
     for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
         column = nodes.column(constraint.topology_key)
         counting = eligible.counted(constraint, with_keys)
         match_num = _by_domain(column, counts, counting)
         minimum = _global_minimum(match_num, column.domain_count(counting), constraint.min_domains)
         self_match = int(constraint.selector.matches(labels))
-        found.append(Domains(constraint, column, match_num, counting, minimum, self_match))
-    return tuple(found)
+        domains.append(Domains(constraint, column, match_num, counting, minimum, self_match))
+    return tuple(domains)
 
 
 def _by_domain(column: Column, counts: Counts, counting: int) -> Counts:
@@ -261,7 +264,7 @@ def _global_minimum(match_num: Counts, domains: int, min_domains: int) -> int:
 
 
 def run_filter(counted: Counted, labels: Mapping[str, str], eligible: Eligible) -> tuple[Ran, tuple[Domains, ...]]:
-    """PreFilter and Filter; without a hard constraint the plugin lets every node pass.
+    """The plugin's result, and the counts behind it; without a hard constraint every node passes.
 
     Source: filtering.go ``PreFilter``, ``Filter``.
     """
@@ -285,9 +288,9 @@ def run_filter(counted: Counted, labels: Mapping[str, str], eligible: Eligible) 
 
 
 def above_limit(domains: Domains) -> int:
-    """The nodes in a domain with more matching pods than the limit."""
+    """The nodes whose domain has more matching pods than the limit."""
     limit = domains.limit
-    if limit < 0:  # even a domain without a matching pod has too many
+    if limit < 0:  # then even a domain without a matching pod has too many
         return domains.column.present
     crowded = [number for number, pods in domains.match_num.items() if pods > limit]
     return domains.column.nodes_of(crowded) if crowded else 0

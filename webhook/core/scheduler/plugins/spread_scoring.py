@@ -1,4 +1,12 @@
-"""How PodTopologySpread scores nodes by soft constraints."""
+"""PodTopologySpread's score of nodes by soft constraints.
+
+    raw score = sum over constraints of: matching pods in the node's domain * log(domains + 2) + maxSkew - 1
+    score     = 100 * (highest + lowest - raw score) / highest
+
+A lower raw score is better, so the node with the lowest one gets the highest score.
+
+Source: kube-scheduler podtopologyspread/scoring.go.
+"""
 
 import math
 from collections.abc import Mapping
@@ -11,12 +19,12 @@ from webhook.core.index.pod_groups import Counts
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Counted, Eligible
 
 MAX_NODE_SCORE = 100
-# Upstream marks nodes without a score with this number, and so takes the mark for such a score.
+# Upstream marks nodes without a score by this number, and also takes a raw score of -1 for that mark.
 _INVALID = -1
 
 
 class _Scoring(Struct, frozen=True):
-    """Nodes with the keys of all soft constraints (or all nodes, where none is required), and those to score."""
+    """Nodes with the keys of all soft constraints (all nodes if none is required), and the slots to score."""
 
     eligible: Eligible
     with_keys: int
@@ -24,7 +32,7 @@ class _Scoring(Struct, frozen=True):
 
 
 def scores(counted: Counted, eligible: Eligible, feasible: int) -> dict[int, int] | None:
-    """The normalised score of each feasible node by slot; None where no soft constraint applies.
+    """The normalised score of each feasible node by slot; None if no soft constraint applies.
 
     Source: scoring.go ``PreScore``, ``Score``, ``NormalizeScore``.
     """
@@ -48,10 +56,10 @@ def scores(counted: Counted, eligible: Eligible, feasible: int) -> dict[int, int
 
 
 def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple[float, Counts]:
-    """The weight of the key, and for each scored node the matching pods of its domain.
+    """The weight of the topology key, and for each scored node the matching pods in its domain.
 
-    Shape: where nodes without the key count too, they are in the domain of the empty value. A hostname is a domain
-    of its own whatever the node policies say.
+    Shape: nodes without the key, where they are scored, are in the domain of the empty value. Hostnames are counted
+    node by node, whatever the node policies say.
     """
     if constraint.topology_key == HOSTNAME:
         return math.log(len(scoring.scored) + 2), counts
@@ -70,7 +78,7 @@ def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple
 
 
 def _rounded(score: float) -> int:
-    """Half away from zero, as Go's math.Round."""
+    """Rounded half away from zero, as Go's math.Round does."""
     return math.floor(score + 0.5) if score >= 0 else math.ceil(score - 0.5)
 
 
@@ -87,5 +95,5 @@ def _normalised(raw: Mapping[int, int]) -> dict[int, int]:
 
 
 def _divided(number: int, divisor: int) -> int:
-    """Towards zero, as Go divides."""
+    """Truncated towards zero, as Go divides."""
     return number // divisor if number >= 0 else -(-number // divisor)

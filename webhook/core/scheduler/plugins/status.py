@@ -1,4 +1,4 @@
-"""What one plugin of the scheduler says of nodes."""
+"""The result of one scheduler plugin: a status, and the nodes that have it."""
 
 from collections.abc import Callable, Iterable
 
@@ -12,9 +12,9 @@ ERROR = "Error"
 
 
 class Status(Struct, frozen=True, omit_defaults=True):
-    """A code with its reasons, as kube-scheduler gives them.
+    """A code and its reasons in kube-scheduler's words.
 
-    Shape: ``code`` is one of the constants here; ``plugin`` is "" where only one was asked.
+    Shape: ``code`` is one of the constants above; ``plugin`` is "" until a cycle names it.
     """
 
     code: str
@@ -23,22 +23,22 @@ class Status(Struct, frozen=True, omit_defaults=True):
 
     @property
     def rejected(self) -> bool:
-        """Whether it keeps the pod away, as opposed to an error."""
+        """Whether it rejects the pod; an error does not."""
         return self.code in (UNSCHEDULABLE, UNRESOLVABLE)
 
 
 OK = Status(SUCCESS)
 SKIPPED = Status(SKIP)
 
-# A status and the nodes that have it, as a set of slots.
+# A status and the set of nodes that have it (`node_sets`).
 Outcome = tuple[Status, int]
 
 
 class Ran(Struct, frozen=True):
-    """One plugin after its PreFilter.
+    """A plugin after its PreFilter.
 
-    Shape: ``decide`` takes nodes and gives those that fail, each once; None where Filter does not run.
-    ``allowed`` are the only nodes that PreFilter leaves, None for all.
+    Shape: ``decide`` is its Filter: it takes a set of nodes and returns disjoint sets of those that fail; None if
+    Filter does not run. ``allowed`` are the names of the nodes that PreFilter leaves, None for all.
     """
 
     before: Status = OK
@@ -50,15 +50,15 @@ PASSES = Ran(SKIPPED)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """No pod that leaves would help."""
+    """A rejection that no preemption can lift."""
     return Status(UNRESOLVABLE, reasons=reasons)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """Not now; preemption may help."""
+    """A rejection that preemption might lift."""
     return Status(UNSCHEDULABLE, reasons=reasons)
 
 
 def failure(text: str) -> Status:
-    """The scheduling attempt as a whole fails."""
+    """An error that fails the whole scheduling attempt."""
     return Status(ERROR, reasons=(text,))

@@ -1,7 +1,7 @@
-"""The VolumeBinding plugin: bound claims pin the pod, others need a free volume or one that can be provisioned.
+"""The VolumeBinding plugin: bound claims need their volume on the node, others a free or a provisioned volume.
 
-Claims without a volume take the smallest one that suits, smallest claim first; what is left is provisioned where the
-class allows it. Free capacity that drivers publish (CSIStorageCapacity) is not known here.
+Unbound claims, smallest first, each take the smallest suitable free volume; for the rest, volumes are provisioned where
+the class allows it. Free capacity that drivers publish (CSIStorageCapacity) is not known.
 
 Source: kube-scheduler volumebinding volume_binding.go, binder.go; k8s.io/component-helpers storage/volume.
 """
@@ -32,7 +32,7 @@ UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class _Question(Struct, frozen=True):
-    """The pod's claims, those that have a volume and those that wait for the pod, and where to look for volumes."""
+    """The pod's claims, bound ones and those that wait for the pod, with what is needed to find volumes."""
 
     bound: tuple[Claim, ...]
     waiting: tuple[Claim, ...]
@@ -42,7 +42,7 @@ class _Question(Struct, frozen=True):
 
 
 class _Reach(Struct):
-    """What became of the nodes asked about; the sets of slots grow while claims are looked at."""
+    """The nodes that fail, by reason; the sets grow while claims are looked at."""
 
     conflicting: int = 0
     unbindable: int = 0
@@ -51,12 +51,12 @@ class _Reach(Struct):
 
 
 def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
-    """Source: volume_binding.go ``PreFilter``, ``Filter``."""
+    """The plugin's result. Source: volume_binding.go ``PreFilter``, ``Filter``."""
     volumes = pod.pod_spec.volumes or ()
     names = [(name, volume) for volume in volumes if (name := claim_name(pod.meta.name, volume)) is not None]
     if not names:
         return PASSES
-    found: list[Claim] = []
+    claims: list[Claim] = []
     for name, volume in names:
         claim = storage.claims.get(name)
         if claim is None:
@@ -67,11 +67,11 @@ def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: Kub
             fault = owner_fault(claim, pod.meta.namespace, pod.meta.name, pod.meta.uid)
         if fault:
             return Ran(unresolvable(fault))
-        found.append(claim)
-    if not pod.meta.namespace:  # upstream's cache keeps such claims under another key than it asks for
+        claims.append(claim)
+    if not pod.meta.namespace:  # upstream looks such claims up under another key than its cache stores them
         key = f"/{names[0][0]}"
         return Ran(failure(f'error getting PVC "{key}": persistentvolumeclaims "{key}" not found'))
-    return _sorted_out(found, storage, nodes, version)
+    return _sorted_out(claims, storage, nodes, version)
 
 
 def _claim_fault(claim: Claim) -> str:
@@ -83,20 +83,20 @@ def _claim_fault(claim: Claim) -> str:
     return ""
 
 
-def _sorted_out(found: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
-    """Bound claims, those that wait for the pod, and those that should have been bound before.
+def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
+    """Sort claims into bound ones and those that wait for the pod; an unbound one that should not wait rejects it.
 
     Source: binder.go ``GetPodVolumeClaims``.
     """
     bound, waiting, immediate = [], [], False
-    for claim in found:
+    for claim in claims:
         if claim.bound:
             bound.append(claim)
             continue
-        known = storage.classes.get(claim.storage_class) if claim.storage_class else None
-        if known is not None and known.volume_binding_mode is None:
+        storage_class = storage.classes.get(claim.storage_class) if claim.storage_class else None
+        if storage_class is not None and storage_class.volume_binding_mode is None:
             return Ran(failure(f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"'))
-        delayed = known is not None and known.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+        delayed = storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
         if delayed and not claim.spec.volume_name:
             waiting.append(claim)
         else:
@@ -108,7 +108,7 @@ def _sorted_out(found: Sequence[Claim], storage: Storage, nodes: NodeView, versi
 
 
 def _decide(question: _Question, asked: int) -> list[Outcome]:
-    """Source: binder.go ``FindPodVolumes``."""
+    """The plugin's Filter. Source: binder.go ``FindPodVolumes``."""
     reach = _Reach(errors=[])
     _check_bound(question, asked, reach)
     if question.waiting:
@@ -119,10 +119,10 @@ def _decide(question: _Question, asked: int) -> list[Outcome]:
 
 
 def _combined(reach: _Reach, asked: int) -> Iterable[Outcome]:
-    """Each combination of reasons with its nodes, reasons in upstream's order."""
+    """Each combination of reasons with its nodes; the reasons are in upstream's order."""
     parts: list[tuple[tuple[str, ...], int]] = [((), asked)]
-    found = ((OTHER_NODE, reach.conflicting), (NONE_TO_BIND, reach.unbindable), (VOLUME_GONE, reach.gone))
-    for reason, failing in found:
+    by_reason = ((OTHER_NODE, reach.conflicting), (NONE_TO_BIND, reach.unbindable), (VOLUME_GONE, reach.gone))
+    for reason, failing in by_reason:
         parts = [
             (reasons, part)
             for before, all_nodes in parts
@@ -133,7 +133,7 @@ def _combined(reach: _Reach, asked: int) -> Iterable[Outcome]:
 
 
 def _check_bound(question: _Question, asked: int, reach: _Reach) -> None:
-    """The first claim whose volume is gone or out of reach decides. Source: ``checkBoundClaims``."""
+    """Bound claims. On each node the first claim that fails decides. Source: ``checkBoundClaims``."""
     for claim in question.bound:
         volume = question.storage.volumes.get(claim.spec.volume_name or "")
         if volume is None:
@@ -145,7 +145,7 @@ def _check_bound(question: _Question, asked: int, reach: _Reach) -> None:
 
 
 def _check_waiting(question: _Question, asked: int, reach: _Reach) -> None:
-    """A claim whose node is chosen already is provisioned there; the others may take a free volume."""
+    """Claims that wait. If their node was selected earlier, they are provisioned there; else they may bind a volume."""
     selected, matching = [], []
     for claim in question.waiting:
         node = claim.annotations.get(SELECTED_NODE)
@@ -185,7 +185,7 @@ def _requested(claim: Claim) -> ResourceList:
 
 
 def _parts(claims: Sequence[Claim], question: _Question, asked: int) -> Iterable[tuple[int, frozenset[str]]]:
-    """Nodes that reach the same free volumes, with the names of those volumes."""
+    """The asked nodes, grouped by the free volumes that they can use."""
     free, nodes = question.storage.free, question.nodes
     everywhere: set[str] = set()
     near: dict[int, list[str]] = {}
@@ -207,7 +207,7 @@ def _parts(claims: Sequence[Claim], question: _Question, asked: int) -> Iterable
 
 
 def _unmatched(claims: Sequence[Claim], question: _Question, reachable: frozenset[str]) -> list[Claim]:
-    """The claims for which no free volume suits. Source: binder.go ``findMatchingVolumes``."""
+    """The claims without a suitable free volume. Source: binder.go ``findMatchingVolumes``."""
     chosen: set[str] = set()
     left = []
     for claim in claims:
@@ -224,7 +224,10 @@ def _unmatched(claims: Sequence[Claim], question: _Question, reachable: frozense
 def _best_volume(
     claim: Claim, free: Iterable[PersistentVolume], reachable: frozenset[str], version: KubernetesVersion
 ) -> PersistentVolume | None:
-    """The volume made for the claim, or the smallest that suits. Source: storage/volume ``FindMatchingVolume``."""
+    """The volume reserved for the claim, else the smallest suitable one.
+
+    Source: storage/volume ``FindMatchingVolume``.
+    """
     try:
         selector = None if claim.spec.selector is None else compile_selector(claim.spec.selector)
     except SelectorError as error:
@@ -272,7 +275,10 @@ def _made_for(claim: Claim, volume: PersistentVolume) -> bool:
 
 
 def _provision(claims: Sequence[Claim], question: _Question, asked: int, reach: _Reach) -> None:
-    """Source: binder.go ``checkVolumeProvisions``. Claims without a known class never wait for a pod."""
+    """Claims to be provisioned; each has a known class, or it would not wait for the pod.
+
+    Source: binder.go ``checkVolumeProvisions``.
+    """
     for claim in claims:
         if not asked:
             return
@@ -281,14 +287,14 @@ def _provision(claims: Sequence[Claim], question: _Question, asked: int, reach: 
         asked &= admitted
 
 
-def _provisionable(known: StorageClass, nodes: NodeView) -> int:
-    """Where a volume of the class could be made."""
-    if known.provisioner in ("", NO_PROVISIONER):
+def _provisionable(storage_class: StorageClass, nodes: NodeView) -> int:
+    """The nodes where a volume of the class can be provisioned."""
+    if storage_class.provisioner in ("", NO_PROVISIONER):
         return 0
-    if not known.allowed_topologies:
+    if not storage_class.allowed_topologies:
         return nodes.live
     admitted = 0
-    for term in known.allowed_topologies:
+    for term in storage_class.allowed_topologies:
         expressions = term.match_label_expressions or ()
         if expressions and all(each.values for each in expressions):
             matching = nodes.live

@@ -1,9 +1,8 @@
-"""The four plugins that look at volumes: VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone.
+"""The VolumeRestrictions and VolumeZone plugins, and the copy of claims and volumes that all volume plugins read.
 
-What they need of the cluster is gathered once per question (``gather``); nodes are then told apart by the volumes
-that they can reach and by their attach limits.
+NodeVolumeLimits and VolumeBinding are in `node_volume_limits` and `volume_binding`.
 
-Source: kube-scheduler framework/plugins volumerestrictions, nodevolumelimits, volumebinding, volumezone.
+Source: kube-scheduler framework/plugins volumerestrictions, volumezone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,11 +34,11 @@ _GENERAL = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 
 class Storage(Struct, frozen=True):
-    """What the cluster has for the pod's volumes.
+    """The claims, volumes and classes that matter to one pod.
 
-    Shape: ``claims`` by name, those that exist; ``volumes`` by name, those of bound claims; ``free`` by claim, those
-    that it may take; ``users`` by claim the pods that mount it, by slot; ``limits`` by node what each driver attaches;
-    ``mounted`` by slot the pods with volumes, of nodes where they matter; ``others`` the claims of those pods.
+    Shape: ``claims`` are the pod's, by name, as far as they exist; ``volumes`` by name; ``free`` has the volumes that
+    each unbound claim may bind; ``users`` the pods that mount each claim, by slot; ``limits`` the most volumes by node
+    and driver; ``mounted`` the pods with volumes by slot, where they can matter; ``others`` the claims of those pods.
     """
 
     claims: Mapping[str, Claim] = {}
@@ -53,7 +52,7 @@ class Storage(Struct, frozen=True):
 
 
 def gather(pod: Pod, index: ClusterIndex) -> Storage:
-    """Everything that the four plugins may ask about this pod; nothing for a pod without volumes."""
+    """Copy everything that the volume plugins need for this pod; nothing for a pod without volumes."""
     volumes = pod.pod_spec.volumes or ()
     if not volumes:
         return Storage()
@@ -76,7 +75,7 @@ def gather(pod: Pod, index: ClusterIndex) -> Storage:
         claims=claims,
         volumes={name: volume for name in named if (volume := index.volume(name)) is not None},
         free={name: index.volumes_for(claim) for name, claim in claims.items() if not claim.bound},
-        classes={name: found for name in classes if (found := index.storage_class(name)) is not None},
+        classes={name: storage_class for name in classes if (storage_class := index.storage_class(name)) is not None},
         users={name: index.pod_table.claim_users(namespace, name) for name in claims},
         limits=limits,
         mounted=mounted,
@@ -87,17 +86,17 @@ def gather(pod: Pod, index: ClusterIndex) -> Storage:
 def _mounted(
     volumes: Sequence[Volume], limits: Mapping[str, Mapping[str, int]], index: ClusterIndex
 ) -> dict[int, tuple[Mounted, ...]]:
-    """The pods with volumes on nodes where one of the pod's disks may be in use, or a limit may be reached."""
+    """Pods with volumes, on nodes where one of the pod's disks may be in use or a limit may be reached."""
     table = index.pod_table
     if any(map(is_disk, volumes)):
         return {slot: tuple(pods.values()) for slot, pods in table.mounted.items()}
     slots = index.view().slots
-    found = {}
+    mounted = {}
     for name, counts in limits.items():
         slot = slots.get(name, -1)
         if slot in table.mounted and counts and table.mounts[slot] + len(volumes) > min(counts.values()):
-            found[slot] = tuple(table.mounted[slot].values())
-    return found
+            mounted[slot] = tuple(table.mounted[slot].values())
+    return mounted
 
 
 def claim_name(pod_name: str, volume: Volume) -> str | None:
@@ -111,12 +110,12 @@ def claim_name(pod_name: str, volume: Volume) -> str | None:
 
 
 def missing_claim(name: str) -> str:
-    """The API's words for a claim that does not exist."""
+    """The API server's message about a claim that does not exist."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
-    """Source: volume_restrictions.go."""
+    """The result of VolumeRestrictions. Source: volume_restrictions.go."""
     exclusive = set()
     for name in _direct_claims(pod):
         claim = storage.claims.get(name)
@@ -171,7 +170,7 @@ def _disks_conflict(one: Volume, other: Volume) -> bool:
 
 
 def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
-    """Source: volume_zone.go."""
+    """The result of VolumeZone. Source: volume_zone.go."""
     zones: list[tuple[str, frozenset[str]]] = []
     for name in _direct_claims(pod):
         status, volume = _bound_volume(name, storage)
@@ -189,7 +188,7 @@ def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
 
 
 def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView) -> int:
-    """The nodes with a topology label, and none of the values that the volumes' labels have."""
+    """The nodes that have some topology label, but not those of the volumes. Nodes without any label pass."""
     labelled = 0
     for key in _TOPOLOGY_LABELS:
         labelled |= nodes.column(key).present
@@ -204,7 +203,7 @@ def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView
 
 
 def _bound_volume(name: str, storage: Storage) -> tuple[Status | None, PersistentVolume | None]:
-    """The volume of a claim, or why the pod cannot be placed for it; neither where the volume comes later.
+    """The volume of a claim, or the status that rejects the pod; neither if the volume is made after scheduling.
 
     Source: volume_zone.go ``getPVbyPod``.
     """
@@ -221,31 +220,31 @@ def _bound_volume(name: str, storage: Storage) -> tuple[Status | None, Persisten
 
 
 def _unbound_fault(class_name: str, storage: Storage) -> str:
-    """Why a claim of this class ought to have a volume; "" where it gets one with its first pod."""
+    """Why an unbound claim of this class is an error; "" if its volume is made for its first pod."""
     if not class_name:
         return "PersistentVolumeClaim had no pv name and storageClass name"
-    found = storage.classes.get(class_name)
-    if found is None:
+    storage_class = storage.classes.get(class_name)
+    if storage_class is None:
         return f'storageclass.storage.k8s.io "{class_name}" not found'
-    if found.volume_binding_mode is None:
+    if storage_class.volume_binding_mode is None:
         return f'VolumeBindingMode not set for StorageClass "{class_name}"'
-    return "" if found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else "PersistentVolume had no name"
+    return "" if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER else "PersistentVolume had no name"
 
 
 def zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
-    """The topology labels of a volume with their values, which ``__`` separates; an empty value voids the label."""
-    found = []
+    """A volume's topology labels, each with its values, which ``__`` separates; one with an empty value is ignored."""
+    zones = []
     for key in _TOPOLOGY_LABELS:
         value = (volume.meta.labels or {}).get(key)
         if value is not None:
             values = frozenset(each.strip() for each in value.split("__"))
             if "" not in values:
-                found.append((key, values))
-    return found
+                zones.append((key, values))
+    return zones
 
 
 def reachable_from(volume: PersistentVolume, nodes: NodeView) -> int:
-    """The nodes that the volume's node affinity admits. Source: storage/volume ``CheckNodeAffinity``."""
+    """The nodes that the volume's node affinity selects. Source: storage/volume ``CheckNodeAffinity``."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return nodes.live
@@ -253,6 +252,6 @@ def reachable_from(volume: PersistentVolume, nodes: NodeView) -> int:
 
 
 def usable_from(volume: PersistentVolume, nodes: NodeView) -> int:
-    """The nodes where a pod may use the volume: by its node affinity, and by its topology labels."""
+    """The nodes where a pod can use the volume, by its node affinity and its topology labels."""
     reached, zones = reachable_from(volume, nodes), zone_labels(volume)
     return reached & ~_in_other_zones(zones, nodes) if zones else reached
