@@ -1,1 +1,1 @@
-"""How many pods of a workload find a place: bounds, and proofs over every order."""
+"""How many pods of one workload fit: bounds that hold for every order, and proofs that all of them find a node."""

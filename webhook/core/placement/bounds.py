@@ -1,34 +1,34 @@
 """How many pods hard spread constraints can ever admit: closed forms over domains, without a search.
 
-All pods are alike and match the selectors that count them, so only numbers move. For one constraint with c matching
-pods in each domain, and room for k more (0 where no node of it admits the pod),
+All pods are alike and match the selectors that count them, so only numbers matter. For one constraint, with c matching
+pods in a domain and room for k more there (k = 0 if no node of the domain admits the pod),
 
     minimum that can be reached = min(c + k) over the domains, 0 if they are fewer than minDomains
     pods that can be added      = sum of max(0, min(c + k, minimum + maxSkew) - c)
 
-which every order reaches and none exceeds. A domain without room keeps its count and holds all others down. The other
-forms are bounds for their question: no order of placing does better. Tests compare all with exhaustive searches.
+Every order of placing reaches that number, and none exceeds it. A domain without room keeps its count, and so limits
+all others. The other functions give upper bounds: no order does better. Tests compare all with exhaustive searches.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-# Past so many pods on a host nothing is proven; no node runs as many.
+# Pods on one host up to which proofs are tried; kubelets run 110 by default.
 _MOST_LEVELS = 256
 
 
 class Cell(NamedTuple):
-    """Domains that are alike: their matching pods, and how many more each can take (None: no limit)."""
+    """What equal domains have in common: matching pods, and how many more pods each can take (None for any number)."""
 
     pods: int
     room: int | None = None
 
 
 class Zone(NamedTuple):
-    """One domain of a constraint that has the hosts of another one in it.
+    """A domain of a first constraint, which contains hosts, the domains of a second one.
 
-    Shape: ``pods`` are those that the first constraint counts; ``hosts`` maps pods that the second counts to the
-    number of hosts with so many, for hosts that admit the pod.
+    Shape: ``pods`` is the first constraint's count in the zone; ``hosts`` maps a count of the second constraint to the
+    number of hosts with that count, for hosts that admit the pod.
     """
 
     pods: int
@@ -36,7 +36,7 @@ class Zone(NamedTuple):
 
 
 class Home(NamedTuple):
-    """A domain with its matching pods, and the pods still to be placed that can be in no other one."""
+    """A domain: its matching pods, the pods to be placed that can go nowhere else, and whether others can go there."""
 
     pods: int
     pinned: int
@@ -44,9 +44,9 @@ class Home(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """What of a constraint decides how many pods it admits.
+    """A constraint's numbers.
 
-    Shape: ``enough`` is whether there are minDomains domains; if not, the minimum is 0.
+    Shape: ``enough`` is whether there are at least minDomains domains; if not, the global minimum is 0.
     """
 
     max_skew: int
@@ -54,7 +54,7 @@ class Limit(NamedTuple):
 
 
 def reachable_minimum(cells: Mapping[Cell, int], limit: Limit) -> int | None:
-    """The most that the domain with the fewest pods can get to; None where nothing bounds it."""
+    """The highest global minimum that can be reached; None if nothing bounds it."""
     if not limit.enough:
         return 0
     return min((cell.pods + cell.room for cell in cells if cell.room is not None), default=None)
@@ -63,7 +63,7 @@ def reachable_minimum(cells: Mapping[Cell, int], limit: Limit) -> int | None:
 def addable(cells: Mapping[Cell, int], limit: Limit) -> int | None:
     """How many pods one constraint lets be added, exactly and in every order; None for any number.
 
-    Shape: ``cells`` maps equal domains to how many there are of them.
+    Shape: ``cells`` maps equal domains to their number.
     """
     minimum = reachable_minimum(cells, limit)
     if minimum is None:
@@ -80,13 +80,14 @@ def addable(cells: Mapping[Cell, int], limit: Limit) -> int | None:
 def addable_on_hosts(
     zones: Sequence[Zone], held: int | None, of_zones: Limit, of_hosts: Limit, wanted: int
 ) -> int | None:
-    """The most pods that a constraint on zones and one on hosts let be added together; None for ``wanted`` or more.
+    """The most pods that a constraint on zones and one on hosts admit together; None for ``wanted`` or more.
 
-    Shape: ``zones`` are those that count; a zone without hosts in it takes no pod. ``held`` is the fewest pods on a
-    host that counts and does not admit the pod, None where every host does.
+    Shape: ``zones`` are the eligible ones; a zone without hosts takes no pod. ``held`` is the lowest count on an
+    eligible host that does not admit the pod, None if every host does.
 
-    A level is a minimum over hosts. The next one can be reached only if every zone may take the pods that lift all its
-    hosts that far, while no host has more than the level + maxSkew. The zone with the fewest hosts ends that.
+    The minimum over hosts rises level by level. It reaches the next level only if every zone may take the pods that
+    bring all of its hosts there while no host exceeds level + maxSkew. The zone with the fewest hosts is the first that
+    may not: it can take few pods, and so limits the other zones.
     """
     level = 0
     if of_hosts.enough:
@@ -109,14 +110,14 @@ def addable_on_hosts(
 
 
 def _below(zone: Zone, level: int) -> int:
-    """How many pods bring every host of the zone that has fewer to the level."""
+    """How many pods it takes to bring every host of the zone up to the level."""
     return sum(hosts * (level - count) for count, hosts in zone.hosts.items() if count < level)
 
 
 def addable_pinned(homes: Sequence[Home], limit: Limit, free: int) -> int:
-    """The most pods that one constraint lets be added if some of them can be in one domain only, as with volumes.
+    """The most pods that one constraint admits if some of them can go to one domain only, where their volumes are.
 
-    Shape: ``homes`` are all domains that count; ``free`` are the pods that may go to any open one.
+    Shape: ``homes`` are all eligible domains; ``free`` is the number of pods that can go to any open one.
     """
     level = 0
     if limit.enough and homes:
@@ -134,17 +135,17 @@ def addable_pinned(homes: Sequence[Home], limit: Limit, free: int) -> int:
 
 
 def _reaches(homes: Sequence[Home], level: int, free: int) -> bool:
-    """Whether there are pods enough to bring every domain to the level."""
+    """Whether there are enough pods to bring every domain to the level."""
     if any(home.pods < level and not home.is_open for home in homes):
         return False
     return sum(max(0, level - home.pods - home.pinned) for home in homes) <= free
 
 
 def stranded(replicas: int, max_skew: int, staying: int, lost: int, *, pinned: bool) -> int:
-    """The fewest pods without a place after domains were lost that go on counting with 0 pods.
+    """The fewest pods that stay without a node after domains were lost whose nodes still count, with 0 pods.
 
-    Shape: ``staying`` domains are left of those that the replicas were spread over, in any way that maxSkew allows;
-    ``pinned`` says that the minimum was 0 already. 0 too where nothing is proven.
+    Shape: the replicas were spread over ``staying`` + ``lost`` domains, in any way that maxSkew allows. ``pinned`` says
+    that the minimum was 0 before. The result is 0 also if nothing is proven.
     """
     if replicas <= max_skew * staying:
         return 0
@@ -152,7 +153,9 @@ def stranded(replicas: int, max_skew: int, staying: int, lost: int, *, pinned: b
     most = 0 if pinned else replicas // domains
     if min(max_skew, most) > _MOST_LEVELS:
         return 0
-    # Above maxSkew the best minimum is where the pods lost by it and those that its top leaves over are equal.
+    # With a minimum of ``level``, the lost domains had at least level * lost pods, and at least all that the staying
+    # ones could not hold, replicas - (level + maxSkew) * staying. Above maxSkew, the fewest pods are lost where the two
+    # are equal; levels up to maxSkew are all tried.
     equal = (replicas - max_skew * staying) // domains
     minima = {*range(min(max_skew, most) + 1), *(level for level in (equal, equal + 1, most) if level <= most)}
     waiting = [
@@ -164,11 +167,12 @@ def stranded(replicas: int, max_skew: int, staying: int, lost: int, *, pinned: b
 
 
 def _left(replicas: int, level: int, max_skew: int, staying: int, lost: int) -> int:
-    """The most pods that run after the loss, replacements included, if the minimum was ``level`` before it."""
+    """The most pods that run after the loss, including replacements, if the minimum was ``level`` before."""
     survivors = replicas - max(level * lost, replicas - (level + max_skew) * staying)
     if level >= max_skew:
         return survivors
-    # A domain takes replacements up to maxSkew: the more uneven the survivors stand, the more of them find a place.
+    # With a minimum of 0, a domain takes replacements up to maxSkew. The best case is the most uneven one: as many
+    # domains as possible already above maxSkew, and the others with as few pods as possible.
     full, rest = divmod(survivors - level * staying, max_skew)
     if full >= staying:
         return survivors

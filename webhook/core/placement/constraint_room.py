@@ -1,4 +1,4 @@
-"""What is left to one hard constraint: its domains, their counts, and which of them can grow."""
+"""How many more pods each hard constraint admits: its domains, their counts, and which of them can take pods."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,11 @@ from webhook.core.scheduler.problem import Problem
 
 
 class ConstraintRoom(Struct, frozen=True, dict=True):
-    """One hard constraint on a terrain.
+    """One hard constraint over the candidate nodes.
 
-    Shape: ``open`` are nodes that have all keys too. ``unsteady`` says that nodes which are taken to be back count
-    only then: with some of them back and some away, fewer pods may fit, or more.
+    Shape: ``open`` are the candidate nodes that have the keys of all constraints; ``apart`` the columns in whose
+    domains no two of the pods may be. ``unsteady`` says that some nodes count only once they are back from being away:
+    while only some are back, fewer or more pods may fit, so no number holds.
     """
 
     hard: CountedConstraint
@@ -42,12 +43,12 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
     @property
     def placed(self) -> int:
-        """The workload's own pods that count, wherever they are."""
+        """The workload's own pods that the constraint counts, on whatever nodes."""
         return sum(self.hard.own.values())
 
     @cached_property
     def cells(self) -> Mapping[Cell, int]:
-        """The domains that count, equal ones together."""
+        """The eligible domains, grouped by what they have and can take."""
         if self.column.one_each:
             return self._cells_of_hosts()
         cells: Counter[Cell] = Counter()
@@ -56,7 +57,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         return cells
 
     def _cells_of_hosts(self) -> Mapping[Cell, int]:
-        """Without a look at each host: most have no pod."""
+        """As `cells`, if each domain is one node: only hosts with pods are looked at one by one."""
         pods, counting = self.domains.match_num, self.domains.counting
         single = 0
         for column in self.apart:
@@ -74,7 +75,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         return self.domains.match_num.get(number, 0)
 
     def room(self, number: int) -> int | None:
-        """How many more pods a domain can take, whatever spreading says; None for any number."""
+        """How many more pods a domain can take before this constraint is considered; None for any number."""
         inside = self.open & self.column.nodes(number)
         if not inside:
             return 0
@@ -83,31 +84,31 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
 
     @property
     def open_domains(self) -> frozenset[int]:
-        """The domains with an open node."""
+        """The domains that have an open node."""
         return self.column.domains(self.open)
 
     @property
     def closed(self) -> frozenset[int]:
-        """The domains that count and have no open node."""
+        """The eligible domains without an open node."""
         return self.column.domains(self.domains.counting) - self.open_domains
 
     @property
     def minimum(self) -> int | None:
-        """The most that the emptiest domain can get to; None where nothing bounds it."""
+        """The highest global minimum that can be reached; None if nothing bounds it."""
         return reachable_minimum(self.cells, self.limit)
 
     @cached_property
     def addable(self) -> int | None:
-        """How many more pods the constraint alone admits; None for any number, and where that is not known."""
+        """How many more pods the constraint alone admits; None for any number, and if it is not known."""
         return addable(self.cells, self.limit) if self.hard.certain and not self.unsteady else None
 
     @property
     def most(self) -> int | None:
-        """The most of the workload's pods that the constraint admits, those that run included; None for any number."""
+        """The most pods of the workload that the constraint admits, including those that run; None for any number."""
         return None if self.addable is None else self.placed + self.addable
 
     def most_in_one(self, column: Column) -> int | None:
-        """The same where all of them have to be in one domain of another key; None also where those are too many."""
+        """As `most`, if all pods have to be in one domain of another key; None also if that has too many domains."""
         homes = column.domains(self.open)
         if len(homes) > MOST_HOMES:
             return None
@@ -137,9 +138,9 @@ def addable_together(zones: ConstraintRoom, hosts: ConstraintRoom, wanted: int) 
 def constraint_rooms(
     hard: Sequence[CountedConstraint], of: CandidateNodes, problem: Problem
 ) -> tuple[ConstraintRoom, ...]:
-    """The constraints on a terrain; nodes have to have the keys of all of them.
+    """The room of each constraint over the candidate nodes; a node needs the keys of all constraints.
 
-    Shape: ``hard`` may be others than the pod's own, for what-ifs.
+    Shape: ``hard`` may differ from the pod's own constraints, to try a change.
     """
     counted = Counted(tuple(each.constraint for each in hard), tuple(each.counts for each in hard))
     nodes = of.eligible.nodes

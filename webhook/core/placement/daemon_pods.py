@@ -1,4 +1,4 @@
-"""Where a DaemonSet's controller wants a pod, and the pod that it makes for a node.
+"""The nodes on which a DaemonSet's controller wants a pod, and the pod that it makes for a node.
 
 Source: pkg/controller/daemon/daemon_controller.go ``NodeShouldRunDaemonPod``; daemon/util/daemonset_util.go
 ``AddOrUpdateDaemonPodTolerations``, ``ReplaceDaemonSetPodNodeNameNodeAffinity``.
@@ -39,7 +39,7 @@ _IN_HOST_NETWORK = ((TAINT_NETWORK_UNAVAILABLE, NO_SCHEDULE),)
 
 
 def tolerant(pod: Pod) -> Pod:
-    """The pod with what every pod of a DaemonSet tolerates."""
+    """The pod with the tolerations that the controller adds to every pod of a DaemonSet."""
     spec = pod.pod_spec
     taints = _ALWAYS + (_IN_HOST_NETWORK if spec.host_network else ())
     added = tuple(Toleration(key=key, operator="Exists", effect=effect) for key, effect in taints)
@@ -47,7 +47,7 @@ def tolerant(pod: Pod) -> Pod:
 
 
 def wanted_nodes(pod: Pod, view: NodeView) -> int:
-    """The nodes that should run a pod, which tolerates already what its DaemonSet's pods do."""
+    """The nodes that should run the pod; it has the tolerations of `tolerant`."""
     spec = pod.pod_spec
     nodes = usable_nodes(view, compile_required_nodes(spec.node_selector, spec.affinity))
     if spec.node_name:
@@ -56,7 +56,7 @@ def wanted_nodes(pod: Pod, view: NodeView) -> int:
 
 
 def for_node(pod: Pod, node: str) -> Pod:
-    """The pod that is made for one node: other terms of its required node affinity are gone."""
+    """The pod that is made for one node; required node affinity is replaced by the node's name."""
     affinity = pod.pod_spec.affinity or Affinity()
     field = NodeSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,))
     required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
@@ -65,7 +65,7 @@ def for_node(pod: Pod, node: str) -> Pod:
 
 
 def node_of(pod: Pod) -> str | None:
-    """The node that a DaemonSet's pod was made for; None where it names none."""
+    """The node that a DaemonSet's pod was made for; None if its affinity names none."""
     node_affinity = pod.pod_spec.affinity.node_affinity if pod.pod_spec.affinity else None
     required = node_affinity.required if node_affinity else None
     for term in (required.node_selector_terms if required else None) or ():

@@ -1,11 +1,12 @@
-"""Whether a number of equal pods all find a place, whatever the order they come in: what a fix has to show.
+"""Whether all of a number of equal pods find a node, in whatever order they are placed: what a fix has to prove.
 
-Room is counted per node (resources, host ports, anti-affinity), and constraints whose minimum cannot move while the
-pods are placed are room too. What is left is decided by the closed form of one constraint, which holds in every order.
-Pods that volumes hold where they are can be crowded out by all others that may go there; a domain that all of them
-together do not lift too far above the others always has a place for its own.
+    room of a node    by resources, host ports, anti-affinity, attach limits, and by constraints on hosts whose global
+                      minimum cannot change while the pods are placed: those are just a cap for each host
+    one constraint    whose minimum can change, or on zones: the closed form of `bounds`, which holds in every order
+    pinned pods       other pods can take their nodes first, so these need room for all that may come there; and their
+                      domain must stay within maxSkew even if all of those do
 
-Two constraints that both move are not decided here: the answer is no, and the fix is not offered.
+More than one constraint of the second kind is not decided: the answer is no, and the fix is not offered.
 """
 
 from collections import Counter
@@ -34,19 +35,19 @@ from webhook.core.scheduler.plugins.pod_topology_spread import Eligible
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, is_disk
 
-# How many nodes are looked at before asking whether more are needed.
+# Nodes are taken from a set in chunks of this many bits; most often the first chunk has room enough.
 _AT_ONCE = 256
 _FIRST = (1 << _AT_ONCE) - 1
 
-_Homes = Mapping[int, frozenset[int]]  # from the nodes that volumes reach to their domains
-_Room = Callable[[int], int]  # from a slot to how many of the pods the node takes
+_Homes = Mapping[int, frozenset[int]]  # set of nodes that pinned pods can use -> the domains of those nodes
+_Room = Callable[[int], int]  # slot -> how many of the pods the node takes
 
 
 class Start(Struct, frozen=True):
-    """What pods are placed on.
+    """A state of the cluster from which pods are placed.
 
-    Shape: ``here`` are the nodes, None where places depend on what is not counted here. ``anew`` says that all pods of
-    the workload are placed, and what its own take now is free; otherwise they are placed beside those that run.
+    Shape: ``here`` are the nodes; None if it depends on facts that are not counted here, so that nothing can be proven.
+    With ``anew`` all pods of the workload are placed, as if none ran; otherwise they join those that run.
     """
 
     places: WorkloadProblem
@@ -55,9 +56,9 @@ class Start(Struct, frozen=True):
 
 
 def starts(places: WorkloadProblem) -> Iterator[Start]:
-    """Everything that a fix has to hold for: pods that are made anew, and pods that join others; nodes away, and back.
+    """Every state that a fix has to work from: pods made anew or joining others, with nodes that are away or back.
 
-    Shape: the first has the nodes as they are now, and the pods that run where they are.
+    Shape: the first is the present state.
     """
     for present in (True, False) if places.away else (True,):
         yield Start(places, _start_nodes(places, anew=False, present=present), anew=False)
@@ -66,17 +67,17 @@ def starts(places: WorkloadProblem) -> Iterator[Start]:
 
 
 def _start_nodes(places: WorkloadProblem, *, anew: bool, present: bool) -> CandidateNodes | None:
-    """The nodes for the pods, with ``anew`` those where only a pod of the workload's own keeps others away included."""
+    """The nodes for the pods; with ``anew``, including nodes that are closed only by the workload's own pods."""
     problem = places.problem
     cycle, volumes = Cycle(problem), problem.pod.pod_spec.volumes or ()
     alone = any(READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) for claim in problem.storage.claims.values())
     if alone or any(map(is_disk, volumes)) or cycle.ran(VOLUME_BINDING).before.rejected:
         return None
     if anew and places.running and problem.neighbours.wanted and problem.neighbours.matches_itself:
-        return None  # where its own pods stand now is not where they would have to
+        return None  # the pods want to be near each other, and made anew they may choose another domain
     here, nodes = candidate_nodes(places, present=present), problem.nodes
     if len(here.apart) < _terms_on_itself(places) or not all(nodes.column(key).one_each for key in here.apart):
-        return None  # it is not known which pods are kept apart, or pods of several nodes are
+        return None  # some term may not match the pods themselves, or keeps them apart over more than one node
     left = here.open
     if anew and here.apart:
         left |= candidate_nodes(places, present=present, without=(APART,)).open & _only_its_own(places)
@@ -92,13 +93,13 @@ def _start_nodes(places: WorkloadProblem, *, anew: bool, present: bool) -> Candi
 
 
 def _terms_on_itself(places: WorkloadProblem) -> int:
-    """How many of the pod's anti-affinity terms may select the pod itself."""
+    """How many of the pod's anti-affinity terms match the pod itself, as its labels are now."""
     meta, near = places.problem.pod.meta, places.problem.neighbours
     return sum(each.in_namespace(meta.namespace, {}) and each.selector.matches(meta.labels or {}) for each in near.own)
 
 
 def _only_its_own(places: WorkloadProblem) -> int:
-    """The nodes with pods of the workload where anti-affinity, theirs or the new pods', meets no pod of another."""
+    """The nodes where anti-affinity, in either direction, concerns only the workload's own pods."""
     near = places.problem.neighbours
     slots = []
     for slot, pods in places.running.items():
@@ -117,11 +118,10 @@ def fits(
     lost: int = 0,
     room: Mapping[int, int] | None = None,
 ) -> bool:
-    """Whether the pods are all placed in every order, under these constraints instead of the pod's.
+    """Whether all pods find a node in every order, under these constraints instead of the pod's own.
 
-    Shape: ``lost`` are nodes that are gone from now on, with their pods; they carry a taint that the pod does not
-    tolerate. ``room`` is how many of the pods a node takes at most, where there is such a limit. False too where
-    nothing is proven.
+    Shape: ``lost`` are nodes that are lost with their pods, and have a taint that the pod does not tolerate. ``room``
+    is the most pods that a node takes, for nodes with such a limit. The result is False also if nothing is proven.
     """
     here, places = start.here, start.places
     if not to_place.pods:
@@ -139,7 +139,7 @@ def fits(
     )
     if here.together is None:
         return _fits(start, counted, left, to_place, room or {})
-    # All have to be where the first one went, and nobody knows where that is.
+    # All pods follow the first one, which may go to any domain: each has to work.
     homes = eligible.nodes.column(here.together)
     chosen = homes.domains(left.open)
     if to_place.pinned or not 0 < len(chosen) <= MOST_HOMES:
@@ -151,7 +151,7 @@ def fits(
 
 
 def _counted(hard: CountedConstraint, lost: int, *, anew: bool) -> CountedConstraint:
-    """The constraint as if the pods on lost nodes, and with ``anew`` the workload's own, were not there."""
+    """The constraint without pods on lost nodes, and with ``anew`` without the workload's own pods."""
     if not lost and not anew:
         return hard
     gone, own = node_sets.flags(lost, lost.bit_length()), hard.own if anew else {}
@@ -166,7 +166,7 @@ def _counted(hard: CountedConstraint, lost: int, *, anew: bool) -> CountedConstr
 def _fits(
     start: Start, hard: Sequence[CountedConstraint], here: CandidateNodes, to_place: Missing, limits: Mapping[int, int]
 ) -> bool:
-    """As `fits`, on nodes that are all open to all of the pods."""
+    """As `fits`, where every open node is open to all of the pods."""
     open_, replicas = here.open, to_place.pods
     moving: list[ConstraintRoom] = []
     caps: list[tuple[ConstraintRoom, int]] = []
@@ -176,7 +176,7 @@ def _fits(
         top = _fixed_top(constraint, replicas)
         most, domains = max((cell.pods for cell in constraint.cells), default=0), sum(constraint.cells.values())
         if most + replicas <= constraint.limit.max_skew or (domains == 1 and constraint.limit.enough):
-            continue  # no domain can ever have too many, or be ahead of another
+            continue  # no domain can reach maxSkew pods, or there is only one domain: the constraint rejects nothing
         if top is None:
             moving.append(constraint)
         else:
@@ -192,7 +192,7 @@ def _fits(
 
 
 def _rivals(to_place: Missing, open_: int) -> Iterator[tuple[int, int]]:
-    """The nodes of pods that volumes hold, with how many pods at most want to be on one of them."""
+    """For each set of nodes that pinned pods need: the set, and the most pods that can compete for it."""
     for nodes in to_place.pinned:
         others = sum(pods for each, pods in to_place.pinned.items() if each & nodes & open_)
         yield nodes, to_place.free + max(others, 1)
@@ -207,7 +207,10 @@ class _Crowd(Struct, frozen=True):
 
 
 def _all_in(constraint: ConstraintRoom, top: int | None, crowd: _Crowd) -> bool:
-    """Whether one constraint lets all pods in; ``top`` is what a domain may hold where the minimum does not move."""
+    """Whether one constraint admits all pods.
+
+    Shape: ``top`` is the most pods that a domain may hold, if the minimum cannot change; None if it can.
+    """
     to_place, column = crowd.to_place, constraint.column
     replicas = to_place.pods
     if to_place.free:
@@ -226,14 +229,14 @@ def _all_in(constraint: ConstraintRoom, top: int | None, crowd: _Crowd) -> bool:
 
 
 def _is_safe(constraint: ConstraintRoom, top: int | None, crowd: _Crowd, homes: _Homes, inside: int) -> bool:
-    """Whether the pods that volumes hold on these nodes of one domain always find a place there."""
+    """Whether pods pinned to these nodes of one domain always find a place there."""
     pinned, free = crowd.to_place.pinned, crowd.to_place.free
     (home,) = constraint.column.domains(inside)
     rivals = free + sum(pods for each, pods in pinned.items() if each & inside)
     if _sum(crowd.room, inside, rivals) < rivals:
         return False
     if top is None:
-        # The emptiest domain lets its own pods in: in the end they are all there.
+        # The minimum ends at least as high as with only those pods that can go to one domain alone.
         sure: Counter[int] = Counter()
         for each, domains in homes.items():
             if len(domains) == 1:
@@ -244,7 +247,7 @@ def _is_safe(constraint: ConstraintRoom, top: int | None, crowd: _Crowd, homes: 
 
 
 def _rooms(constraint: ConstraintRoom, room: _Room, open_: int, enough: int) -> Iterator[tuple[int, int]]:
-    """The room in each domain that counts."""
+    """The room in each eligible domain."""
     column, counting = constraint.column, constraint.domains.counting
     if column.one_each:
         is_open = node_sets.flags(open_, len(column.of))
@@ -256,7 +259,10 @@ def _rooms(constraint: ConstraintRoom, room: _Room, open_: int, enough: int) -> 
 
 
 def _fixed_top(constraint: ConstraintRoom, replicas: int) -> int | None:
-    """The most pods that a domain may hold, where the minimum stays what it is; None where it may move."""
+    """The most pods that a domain may hold, if the global minimum cannot change; None if it can.
+
+    It cannot while a domain with the fewest pods takes none, or while there are more such domains than pods to place.
+    """
     if not constraint.limit.enough:
         return constraint.limit.max_skew
     lowest = min((cell.pods for cell in constraint.cells), default=0)
@@ -272,7 +278,7 @@ def _room(
     replicas: int,
     limits: Mapping[int, int],
 ) -> _Room:
-    """How many of the pods a node takes, as long as the minima over hosts stay what they are."""
+    """How many of the pods each node takes, given constraints on hosts whose minimum cannot change."""
     places = start.places
     single = bool(places.problem.ports or here.apart)
     tops = [(constraint.column.of, constraint.domains.match_num, top) for constraint, top in on_hosts]
@@ -292,7 +298,7 @@ def _room(
 
 
 def _sum(room: _Room, nodes: int, enough: int) -> int:
-    """The room of these nodes, as far as it is of use: most often a few of them are enough."""
+    """The room of these nodes together, counted up to ``enough``: most often a few nodes have that much."""
     total = base = 0
     while nodes:
         for slot in node_sets.to_slots(nodes & _FIRST):

@@ -1,4 +1,4 @@
-"""Where the pods of a StatefulSet have to go: their volumes may be there already."""
+"""The nodes that the pods of a StatefulSet can go to, given the volumes that exist already."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ from webhook.core.index.node_table import NodeView
 from webhook.core.scheduler.plugins.volumes import usable_from
 from webhook.core.workloads.workload import ClaimTemplates
 
-# Of more pods nothing is said: each is looked for.
+# Skip larger StatefulSets; each pod's claims are looked up.
 _MOST = 256
 
 
 class Ordinal(Struct, frozen=True):
     """One pod of a StatefulSet.
 
-    Shape: ``nodes`` are those that all its volumes reach, None where any node will do. ``likely`` is whether nothing
-    is known of its claims that keeps it from all nodes, ``certain`` whether it is known that nothing does.
+    Shape: ``nodes`` are those where all of its volumes can be used, None for every node. ``certain`` says that its
+    claims are known to be usable there; ``likely`` that nothing is known against it.
     """
 
     nodes: int | None
@@ -32,7 +32,8 @@ class Ordinal(Struct, frozen=True):
 class Missing(Struct, frozen=True):
     """Pods to be placed.
 
-    Shape: ``pinned`` maps a set of nodes to how many pods have all their volumes there; ``free`` have none.
+    Shape: ``pinned`` maps a set of nodes to the number of pods whose volumes are usable only there; ``free`` is the
+    number of pods that can go anywhere.
     """
 
     pinned: Mapping[int, int]
@@ -40,37 +41,37 @@ class Missing(Struct, frozen=True):
 
     @property
     def pods(self) -> int:
-        """All of them."""
+        """The number of all pods to be placed."""
         return sum(self.pinned.values()) + self.free
 
 
 class Ordinals(Struct, frozen=True):
     """The pods of a StatefulSet, the lowest ordinal first.
 
-    Shape: ``room`` is how many of the pods a node's attach limits leave room for, by slot, where it has limits.
+    Shape: ``room`` is how many of the pods fit a node's attach limits, by slot, for nodes that have limits.
     """
 
     pods: tuple[Ordinal, ...]
     room: Mapping[int, int]
 
     def to_place(self, replicas: int, *, anew: bool = False) -> Missing:
-        """Those of the first pods that do not run, or all of them."""
+        """Of the first ``replicas`` pods, those that do not run; all of them with ``anew``."""
         reachable = [each.nodes for each in self.pods[:replicas] if anew or not each.runs]
         return Missing(Counter(nodes for nodes in reachable if nodes is not None), reachable.count(None))
 
     def are_certain(self, replicas: int) -> bool:
-        """Whether so many pods are known, and that their claims ask for nothing else."""
+        """Whether the claims of the first ``replicas`` pods are known to be usable."""
         return replicas <= len(self.pods) and all(each.certain for each in self.pods[:replicas])
 
     def are_likely(self, replicas: int) -> bool:
-        """Whether so many pods are known, and nothing speaks against it."""
+        """Whether nothing is known against the claims of the first ``replicas`` pods."""
         return replicas <= len(self.pods) and all(each.likely for each in self.pods[:replicas])
 
 
 def ordinals(index: ClusterIndex, namespace: str, name: str, claims: ClaimTemplates, numbers: range) -> Ordinals | None:
-    """The pods of a StatefulSet with these numbers; None for more than are worth looking for.
+    """The pods of a StatefulSet with these ordinals; None if they are too many to look up.
 
-    Shape: a claim that is not there, or not bound, lets its pod go anywhere.
+    Shape: a claim that does not exist, or is not bound, lets its pod go anywhere.
     """
     if len(numbers) > _MOST:
         return None
@@ -101,14 +102,14 @@ def _ordinal(index: ClusterIndex, namespace: str, pod: str, claims: ClaimTemplat
 
 
 def _is_sound(claim: Claim) -> bool:
-    """Whether the claim can be used, by several pods on a node if need be."""
+    """Whether the claim can be used, also beside other pods."""
     is_lost = claim.status is not None and claim.status.phase == "Lost"
     alone = READ_WRITE_ONCE_POD in (claim.spec.access_modes or ())
     return not (is_lost or alone or claim.meta.deletion_timestamp)
 
 
 def _follows(index: ClusterIndex, claim: Claim | None, named_class: str) -> bool:
-    """Whether a volume is made wherever the pod goes: that depends on the class alone."""
+    """Whether the volume will be made wherever the pod goes, which the storage class decides."""
     if claim is not None and (claim.spec.volume_name or SELECTED_NODE in claim.annotations or not _is_sound(claim)):
         return False
     name = named_class if claim is None else claim.storage_class

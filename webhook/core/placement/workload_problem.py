@@ -1,12 +1,13 @@
-"""Where the pods of a workload may go, and what that leaves to each of its hard constraints.
+"""The nodes to which the pods of a workload can go, and the pods that each of its hard constraints counts.
 
-    index, pod -> survey(...) -> Places         under the lock: everything that the answers depend on, copied
-    Places     -> terrain(...), tallies(...)   outside it: sets of nodes, then domains, as many what-ifs as wanted
+    index, pod      -> survey(...) -> WorkloadProblem             under the lock: copies all that answers depend on
+    WorkloadProblem -> candidate_nodes(...) -> CandidateNodes     without the lock; with changes to be tried
+    CandidateNodes  -> constraint_room.constraint_rooms(...)
 
-Only what does not change while the pods are placed keeps a node out: its name, cordon and taints, the pod's affinity,
-volumes, and other pods. Nodes that are away for a while (young cordons, nodes not ready, nodes about to be replaced)
-are taken to be back, so that an upgrade is no finding; of a constraint that counts them only when they are back
-(nodeTaintsPolicy Honor) nothing is known meanwhile.
+Only facts that stay the same while the pods are placed exclude a node: its name, cordon and taints, the pod's node
+affinity, its volumes, and pods of other workloads. Nodes that are away for a short time (cordoned recently, not ready,
+about to be replaced) are assumed to be back, so that an upgrade causes no findings; but for a constraint that counts
+them only when they are back (nodeTaintsPolicy Honor), nothing is known meanwhile.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,11 +33,12 @@ from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_ZONE
 from webhook.core.scheduler.problem import Problem, take
 
+# A passing taint that is older than this is taken to stay.
 _A_WHILE = timedelta(hours=1)
-# The most domains in which a workload that must stay together is tried one by one.
+# A workload whose pods must all be in one domain is tried in each; with more domains than this, nothing is said.
 MOST_HOMES = 64
 
-# What of a pod can keep it off nodes besides taints and cordons, and be left out in a what-if.
+# What keeps a pod off nodes besides taints and cordons; `candidate_nodes` can leave each out, to try a change.
 AFFINITY = "affinity"
 VOLUMES = "volumes"
 NEAR = "near"
@@ -47,8 +49,8 @@ RESTRICTIONS = (AFFINITY, VOLUMES, NEAR, APART)
 class CountedConstraint(Struct, frozen=True):
     """One hard constraint of the pod with the pods that it counts.
 
-    Shape: ``place`` is its number among the hard constraints; ``own`` are those of ``counts`` that are the workload's.
-    ``certain`` is whether the pods are known to match it themselves.
+    Shape: ``place`` is its index among the hard constraints; ``own`` are the workload's own pods in ``counts``.
+    ``certain`` says that the workload's pods are known to match the constraint's selector.
     """
 
     place: int
@@ -59,12 +61,12 @@ class CountedConstraint(Struct, frozen=True):
 
 
 class WorkloadProblem(Struct, frozen=True):
-    """What is known of one pod template's places, at one moment.
+    """Everything that decides where the pods of one template can go, at one moment.
 
-    Shape: ``running`` are the workload's own pods by slot. ``away`` are nodes that are taken to be back soon.
-    ``free`` has what is free of each resource that a pod requests, by slot; ``freed`` what would be if the workload's
-    own pods were not there, for nodes with one: they are taken to request what the template says, as far as the node
-    gives out so much. ``apart`` are those of its own pods that match each of its anti-affinity terms.
+    Shape: ``running`` are the workload's own pods by slot. ``away`` are nodes that are assumed to be back soon.
+    ``free`` has the free amounts of each resource that a pod requests, by slot. ``freed`` has them as if the workload's
+    own pods were gone, for nodes with such pods; each is assumed to request what the template says, but never more than
+    the node has in all. ``apart[i]`` are its own pods that match its i-th anti-affinity term.
     """
 
     problem: Problem
@@ -77,16 +79,16 @@ class WorkloadProblem(Struct, frozen=True):
 
     @property
     def amounts(self) -> tuple[tuple[str, int], ...]:
-        """What one pod takes of each resource, its place among the node's pods included."""
+        """What one pod takes of each resource, including one of the pods that a node may have."""
         return ((PODS, 1), *self.problem.request.amounts)
 
 
 class CandidateNodes(Struct, frozen=True):
-    """Sets of nodes for one pod, now or in a what-if.
+    """The nodes for the pods, as things are or with a change that is tried.
 
-    Shape: ``open`` are nodes that admit the pod as long as spreading does; ``barred`` those that only a taint or a
-    cordon keeps from that. ``apart`` are topology keys in whose domains no two of the pods may be; ``together`` is one
-    in a single domain of which all have to be. ``away`` are nodes that are taken to be back, and are not.
+    Shape: ``open`` are the nodes that admit the pod if spread constraints do; ``barred`` would be open without a taint
+    or a cordon. ``apart`` are topology keys in whose domains no two of the pods may be; in one domain of ``together``
+    all of them have to be. ``away`` are nodes that are assumed to be back although they are not yet.
     """
 
     eligible: Eligible
@@ -100,11 +102,11 @@ class CandidateNodes(Struct, frozen=True):
 def survey(
     index: ClusterIndex, pod: Pod, own: Selector | None, *, now: str, late: Mapping[str, bool]
 ) -> WorkloadProblem:
-    """Copy what answers depend on; whoever shares the index calls this under its lock.
+    """Copy everything that the answers depend on; call it under the lock of a shared index.
 
-    Shape: the pod is as the scheduler gets it. ``own`` selects the workload's pods, None where nothing does: then any
-    that count may be its own. ``now`` is an ISO time, empty where it is not known. ``late`` has the keys of labels that
-    the pods may get after this, or get in other values, and whether such a label tells revisions from each other.
+    Shape: the pod is as the scheduler gets it. ``own`` selects the workload's pods; with None, any pod that counts may
+    be its own. ``now`` is an ISO time, empty if unknown. ``late`` has the keys of labels that the pods get later, or
+    with other values, and whether the label differs between revisions.
     """
     problem, namespace = take(index, pod), pod.meta.namespace
     merged = [set(each.match_label_keys or ()) & set(late) for each in pod.pod_spec.constraints if each.hard]
@@ -115,7 +117,7 @@ def survey(
         if selector not in mine:
             narrow = counts and own is not None
             mine[selector] = index.count(namespace, selector.joined(own.requirements)) if narrow and own else counts
-        # Where revisions count apart, only pods of one of them count, and other workloads have other revisions.
+        # matchLabelKeys with a revision label: only pods of one revision count, so none of other workloads.
         apart = merged[place] - set(pod.labels)
         counts_none = selector.empty and index.version < gates.COUNTS_EMPTY_SELECTOR.since
         certain = selector.matches(pod.labels) and not any(each.key in late for each in selector.requirements)
@@ -153,7 +155,7 @@ def _own_in(term: Term, own: Selector | None, index: ClusterIndex, namespace: st
 
 
 def _away(problem: Problem, index: ClusterIndex, now: str) -> int:
-    """The nodes that only a cordon or a passing taint keeps the pod off, and not for long."""
+    """The nodes that only a cordon or a recent passing taint closes to the pod."""
     nodes, tolerations = problem.nodes, problem.pod.pod_spec.tolerations
     asked = nodes.unschedulable & ~sum(members for _, members in nodes.taint_classes)
     for taints, members in nodes.taint_classes:
@@ -164,7 +166,7 @@ def _away(problem: Problem, index: ClusterIndex, now: str) -> int:
 
 
 def _is_young(index: ClusterIndex, name: str, now: str) -> bool:
-    """Whether no passing taint of the node is known to be older than a while."""
+    """Whether none of the node's passing taints is known to be old."""
     node = index.node(name)
     return node is None or not any(_is_old(each, now) for each in node.taints if each.key in NODE_STATES)
 
@@ -177,9 +179,9 @@ def _is_old(taint: Taint, now: str) -> bool:
 
 
 def candidate_nodes(places: WorkloadProblem, *, without: Collection[str] = (), present: bool = False) -> CandidateNodes:
-    """The nodes for this pod.
+    """The nodes for the pods.
 
-    Shape: ``without`` are restrictions to leave out; ``present`` takes nodes that are away for what they are now.
+    Shape: ``without`` are restrictions to leave out; ``present`` treats nodes that are away as they are now.
     """
     cycle, nodes = Cycle(places.problem), places.problem.nodes
     away = 0 if present else places.away
@@ -207,12 +209,12 @@ def _rejected(ran: Ran, asked: int) -> int:
 
 
 def _outcomes(ran: Ran, asked: int) -> Iterable[Outcome]:
-    """What a plugin rejects; nothing where it cannot answer for the whole cluster, as for claims that are not known."""
+    """The nodes that a plugin rejects; none if its PreFilter already failed, as for unknown claims."""
     return () if ran.decide is None else ran.decide(asked)
 
 
 def _together(problem: Problem, nodes: NodeView) -> str | None:
-    """A topology key in one domain of which all pods will be: they want to be near one that is not there yet."""
+    """A topology key in one domain of which all pods will be: they want to be near each other, and none runs yet."""
     near = problem.neighbours
     if not near.wanted or not near.matches_itself:
         return None
@@ -224,7 +226,7 @@ def _together(problem: Problem, nodes: NodeView) -> str | None:
 
 
 def _apart(problem: Problem) -> tuple[str, ...]:
-    """The topology keys of anti-affinity terms that surely select the pod itself."""
+    """The topology keys of the pod's anti-affinity terms that are certain to match the pod itself."""
     pod, written = problem.pod, problem.pod.pod_spec.affinity
     terms = (written.pod_anti_affinity.required if written and written.pod_anti_affinity else None) or ()
     return tuple(
@@ -235,7 +237,7 @@ def _apart(problem: Problem) -> tuple[str, ...]:
 
 
 def _is_positive(term: PodAffinityTerm) -> bool:
-    """Whether labels that the pod does not have yet cannot take it out of the term."""
+    """Whether the term still matches the pod after it gets more labels."""
     selector = term.label_selector
     denied = [each for each in (selector and selector.match_expressions) or () if each.operator in _NEGATIVE]
     return not denied and not term.mismatch_label_keys
