@@ -1,8 +1,8 @@
-"""What injection would give the pods of a workload, in words that its template can hold.
+"""The constraints that injection would give a workload's pods, in a form that its template can declare.
 
-    workload -> its first pod and that pod's owner -> defaulting -> constraints without what only a pod has
+    workload -> its first pod and that pod's owners -> injection -> constraints, unless they name one revision
 
-Whoever declares these constraints gets the same pods, whether anything is injected or not.
+With these constraints in the template, the pods are the same whether the webhook injects or not.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,8 +22,8 @@ from webhook.core.workloads.kinds import DAEMON_SET, REPLICA_SET, REVISIONED, SE
 from webhook.core.workloads.workload import Template, Workload
 
 _POD: GroupKind = ("", "Pod")
-_REVISION = "0"  # a value that stands for any; it never leaves this module
-_GROWN_REPLICAS = 1  # what kube-apiserver writes where a workload does not say; so does Argo Rollouts
+_REVISION = "0"  # stands for any value of a revision label; it never leaves this module
+_DEFAULT_REPLICAS = 1  # kube-apiserver's default, and that of Argo Rollouts
 
 CONTROLLED = "made-by-a-controller"
 SEVERAL_TEMPLATES = "several-templates"
@@ -35,10 +35,10 @@ NOT_DECLARABLE = "not-declarable"
 def adopted(
     workload: Workload, namespace: str, policy: Policy, index: ClusterIndex, version: KubernetesVersion
 ) -> tuple[SpreadConstraint, ...] | str:
-    """The constraints that the workload's template would have to declare, or why there are none.
+    """The constraints for the workload's template, or why there are none.
 
-    Shape: ``namespace`` is not empty. ``index`` knows what is there besides the workload, and is as before when this
-    returns. A reason is a SkipReason or one of the constants above.
+    Shape: ``namespace`` is not empty. ``index`` has the rest of the cluster, and is unchanged afterwards. A reason is a
+    SkipReason or one of the constants above.
     """
     reason = _excluded(workload, policy) or (SERVICES_UNKNOWN if index.lacks("services") else "")
     if reason:
@@ -52,7 +52,7 @@ def adopted(
 
 
 def _excluded(workload: Workload, policy: Policy) -> str:
-    """Why the workload itself rules it out; empty where it does not."""
+    """Why the workload itself excludes defaults; empty if it does not."""
     kind = _kind(workload)
     if workload.meta.controller is not None:
         return CONTROLLED
@@ -73,7 +73,7 @@ def _kind(workload: Workload) -> GroupKind:
 def _first_pod(
     workload: Workload, template: Template, namespace: str, index: ClusterIndex
 ) -> tuple[PodTemplate, tuple[Owner, ...]]:
-    """A pod as its controller would make it, and the owners that it then has."""
+    """The pod that the controller would make, and the owners that it would have."""
     made = template.template
     kind = _kind(workload)
     if kind == _POD:
@@ -89,7 +89,7 @@ def _first_pod(
     if revision is None:
         return _owned(made, made.labels, top), (top,)
     labels = {**made.labels, revision: _REVISION}
-    # Controllers copy a Deployment's annotations to its ReplicaSets, and so its opt-out.
+    # Controllers copy a Deployment's annotations to its ReplicaSets, including evenspread.io/skip.
     below = Owner(
         api_version="apps/v1",
         kind=REPLICA_SET[1],
@@ -104,15 +104,15 @@ def _meta(meta: ObjectMeta, namespace: str) -> ObjectMeta:
 
 
 def _replicas(workload: Workload, namespace: str, index: ClusterIndex) -> int | None:
-    """Those that the workload states, else those of the one that runs, which an apply leaves alone."""
+    """The replicas that the workload states, else those of the running one, which an apply does not change."""
     if workload.replicas is not None or not (workload.built_in or _kind(workload) in REVISIONED):
         return workload.replicas
     running = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name)
-    return _GROWN_REPLICAS if running is None or running.replicas is None else running.replicas
+    return _DEFAULT_REPLICAS if running is None or running.replicas is None else running.replicas
 
 
 def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None:
-    """The workload's own; a ReplicationController may leave it to the API server, which takes the template's labels."""
+    """The workload's selector; for a ReplicationController without one, the API server takes the template's labels."""
     if workload.selector is None and workload.kind == "ReplicationController":
         return LabelSelector(match_labels=template.labels)
     return workload.selector
@@ -129,24 +129,24 @@ def _owned(template: PodTemplate, labels: Mapping[str, str], owner: Owner) -> Po
 
 @contextmanager
 def _joined(index: ClusterIndex, owners: tuple[Owner, ...]) -> Iterator[None]:
-    """The index with these owners in it, instead of those that it knows by the same names."""
+    """Put these owners into the index for a while, in place of any with the same names."""
     before = [index.owner(each.api_version, each.kind, each.meta.namespace, each.meta.name) for each in owners]
     for owner in owners:
         index.apply("ADDED", owner)
     try:
         yield
     finally:
-        for owner, known in zip(owners, before, strict=True):
-            if known is None:
+        for owner, replaced in zip(owners, before, strict=True):
+            if replaced is None:
                 index.apply("DELETED", owner)
             else:
-                index.apply("ADDED", known)
+                index.apply("ADDED", replaced)
 
 
 def _declarable(
     injection: Injection, workload: Workload, policy: Policy, index: ClusterIndex
 ) -> tuple[SpreadConstraint, ...] | str:
-    """The constraints, unless they hang on nodes that nobody knows, or name the revision of one ReplicaSet."""
+    """The constraints, unless they depend on unknown nodes or name the revision of one ReplicaSet."""
     if index.lacks("nodes") and _counts_domains(injection.record.override, policy):
         return NODES_UNKNOWN
     revision = REVISIONED.get(_kind(workload))
@@ -156,7 +156,7 @@ def _declarable(
 
 
 def _counts_domains(override: str | None, policy: Policy) -> bool:
-    """Whether one of the defaults in force is hard or soft by domains that the configuration does not name."""
+    """Whether some default in force is hard or soft depending on domains that the configuration does not list."""
     return any(
         default.hard_when_domains is not None
         and len(policy.domains.get(default.constraint.topology_key or "", ())) < default.hard_when_domains

@@ -1,10 +1,9 @@
-"""Which constraints a pod gets that declares none, and the JSON Patch that gives them.
+"""The constraints that a pod without any gets, and the JSON Patch that adds them.
 
     pod -> owner -> replicas -> override or defaults -> hard or soft -> deduced selector -> patch
 
-All or nothing for a pod, as in kube-scheduler: one constraint of its own switches all defaults off. The patch only
-adds, to the object as it was sent, so that it always applies; a second pass over its result finds the pod's own
-constraints and adds nothing.
+As in kube-scheduler, a pod with a constraint of its own gets no defaults. The patch only adds, to the object as it was
+sent, so that it always applies; on the patched pod, a second pass finds constraints and adds nothing.
 
 Source: kube-scheduler podtopologyspread/common.go buildDefaultConstraints; controllers' labels in apps/v1, batch/v1.
 """
@@ -52,7 +51,7 @@ Operation = Mapping[str, object]
 
 
 class SkipReason(StrEnum):
-    """Why a pod gets nothing."""
+    """Why a pod gets no constraints."""
 
     OFF = "defaults-off"
     OWN_CONSTRAINTS = "own-constraints"
@@ -72,16 +71,16 @@ class SkipReason(StrEnum):
 
 
 class Skip(Struct, frozen=True, gc=False):
-    """The pod passes as it is."""
+    """The pod stays as it is."""
 
     reason: SkipReason
 
 
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the annotation ``evenspread.io/injected`` says.
+    """The content of the annotation ``evenspread.io/injected``.
 
-    Shape: ``revision`` names the defaults that were in force. ``filled`` are the indices of the pod's own
-    constraints that got a selector; then ``constraints`` is empty.
+    Shape: ``revision`` identifies the defaults in force. ``filled`` are the indices of the pod's own constraints that
+    got a selector; then ``constraints`` is empty.
     """
 
     revision: str
@@ -91,10 +90,10 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Injection(Struct, frozen=True, kw_only=True):
-    """What a pod gets.
+    """The constraints that a pod gets.
 
-    Shape: ``constraints`` are all that the pod then has. ``withheld`` are topology keys of defaults that stay away
-    because nodes would be added for them. ``patch`` is empty unless the mode is ``inject``.
+    Shape: ``constraints`` are all that the pod has afterwards. ``withheld`` are topology keys of defaults that were
+    left out, since Karpenter would add nodes for them. ``patch`` is empty unless the mode is ``inject``.
     """
 
     constraints: tuple[SpreadConstraint, ...]
@@ -121,15 +120,15 @@ def inject(  # noqa: PLR0913 each is a fact of its own
     *,
     waited: bool = False,
 ) -> Injection | Skip | Awaited:
-    """What a pod gets that is about to be created.
+    """The constraints for a pod that is about to be created.
 
-    Shape: ``pod`` as it was sent, before the API server merges matchLabelKeys. ``waited`` says that asking again is
-    no use: an owner that is still unknown then means Skip, and a namespace that is has no labels but its name.
-    Where defaults are only observed nothing is worth a wait.
+    Shape: ``pod`` is as it was sent, before the API server merges matchLabelKeys. ``waited`` means that the result is
+    never Awaited: an unknown owner is then a Skip, and an unknown namespace has no labels but its name. The same holds
+    if defaults are only observed, which is not worth a wait.
     """
     waited = waited or policy.defaults.mode != "inject"
     result = _decide(pod, namespace, policy, index, waited=waited)
-    # Users would be blamed for what we add; defaults are checked as they are read, so this is the second lock.
+    # The API server would blame the user for our constraints. Defaults are also validated when they are read.
     if isinstance(result, Injection) and validate_constraints(result.constraints, pod.labels, "", version):
         return Skip(SkipReason.REFUSED)
     return result
@@ -159,7 +158,7 @@ def _decide(
 
 
 def _excluded(pod: PodTemplate, policy: Policy) -> SkipReason | None:
-    """Why the pod itself rules defaults out."""
+    """Why the pod itself excludes defaults, if it does."""
     spec, annotations, defaults = pod.pod_spec, pod.meta.annotations or {}, policy.defaults
     kind = controller_kind(pod)
     known = {None, JOB, DAEMON_SET, *SELECTING, *(group_kind(*owner) for owner in defaults.owners)}
@@ -182,7 +181,7 @@ def _opted_out(meta: ObjectMeta) -> bool:
 
 
 def _selector(pod: PodTemplate, namespace: str, owner: Owner | None, index: ClusterIndex) -> LabelSelector | None:
-    """The selector that the scheduler would deduce; where it deduces none, the owner's own."""
+    """The selector that the scheduler would deduce, else the owner's own."""
     deduced = default_selector(pod.meta, namespace, index)
     return own_selector(pod, owner) if deduced.empty else label_selector(deduced)
 
@@ -192,7 +191,7 @@ def _namespace_labels(namespace: str, index: ClusterIndex) -> Mapping[str, str]:
 
 
 def _awaits_namespace(namespace: str, defaults: Defaults, index: ClusterIndex) -> bool:
-    """Whether labels of a namespace that is not known yet may decide between the overrides."""
+    """Whether the labels of a still unknown namespace could decide which override applies."""
     return index.namespace_labels(namespace) is None and any(
         requirement.key != NAMESPACE_NAME
         for override in defaults.overrides
@@ -201,12 +200,12 @@ def _awaits_namespace(namespace: str, defaults: Defaults, index: ClusterIndex) -
 
 
 def _fillable(constraint: SpreadConstraint) -> bool:
-    # Without a topology key it may be a null entry, to which nothing can be added; it is refused anyway.
+    # An entry without a topology key may be null, and JSON Patch can add nothing to null; it is refused anyway.
     return constraint.selector is None and bool(constraint.topology_key)
 
 
 def _fill(pod: PodTemplate, defaults: Defaults, selector: LabelSelector) -> Injection | Skip:
-    """Give the pod's own constraints the selector that they lack, and change nothing else in them."""
+    """Add the missing selectors to the pod's own constraints; nothing else in them changes."""
     constraints, filled = list(pod.pod_spec.constraints), []
     operations = []
     for place, own in enumerate(constraints):
@@ -250,7 +249,7 @@ def _configured(defaults: Defaults) -> tuple[DefaultConstraint, ...]:
 
 
 def _grown_for(wanted: tuple[DefaultConstraint, ...], index: ClusterIndex) -> Iterator[str]:
-    """The topology keys for which nodes would be added one by one: Karpenter takes the minimum over hosts as 0."""
+    """The topology keys for which Karpenter would add a node for each pod: it takes the minimum over hosts as 0."""
     if has_karpenter(index.view()):
         yield from {default.constraint.topology_key or "" for default in wanted} & {HOSTNAME}
 
@@ -258,7 +257,11 @@ def _grown_for(wanted: tuple[DefaultConstraint, ...], index: ClusterIndex) -> It
 def _decided(
     wanted: tuple[DefaultConstraint, ...], pod: PodTemplate, policy: Policy, index: ClusterIndex
 ) -> Iterator[SpreadConstraint]:
-    """The constraints with hard or soft decided; of two that then are the same to Kubernetes, the one as written."""
+    """The constraints with hard or soft decided.
+
+    Kubernetes allows one constraint for a key and whenUnsatisfiable; of two that become equal, the one that was written
+    so stays.
+    """
     written = {_identity(default.constraint) for default in wanted if default.hard_when_domains is None}
     decided: set[tuple[str | None, str | None]] = set()
     for default in wanted:
@@ -280,10 +283,10 @@ def _decided(
 def _has_domains(
     wanted: int, constraint: SpreadConstraint, pod: PodTemplate, policy: Policy, index: ClusterIndex
 ) -> bool:
-    """Whether so many domains are eligible for this pod: those of nodes that the constraint's node policies let count.
+    """Whether at least ``wanted`` domains are eligible for this pod, by the constraint's node policies.
 
-    Shape: domains that the configuration names exist without nodes; not for a pod that chooses its nodes, since
-    nobody knows the labels of nodes that are not there.
+    Shape: domains in the configuration count without nodes, except for a pod that selects nodes: nobody knows the
+    labels of nodes that do not exist.
     """
     key, spec, view = constraint.topology_key or "", pod.pod_spec, index.view()
     affine = constraint.node_affinity_policy != IGNORE
@@ -305,7 +308,7 @@ def _identity(constraint: SpreadConstraint) -> tuple[str | None, str | None]:
 def _complete(
     constraint: SpreadConstraint, selector: LabelSelector, pod: PodTemplate, defaults: Defaults
 ) -> SpreadConstraint:
-    """The default as it stands in this pod: with selector and revision key."""
+    """The default constraint for this pod, with its selector and the key of its revision label."""
     keys: dict[str, None] = {}
     if defaults.match_label_keys == "auto":
         keys = dict.fromkeys(constraint.match_label_keys or ())
@@ -318,10 +321,10 @@ def _complete(
 def _split(
     selector: LabelSelector, keys: tuple[str, ...], labels: Mapping[str, str]
 ) -> tuple[LabelSelector, tuple[str, ...]]:
-    """The selector without the keys that matchLabelKeys names, and those keys: one in both is refused for the pod.
+    """The selector without keys that matchLabelKeys names, and those keys; kube-apiserver refuses a key in both.
 
-    Shape: together they select what the selector did. A key stays in the selector, and out of the keys, where the
-    pod's own value would not say the same, or where nothing would be left.
+    Shape: together they select what the selector did. A key stays in the selector, and is dropped from the keys, if the
+    pod's own value would not select the same, or if the selector would become empty.
     """
     kept = []
     for key in keys:
@@ -335,28 +338,28 @@ def _split(
 
 
 def _admits(selector: LabelSelector, key: str, value: str) -> bool:
-    """Whether all that the selector asks of the key holds for this value."""
+    """Whether this value meets all of the selector's requirements on the key."""
     return all(each.matches({key: value}) for each in requirements(selector) if each.key == key)
 
 
 def revision(defaults: Defaults) -> str:
-    """A short name for the defaults in force: equal configurations have equal names."""
+    """A short hash of the defaults: equal configurations have equal ones."""
     return hashlib.blake2b(msgspec.json.encode(defaults, order="deterministic"), digest_size=4).hexdigest()
 
 
 def _recorded(
     pod: PodTemplate, defaults: Defaults, injection: Injection, operations: list[Operation]
 ) -> Injection | Skip:
-    """The injection with its patch, and its record in the pod's annotations."""
+    """The injection with its patch, which includes the record in the pod's annotations."""
     text = msgspec.json.encode(injection.record).decode()
     annotations = pod.meta.annotations
     others = {key: value for key, value in (annotations or {}).items() if key != INJECTED_ANNOTATION}
-    taken = sum(len(part.encode()) for pair in others.items() for part in pair)
-    if taken + len(INJECTED_ANNOTATION) + len(text.encode()) > _MAX_ANNOTATION_BYTES:
+    used = sum(len(part.encode()) for pair in others.items() for part in pair)
+    if used + len(INJECTED_ANNOTATION) + len(text.encode()) > _MAX_ANNOTATION_BYTES:
         return Skip(SkipReason.NO_ROOM)
     if defaults.mode != "inject":
         return injection
-    if annotations is None:  # there are metadata: without labels and owners there is no selector
+    if annotations is None:  # metadata exist: without labels or an owner no selector was deduced
         noted = _add("/metadata/annotations", {INJECTED_ANNOTATION: text})
     else:
         noted = _add(f"/metadata/annotations/{_escaped(INJECTED_ANNOTATION)}", text)

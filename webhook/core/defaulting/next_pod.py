@@ -1,9 +1,9 @@
-"""From a pod template to the next pod that its controller makes, as the scheduler would get it.
+"""The next pod that a controller makes of a template, as the scheduler would get it.
 
-    Workload -> made_from -> Made       labels, name and owners as the controller gives them
-    pod      -> posted    -> Posted     with the constraints that this webhook injects, and what the API server fills in
+    Workload -> next_pod        -> NextPod       labels, name and owners as the controller gives them
+    pod      -> after_admission -> AdmittedPod   with the constraints that injection adds, and the API server's defaults
 
-What other admission plugins do (LimitRange, RuntimeClass, PriorityClass, other webhooks) is not done here.
+Other admission plugins (LimitRange, RuntimeClass, PriorityClass, other webhooks) are not applied.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ from webhook.core.workloads.workload import Template, Workload
 class NextPod(Struct, frozen=True, kw_only=True):
     """A pod as its controller sends it.
 
-    Shape: ``owners`` are controllers that have to exist for it, and may not yet.
+    Shape: ``owners`` are the controllers above it, which may not exist yet.
     """
 
     template: PodTemplate
@@ -39,7 +39,7 @@ class NextPod(Struct, frozen=True, kw_only=True):
 
 
 class AdmittedPod(Struct, frozen=True):
-    """A pod as the scheduler gets it; ``injected`` is why nothing was injected where nothing was."""
+    """A pod as the scheduler gets it; ``injected`` is what was injected, or why nothing was."""
 
     pod: Pod
     injected: Injection | Skip | None
@@ -54,17 +54,17 @@ def after_admission(  # noqa: PLR0913 each is a fact of its own
     *,
     injects: bool = True,
 ) -> AdmittedPod:
-    """The pod after a create request that passes this webhook.
+    """The pod after a create request that this webhook has seen.
 
-    Shape: ``injected`` is None where the configuration injects nothing. Without ``injects`` the webhook has had its
-    turn already.
+    Shape: ``injected`` is None if the configuration does not inject. ``injects=False`` is for a pod that exists, and so
+    has passed the webhook already.
     """
     meta, spec, injected = template.meta, template.pod_spec, None
     if injects and policy.defaults.mode == "inject":
-        found = inject(template, namespace, policy, index, version, waited=True)
-        injected = found if isinstance(found, Injection | Skip) else None
-        if isinstance(found, Injection):
-            spec = replace(spec, topology_spread_constraints=found.constraints)
+        result = inject(template, namespace, policy, index, version, waited=True)
+        injected = result if isinstance(result, Injection | Skip) else None
+        if isinstance(result, Injection):
+            spec = replace(spec, topology_spread_constraints=result.constraints)
     status = template.status if isinstance(template, Pod) else None
     pod = Pod(metadata=replace(meta, namespace=meta.namespace or namespace), spec=spec, status=status)
     return AdmittedPod(as_created(pod, version), injected)
@@ -73,10 +73,9 @@ def after_admission(  # noqa: PLR0913 each is a fact of its own
 def next_pod(
     workload: Workload, template: Template, namespace: str, index: ClusterIndex, *, applied: bool = False
 ) -> NextPod:
-    """The next pod of one template.
+    """The next pod of one template; a Pod is its own template.
 
-    Shape: ``applied`` says that the workload stands in the cluster as it is here; a manifest may be a new revision of
-    it, and is taken for one. A Pod is its own template.
+    Shape: ``applied`` says that the workload is from the cluster; a manifest is taken for a new revision.
     """
     if workload.kind == "Pod":
         return NextPod(template=template.template)
@@ -112,7 +111,7 @@ def next_pod(
 
 
 class _Child(NamedTuple):
-    """What a controller gives a pod; ``owner`` is the direct one. Labels that all pods get are not among ``labels``."""
+    """What a controller adds to one pod; ``owner`` is the direct one, ``labels`` are those that differ between pods."""
 
     name: str
     owner: Owner
@@ -121,14 +120,14 @@ class _Child(NamedTuple):
 
 def _labels(workload: Workload, written: PodTemplate, made: _Child, *, applied: bool) -> Mapping[str, str]:
     labels = {**labels_given(workload, written), **made.labels}
-    # Which revision of what stands in the cluster the next pod has is not known here; it may be the one that runs.
+    # For a workload in the cluster, the next pod may be of the running revision, whose hash is not known here.
     if applied and labels.get(CONTROLLER_REVISION_HASH) == NOT_YET:
         del labels[CONTROLLER_REVISION_HASH]
     return labels
 
 
 def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label: str, *, applied: bool) -> _Child:
-    """The pod of a Deployment: of its largest ReplicaSet, or of a new one."""
+    """The next pod of a Deployment: from its largest ReplicaSet, or from a new one."""
     namespace = above.meta.namespace
     sets = [
         each
@@ -145,7 +144,7 @@ def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label
     new = Owner(
         api_version="apps/v1",
         kind="ReplicaSet",
-        # Controllers copy the annotations, and so the opt-out.
+        # Controllers copy the annotations, including evenspread.io/skip.
         meta=ObjectMeta(
             name=name,
             namespace=namespace,
@@ -165,18 +164,18 @@ def _is_of(owner: Owner, above: Owner) -> bool:
 
 
 def _ordinal(above: Owner, index: ClusterIndex, first: int) -> _Child:
-    """The pod of a StatefulSet with the lowest ordinal that is free, from the first on.
+    """The next pod of a StatefulSet: the one with the lowest ordinal that has no pod.
 
     Source: pkg/controller/statefulset stateful_set_utils.go ``getStartOrdinal``, ``updateIdentity``.
     """
-    taken = set(index.pod_names(above.meta.namespace))
-    ordinal = next(number for number in count(first) if f"{above.meta.name}-{number}" not in taken)
+    existing = set(index.pod_names(above.meta.namespace))
+    ordinal = next(number for number in count(first) if f"{above.meta.name}-{number}" not in existing)
     name = f"{above.meta.name}-{ordinal}"
     return _Child(name, above, ordinal_labels(name, ordinal))
 
 
 def _in_job(above: Owner) -> _Child:
-    """The pod of a CronJob: of its next Job."""
+    """The next pod of a CronJob: from its next Job."""
     name = f"{above.meta.name}-{NOT_YET}"
     meta = ObjectMeta(name=name, namespace=above.meta.namespace, uid=NOT_YET, owner_references=(reference_to(above),))
     job = Owner(api_version="batch/v1", kind="Job", meta=meta, replicas=above.replicas, selector=above.selector)
@@ -184,13 +183,13 @@ def _in_job(above: Owner) -> _Child:
 
 
 def unknown_labels(pod: Pod) -> tuple[str, ...]:
-    """The labels that the pod's constraints ask for and whose value only its controller will know."""
+    """The labels that the pod's constraints select on, and whose values only its controller will know."""
     asked: set[str] = set()
     for constraint in pod.pod_spec.constraints:
         asked.update(constraint.match_label_keys or (), selected_keys(constraint.selector))
     return tuple(key for key, value in pod.labels.items() if key in asked and value == NOT_YET)
 
 
-def namespace_of(workload: Workload, given: str = "") -> str:
-    """Where the pods go: as the object says, else as the caller does, else where kubectl would put it."""
-    return workload.meta.namespace or given or DEFAULT_NAMESPACE
+def namespace_of(workload: Workload, otherwise: str = "") -> str:
+    """The namespace of the pods: the object's, else the caller's, else kubectl's default."""
+    return workload.meta.namespace or otherwise or DEFAULT_NAMESPACE

@@ -1,6 +1,6 @@
-"""Whose pods a constraint counts: those of the pod's own workload, and those of others.
+"""Whose pods a constraint counts: those of the pod's own workload, and those of other workloads.
 
-The workload is the topmost controller whose selector is known; which of its revisions a pod is of does not matter.
+The workload is the topmost controller with a known selector, in all of its revisions.
 """
 
 from collections.abc import Iterator
@@ -17,16 +17,16 @@ from webhook.core.index.owners import controllers, own_selector
 from webhook.core.scheduler.plugins.pod_topology_spread import Domains
 from webhook.core.workloads.kinds import REPLICA_SET, REVISIONED, group_kind
 
-_MOST_WORKLOADS = 16  # that are looked at for a name
+_MOST_WORKLOADS = 16  # how many workloads are compared in search of those that are counted
 
 
 class Company(Struct, frozen=True):
-    """The pods that a constraint counts where they count.
+    """The pods that a constraint counts, on nodes that count.
 
-    Shape: ``foreign`` are those that the workload's own selector does not match; ``names`` are of other workloads that
-    make such pods, as far as they are known. ``narrower`` selects the workload's own pods only; None where a template
-    cannot say it. ``agreed`` says that every one of the other workloads has a constraint over the same key, as
-    workloads have that are meant to be spread together.
+    Shape: ``foreign`` are those that the workload's own selector does not match; ``names`` are the other workloads
+    with such pods, as far as known. ``narrower`` selects only the workload's own pods, None if no template can declare
+    such a selector. ``agreed`` says that each of the other workloads has a constraint over the same key, as workloads
+    have that are to be spread together.
     Unit: pods.
     """
 
@@ -38,7 +38,7 @@ class Company(Struct, frozen=True):
 
 
 def company(pod: Pod, written: SpreadConstraint, domains: Domains, index: ClusterIndex) -> Company | None:
-    """Who is counted; None where nobody knows what the workload's own pods are."""
+    """Whose pods are counted; None if the workload's own pods cannot be told from others."""
     own, can_say = _workload_selector(pod, index)
     if own is None or written.selector is None:
         return None
@@ -63,7 +63,7 @@ def company(pod: Pod, written: SpreadConstraint, domains: Domains, index: Cluste
 
 
 def _workload_selector(pod: Pod, index: ClusterIndex) -> tuple[LabelSelector | None, bool]:
-    """What selects the workload's pods, and whether a template can say it: it cannot name a uid."""
+    """The selector of the workload's pods, and whether a template can declare it: none can name a Job's uid."""
     for reference in reversed(controllers(pod, index)):
         owner = index.owner(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
         selector = None if owner is None else _of_all_revisions(owner)
@@ -89,9 +89,9 @@ def _readable(selector: LabelSelector) -> bool:
 
 
 def _narrower(written: SpreadConstraint, own: LabelSelector) -> LabelSelector:
-    """The constraint's own selector with what the workload's asks for besides.
+    """The constraint's selector, with the workload's requirements added.
 
-    Shape: what kube-apiserver merged of matchLabelKeys is left out: it does so again.
+    Shape: requirements that kube-apiserver merged from matchLabelKeys are left out, since it will merge them again.
     """
     selector = written.selector or LabelSelector()
     merged = {*(written.match_label_keys or ())}

@@ -1,6 +1,6 @@
-"""Which object a fix of a pod has to be written into, and how: a JSON patch on its template.
+"""The object in which to write a pod's fix, and the JSON patch on its template.
 
-A pod's own constraints cannot be changed; its controller makes the next pod from its template.
+A pod's constraints are immutable; its controller makes the next pod from the template.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from webhook.core.workloads.kinds import GroupKind, group_kind
 Json = Any  # values of a patch
 
 _IN_CRON_JOB = "spec.jobTemplate.spec.template."
-# Kinds that leave the pods alone which they have made; the Pending one has to go before the next is made.
+# Kinds that do not replace their pods after a change; the Pending pod has to be deleted first.
 _KEEPING = frozenset({("apps", "ReplicaSet"), ("", "ReplicationController")})
 _MAY_KEEP = frozenset({("apps", "StatefulSet"), ("apps", "DaemonSet")})
 
@@ -28,9 +28,9 @@ _MAY_KEEP = frozenset({("apps", "StatefulSet"), ("apps", "DaemonSet")})
 class Target(Struct, frozen=True, kw_only=True):
     """The object to edit.
 
-    Shape: ``path`` stands before ``spec`` of the pod; it is None where it is not known, or cannot be changed. ``note``
-    is what else there is to know, a sentence without its full stop. ``places`` are the places of the pod's constraints
-    in the template; those that it does not have are missing.
+    Shape: ``path`` is what precedes the pod's ``spec`` in the object; None if it is unknown or immutable. ``note`` is a
+    sentence about it, without full stop. ``places`` maps the index of a constraint in the pod to its index in the
+    template; constraints that the template lacks are missing.
     """
 
     api_version: str
@@ -43,18 +43,18 @@ class Target(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """As people say it: ``Deployment shop/web``."""
+        """Its name in messages: ``Deployment shop/web``."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
     @property
     def resource(self) -> str:
-        """As kubectl takes it: ``deployment``, ``rollout.argoproj.io``."""
+        """Its kind as an argument of kubectl: ``deployment``, ``rollout.argoproj.io``."""
         group, kind = group_kind(self.api_version, self.kind)
         return self.kind.lower() if (group, kind) in BUILT_IN else f"{self.kind.lower()}.{group}"
 
 
 def target(pod: Pod, index: ClusterIndex) -> Target:
-    """What to edit for the next pod to be another: the topmost controller with a template that is known, or the pod."""
+    """The object to edit to change the next pod: the topmost controller, or the pod itself if it has none."""
     chain, namespace = controllers(pod, index), pod.meta.namespace
     if not chain:
         note = "the constraints of a Pod cannot be changed: delete it, and create it anew with the change"
@@ -108,13 +108,13 @@ def _note(kind: GroupKind, pod: Pod) -> str:
 
 
 def _places(pod: Pod, top: OwnerReference, index: ClusterIndex) -> dict[int, int]:
-    """Where the template has each of the pod's constraints: no two have one key and one action."""
+    """The index of each of the pod's constraints in the template, found by key and whenUnsatisfiable."""
     own = pod.pod_spec.constraints
     owner = index.owner(top.api_version, top.kind, pod.meta.namespace, top.name)
     if owner is None or not owner.templates:
         return {place: place for place in range(len(own))}
-    known = {_identity(each): place for place, each in enumerate(owner.templates[0].constraints)}
-    return {place: known[_identity(each)] for place, each in enumerate(own) if _identity(each) in known}
+    by_identity = {_identity(each): place for place, each in enumerate(owner.templates[0].constraints)}
+    return {place: by_identity[_identity(each)] for place, each in enumerate(own) if _identity(each) in by_identity}
 
 
 def _identity(constraint: SpreadConstraint) -> tuple[str | None, str | None]:
@@ -122,9 +122,9 @@ def _identity(constraint: SpreadConstraint) -> tuple[str | None, str | None]:
 
 
 def patch(fix: Fix, where: Target, pod: Pod) -> list[dict[str, Json]] | None:
-    """The fix as a JSON patch (RFC 6902) of the object; None where there is no way to say it.
+    """The fix as a JSON patch (RFC 6902) of the object; None if it cannot be expressed.
 
-    Shape: what is changed is tested first, so that it does nothing to a template that is another by now.
+    Shape: it tests the keys of the constraints first, so that it fails on a template that has changed meanwhile.
     """
     if where.path is None or any(change.index not in where.places for change in fix.changes):
         return None
@@ -147,7 +147,7 @@ def _operations(fix: Fix, where: Target, pod: Pod) -> Iterator[dict[str, Json]]:
 
 
 def command(operations: list[dict[str, Json]], where: Target, options: str = "") -> str:
-    """``kubectl patch`` with them, as a shell takes it; ``options`` name the cluster, as the command line did."""
+    """A ``kubectl patch`` command, quoted for a shell; ``options`` select the cluster as the command line did."""
     text = msgspec.json.encode(operations).decode()
     named = f"{quote(where.resource)} {quote(where.name)} -n {quote(where.namespace)}"
     return f"kubectl patch {named}{options} --type=json -p {quote(text)}"

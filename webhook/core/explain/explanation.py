@@ -1,8 +1,8 @@
-"""Why no node admits a pod, found by asking the same filters again with one thing changed.
+"""Why no node admits a pod, found by running the same filters again with one thing changed.
 
-    Problem -> Explanation    every constraint's domains, who holds the minimum, the cause, and what helps
+    Problem -> Explanation    the verdict, the domains of every constraint, the cause, and what helps
 
-What is asked at admission is brief; the names of things that are in the way are for people who ask.
+A review needs only the brief form; names of nodes, taints and other pods are for people who ask.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,10 +36,10 @@ class Cause(StrEnum):
 
 
 def cause(problem: Problem, verdict: Verdict) -> Cause | None:
-    """What is in the way; None where a node admits the pod.
+    """The cause; None if a node admits the pod.
 
-    Shape: spread where some node admits the pod without its hard constraints; capacity where one does if resources,
-    host ports and volume limits are not asked for; other where neither alone is enough.
+    Shape: SPREAD if some node admits the pod without its hard constraints; else CAPACITY if one does without regard to
+    resources, host ports and volume limits; OTHER if neither alone is enough.
     """
     return _why(problem, verdict)[0]
 
@@ -48,26 +48,26 @@ def _why(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
     """The cause, and the nodes that would admit the pod without it."""
     if verdict.feasible:
         return None, verdict.feasible
-    # A node that only one filter keeps away names that filter.
-    asked = {status.plugin for status, members in verdict.failed if members}
-    spread_alone = decide(without_spread(problem)).feasible if pod_topology_spread.NAME in asked else 0
+    # A node that only one filter rejects is counted for that filter, so a filter that rejects none is no cause alone.
+    rejecting = {status.plugin for status, members in verdict.failed if members}
+    spread_alone = decide(without_spread(problem)).feasible if pod_topology_spread.NAME in rejecting else 0
     if spread_alone:
         return Cause.SPREAD, spread_alone
-    capacity_alone = decide(without_limits(problem)).feasible if CAPACITY_FILTERS & asked else 0
+    capacity_alone = decide(without_limits(problem)).feasible if CAPACITY_FILTERS & rejecting else 0
     return (Cause.CAPACITY if capacity_alone else Cause.OTHER), capacity_alone
 
 
 def without_spread(problem: Problem) -> Problem:
-    """The same problem for the pod without its hard constraints; its soft ones never keep a node away."""
+    """The same problem for the pod without its hard constraints; soft ones never reject a node."""
     return changed(problem, lambda each: replace(each, hard=Counted()))
 
 
 class Balance(Struct, frozen=True):
-    """One constraint as it stands for a pod.
+    """One constraint of a pod with its domains.
 
-    Shape: ``index`` is its place in the pod, None for one of the cluster's defaults. Of a soft constraint, ``domains``
-    are what it would be if it were hard. ``meant`` is the key of nodes that was probably meant, where no node has its
-    own. ``company`` is whose pods it counts, None where nobody looked or knows.
+    Shape: ``index`` is its index in the pod, None for one of the cluster's defaults. The ``domains`` of a soft
+    constraint are those that it would have if it were hard. ``meant`` is the nodes' label key that was probably meant,
+    if no node has the constraint's key. ``company`` says whose pods it counts, None if unknown.
     """
 
     index: int | None
@@ -78,12 +78,12 @@ class Balance(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """How messages call it: ``zone[0]``."""
+        """Its name in messages: ``zone[0]``."""
         return constraint_name(self.domains.constraint.topology_key, self.index)
 
     @property
     def hard(self) -> bool:
-        """Whether it keeps nodes away."""
+        """Whether it filters nodes."""
         return self.written.hard
 
     @property
@@ -101,12 +101,12 @@ class Balance(Struct, frozen=True):
 
 
 class Explanation(Struct, frozen=True):
-    """Everything there is to say of one pod.
+    """The verdict on one pod, with its reasons and what would help.
 
-    Shape: ``cause`` is None where a node admits the pod; ``otherwise`` are the nodes that would admit it without what
-    the cause names, and with the cause other without both spread and limits. ``fixes`` are for the cause spread,
-    ``ways`` for the cause other. ``obstacles`` are all things that keep the pod off nodes, by their names.
-    ``not_evaluated`` are keys of ``verdict.NOT_EVALUATED``.
+    Shape: ``cause`` is None if a node admits the pod. ``otherwise`` are the nodes that would admit it without the
+    cause, or for OTHER without both spread constraints and limits. ``fixes`` are given for the cause SPREAD, ``ways``
+    for OTHER. ``obstacles`` are everything that keeps the pod off nodes, by name. ``not_evaluated`` are keys of
+    `scheduler.problem.NOT_EVALUATED`.
     """
 
     problem: Problem
@@ -122,7 +122,7 @@ class Explanation(Struct, frozen=True):
 
     @property
     def blocking(self) -> Balance | None:
-        """The constraint in the way: that of the smallest fix, else the first hard one; None for another cause."""
+        """The constraint to blame: that of the smallest fix, else the first hard one; None for other causes."""
         if self.cause is not Cause.SPREAD:
             return None
         index = self.fixes[0].changes[0].index if self.fixes else None
@@ -131,19 +131,19 @@ class Explanation(Struct, frozen=True):
 
 
 def explain(problem: Problem, index: ClusterIndex | None = None, *, brief: bool = False) -> Explanation:
-    """The verdict on one pod, and why; in ``brief`` with the smallest fix alone, without reliefs and names.
+    """The verdict on one pod, and why; ``brief`` has only the smallest fix, and neither reliefs nor names.
 
-    Shape: with the ``index`` that the problem was taken from, it looks at whose pods are counted, and names others.
-    Errors: none; constraints whose selectors cannot be read are left out of ``balances``.
+    Shape: ``index`` is the one that the problem was taken from; without it, nothing is said about other pods.
+    Errors: none; constraints with invalid selectors are left out of ``balances``.
     """
     cycle = Cycle(problem)
     verdict = cycle.verdict()
     why, otherwise = _why(problem, verdict)
     balances = tuple(_balances(cycle))
     if brief:
-        found = islice(fixes(problem), 1) if why is Cause.SPREAD else ()
+        smallest = islice(fixes(problem), 1) if why is Cause.SPREAD else ()
         left_out = not_evaluated(problem.pod, problem.profile)
-        return Explanation(problem, verdict, why, otherwise, balances, tuple(found), (), left_out)
+        return Explanation(problem, verdict, why, otherwise, balances, tuple(smallest), (), left_out)
     if why is Cause.OTHER:
         otherwise = decide(without_limits(without_spread(problem))).feasible
     balances = tuple(_looked_at(each, problem, index) for each in balances)
@@ -162,30 +162,30 @@ def explain(problem: Problem, index: ClusterIndex | None = None, *, brief: bool 
 
 
 def _looked_at(balance: Balance, problem: Problem, index: ClusterIndex | None) -> Balance:
-    """The constraint with the key that was meant, and with whose pods it counts."""
+    """The constraint with the key that was probably meant, and with whose pods it counts."""
     meant = meant_on(balance.domains.constraint.topology_key, problem.nodes)
     who = None if index is None or meant else company(problem.pod, balance.written, balance.domains, index)
     return replace(balance, meant=meant, company=who)
 
 
 def _narrowing(problem: Problem, balances: Sequence[Balance], index: ClusterIndex | None) -> Narrowing | None:
-    """The selectors to write for hard constraints that count pods of other workloads."""
-    found = {
+    """Narrower selectors for the hard constraints that count pods of other workloads."""
+    counting_others = {
         each.index: each.company
         for each in balances
         if each.hard and each.index is not None and each.company is not None and each.company.narrower is not None
     }
-    if index is None or not found:
+    if index is None or not counting_others:
         return None
     return Narrowing(
-        selectors={place: who.narrower for place, who in found.items() if who.narrower is not None},
-        agreed=frozenset(place for place, who in found.items() if who.agreed),
+        selectors={place: who.narrower for place, who in counting_others.items() if who.narrower is not None},
+        agreed=frozenset(place for place, who in counting_others.items() if who.agreed),
         take=lambda pod: take(index, pod, profile=problem.profile),
     )
 
 
 def _balances(cycle: Cycle) -> Iterator[Balance]:
-    """The pod's own constraints in their order; without any, those of the cluster's defaults that are hard."""
+    """The pod's own constraints in their order; if it has none, the hard ones of the cluster's defaults."""
     problem = cycle.problem
     declared = problem.pod.pod_spec.constraints
     hard = iter(cycle.domains)
@@ -195,9 +195,9 @@ def _balances(cycle: Cycle) -> Iterator[Balance]:
     soft = iter(count_domains(problem.soft, problem.pod.labels, cycle.eligible))
     counted = {DO_NOT_SCHEDULE: hard, SCHEDULE_ANYWAY: soft}
     for index, written in enumerate(declared):
-        found = next(counted.get(written.when_unsatisfiable or "", iter(())), None)
-        if found is not None:
-            yield Balance(index, written, found)
+        domains = next(counted.get(written.when_unsatisfiable or "", iter(())), None)
+        if domains is not None:
+            yield Balance(index, written, domains)
 
 
 def _written(domains: Domains) -> SpreadConstraint:
@@ -208,24 +208,24 @@ def _written(domains: Domains) -> SpreadConstraint:
 
 
 def rejections(verdict: Verdict, nodes: int) -> Mapping[Status, int]:
-    """What keeps a pod away from these nodes: the first filter that fails, and how many of the nodes it rejects.
+    """How many of these nodes each status rejects, by the first filter that fails on a node.
 
-    Shape: nodes that admit the pod are left out; the most frequent comes first.
+    Shape: nodes that admit the pod are left out; the most frequent status comes first.
     """
-    found: dict[Status, int] = {}
+    counts: dict[Status, int] = {}
     for status, members in verdict.failed:
         if members & nodes:
-            found[status] = found.get(status, 0) + (members & nodes).bit_count()
-    return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0].plugin, entry[0].reasons)))
+            counts[status] = counts.get(status, 0) + (members & nodes).bit_count()
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0].plugin, entry[0].reasons)))
 
 
 def standstill(
     balance: Balance, verdict: Verdict, *, names: bool = True, reasons: bool = True, every: Sequence[Obstacle] = ()
 ) -> str:
-    """What a hard constraint waits for: ``zone c (1 node, cordoned) stays at 0``.
+    """Why the global minimum of a hard constraint does not rise: ``zone c (1 node, cordoned) stays at 0``.
 
-    Shape: values of labels are as long as they are; without ``names`` there are none. With obstacles (``every``) nodes
-    are out by the names of these.
+    Shape: label values are not shortened; without ``names`` there are none. Given obstacles (``every``), the reasons
+    are their texts.
     """
     column, segment = balance.domains.column, segment_of(balance.domains.constraint.topology_key)
     domains = column.domain_count(balance.domains.counting)
@@ -237,11 +237,11 @@ def standstill(
     lowest = balance.lowest
     nodes = column.nodes_of([column.numbers[value] for value in lowest])
     why = f"{nodes.bit_count():,} node{'' if nodes.bit_count() == 1 else 's'}"
-    found = _told(verdict, nodes, every) if reasons else []
-    if len(found) == 1 and found[0][0]:
-        why = f"{why}, {found[0][0]}"
-    elif len(found) > 1:
-        why = ", ".join(f"{count} {text}" for text, count in found)
+    out = _told(verdict, nodes, every) if reasons else []
+    if len(out) == 1 and out[0][0]:
+        why = f"{why}, {out[0][0]}"
+    elif len(out) > 1:
+        why = ", ".join(f"{count} {text}" for text, count in out)
     who, stays = f"{len(lowest)} {segment}s", "stay"
     if len(lowest) == 1:
         who, stays = f"{segment} {lowest[0]}" if names else f"1 {segment}", "stays"
@@ -249,14 +249,14 @@ def standstill(
 
 
 def _told(verdict: Verdict, nodes: int, every: Sequence[Obstacle]) -> list[tuple[str, int]]:
-    """Why nodes of a domain that the constraint admits are out, each with how many of them."""
+    """The reasons that close these nodes to the pod, each with the number of nodes."""
     if every:
         return [(out_text(texts), part.bit_count()) for texts, part in grouped(every, nodes & ~verdict.feasible)]
     return [(in_short(status, within=True), count) for status, count in rejections(verdict, nodes).items()]
 
 
 def out_text(texts: Sequence[str]) -> str:
-    """What keeps one node out: ``tainted a:NoSchedule and short of cpu``."""
+    """Why a node is closed to the pod: ``tainted a:NoSchedule and short of cpu``."""
     return " and ".join(texts) or "kept for a pod that preemption made room for"
 
 
@@ -272,9 +272,9 @@ _WORDS: Mapping[str, str] = {
 
 
 def in_short(status: Status, *, within: bool) -> str:
-    """Why a node of a domain is out in a word or two, for messages that have no room for the scheduler's sentence.
+    """A status in a word or two, for messages that have no room for the scheduler's sentence.
 
-    Shape: it has the key of the constraint whose domain it is; ``within`` says that this constraint admits the domain.
+    Shape: it is about nodes of a domain of some constraint; ``within`` says that this constraint admits the domain.
     """
     if status.reasons == pod_topology_spread.MISSING_LABEL.reasons:
         return "without another key"

@@ -1,7 +1,7 @@
 """The smallest changes to a pod's own hard constraints after which some node admits it.
 
-Every change that is offered was evaluated: the same filters, asked again with the constraints changed, leave a node.
-One pod only: what a looser constraint does to the pods after it is not looked at.
+Each was evaluated: the same filters, run again with the changed constraints, leave a node. This is about one pod;
+whether the pods after it fit too is not evaluated.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,14 +17,14 @@ from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Counted, Domains
 from webhook.core.scheduler.problem import Problem
 
-# The largest maxSkew that the API takes: as good as no limit.
+# The largest maxSkew that the API accepts stands for no limit.
 _NO_LIMIT = 2**31 - 1
 
 
 class Change(Struct, frozen=True):
-    """One field of one constraint; without a ``field`` the constraint as a whole goes.
+    """One field of one constraint is set or removed; an empty ``field`` means that the whole constraint is removed.
 
-    Shape: ``index`` is the constraint's place in the pod; ``value`` is None where the field is taken out.
+    Shape: ``index`` is the constraint's index in the pod; ``value`` is None if the field is removed.
     """
 
     index: int
@@ -33,23 +33,22 @@ class Change(Struct, frozen=True):
 
 
 class Fix(Struct, frozen=True):
-    """Changes that together make the pod feasible; ``open`` are the nodes that then admit it."""
+    """Changes after which some node admits the pod; ``open`` are those nodes."""
 
     changes: tuple[Change, ...]
     open: int
 
     @property
     def nodes(self) -> int:
-        """How many nodes then admit it."""
+        """How many nodes then admit the pod."""
         return self.open.bit_count()
 
 
 class Narrowing(Struct, frozen=True, kw_only=True):
-    """Constraints that count pods of other workloads, and what to write for them to count the pod's own only.
+    """Constraints that count pods of other workloads, and selectors with which they count only the pod's own workload.
 
-    Shape: ``selectors`` by the constraint's place in the pod; of ``agreed`` ones the other workloads are spread over
-    the same key too, so that counting them may be meant. ``take`` takes the problem anew for a pod with other
-    selectors.
+    Shape: by the constraint's index in the pod. For ``agreed`` ones the other workloads are spread over the same key,
+    so that counting them may be intended. ``take`` makes the problem of a pod with other selectors.
     """
 
     selectors: Mapping[int, LabelSelector]
@@ -58,20 +57,21 @@ class Narrowing(Struct, frozen=True, kw_only=True):
 
 
 def changed(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
-    """The problem with a change that holds beside nominated pods as well."""
+    """The problem with a change, also where nominated pods are counted."""
     nominated = {slot: change(each) for slot, each in problem.nominated.items()}
     return replace(change(problem), nominated=nominated)
 
 
 def fixes(problem: Problem, narrowing: Narrowing | None = None) -> Iterator[Fix]:
-    """What helps a pod that no node admits, smallest first; nothing where only a change of the cluster does.
+    """Fixes for a pod that no node admits, smallest first; none if only a change of the cluster helps.
 
-    Shape: a misspelt key is put right first, if need be with one of the other changes. Else they are changes of one
-    constraint; if none of these is enough, the same change of all of them. Each is evaluated when it is asked for.
+    Shape: first the correction of misspelt keys, with one of the other changes if need be. Then changes of one
+    constraint; if none of these helps, the same change of all constraints. Each is evaluated when it is taken from the
+    iterator.
     """
     declared = hard_places(problem.pod)
     if len(declared) != len(problem.hard.constraints):
-        return  # the constraints are the cluster's, or cannot be read
+        return  # the constraints are the cluster's defaults, or have an invalid selector
     yield from _respelt(problem, declared)
     meant = narrowing and {*narrowing.selectors} - narrowing.agreed
     if narrowing and meant:
@@ -98,7 +98,7 @@ def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[Fix]:
 
 
 def meant_on(key: str, nodes: NodeView) -> str | None:
-    """The key that was probably meant by one that no node has, if nodes have that one."""
+    """For a key that no node has: the nodes' key that was probably meant, if any."""
     if key in nodes.keys:
         return None
     meant = meant_by(key)
@@ -106,13 +106,13 @@ def meant_on(key: str, nodes: NodeView) -> str | None:
 
 
 def _respelt(problem: Problem, declared: Sequence[int]) -> Iterator[Fix]:
-    """The keys that were meant, of all constraints whose key no node has; alone, or with what is needed besides."""
+    """Correct the keys of all constraints whose key no node has; if that is not enough, with one more change."""
     constraints = problem.pod.pod_spec.constraints
-    found = {index: meant_on(constraints[index].topology_key or "", problem.nodes) for index in declared}
-    meant = {index: key for index, key in found.items() if key is not None}
+    guesses = {index: meant_on(constraints[index].topology_key or "", problem.nodes) for index in declared}
+    meant = {index: key for index, key in guesses.items() if key is not None}
     there = {(each.topology_key, each.hard) for each in constraints}
     if not meant or len({*meant.values()}) < len(meant) or any((key, True) in there for key in meant.values()):
-        return  # kube-apiserver takes no two constraints with one key and one action
+        return  # kube-apiserver refuses two constraints with the same key and whenUnsatisfiable
     changes = tuple(Change(index, "topologyKey", key) for index, key in meant.items())
     fix = _proven(problem, declared, changes)
     if fix is not None:
@@ -133,11 +133,11 @@ def _respelt(problem: Problem, declared: Sequence[int]) -> Iterator[Fix]:
 
 
 def _narrowed(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Iterator[Fix]:
-    """Selectors of the workload's own pods: of one constraint, or of all that count others."""
-    found = [fix for index in places if (fix := _with_selectors(pod, narrowing, [index]))]
-    if not found and len(places) > 1:
-        found = [fix for fix in [_with_selectors(pod, narrowing, places)] if fix]
-    yield from found
+    """Narrow the selector of one constraint; if that is not enough, of all that count other workloads."""
+    helping = [fix for index in places if (fix := _with_selectors(pod, narrowing, [index]))]
+    if not helping and len(places) > 1:
+        helping = [fix for fix in [_with_selectors(pod, narrowing, places)] if fix]
+    yield from helping
 
 
 def _with_selectors(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Fix | None:
@@ -151,16 +151,16 @@ def _with_selectors(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Fi
 
 
 def hard_places(pod: Pod) -> tuple[int, ...]:
-    """Where the pod's own hard constraints stand among its constraints."""
+    """The indices of the pod's hard constraints."""
     return tuple(n for n, each in enumerate(pod.pod_spec.constraints) if each.when_unsatisfiable == DO_NOT_SCHEDULE)
 
 
-# Places of constraints: among the hard ones, and in the pod.
+# Constraints by two indices: among the hard ones, and in the pod.
 _Group = Sequence[tuple[int, int]]
 
 
 def _honored(field: str, written: Callable[[Constraint], str]) -> Callable[..., tuple[Change, ...]]:
-    """The node policy that counts only nodes which the pod may use."""
+    """Set a node policy to Honor, so that only nodes count that the pod can use."""
 
     def changes(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
         return tuple(
@@ -171,22 +171,24 @@ def _honored(field: str, written: Callable[[Constraint], str]) -> Callable[..., 
 
 
 def _fewer(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
-    """No more minDomains than there are domains."""
-    found = [(index, domains[place]) for place, index in group]
-    there = [(index, each.column.domain_count(each.counting), each.constraint.min_domains) for index, each in found]
-    return tuple(Change(index, "minDomains", domains_) for index, domains_, least in there if 0 < domains_ < least)
+    """Lower minDomains to the number of eligible domains."""
+    counted = [(index, domains[place]) for place, index in group]
+    eligible = [
+        (index, each.column.domain_count(each.counting), each.constraint.min_domains) for index, each in counted
+    ]
+    return tuple(Change(index, "minDomains", there) for index, there, least in eligible if 0 < there < least)
 
 
 def _widened(problem: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
-    """The smallest maxSkew of each constraint with which a node that all else admits has a place."""
+    """Raise maxSkew as little as possible, so that some node that passes all other filters is admitted."""
     places = [place for place, _ in group]
     open_ = decide(changed(problem, lambda each: _with_skews(each, dict.fromkeys(places, _NO_LIMIT)))).feasible
-    found = []
-    for slot, beside in problem.nominated.items():  # other pods count there
-        found += _needed(Cycle(beside).domains, places, open_ & 1 << slot)
+    combinations = []
+    for slot, beside in problem.nominated.items():  # on these nodes, nominated pods count too
+        combinations += _needed(Cycle(beside).domains, places, open_ & 1 << slot)
         open_ &= ~(1 << slot)
-    found += _needed(domains, places, open_)
-    _, needed = min(((sum(skews), skews) for skews in found), default=(0, ()))
+    combinations += _needed(domains, places, open_)
+    _, needed = min(((sum(skews), skews) for skews in combinations), default=(0, ()))
     return tuple(
         Change(index, "maxSkew", skew)
         for (place, index), skew in zip(group, needed, strict=False)
@@ -195,7 +197,7 @@ def _widened(problem: Problem, domains: Sequence[Domains], group: _Group) -> tup
 
 
 def _needed(domains: Sequence[Domains], places: Sequence[int], nodes: int) -> list[tuple[int, ...]]:
-    """What maxSkew of these constraints must be at least for each part of the nodes."""
+    """The combinations of maxSkew that these nodes need: one value for each constraint."""
     parts: list[tuple[tuple[int, ...], int]] = [((), nodes)] if nodes else []
     for place in places:
         levels = [*_skews(domains[place])]
@@ -209,9 +211,9 @@ def _needed(domains: Sequence[Domains], places: Sequence[int], nodes: int) -> li
 
 
 def _skews(domains: Domains) -> Iterator[tuple[int, int]]:
-    """The nodes by the skew that their domain would have with this pod, as far as that is above the limit.
+    """The lowest maxSkew that admits the pod, with the nodes for which it does.
 
-    Shape: each with maxSkew as it must be at least; nodes without the key are among those of the first.
+    Shape: the first entry has all nodes whose domains have no matching pod, including nodes without the key.
     """
     column, least = domains.column, domains.constraint.max_skew
     above: dict[int, list[int]] = {}
@@ -233,7 +235,7 @@ def _with_skews(problem: Problem, skews: Mapping[int, int]) -> Problem:
 
 
 def _softened(problem: Problem, _: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
-    """ScheduleAnyway, and what kube-apiserver asks for with it: no minDomains, and no second constraint like it."""
+    """Set ScheduleAnyway. kube-apiserver then allows no minDomains, and no second soft constraint with the key."""
     constraints = problem.pod.pod_spec.constraints
     changes: list[Change] = []
     for _place, index in group:
@@ -247,7 +249,7 @@ def _softened(problem: Problem, _: Sequence[Domains], group: _Group) -> tuple[Ch
     return tuple(changes)
 
 
-# From what keeps the promise for the nodes that the pod can use to what gives it up.
+# From changes that still spread the pods over the nodes they can use to the one that gives up the guarantee.
 _CANDIDATES: Sequence[Callable[[Problem, Sequence[Domains], _Group], tuple[Change, ...]]] = (
     _honored("nodeTaintsPolicy", lambda constraint: constraint.node_taints_policy),
     _honored("nodeAffinityPolicy", lambda constraint: constraint.node_affinity_policy),
@@ -268,7 +270,7 @@ def _proven(problem: Problem, declared: Sequence[int], changes: Sequence[Change]
 
 
 def _applied(counted: Counted, wanted: Mapping[int, Sequence[Change]]) -> Counted:
-    """The hard constraints after the changes; a soft one is none of them any more."""
+    """The hard constraints after the changes, without those that became soft or were removed."""
     kept = [
         (constraint, counts)
         for place, (parsed, counts) in enumerate(zip(counted.constraints, counted.counts, strict=True))

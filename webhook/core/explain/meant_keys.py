@@ -1,15 +1,15 @@
-"""Keys of node labels: which well-known one, or which that nodes have, another was probably meant to be."""
+"""Misspelt topology keys: the well-known key, or the nodes' key, that was probably meant."""
 
 from webhook.core.api.well_known import ARCH, HOSTNAME, INSTANCE_TYPE, OS, REGION, SUCCESSORS, ZONE
 from webhook.core.index.node_table import NodeView
 from webhook.core.text import nearest
 
 _SLIPS = 2
-# Every cluster of one place lacks these, and what is written for larger ones runs there too.
+# Clusters in one location lack these labels, and manifests written for larger clusters run there too.
 PLACES = frozenset({ZONE, REGION})
 ON_EVERY_NODE = PLACES | {HOSTNAME}
 _WELL_KNOWN = frozenset({HOSTNAME, ZONE, REGION, ARCH, OS, INSTANCE_TYPE, *SUCCESSORS})
-# Where people look for the three labels, and how they call them; together never a label of Kubernetes itself.
+# Prefixes and names that people use for the three labels by mistake; no combination is a label of Kubernetes.
 _PREFIXES = frozenset(
     {
         *("kubernetes.io", "topology.kubernetes.io", "node.kubernetes.io", "beta.kubernetes.io"),
@@ -27,7 +27,7 @@ _NAMES = {
 def meant_by(key: str) -> str | None:
     """The well-known key that this one was probably meant to be; None for one that may be right.
 
-    Shape: a name of a domain under a wrong prefix of Kubernetes' own, or one or two letters off a well-known key.
+    Shape: it has a usual name under another prefix of Kubernetes, or differs from a well-known key by a letter or two.
     """
     if key in _WELL_KNOWN:
         return None
@@ -38,14 +38,15 @@ def meant_by(key: str) -> str | None:
 
 
 def intended(key: str) -> str:
-    """The key that its author wants: the one meant where it is misspelt, the one of today where it is deprecated."""
+    """The key that its author wants: the current name of a deprecated key, the correct one of a misspelt key."""
     return SUCCESSORS.get(key) or meant_by(key) or key
 
 
 def near(key: str, view: NodeView) -> str | None:
-    """A key of nodes that this one was probably meant to be.
+    """The nodes' key that this one was probably meant to be.
 
-    Shape: today's name of a deprecated key; one with the same last part; one a letter or two off in the last part.
+    Shape: the current name of a deprecated key; else one with the same last part; else one under the same prefix whose
+    last part differs by a letter or two.
     """
     if SUCCESSORS.get(key) in view.keys:
         return SUCCESSORS[key]

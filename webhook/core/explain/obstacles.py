@@ -1,7 +1,7 @@
-"""What keeps a pod off nodes, by name: the taint, the label that is missing, the other pod, the volume, the room.
+"""What keeps a pod off nodes, by name: the taint, the missing label, the other pod, the volume, the scarce resource.
 
-The scheduler names the first filter that rejects a node. Here every filter is asked alone, so that a node which two
-things keep out has both.
+The scheduler names only the first filter that rejects a node. Here every filter runs alone, so that a node can have
+several obstacles.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,14 +47,14 @@ from webhook.core.scheduler.verdict import Verdict
 from webhook.core.text import listed
 
 _VOLUMES = frozenset({VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE})
-_NAMES = 2  # of pods that are in the way
+_NAMES = 2  # how many pods or claims a text names
 
 
 class Obstacle(Struct, frozen=True):
-    """One thing that keeps the pod off nodes, whatever else does.
+    """One thing that keeps the pod off nodes, whether or not something else does too.
 
-    Shape: ``plugin`` is the filter that says so. ``text`` reads after the name of a node, as ``tainted a=b:NoSchedule``
-    does; names from outside are as long as they are.
+    Shape: ``plugin`` is the filter that rejects the nodes. ``text`` completes "the node is", as in
+    ``tainted a=b:NoSchedule``; names from the cluster are not shortened.
     """
 
     plugin: str
@@ -63,12 +63,12 @@ class Obstacle(Struct, frozen=True):
 
 
 def obstacles(cycle: Cycle, index: ClusterIndex | None = None) -> tuple[Obstacle, ...]:
-    """All of them, in the order of the filters; names of other pods where an index knows them.
+    """All obstacles, in the order of the filters; with an index, other pods are named.
 
-    Errors: none; what has no better name is in the scheduler's words.
+    Errors: none; without a better text, the scheduler's reason is used.
     """
-    found: dict[str, Obstacle] = {}
-    by_volumes = 0  # the four plugins say the same of a claim in different words
+    by_text: dict[str, Obstacle] = {}
+    by_volumes = 0  # four plugins reject nodes for the same claim, in different words: the first is enough
     for plugin in cycle.problem.filters:
         alone = cycle.alone(plugin)
         failing = alone.nodes.live & ~alone.feasible
@@ -79,17 +79,17 @@ def obstacles(cycle: Cycle, index: ClusterIndex | None = None) -> tuple[Obstacle
             rest &= ~nodes
         unnamed = [(", ".join(status.reasons), members & rest) for status, members in alone.failed]
         for text, nodes in (*named, *unnamed):
-            known = found.get(text)
+            known = by_text.get(text)
             if nodes & failing:
                 plugin_of, before = (known.plugin, known.nodes) if known else (plugin, 0)
-                found[text] = Obstacle(plugin_of, text, before | nodes & failing)
-    return tuple(found.values())
+                by_text[text] = Obstacle(plugin_of, text, before | nodes & failing)
+    return tuple(by_text.values())
 
 
 def grouped(every: Sequence[Obstacle], nodes: int) -> list[tuple[tuple[str, ...], int]]:
-    """The nodes by what keeps them out: all texts that hold, with the nodes; the largest part first.
+    """The nodes grouped by all obstacles that they have; the largest group first.
 
-    Shape: without any text stand nodes that are kept for a pod which preemption has made room for.
+    Shape: nodes without an obstacle are reserved for pods for which preemption made room.
     """
     parts: list[tuple[tuple[str, ...], int]] = [((), nodes)]
     for each in every:
@@ -114,12 +114,12 @@ def _cordon(_: Cycle, alone: Verdict, __: ClusterIndex | None) -> _Named:
 
 
 def untolerated(problem: Problem) -> Iterator[tuple[tuple[Taint, ...], int]]:
-    """The taints that the pod does not tolerate, with the nodes that have just these."""
+    """Each set of taints that the pod does not tolerate, with the nodes that have exactly this set."""
     tolerations = problem.pod.pod_spec.tolerations
     for taints, nodes in problem.nodes.taint_classes:
-        found = tuple(each for each in taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS))
-        if found:
-            yield found, nodes
+        lacking = tuple(each for each in taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS))
+        if lacking:
+            yield lacking, nodes
 
 
 def taint_text(taint: Taint) -> str:
@@ -128,7 +128,7 @@ def taint_text(taint: Taint) -> str:
 
 
 def toleration_for(taint: Taint) -> Toleration:
-    """The narrowest toleration of a taint."""
+    """The narrowest toleration that tolerates a taint."""
     if taint.value:
         return Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
     return Toleration(key=taint.key, operator="Exists", effect=taint.effect)
@@ -154,7 +154,7 @@ def _selected(cycle: Cycle, _: Verdict, __: ClusterIndex | None) -> _Named:
 
 
 def _nearest(terms: Sequence[NodeTerm], unmatched: int, nodes: NodeView) -> _Named:
-    """What each node lacks of the term that it comes nearest to."""
+    """What each node lacks of the term of which it meets most conditions."""
     lacking = [[*_lacks(term, nodes)] for term in terms]
     chosen: dict[int, int] = {}
     for slot in node_sets.to_slots(unmatched if terms else 0):
@@ -272,7 +272,7 @@ def _spread(cycle: Cycle, _: Verdict, __: ClusterIndex | None) -> _Named:
 
 
 def hard_names(problem: Problem) -> list[str]:
-    """How messages call the hard constraints: ``zone[0]``; those of the cluster have no number."""
+    """The names of the hard constraints in messages: ``zone[0]``; without index for the cluster's defaults."""
     constraints = problem.hard.constraints
     places = [n for n, each in enumerate(problem.pod.pod_spec.constraints) if each.hard]
     own = len(places) == len(constraints)
@@ -282,7 +282,7 @@ def hard_names(problem: Problem) -> list[str]:
 
 
 def constraint_name(key: str, place: int | None) -> str:
-    """The last part of the key, with the constraint's place in the pod."""
+    """The last part of the key, with the constraint's index in the pod."""
     segment = segment_of(key) or "constraint"
     return segment if place is None else f"{segment}[{place}]"
 
@@ -321,7 +321,7 @@ def _with_names(text: str, names: Sequence[str]) -> str:
 
 
 def _matching(term: Term, index: ClusterIndex, of: Sequence[int], nodes: int) -> Iterator[str]:
-    """The pods that the term is about, in the domains of these nodes."""
+    """The pods that the term selects, in the domains of these nodes."""
     domains = {of[slot] for slot in node_sets.to_slots(nodes)}
     namespaces = index.namespaces_with_labels()
     for namespace in index.pod_table.namespaces():
@@ -332,8 +332,8 @@ def _matching(term: Term, index: ClusterIndex, of: Sequence[int], nodes: int) ->
 
 
 def _objecting(namespace: str, labels: Mapping[str, str], index: ClusterIndex) -> Iterator[str]:
-    found = index.pod_table.objecting(namespace, index.raw_namespace_labels(namespace), labels)
-    yield from sorted(f"{its_namespace}/{key}" for its_namespace, key, _ in found)
+    pods = index.pod_table.objecting(namespace, index.raw_namespace_labels(namespace), labels)
+    yield from sorted(f"{its_namespace}/{key}" for its_namespace, key, _ in pods)
 
 
 _NAMED: Mapping[str, Callable[[Cycle, Verdict, ClusterIndex | None], Iterable[tuple[str, int]]]] = {

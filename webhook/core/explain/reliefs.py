@@ -1,6 +1,6 @@
-"""Changes of the cluster, or of what a pod tolerates, after which some node admits it.
+"""Changes of the cluster, or of the pod's tolerations, after which some node admits the pod.
 
-Like the fixes of its constraints, every relief that is offered was evaluated: the same filters, asked again.
+As with fixes of constraints, each was evaluated: the same filters were run again with the change.
 """
 
 from collections.abc import Iterator
@@ -27,9 +27,9 @@ from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, VOLUME_Z
 from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
 
-# What a node runs out of: a larger, emptier or further node of the same kind would have it.
+# Filters for what a node can run out of, and what a larger, an emptier or one more node would have.
 CAPACITY_FILTERS = frozenset({node_filters.NODE_PORTS, node_filters.NODE_RESOURCES_FIT, NODE_VOLUME_LIMITS})
-# What people change as one thing, by how `Way` calls it.
+# Filters by what people would change in one go; the names are those of `Way.parts`.
 PARTS = {
     "spread": frozenset({pod_topology_spread.NAME}),
     "room": CAPACITY_FILTERS,
@@ -44,10 +44,10 @@ _BYTES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 class Relief(Struct, frozen=True):
-    """A change that helps: what is needed, and the nodes where it would be enough.
+    """A change that helps, and the nodes on which it would be enough.
 
-    Shape: ``size`` are nodes that have less than the pod asks for even when they are empty. ``tolerations`` are what
-    the pod needs besides its own.
+    Shape: ``room`` is room on the nodes; ``size`` larger nodes, since these have too little even when empty;
+    ``uncordon`` lifting cordons; ``toleration`` the ``tolerations`` in addition to the pod's own.
     """
 
     what: Literal["room", "size", "uncordon", "toleration"]
@@ -56,9 +56,9 @@ class Relief(Struct, frozen=True):
 
 
 class Way(Struct, frozen=True):
-    """Parts of the scheduler's filters without which nodes would admit the pod, and those nodes.
+    """Groups of filters that together are the only ones to reject some nodes, and those nodes.
 
-    Shape: ``parts`` are keys of ``PARTS``: spread, room, cordons, taints, selection, volumes, pods.
+    Shape: ``parts`` are keys of ``PARTS``.
     """
 
     parts: tuple[str, ...]
@@ -66,10 +66,10 @@ class Way(Struct, frozen=True):
 
 
 class Shortage(Struct, frozen=True):
-    """A resource of which nodes have too little: the node with the most of it free.
+    """A resource of which all of some nodes have too little.
 
-    Shape: ``has`` is what the largest of them has, None where one of them would have enough if it were empty. ``nodes``
-    is how many they are.
+    Shape: ``node`` has most of it free, namely ``free``; ``has`` is the allocatable amount of the largest of the nodes,
+    None if one would have enough if it were empty; ``nodes`` is the number of nodes.
     Unit: cpu in milli-CPU, everything else in whole units.
     """
 
@@ -82,29 +82,29 @@ class Shortage(Struct, frozen=True):
 
 
 def without(problem: Problem, plugins: frozenset[str]) -> Problem:
-    """The same problem for a scheduler that does not ask these filters."""
+    """The same problem for a scheduler without these filters."""
     kept = tuple(plugin for plugin in problem.filters if plugin not in plugins)
     return changed(problem, lambda each: replace(each, filters=kept))
 
 
 def without_limits(problem: Problem) -> Problem:
-    """The same problem on nodes that run out of nothing."""
+    """The same problem without the filters of limited resources."""
     return without(problem, CAPACITY_FILTERS)
 
 
 def too_small(verdict: Verdict) -> int:
-    """The nodes that have less than the pod asks for even when they are empty.
+    """The nodes that have less than the pod requests even when they are empty.
 
     Source: noderesources/fit.go, InsufficientResource.Unresolvable.
     """
-    found = 0
+    small = 0
     for status, members in verdict.failed:
-        found |= members if status.plugin == node_filters.NODE_RESOURCES_FIT and status.code == UNRESOLVABLE else 0
-    return found
+        small |= members if status.plugin == node_filters.NODE_RESOURCES_FIT and status.code == UNRESOLVABLE else 0
+    return small
 
 
 def reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
-    """What would help a pod that no node admits: room, larger nodes, lifting cordons, tolerations."""
+    """The changes that would help a pod that no node admits."""
     roomy, small = decide(without_limits(problem)).feasible, too_small(verdict)
     if roomy & ~small:
         yield Relief("room", roomy & ~small)
@@ -113,11 +113,11 @@ def reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
     cordoned = problem.nodes.unschedulable
     honored = any(each.node_taints_policy == HONOR for each in problem.hard.constraints)
     if cordoned and (not honored or cordoned.bit_count() == 1):
-        # A node that may be used is to this pod what a cordon that it tolerates is.
+        # Uncordoning a node has the same effect for this pod as tolerating the cordon.
         open_ = decide(tolerating(problem, (_ANY_CORDON,))).feasible & cordoned
         if open_:
             yield Relief("uncordon", open_)
-    # What a node says of its own state is for whoever looks after it.
+    # Taints about a node's state are not to be tolerated, but waited for or repaired.
     wanted = dict.fromkeys(
         taints for taints, _ in untolerated(problem) if not any(each.key in NODE_STATES for each in taints)
     )
@@ -129,14 +129,14 @@ def reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
 
 
 def tolerating(problem: Problem, tolerations: tuple[Toleration, ...]) -> Problem:
-    """The same problem for the pod with further tolerations."""
+    """The same problem for the pod with additional tolerations."""
     spec = problem.pod.pod_spec
     pod = replace(problem.pod, spec=replace(spec, tolerations=(*(spec.tolerations or ()), *tolerations)))
     return changed(problem, lambda each: replace(each, pod=pod))
 
 
 def ways(cycle: Cycle) -> Iterator[Way]:
-    """The smallest sets of parts without which some node admits the pod: all of one size."""
+    """The smallest sets of ``PARTS`` without which some node admits the pod; all have the same size."""
     problem = cycle.problem
     asked = [
         part
@@ -155,7 +155,7 @@ def ways(cycle: Cycle) -> Iterator[Way]:
 
 
 def shortages(problem: Problem, nodes: int) -> Iterator[Shortage]:
-    """What the pod asks for of which all of these nodes have too little, and which of them has most of it free."""
+    """The requested resources of which every one of these nodes has too little free."""
     for name, amount in ((PODS, 1), *problem.request.amounts):
         free, has = problem.room.free.get(name), problem.room.allocatable.get(name)
         slots = node_sets.to_slots(nodes)
@@ -174,7 +174,7 @@ def shortages(problem: Problem, nodes: int) -> Iterator[Shortage]:
 
 
 def amount_text(resource: str, amount: int, *, up: bool = False) -> str:
-    """So much of a resource: ``500m cpu``, ``1.5Gi memory``; what is not even is rounded, down unless ``up``."""
+    """An amount of a resource as text: ``500m cpu``, ``1.5Gi memory``; rounded down to two decimals, or ``up``."""
     if resource == CPU:
         return f"{amount // 1000 if amount % 1000 == 0 else f'{amount}m'} cpu"
     if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith(HUGE_PAGES_PREFIX):

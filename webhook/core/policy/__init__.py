@@ -1,1 +1,1 @@
-"""What the platform team decided, and what it says of the capacity of the cluster."""
+"""The configured policy as values, and what it says about the cluster's capacity."""

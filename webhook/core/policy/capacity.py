@@ -1,6 +1,6 @@
-"""Whether nodes can be added to the cluster, and which domains exist although no node is in them now.
+"""Whether nodes can be added to the cluster, and which domains exist even if no node is in them now.
 
-Both are cheap enough for every review: the node table knows its label keys, and keeps a column of each key asked for.
+Both are cheap enough for every review: the node table has the set of label keys, and caches columns.
 """
 
 from webhook.core.api.well_known import NODE_POOL, PROVISIONER
@@ -18,9 +18,9 @@ POOL_LABELS = KARPENTER_LABELS | {
 
 
 def grows(policy: Policy, nodes: NodeView) -> bool:
-    """Whether what has no place on the nodes of today may get one on a node that is added.
+    """Whether a pod that fits no present node may fit one that is added.
 
-    Shape: ``capacity`` of the configuration decides, and where it is ``auto``, one node with a label of a pool.
+    Shape: ``capacity`` of the configuration decides; ``auto`` means growing if any node has the label of a node pool.
     """
     return policy.capacity == "growing" or (policy.capacity == "auto" and not POOL_LABELS.isdisjoint(nodes.keys))
 

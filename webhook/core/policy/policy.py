@@ -1,10 +1,10 @@
-"""What the platform team decided: modes, ceilings, exemptions, defaults; `webhook.config` reads it from YAML.
+"""What the platform team configured: modes, ceilings, exemptions, defaults. `webhook.config` reads it from YAML.
 
-A rule's mode in one place is
+The mode of a rule in a namespace is
 
     mode_for(rule) capped by ceiling_for(namespace)
 
-and what an exemption matches is not judged at all. Lists are read in order and the first match wins.
+and at most ``audit`` for objects that an exemption matches. In every list, the first match wins.
 """
 
 from collections.abc import Mapping
@@ -29,11 +29,11 @@ class Mode(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for off to 3 for deny; a ceiling is the lower of two ranks."""
+        """From 0 for off to 3 for deny."""
         return _RANKS[self]
 
     def capped(self, ceiling: "Mode") -> "Mode":
-        """This mode, or the ceiling where that is lower."""
+        """The lower of this mode and the ceiling."""
         return self if self.rank <= ceiling.rank else ceiling
 
 
@@ -42,10 +42,10 @@ _MODES = {mode.value: mode for mode in Mode}
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """What a match is asked about: one object and its namespace.
+    """The object that a `Match` is compared with, and its namespace.
 
-    Shape: ``labels`` are those of the object itself; absent labels are an empty mapping, and so are those of a
-    namespace that is not known, whose name is then all that selectors see.
+    Shape: ``labels`` are the object's own. ``namespace_labels`` are empty for an unknown namespace; selectors then see
+    only its name.
     """
 
     namespace: str
@@ -56,7 +56,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
 
 class Match(Struct, frozen=True, kw_only=True):
-    """Which objects an exemption applies to; every field given must match, absent fields match everything."""
+    """The objects that an exemption applies to: every field that is given has to match."""
 
     namespace: str | None = None
     namespace_selector: Selector = EVERYTHING
@@ -65,7 +65,7 @@ class Match(Struct, frozen=True, kw_only=True):
     selector: Selector = EVERYTHING
 
     def matches(self, target: Target) -> bool:
-        """Whether every field that is given matches."""
+        """Whether every field that is given matches the object."""
         return (
             self.namespace in {None, target.namespace}
             and self.kind in {None, target.kind}
@@ -76,7 +76,7 @@ class Match(Struct, frozen=True, kw_only=True):
 
 
 class NamespaceMatch(Struct, frozen=True, kw_only=True):
-    """Which namespaces a ceiling applies to; every field given must match."""
+    """The namespaces that a ceiling applies to: every field that is given has to match."""
 
     names: tuple[str, ...] | None = None
     namespace_selector: Selector = EVERYTHING
@@ -88,7 +88,7 @@ class NamespaceCeiling(Struct, frozen=True, kw_only=True):
 
 
 class Exemption(Struct, frozen=True, kw_only=True):
-    """Unit: ``expires`` is an ISO date; the exemption holds through that day (UTC)."""
+    """Objects for which a rule is at most audited; ``expires`` is the last day (UTC) that it holds, an ISO date."""
 
     rule: str
     match: Match
@@ -97,7 +97,7 @@ class Exemption(Struct, frozen=True, kw_only=True):
 
 
 class DefaultConstraint(Struct, frozen=True, kw_only=True):
-    """A default constraint: PodTopologySpreadArgs' own fields, and the threshold for hardness that is ours."""
+    """A default constraint: the fields of PodTopologySpreadArgs, and from how many domains on it is hard."""
 
     constraint: SpreadConstraint
     hard_when_domains: int | None = None
@@ -141,7 +141,7 @@ class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The configured whole. Every default is the one of interfaces.md §1."""
+    """The whole configuration. Its defaults are documented in docs/configuration.md."""
 
     ceiling: Mode = Mode.WARN
     rules_version: str = "1.0"
@@ -162,7 +162,7 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def profile_for(policy: Policy, scheduler_name: str | None) -> SchedulerProfile | None:
-    """How the scheduler of that name is configured; None where nobody said."""
+    """The configuration of the scheduler with that name; None if it is not given."""
     name = scheduler_name or DEFAULT_SCHEDULER
     return next((profile for profile in policy.scheduler_profiles if profile.name == name), None)
 
@@ -170,8 +170,8 @@ def profile_for(policy: Policy, scheduler_name: str | None) -> SchedulerProfile 
 def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, str]) -> Mode:
     """The highest mode that any rule may have in this namespace.
 
-    The namespace's label speaks before the first entry of ``namespaces`` that matches, and that before the global
-    ceiling; a global ``off`` is the kill switch and nothing lifts it. A label with another text is as if absent.
+    The namespace's label comes first, then the first matching entry of ``namespaces``, then the global ceiling. A
+    global ``off`` is the kill switch: nothing overrides it. A label with an unknown value is ignored.
     """
     if policy.ceiling is Mode.OFF:
         return Mode.OFF
@@ -189,8 +189,8 @@ def ceiling_for(policy: Policy, namespace: str, namespace_labels: Mapping[str, s
 def mode_for(policy: Policy, rule: str, default: Mode, since: str) -> Mode:
     """The mode of a rule before any ceiling: the configured one, else its default.
 
-    A rule newer than ``rulesVersion`` that nobody configured stays at most ``audit``, so that an upgrade of the
-    product denies and warns of nothing new.
+    A rule that is newer than ``rulesVersion`` and not configured is at most ``audit``, so that an upgrade of the
+    product brings no new denials or warnings.
     """
     configured = policy.rules.get(rule)
     if configured is not None:
@@ -201,15 +201,15 @@ def mode_for(policy: Policy, rule: str, default: Mode, since: str) -> Mode:
 def release(text: str) -> tuple[int, ...]:
     """A rules version as numbers, so that 1.10 is newer than 1.9.
 
-    Errors: ValueError where a part is no number; configuration is checked before it gets here.
+    Errors: ValueError if a part is no number; `webhook.config` has checked what comes from the file.
     """
     return tuple(int(part) for part in text.split("."))
 
 
 def exempted(policy: Policy, rule: str, target: Target, today: str) -> Exemption | None:
-    """The first exemption of the configuration that waives this rule for this object, if any.
+    """The first exemption from this rule that matches the object, if any.
 
-    Shape: ``today`` is an ISO date (UTC), so that comparing text compares dates.
+    Shape: ``today`` is an ISO date (UTC); comparing the texts compares the dates.
     """
     for exemption in policy.exemptions:
         if exemption.rule == rule and not expired(exemption, today) and exemption.match.matches(target):
@@ -218,16 +218,16 @@ def exempted(policy: Policy, rule: str, target: Target, today: str) -> Exemption
 
 
 def expired(exemption: Exemption, today: str) -> bool:
-    """Whether its last day is over."""
+    """Whether the exemption's last day has passed."""
     return exemption.expires is not None and exemption.expires < today
 
 
 def override_for(
     defaults: Defaults, namespace_labels: Mapping[str, str], pod_labels: Mapping[str, str], replicas: int | None
 ) -> DefaultsOverride | None:
-    """The first override that selects this pod; None: the defaults themselves apply.
+    """The first override that selects this pod; None if the defaults themselves apply.
 
-    Shape: ``replicas`` is None where nobody knows them; then no stated minimum is met.
+    Shape: ``replicas`` is None if unknown; an override with ``minReplicas`` does not match then.
     """
     for override in defaults.overrides:
         if (
