@@ -17,7 +17,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import ApiObject
 from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Policy
-from webhook.snapshot.load import SnapshotError
+from webhook.snapshot.load import Item, SnapshotError
 from webhook.snapshot.open_file import load_snapshot
 
 
@@ -27,6 +27,7 @@ class ClusterSource(Struct, frozen=True, kw_only=True):
     Shape: ``source`` is what people call it: ``cluster prod``, ``snapshot prod.jsonl``. ``missing`` has a line for each
     kind that could not be read, with what is lost by it. ``namespace`` is where manifests go that name none, empty
     where nobody knows. ``version`` is None where the cluster does not say, or runs a release that is not supported.
+    ``kept`` are the objects of a snapshot whose text was asked for.
     """
 
     index: ClusterIndex
@@ -35,6 +36,7 @@ class ClusterSource(Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
     server: ApiServer | None = None
     namespace: str = ""
+    kept: tuple[Raw, ...] = ()
 
 
 def read_cluster(
@@ -43,24 +45,29 @@ def read_cluster(
     progress: Callable[[int], None],
     *,
     as_version: KubernetesVersion | None = None,
+    keep: Callable[[Item], bool] = lambda _item: False,
 ) -> ClusterSource | None:
     """The cluster that the options name, if they name one; ``progress`` is told how many objects were read so far.
 
+    Shape: ``keep`` says of which objects of a snapshot the text is wanted too.
     What could not be read is said on the standard error. Pods are measured as the cluster's own release does, unless
     ``as_version`` names another.
     Errors: Stopped with exit code 4 for a cluster that cannot be read, 3 for a snapshot.
     """
     if given.snapshot is not None:
-        return _from_file(given.snapshot, policy, as_version)
+        return _from_file(given.snapshot, policy, as_version, keep)
     return _from_cluster(given, policy, progress, as_version) if given.live else None
 
 
-def _from_file(file: str, policy: Policy, as_version: KubernetesVersion | None) -> ClusterSource:
+def _from_file(
+    file: str, policy: Policy, as_version: KubernetesVersion | None, keep: Callable[[Item], bool]
+) -> ClusterSource:
     try:
-        snapshot = load_snapshot(file, policy.workloads, as_version=as_version)
+        snapshot = load_snapshot(file, policy.workloads, as_version=as_version, keep=keep)
     except SnapshotError as error:
         raise CommandError(str(error), Exit.UNREADABLE) from error
-    return ClusterSource(index=snapshot.index, version=snapshot.version, source=f"snapshot {file}")
+    source = f"snapshot {file}"
+    return ClusterSource(index=snapshot.index, version=snapshot.version, source=source, kept=snapshot.kept)
 
 
 def _from_cluster(

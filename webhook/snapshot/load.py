@@ -9,7 +9,7 @@ import io
 import re
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import msgspec
 from msgspec import Raw, Struct
@@ -63,13 +63,15 @@ class Item(Struct, frozen=True, kw_only=True):
 class Snapshot(Struct, frozen=True, kw_only=True):
     """What a file says of a cluster.
 
-    Shape: ``objects`` counts what is in the file by kind, kinds that no answer depends on included.
+    Shape: ``objects`` counts what is in the file by kind, kinds that no answer depends on included. ``kept`` are those
+    that the reader asked for, as they stand there.
     """
 
     index: ClusterIndex
     version: KubernetesVersion | None = None
     taken_at: str | None = None
     objects: Mapping[str, int]
+    kept: tuple[Raw, ...] = ()
 
 
 class Header(Struct, frozen=True, rename="camel"):
@@ -103,13 +105,15 @@ def read_snapshot(
     embedded: tuple[EmbeddedKind, ...] = (),
     *,
     as_version: KubernetesVersion | None = None,
+    keep: Callable[[Item], bool] = lambda _item: False,
 ) -> Snapshot:
-    """Read an open snapshot; ``name`` is what messages call it.
+    """Read an open snapshot; ``name`` is what messages call it, ``keep`` says of which objects the text is wanted.
 
     Shape: a List says nothing of kinds that are not in it; a snapshot has all there was, or its header says why not.
     Errors: SnapshotError for the first line that is wrong.
     """
     index, header, version, kinds = ClusterIndex(as_version or RECORDED), None, None, Counter[str]()
+    kept: list[Raw] = []
     for item in read_items(stream, name):
         kind = item.of.kind or ""
         try:
@@ -123,12 +127,14 @@ def read_snapshot(
         except _UNREADABLE as error:
             raise SnapshotError(name, f"{bounded(kind)}: {bounded(str(error))}", item.line) from error
         kinds[kind] += 1
+        if keep(item):
+            kept.append(item.raw)
         if value is not None:
             index.apply("ADDED", value)
     for resource, why in (absent(kinds) if header is None else header.missing).items():
         index.lack(resource, why)
     taken_at = None if header is None else header.taken_at
-    return Snapshot(index=index, version=version, taken_at=taken_at, objects=dict(kinds))
+    return Snapshot(index=index, version=version, taken_at=taken_at, objects=dict(kinds), kept=tuple(kept))
 
 
 def read_header(line: bytes) -> Header | None:

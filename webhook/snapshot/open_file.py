@@ -5,6 +5,7 @@ Source: what ``audit`` reads: a snapshot, what kubectl printed as JSON or YAML, 
 
 import gzip
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,7 +16,7 @@ from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.manifests.documents import Fault
 from webhook.manifests.files import STDIN, read_files
 from webhook.manifests.manifest import read_manifests
-from webhook.snapshot.load import Snapshot, SnapshotError, read_snapshot
+from webhook.snapshot.load import Item, Snapshot, SnapshotError, read_snapshot
 
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -23,15 +24,20 @@ _PEEKED = 4096
 
 
 def load_snapshot(
-    path: str, embedded: tuple[EmbeddedKind, ...] = (), *, as_version: KubernetesVersion | None = None
+    path: str,
+    embedded: tuple[EmbeddedKind, ...] = (),
+    *,
+    as_version: KubernetesVersion | None = None,
+    keep: Callable[[Item], bool] = lambda _item: False,
 ) -> Snapshot:
     """What the file says of the cluster; without ``as_version`` the index judges as the release that its header names.
 
+    Shape: ``keep`` says of which objects the text is wanted too.
     Errors: SnapshotError for a file that cannot be read, and for the first line of it that is wrong.
     """
     try:
         with open_cluster_file(path) as stream:
-            return read_snapshot(stream, path, embedded, as_version=as_version)
+            return read_snapshot(stream, path, embedded, as_version=as_version, keep=keep)
     except OSError as error:
         raise SnapshotError(path, error.strerror or "cannot be read") from error
 

@@ -3,9 +3,10 @@
 import pytest
 
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.cli.explaining.find_object import Wanted, in_cluster, in_file, parse
+from webhook.cli.explaining.find_object import Wanted, in_cluster, is_wanted, parse
 from webhook.cluster.connection import ClusterError
 from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.snapshot.open_file import load_snapshot
 
 THING = EmbeddedKind(api_version="example.com/v1", kind="Thing", template_path="spec.template")
 DEPLOYMENT = Wanted(kind="Deployment", groups=("apps",), namespace="shop", name="web")
@@ -129,15 +130,7 @@ class TestInAFile:
             '{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}}',
         ]
         file.write_text("\n".join(lines))
-        assert bytes(in_file(DEPLOYMENT, str(file))).decode() == lines[3]
-        assert in_file(ROLLOUT, str(file)) is None
-
-    @pytest.mark.parametrize(
-        "text", ['{"kind": 7}', '{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": 7}}']
-    )
-    def test_a_file_that_has_become_unreadable(self, tmp_path, text):
-        file = tmp_path / "s.jsonl"
-        file.write_text(text)
-        with pytest.raises(CommandError) as stopped:
-            in_file(DEPLOYMENT, str(file))
-        assert stopped.value.code == Exit.UNREADABLE
+        found = load_snapshot(str(file), keep=lambda item: is_wanted(DEPLOYMENT, item))
+        assert [bytes(each).decode() for each in found.kept] == [lines[3]]
+        assert load_snapshot(str(file), keep=lambda item: is_wanted(ROLLOUT, item)).kept == ()
+        assert load_snapshot(str(file)).kept == ()

@@ -72,20 +72,15 @@ def explain(  # noqa: PLR0913 one parameter an option
     if all_namespaces and not all_pending:
         raise click.UsageError("-A goes with --pending")
     collect_rarely()
-    progress = Progress()
     named = given if given != Given() else structs.replace(given, cluster=True)
-    known = read_cluster(named, frame.policy, progress, as_version=frame.asked_version)
-    progress.close()
-    if known is None or (missing := known.index.lacks("nodes", "pods")):
-        why = missing if known else "no cluster"
-        raise CommandError(f"{known.source if known else 'explain'}: {why}: no verdict without", _unread(known))
+    known = _known(named, None if what is None else _wanted(what, frame), frame)
     known_namespace(known, frame.namespace)
     namespace = frame.namespace or known.namespace
     frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
     context = click.get_current_context()
     if what is None:
         context.exit(_pending(known, named, frame, output, everywhere=all_namespaces))
-    asked = _asked(what, named, known, frame)
+    asked = _asked(what, known, frame)
     answers = [
         Answer(
             question=each,
@@ -95,31 +90,64 @@ def explain(  # noqa: PLR0913 one parameter an option
         )
         for each in asked.questions
     ]
-    if output == "text":
-        for number, answer in enumerate(answers):
-            print_results(["\n" * bool(number), *render_page(answer, color=colored(sys.stdout))])
-    elif answers:
-        print_results(render(one_or_all(answers), "json" if output == "json" else "yaml"))
+    _print(answers, output)
     if asked.holes or not answers:
         context.exit(Exit.UNREADABLE)
     nowhere = any(each.question.refused or (each.explanation.cause and not each.question.bound) for each in answers)
     context.exit(Exit.FINDINGS if nowhere else Exit.FINE)
 
 
+def _known(named: Given, wanted: find_object.Wanted | None, frame: Frame) -> ClusterSource:
+    """The cluster, and of a snapshot the object that is asked about.
+
+    Errors: CommandError where pods or nodes could not be read.
+    """
+    progress = Progress()
+    known = read_cluster(
+        *(named, frame.policy, progress),
+        as_version=frame.asked_version,
+        keep=lambda item: wanted is not None and find_object.is_wanted(wanted, item),
+    )
+    progress.close()
+    if known is None or (missing := known.index.lacks("nodes", "pods")):
+        why = missing if known else "no cluster"
+        raise CommandError(f"{known.source if known else 'explain'}: {why}: no verdict without", _unread(known))
+    return known
+
+
+def _print(answers: Sequence[Answer], output: str) -> None:
+    if output == "text":
+        for number, answer in enumerate(answers):
+            print_results(["\n" * bool(number), *render_page(answer, color=colored(sys.stdout))])
+    elif answers:
+        print_results(render(one_or_all(answers), "json" if output == "json" else "yaml"))
+
+
 def _unread(known: ClusterSource | None) -> Exit:
     return Exit.CLUSTER if known is None or known.server is not None else Exit.UNREADABLE
 
 
-def _asked(what: str, given: Given, known: ClusterSource, frame: Frame) -> _Asked:
+def _is_file(what: str) -> bool:
+    return what == STDIN or Path(what).exists()
+
+
+def _wanted(what: str, frame: Frame) -> find_object.Wanted | None:
+    """The object of the cluster that is asked about; None for a file, and for what is neither."""
+    if _is_file(what):
+        return None
+    return find_object.parse(what, frame.namespace or DEFAULT_NAMESPACE, frame.policy.workloads)
+
+
+def _asked(what: str, known: ClusterSource, frame: Frame) -> _Asked:
     """What to judge: a file if there is one of that name, else an object of the cluster."""
-    if what == STDIN or Path(what).exists():
+    if _is_file(what):
         return _in_files(what, known, frame)
-    wanted = find_object.parse(what, frame.namespace or DEFAULT_NAMESPACE, frame.policy.workloads)
+    wanted = _wanted(what, frame)
     if wanted is None:
         raise click.UsageError(
             f"{what[:64]!r} is neither a file nor KIND/NAME of a kind that has pods, as deployment/web"
         )
-    return _Asked([*_of_cluster(wanted, given, known, frame)])
+    return _Asked([*_of_cluster(wanted, known, frame)])
 
 
 def _in_files(what: str, known: ClusterSource, frame: Frame) -> _Asked:
@@ -135,7 +163,7 @@ def _in_files(what: str, known: ClusterSource, frame: Frame) -> _Asked:
     return _Asked(questions, holes=any(fault.fatal for fault in seen.faults))
 
 
-def _of_cluster(wanted: find_object.Wanted, given: Given, known: ClusterSource, frame: Frame) -> Iterator[Question]:
+def _of_cluster(wanted: find_object.Wanted, known: ClusterSource, frame: Frame) -> Iterator[Question]:
     """The pod; of a workload its oldest Pending pod, and where none waits the next one.
 
     Errors: Stopped where the object is not there.
@@ -149,10 +177,10 @@ def _of_cluster(wanted: find_object.Wanted, given: Given, known: ClusterSource, 
         yield of_pod(mine[0], frame.policy, index)
         return
     # A DaemonSet is asked for its nodes, where it can be read.
-    found = _looked_up(wanted, given, known) if wanted.kind == "DaemonSet" or not mine else None
+    found = _looked_up(wanted, known) if wanted.kind == "DaemonSet" or not mine else None
     if found is None and mine:
         question = with_siblings(of_pod(mine[0], frame.policy, index), len(mine), wanted.title)
-        yield structs.replace(question, refused=_refused_beside(wanted, given, known, frame))
+        yield structs.replace(question, refused=_refused_beside(wanted, known, frame))
         return
     if found is None:
         hint = "; -n names the namespace" if frame.namespace == known.namespace else ""  # nobody named one
@@ -163,19 +191,17 @@ def _of_cluster(wanted: find_object.Wanted, given: Given, known: ClusterSource, 
         raise CommandError(f"{known.source}: {wanted.title}: {error.message}", Exit.UNREADABLE) from error
 
 
-def _looked_up(wanted: find_object.Wanted, given: Given, known: ClusterSource) -> Raw | Mapping[str, object] | None:
+def _looked_up(wanted: find_object.Wanted, known: ClusterSource) -> Raw | Mapping[str, object] | None:
     """Errors: Stopped where it cannot be read."""
     if known.server is None:
-        return find_object.in_file(wanted, given.snapshot or "")
+        return known.kept[0] if known.kept else None
     return find_object.in_cluster(wanted, known.server, known.source)
 
 
-def _refused_beside(
-    wanted: find_object.Wanted, given: Given, known: ClusterSource, frame: Frame
-) -> tuple[Refused, ...]:
+def _refused_beside(wanted: find_object.Wanted, known: ClusterSource, frame: Frame) -> tuple[Refused, ...]:
     """Why the next pods of a workload are refused, of which others wait."""
     try:
-        found = _looked_up(wanted, given, known)
+        found = _looked_up(wanted, known)
     except CommandError:  # the pod that waits can be explained without
         return ()
     return () if found is None else refused_of(found, frame)

@@ -1,19 +1,17 @@
-"""One object of a cluster by its kind and name: asked of the API server, or found in the snapshot's file."""
+"""One object of a cluster by its kind and name: asked of the API server, or met in a snapshot."""
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from urllib.parse import quote
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.resources import group_path
-from webhook.core.api.types import Named
 from webhook.core.workloads.custom_kinds import TEMPLATED, EmbeddedKind
-from webhook.snapshot.load import SnapshotError, read_items
-from webhook.snapshot.open_file import open_cluster_file
+from webhook.core.workloads.reading import read_meta
+from webhook.snapshot.load import Item
 
 # As kubectl abbreviates them.
 _SHORT = {
@@ -26,7 +24,6 @@ _SHORT = {
     "rc": "replicationcontroller",
 }
 _BUILT_IN_GROUPS = frozenset({"", "apps", "batch"})
-_NAMED = msgspec.json.Decoder(Named)
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -57,22 +54,12 @@ def parse(text: str, namespace: str, embedded: Iterable[EmbeddedKind] = ()) -> W
     return Wanted(kind=chosen, groups=groups, namespace=namespace, name=name)
 
 
-def in_file(wanted: Wanted, file: str) -> Raw | None:
-    """The object as the snapshot has it.
-
-    Errors: Stopped with exit code 3.
-    """
-    try:
-        with open_cluster_file(file) as stream:
-            for item in read_items(stream, file):
-                group = (item.of.api_version or "").rpartition("/")[0]
-                if item.of.kind == wanted.kind and group in wanted.groups:
-                    meta = _NAMED.decode(item.raw).meta
-                    if (meta.namespace, meta.name) == (wanted.namespace, wanted.name):
-                        return item.raw
-    except (OSError, SnapshotError, ValueError) as error:
-        raise CommandError(str(error), Exit.UNREADABLE) from error
-    return None
+def is_wanted(wanted: Wanted, item: Item) -> bool:
+    """Whether an object of a snapshot is the one; of one whose metadata cannot be read nobody knows."""
+    if item.of.kind != wanted.kind or (item.of.api_version or "").rpartition("/")[0] not in wanted.groups:
+        return False
+    meta = read_meta(item.raw)
+    return (meta.namespace, meta.name) == (wanted.namespace, wanted.name)
 
 
 def in_cluster(wanted: Wanted, server: ApiServer, source: str) -> Mapping[str, object] | None:

@@ -125,7 +125,10 @@ def stated_type(raw: bytes | Raw | Mapping[str, object]) -> TypeMeta:
     """What an object says that it is. Errors: DecodeError."""
     if isinstance(raw, bytes | Raw):
         return type_of(bytes(raw))
-    return type_of(msgspec.json.encode({name: raw[name] for name in ("apiVersion", "kind") if name in raw}))
+    try:
+        return msgspec.convert(raw, TypeMeta)
+    except msgspec.ValidationError:  # kube-apiserver's words are about the text
+        return type_of(msgspec.json.encode({name: raw[name] for name in ("apiVersion", "kind") if name in raw}))
 
 
 def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
