@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.explain.explanation import explain
+from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.fixes import Change
-from webhook.core.rules.frame.pod_fixes import fix_text
 from webhook.core.scheduler.problem import take
 from webhook.core.text import listed, together
 

@@ -15,8 +15,8 @@ from webhook.core.api.types import (
 )
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.explain.explanation import Cause, cause, explain, in_short, rejections, standstill
+from webhook.core.explain.fix_text import fix_text
 from webhook.core.index import node_sets
-from webhook.core.rules.frame.pod_fixes import fix_text
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL, TOO_SKEWED, SpreadDefaults
 from webhook.core.scheduler.plugins.status import Status

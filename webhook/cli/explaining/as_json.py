@@ -9,9 +9,9 @@ import yaml
 from webhook.cli.explaining.words import Answer, node_names, not_evaluated, relief_text
 from webhook.core.explain.edit_target import Target
 from webhook.core.explain.explanation import Balance
+from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.fixes import Fix
 from webhook.core.index import node_sets
-from webhook.core.rules.frame.pod_fixes import fix_text
 from webhook.core.scheduler.plugins.status import OK
 from webhook.core.scheduler.verdict import Verdict
 

@@ -23,9 +23,9 @@ from webhook.cli.explaining.words import (
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.written_selector import in_words
 from webhook.core.explain.explanation import Balance, Explanation, out_text, rejections
+from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.obstacles import grouped
 from webhook.core.explain.reliefs import shortages
-from webhook.core.rules.frame.pod_fixes import fix_text
 from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import UNSCHEDULABLE, Status
 from webhook.core.text import one_line, plural

@@ -10,10 +10,10 @@ from webhook.cli.explaining.words import Answer, in_the_way, summary
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
 from webhook.core.explain.explanation import Explanation, explain
+from webhook.core.explain.fix_text import fix_text
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.pod_fixes import fix_text
 from webhook.core.text import one_line, plural
 
 # Worst first: what somebody has to change, then what waits by itself.

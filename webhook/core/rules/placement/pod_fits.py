@@ -12,11 +12,11 @@ from msgspec import Struct
 from webhook.core.api.types import PodTemplate
 from webhook.core.defaulting.next_pod import after_admission, namespace_of
 from webhook.core.explain.explanation import Balance, Explanation, explain, standstill
+from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode, profile_for
-from webhook.core.rules.frame.pod_fixes import fix_text
 from webhook.core.rules.frame.rule import NOT_YET, Answer, Finding, Need, NotEvaluated, Rule, Severity, short_enough
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.scheduler.cycle import decide
