@@ -35,6 +35,10 @@ BREAKS = {
     "inside the server": ("webhook/cli/commands/version.py", "import webhook.server.tls"),
     "inside the cluster's room": ("webhook/cli/commands/version.py", "import webhook.cluster.wire"),
     "inside the snapshots' room": ("webhook/cli/commands/version.py", "import webhook.snapshot.projection"),
+    "formats print what they are given": (
+        "webhook/cli/explaining/page.py",
+        "import webhook.core.rules.cluster.nodes",
+    ),
     "the core does no I/O": ("webhook/core/api/version.py", "import time"),
     "certs stands alone": ("certs/__init__.py", "import webhook.core.api.version"),
     "only server and console know Flask, only server knows gunicorn": ("webhook/config/__init__.py", "import flask"),

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from webhook.cli.explaining.pods import Question
-from webhook.cli.explaining.refused import render as render_refused
+from webhook.cli.explaining.refused import Refused
 from webhook.cli.explaining.words import (
     Answer,
     company_text,
@@ -43,7 +43,7 @@ _TEXT = 200  # characters of what keeps nodes out
 def render(answer: Answer, *, color: bool) -> Iterator[str]:
     """The page, piece by piece."""
     paint, question, found = Paint(color=color), answer.question, answer.explanation
-    yield from render_refused(question.refused, paint, exists=question.exists)
+    yield from _refused(question.refused, paint, exists=question.exists)
     if question.settled:
         yield f"{paint(question.title, BOLD)}: {question.settled}\n"
         return
@@ -61,6 +61,22 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
     helping = [*_help(answer, paint)] if found.cause is not None else []
     yield "".join(["\n"] * bool(helping) + helping) + "\n"
     yield from _wrapped(f"not evaluated: {'; '.join(not_evaluated(answer))}", paint, DIM)
+
+
+def _refused(found: Sequence[Refused], paint: Paint, *, exists: bool) -> Iterator[str]:
+    """That kube-apiserver refuses the pod, above all else.
+
+    Shape: ``exists`` says that the rest is about another pod, which is there.
+    """
+    for each in found:
+        text = f"{each.title}: {one_line(each.message, 1024)}"
+        for line in textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False):
+            yield paint(line, RED) + "\n"
+        yield f"  at {one_line(each.path)}\n"
+        if each.fix:
+            yield f"  {paint('fix', GREEN)}: {one_line(each.fix, 500)}\n"
+    if found:
+        yield ("" if exists else "below: what the scheduler would say of it, once it can be created\n") + "\n"
 
 
 def _may_preempt(found: Explanation) -> bool:

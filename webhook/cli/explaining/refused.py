@@ -1,12 +1,10 @@
-"""What `explain` says first: that kube-apiserver refuses the pod, so that no scheduler will ever see it."""
+"""Why kube-apiserver refuses the next pod of an object, so that no scheduler will ever see it."""
 
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec import Raw, Struct
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.terminal import GREEN, RED, Paint
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.rules.constraint.pods_refused import evaluate
 from webhook.core.rules.frame.rule import Finding
@@ -15,8 +13,6 @@ from webhook.core.text import one_line
 from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
 from webhook.core.workloads.refused_pods import refusals
 from webhook.core.workloads.workload import Template, Workload
-
-_WIDTH = 80
 
 
 class Refused(Struct, frozen=True, kw_only=True):
@@ -59,19 +55,3 @@ def refused_of(raw: bytes | Raw | Mapping[str, object], frame: Frame) -> tuple[R
     if workload is None:
         return ()
     return tuple(each for template in workload.templates for each in refused(workload, template, frame))
-
-
-def render(found: Sequence[Refused], paint: Paint, *, exists: bool) -> Iterator[str]:
-    """The lines that stand above the rest of a page.
-
-    Shape: ``exists`` says that the rest is about another pod, which is there.
-    """
-    for each in found:
-        text = f"{each.title}: {one_line(each.message, 1024)}"
-        for line in textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False):
-            yield paint(line, RED) + "\n"
-        yield f"  at {one_line(each.path)}\n"
-        if each.fix:
-            yield f"  {paint('fix', GREEN)}: {one_line(each.fix, 500)}\n"
-    if found:
-        yield ("" if exists else "below: what the scheduler would say of it, once it can be created\n") + "\n"
