@@ -1,7 +1,8 @@
 """What the rules say of one object, and in which mode each finding holds there.
 
-object -> evaluated -> Evaluation     every rule's answer, or why nobody is to hear of this object
-Evaluation -> judge -> Judged         each finding after the policy's modes, ceilings and exemptions
+object -> read_object -> ReadObject       its pod templates, or why they cannot be read
+ReadObject -> evaluated -> Evaluation    every rule's answer
+Evaluation -> judge -> Judged            each finding after the policy's modes, ceilings and exemptions
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -10,7 +11,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, TypeMeta
-from webhook.core.api.well_known import EXEMPT_ANNOTATION, MIRROR_ANNOTATION
+from webhook.core.api.well_known import EXEMPT_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
@@ -20,8 +21,10 @@ from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, pl
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import BY_ID, evaluate, in_order, noted
-from webhook.core.workloads.reading import has_template, parsed, read_meta, read_workload
+from webhook.core.workloads.reading import parsed, read_meta, read_workload
 from webhook.core.workloads.workload import Workload
+
+_NO_META = ObjectMeta()
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -36,6 +39,19 @@ class Judged(Struct, frozen=True, kw_only=True):
     mode: Mode
     configured: Mode
     waived: str = ""
+
+
+class ReadObject(Struct, frozen=True):
+    """An object as it came, and what it is.
+
+    Shape: ``workload`` is None where its kind has no pod template, and where it cannot be read, as ``decode_error``
+    says; ``meta`` are read even then, as far as they can be.
+    """
+
+    raw: bytes | Raw | Mapping[str, object]
+    workload: Workload | None
+    meta: ObjectMeta
+    decode_error: DecodeError | None = None
 
 
 class Evaluation(Struct, frozen=True):
@@ -63,41 +79,28 @@ class Evaluation(Struct, frozen=True):
         return replace(self, findings=tried.findings, not_evaluated=noted((*self.not_evaluated, *tried.faults)))
 
 
-def evaluated(
-    raw: bytes | Raw | Mapping[str, object], of: TypeMeta, circumstances: Circumstances, *, spares: bool = False
-) -> Evaluation | str:
-    """What every rule answers, or why there is nothing to ask.
-
-    Shape: with ``spares``, objects which nobody is to be told of are not looked at.
-    """
-    policy, namespace = circumstances.policy, circumstances.namespace
+def read_object(raw: bytes | Raw | Mapping[str, object], of: TypeMeta, policy: Policy) -> ReadObject:
+    """Shape: ``of`` is what the object is, which it says itself or the request does."""
     try:
         workload = read_workload(raw, policy.workloads, api_version=of.api_version, kind=of.kind)
     except DecodeError as error:
-        silence = _silence(read_meta(raw), policy) if spares else ""
-        return silence or Evaluation(None, (wrong_type(error, lambda: parsed(raw)),), decode_error=error)
+        return ReadObject(raw, None, read_meta(raw), error)
+    return ReadObject(raw, workload, workload.meta if workload else _NO_META)
+
+
+def evaluated(given: ReadObject, circumstances: Circumstances) -> Evaluation:
+    """What every rule answers; nothing of an object that has no pod template."""
+    workload, error, namespace = given.workload, given.decode_error, circumstances.namespace
+    if error is not None:
+        return Evaluation(None, (wrong_type(error, lambda: parsed(given.raw)),), decode_error=error)
     if workload is None:
-        return "no pod template"
+        return Evaluation(None, ())
     if namespace and not workload.meta.namespace:
         # Where it would be created; rules look there for what else is in the cluster.
         workload = replace(workload, meta=replace(workload.meta, namespace=namespace))
-    if spares and (silence := _silence(workload.meta, policy)):
-        return silence
     subject = Subject(workload=workload, placed=place(workload), circumstances=circumstances)
     findings, missing, feasibility = evaluate(subject)
     return Evaluation(workload, findings, missing, feasibility=feasibility)
-
-
-def _silence(meta: ObjectMeta, policy: Policy) -> str:
-    """Why nothing is said of this object, whatever else it holds."""
-    if meta.deletion_timestamp is not None:
-        return "being deleted"
-    owner = meta.controller
-    if owner is not None and has_template(owner.api_version, owner.kind, policy.workloads):
-        return "its owner is reviewed"
-    if meta.annotations and MIRROR_ANNOTATION in meta.annotations:
-        return "mirror pod"
-    return ""
 
 
 def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ClusterIndex | None) -> Target:

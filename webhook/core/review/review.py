@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, TypeMeta
+from webhook.core.api.well_known import MIRROR_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import constraint_warnings
 from webhook.core.defaulting.injection import Skip, inject
@@ -19,9 +20,11 @@ from webhook.core.review.decision import Decision, Examination, Request
 from webhook.core.review.judging import (
     Evaluation,
     Judged,
+    ReadObject,
     evaluated,
     judge,
     never_denied_for_places,
+    read_object,
     subtract,
     target_of,
     warns_by_default,
@@ -36,7 +39,15 @@ from webhook.core.rules.frame.written import Written
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written
 from webhook.core.text import one_line
-from webhook.core.workloads.reading import parsed, reaches_template, read_exactly, read_meta, read_workload, stated_type
+from webhook.core.workloads.reading import (
+    has_template,
+    parsed,
+    reaches_template,
+    read_exactly,
+    read_meta,
+    read_workload,
+    stated_type,
+)
 from webhook.core.workloads.workload import Workload
 
 _MOST_AUDITED = 8
@@ -47,17 +58,19 @@ _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
 def review(request: Request, circumstances: Circumstances) -> Decision:
     """Judge one request of the validating route."""
+    # Short cuts first: what none of them answers is looked at by every rule.
     if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
         return Decision(reason="nothing to review")
+    given = read_object(request.object, request.stated, circumstances.policy)
+    if reason := _passed_by(given, circumstances.policy):
+        return Decision(reason=reason)
     here = replace(
         circumstances,
         remaining=_briefly(circumstances.remaining),
         namespace=request.namespace,
         creating=request.operation == "CREATE",
     )
-    new = evaluated(request.object, request.stated, here, spares=True)
-    if isinstance(new, str):
-        return Decision(reason=new)
+    new = evaluated(given, here)
     if not new.findings:
         return _clean(new)
     old = _old(request, here)
@@ -69,6 +82,20 @@ def review(request: Request, circumstances: Circumstances) -> Decision:
     if old is not None:
         judged = subtract(judged, old)
     return _decide(request, here.policy, new, judged, told=_is_read(new, old))
+
+
+def _passed_by(given: ReadObject, policy: Policy) -> str:
+    """Why an object is not looked at; empty where it is. One that cannot be read is, unless its metadata say more."""
+    meta, owner = given.meta, given.meta.controller
+    if given.workload is None and given.decode_error is None:
+        return "no pod template"
+    if meta.deletion_timestamp is not None:
+        return "being deleted"
+    if owner is not None and has_template(owner.api_version, owner.kind, policy.workloads):
+        return "its owner is reviewed"
+    if meta.annotations and MIRROR_ANNOTATION in meta.annotations:
+        return "mirror pod"
+    return ""
 
 
 def _briefly(remaining: Callable[[], float]) -> Callable[[], float]:
@@ -159,8 +186,7 @@ def _exactly(
     Errors: DecodeError.
     """
     kept, strict = read_exactly(raw, stated)
-    asked = evaluated(kept, stated, circumstances)
-    found = Evaluation(None, ()) if isinstance(asked, str) else asked
+    found = evaluated(read_object(kept, stated, circumstances.policy), circumstances)
     written = Written(
         raw=raw, stated=stated, embedded=circumstances.policy.workloads, workload=found.workload, warnings=strict
     )
@@ -199,8 +225,9 @@ def _old(request: Request, circumstances: Circumstances) -> Evaluation | None:
         return None
     # Its owner may have answered for it until now: garbage collection orphans what it leaves behind.
     # Its fixes reach nobody, so that none of them is tried.
-    old = evaluated(request.old_object, request.stated, replace(circumstances, fixes=False))
-    return None if isinstance(old, str) else old
+    return evaluated(
+        read_object(request.old_object, request.stated, circumstances.policy), replace(circumstances, fixes=False)
+    )
 
 
 def _is_read(new: Evaluation, old: Evaluation | None) -> bool:
