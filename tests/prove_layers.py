@@ -21,9 +21,9 @@ VERDICT = re.compile(r"^(.+) (KEPT|BROKEN)$", re.MULTILINE)
 BREAKS = {
     "imports point downwards": ("webhook/config/faults.py", "import webhook.metrics"),
     "the rooms of the core": ("webhook/core/placement/bounds.py", "import webhook.core.policy.policy"),
-    "no rule knows a rule of another room": (
-        "webhook/core/rules/constraint/topology_key.py",
-        "import webhook.core.rules.cluster.nodes",
+    "no rule knows another rule": (
+        "webhook/core/rules/placement/zone_loss.py",
+        "import webhook.core.rules.placement.min_domains",
     ),
     "the rooms of the command line": ("webhook/cli/exit_codes.py", "import webhook.cli.terminal"),
     "no two files of a room import each other, by whatever way": (

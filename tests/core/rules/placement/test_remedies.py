@@ -2,7 +2,7 @@
 
 import pytest
 from build import autoscaler, cluster
-from core.rules.placement.test_ceiling import CEILING, FIXED, HONOR, HOST, TAINTED, ZONE, asked, with_node
+from core.rules.placement.places import CEILING, FIXED, HONOR, HOST, TAINTED, ZONE, asked, with_node
 from manifest import examined, told
 
 from webhook.core.policy.policy import Mode

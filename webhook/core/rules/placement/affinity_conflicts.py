@@ -16,7 +16,7 @@ from webhook.core.placement.workload_problem import (
 )
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import changes
-from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Need, NotEvaluated, Severity, short_enough
+from webhook.core.rules.frame.rule import Answer, Finding, Need, NotEvaluated, Severity, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import A_CAP
 from webhook.core.rules.placement.case import TemplateUnderRule, noun, staying
@@ -83,9 +83,7 @@ CONFLICTS = PlacementRule(
     ask=evaluate,
     of_template=evaluate_template,
     concerns=concerns,
-    needs=(Need.NODES, Need.PODS),
     uses=(Need.VOLUMES,),
-    asked_again=AskedAgain.AFTER_RECOUNTS,
     highest_on_pods=Mode.WARN,
 )
 

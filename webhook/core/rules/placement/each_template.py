@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, guarded
+from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Need, NotEvaluated, Rule, guarded
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.placement.case import (
     TemplateUnderRule,
@@ -19,6 +19,8 @@ class PlacementRule(Rule, frozen=True, kw_only=True):
     at. With ``unless_warned`` it has no word where another of these rules warns.
     """
 
+    needs: tuple[Need, ...] = (Need.NODES, Need.PODS)
+    asked_again: AskedAgain = AskedAgain.AFTER_RECOUNTS
     of_template: Callable[[TemplateUnderRule], Iterable[Answer]]
     concerns: Callable[[Subject], bool]
     unless_warned: bool = False

@@ -11,7 +11,7 @@ from webhook.core.placement.constraint_room import ConstraintRoom, constraint_ro
 from webhook.core.placement.workload_problem import CountedConstraint
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes
-from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, Severity
+from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import A_CAP
 from webhook.core.rules.placement.case import TemplateUnderRule
@@ -59,8 +59,6 @@ MIN_DOMAINS = PlacementRule(
     ),
     of_template=evaluate,
     concerns=concerns,
-    needs=(Need.NODES, Need.PODS),
-    asked_again=AskedAgain.AFTER_RECOUNTS,
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from webhook.core.api.types import IGNORE
 from webhook.core.placement.constraint_room import ConstraintRoom
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, Severity, short_enough
+from webhook.core.rules.frame.rule import Finding, Severity, short_enough
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.case import TemplateUnderRule, counts_tainted_nodes, noun, staying
 from webhook.core.rules.placement.each_template import PlacementRule
@@ -49,8 +49,6 @@ TAINTED = PlacementRule(
     ),
     of_template=evaluate,
     concerns=counts_tainted_nodes,
-    needs=(Need.NODES, Need.PODS),
-    asked_again=AskedAgain.AFTER_RECOUNTS,
 )
 
 

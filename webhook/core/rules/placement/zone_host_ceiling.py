@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.placement.constraint_room import ConstraintRoom
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, Severity
+from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.case import TemplateUnderRule
 from webhook.core.rules.placement.each_template import PlacementRule
@@ -50,8 +50,6 @@ CEILING = PlacementRule(
     ),
     of_template=evaluate,
     concerns=concerns,
-    needs=(Need.NODES, Need.PODS),
-    asked_again=AskedAgain.AFTER_RECOUNTS,
 )
 
 

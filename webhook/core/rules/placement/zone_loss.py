@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from webhook.core.api.types import IGNORE
 from webhook.core.api.well_known import ZONE
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, Severity
+from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.placement.case import TemplateUnderRule, counts_tainted_nodes, is_replaced
 from webhook.core.rules.placement.each_template import PlacementRule
@@ -47,8 +47,6 @@ ZONE_LOSS = PlacementRule(
     concerns=concerns,
     # What does not fit today needs no word of what a loss would cost.
     unless_warned=True,
-    needs=(Need.NODES, Need.PODS),
-    asked_again=AskedAgain.AFTER_RECOUNTS,
     highest_on_pods=Mode.WARN,
 )
 

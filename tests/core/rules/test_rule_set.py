@@ -1,0 +1,147 @@
+"""A rule registers once: its file, one line in `rule_set.RULES`, its page. A made-up rule walks that path here."""
+
+import importlib
+import pkgutil
+import types
+from pathlib import Path
+
+import pytest
+from build import cluster
+from core.rules.pages import PAGES
+from manifest import DENY, RECENT, decide, examined, request, workload
+from msgspec.structs import replace
+
+from webhook.core import rules
+from webhook.core.policy.policy import Mode
+from webhook.core.review import judging, review
+from webhook.core.rules import rule_set
+from webhook.core.rules.frame.rule import NotEvaluated, Rule
+from webhook.core.rules.frame.subject import NO_TIME, Circumstances
+from webhook.core.rules.placement.each_template import PlacementRule
+from webhook.core.rules.rule_set import FAMILIES, RULES
+
+FILE = """
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.rule import Finding, Need, Rule, Severity
+
+def evaluate(subject):
+    for placed in subject.placed:
+        yield Finding(rule=MADE_UP.id, path=placed.path, summary="something", key=placed.key)
+        if placed.constraint.max_skew == 13:
+            raise ValueError("thirteen")
+
+MADE_UP = Rule(
+    id="made-up", title="", severity=Severity.LOW, mode=Mode.WARN, why="", silent="",
+    ask=evaluate, needs=(Need.NODES,), highest_on_pods=Mode.WARN,
+)
+"""
+OF_PLACES = """
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.rule import Finding, Severity
+from webhook.core.rules.placement.each_template import PlacementRule
+
+def evaluate(case):
+    yield Finding(rule=MADE_UP.id, path=case.placed[0].path, summary=f"{case.wanted} pods", key="")
+
+MADE_UP = PlacementRule(
+    id="made-up", title="", severity=Severity.LOW, mode=Mode.WARN, why="", silent="",
+    of_template=evaluate, concerns=lambda subject: subject.workload.kind == "Deployment", unless_warned=True,
+)
+"""
+WEB = workload("Deployment", "app=web", "zone hard 1 app=web", replicas=6)
+
+
+def registered(monkeypatch, file):
+    """The rule of such a file, with one line in the tuple, from which everything else follows."""
+    made_up, fresh = types.ModuleType("made_up"), types.ModuleType(rule_set.__name__)
+    exec(file, vars(made_up))  # noqa: S102 our own text above
+    source = Path(rule_set.__file__).read_text()
+    listed = source.replace("    not_yet.GROUP_CAP,\n", "    not_yet.GROUP_CAP,\n    made_up.MADE_UP,\n")
+    assert listed != source
+    fresh.made_up = made_up  # as if the file imported it
+    exec(listed, vars(fresh))  # noqa: S102 our own file, with a line more
+    for user in (judging, review):
+        for name in vars(user).keys() & vars(fresh).keys():
+            if getattr(user, name) is getattr(rule_set, name, None):
+                monkeypatch.setattr(user, name, getattr(fresh, name))
+    return made_up.MADE_UP
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    return registered(monkeypatch, FILE)
+
+
+def said(found):
+    return [(str(each.mode), each.finding.summary, each.waived) for each in found if each.finding.rule == "made-up"]
+
+
+def test_a_rule_that_is_listed_is_asked(made_up):
+    found = examined(WEB, replace(DENY, rules={"selector-null": Mode.OFF}))
+    assert [each.finding.rule for each in found.findings][-1] == made_up.id
+    assert said(found.findings) == [("warn", "something", "")]
+
+
+def test_and_judged(made_up):
+    denying = replace(DENY, rules={made_up.id: Mode.DENY})
+    assert said(decide(WEB, policy=denying).findings) == [("deny", "something", "")]
+    assert not decide(WEB, policy=denying).allowed
+    pod = workload("Pod", "app=web", "zone hard 1 app=web")
+    assert said(decide(pod, policy=denying).findings) == [("warn", "something", "never denied here")]
+    assert said(decide(WEB, WEB, policy=denying).findings) == [("warn", "something", "the old object had it")]
+    assert said(decide(WEB, policy=replace(DENY, rules={made_up.id: Mode.OFF})).findings) == []
+
+
+def test_and_guarded(made_up):
+    wrong = workload("Deployment", "app=web", "zone hard 13 app=shop")
+    found = examined(wrong)
+    assert {each.finding.rule for each in found.findings} >= {made_up.id, "selector-not-self"}
+    assert [str(each.fault) for each in found.not_evaluated if each.fault] == ["thirteen"]
+
+
+def test_and_out_of_time_where_it_needs_the_cluster(made_up):
+    def missing(looks):
+        left = iter([1.0] * looks)  # a second, until somebody has looked at the clock so many times
+        circumstances = Circumstances(
+            policy=DENY, version=RECENT, index=cluster("a: n1 | b: n2"), remaining=lambda: next(left, 0.0)
+        )
+        return review.review(request(WEB), circumstances).not_evaluated
+
+    assert any(NotEvaluated(made_up.id, NO_TIME) in missing(looks) for looks in range(2, 60))
+
+
+def test_a_rule_about_places_is_asked_of_each_template(monkeypatch):
+    registered(monkeypatch, OF_PLACES)
+    assert said(examined(WEB, index=cluster("a: n1 | b: n2 | c: n3")).findings) == [("warn", "6 pods", "")]
+    barred = cluster("a: n1 | b: n2 | ~c: ~n3")
+    fixed = replace(DENY, capacity="fixed")
+    assert "tainted-nodes-counted" in {each.finding.rule for each in examined(WEB, fixed, index=barred).findings}
+    assert said(examined(WEB, fixed, index=barred).findings) == []
+    assert "made-up" in {each.rule for each in examined(WEB).not_evaluated}
+    assert said(examined({**WEB, "kind": "StatefulSet"}, index=barred).findings) == []
+
+
+def files():
+    for room in ("constraint", "cluster", "placement"):
+        package = importlib.import_module(f"{rules.__name__}.{room}")
+        for file in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            yield importlib.import_module(file.name)
+
+
+def test_every_rule_of_every_file_is_listed_once():
+    written = [each for file in files() for each in vars(file).values() if isinstance(each, Rule)]
+    assert {rule.id for rule in written} == {rule.id for rule in RULES}
+    assert len({rule.id for rule in RULES}) == len({id(rule) for rule in written}) == len(RULES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_every_rule_has_a_page_and_one_way_to_be_asked(rule):
+    assert (PAGES / f"{rule.id}.md").exists()
+    of_the_object = rule.ask is not None or isinstance(rule, PlacementRule)
+    assert of_the_object is (rule.ask_written is None)
+    assert rule.id in {each.id for family in FAMILIES for each in family.rules} or not of_the_object
+
+
+def test_rules_that_one_function_answers_for_are_asked_again_together():
+    for family in FAMILIES:
+        assert len({(rule.asked_again, rule.of_api) for rule in family.rules}) == 1, family.rules
