@@ -32,10 +32,11 @@ from webhook.core.review.decision import Request
 from webhook.core.review.review import examine, mutate, review
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import RULES
-from webhook.core.workloads.custom_kinds import CUSTOM
+from webhook.core.workloads.kinds import KINDS, NATIVE, TEMPLATED
 from webhook.manifests.files import File
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
+CUSTOM = [kind for kind in KINDS if kind in TEMPLATED and kind not in NATIVE]
 BUILT_IN = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob")
 ODD = (
     *(None, True, False, 0, 1, -1, 2**31 - 1, 2**31, 2**63, 1.5, 1e300, "", " ", "a", "web", "\x00", "é\u2028"),
@@ -165,7 +166,7 @@ def _workload(scenario, labels, rng, kind=None):
     if kind == "Pod":
         return {"apiVersion": "v1", "kind": kind, "metadata": {**meta, "labels": labels}, "spec": template["spec"]}
     if group:
-        layout = CUSTOM[group, kind]
+        layout = KINDS[group, kind].layout
         value = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": meta}
         for site in layout.sites:
             _put(value, site.template.replace("[*]", ".0").replace("*", "worker").split("."), template)

@@ -3,17 +3,11 @@
 from collections.abc import Iterator, Mapping
 
 from webhook.cluster.connection import ApiServer, RefusedError
-from webhook.cluster.resources import Resource, group_path, watched
+from webhook.cluster.resources import Resource, group_path, native, watched
 from webhook.cluster.wire import read_group_versions, read_plurals
 from webhook.core.policy.policy import Policy
-from webhook.core.workloads.custom_kinds import TEMPLATED
+from webhook.core.workloads.kinds import NATIVE, TEMPLATED, GroupKind, group_of
 from webhook.core.workloads.operators import OPERATED
-
-_BUILT_IN = (
-    Resource(kind="DaemonSet", name="daemonsets", api_versions=("apps/v1",)),
-    Resource(kind="Job", name="jobs", api_versions=("batch/v1",)),
-    Resource(kind="CronJob", name="cronjobs", api_versions=("batch/v1",)),
-)
 
 
 def with_workloads(server: ApiServer, policy: Policy) -> tuple[Resource, ...]:
@@ -21,9 +15,9 @@ def with_workloads(server: ApiServer, policy: Policy) -> tuple[Resource, ...]:
 
     Errors: ClusterError; RefusedError where the server does not say which groups it has.
     """
-    resources: dict[tuple[str, str], Resource] = {}
-    for resource in (*watched(policy), *_BUILT_IN, *_custom(server)):
-        group = resource.api_versions[0].rpartition("/")[0]
+    resources: dict[GroupKind, Resource] = {}
+    for resource in (*watched(policy), *map(native, NATIVE), *_custom(server)):
+        group = group_of(resource.api_versions[0])
         resources.setdefault((group, resource.kind), resource)
     return tuple(resources.values())
 

@@ -11,7 +11,7 @@ from typing import Any
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.core.api.well_known import APP_MANAGED_BY, APP_NAME, MIRROR_ANNOTATION, NAMESPACE_NAME, SKIP_ANNOTATION
 from webhook.core.policy.policy import Defaults
-from webhook.core.workloads.custom_kinds import TEMPLATED
+from webhook.core.workloads.kinds import KINDS, POD, TEMPLATED, plural
 
 NAME = "evenspread-local"
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -21,21 +21,16 @@ _SYSTEM = ("kube-system", "kube-public", "kube-node-lease")
 
 _WRITES = ("CREATE", "UPDATE")
 # Group, resources, operations. A pod's constraints cannot change after its creation.
+_PODS = (POD[0], (plural(POD),), ("CREATE",))
+_REVIEWED = [kind for kind, row in KINDS.items() if row.reviewed and kind != POD]
 _VALIDATED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
-    ("", ("pods",), ("CREATE",)),
-    ("", ("replicationcontrollers",), _WRITES),
-    ("apps", ("deployments", "statefulsets", "daemonsets", "replicasets"), _WRITES),
-    ("batch", ("jobs", "cronjobs"), _WRITES),
-    ("argoproj.io", ("rollouts",), _WRITES),
-    ("apps.kruise.io", ("clonesets", "statefulsets", "daemonsets"), _WRITES),
-    ("leaderworkerset.x-k8s.io", ("leaderworkersets",), _WRITES),
-    ("jobset.x-k8s.io", ("jobsets",), _WRITES),
-    ("ray.io", ("rayclusters", "rayjobs", "rayservices"), _WRITES),
-    ("kubeflow.org", ("pytorchjobs", "tfjobs", "mpijobs", "xgboostjobs", "paddlejobs", "mxjobs", "jaxjobs"), _WRITES),
-    ("batch.volcano.sh", ("jobs",), _WRITES),
-    ("serving.knative.dev", ("services",), _WRITES),
+    _PODS,
+    *(
+        (group, tuple(plural(kind) for kind in _REVIEWED if kind[0] == group), _WRITES)
+        for group in dict.fromkeys(group for group, _ in _REVIEWED)
+    ),
 )
-_MUTATED = (("", ("pods",), ("CREATE",)),)
+_MUTATED = (_PODS,)
 _REGISTERED = {"validate": ("Validating", _VALIDATED), "mutate": ("Mutating", _MUTATED)}
 
 # CEL. What needs no answer is not sent; every condition must hold, and none may fail on an absent field: under

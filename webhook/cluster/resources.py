@@ -6,6 +6,16 @@ from webhook.core.api.types import TypeMeta
 from webhook.core.index.readers import Reader, reader
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.kinds import (
+    DEPLOYMENT,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    GroupKind,
+    group_of,
+    native_version,
+    plural,
+)
 from webhook.core.workloads.reading import has_template
 
 
@@ -26,7 +36,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """What it is called before its plural is known."""
-        return self.name or f"{self.kind}.{self.api_versions[0].rpartition('/')[0]}"
+        return self.name or f"{self.kind}.{group_of(self.api_versions[0])}"
 
     def reader(self, api_version: str) -> Reader:
         """What reads its objects in this version.
@@ -39,21 +49,22 @@ class Resource(Struct, frozen=True, kw_only=True):
         return read
 
 
+def native(kind: GroupKind) -> Resource:
+    """A workload of Kubernetes itself."""
+    return Resource(kind=kind[1], name=plural(kind), api_versions=(native_version(kind),))
+
+
 def group_path(api_version: str) -> str:
     """Where the API server keeps a group's version."""
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
-_APPS = ("apps/v1",)
 _STORAGE = ("storage.k8s.io/v1",)
 BUILT_IN = (
     Resource(kind="Node", name="nodes"),
     Resource(kind="Namespace", name="namespaces"),
     Resource(kind="Service", name="services"),
-    Resource(kind="ReplicaSet", name="replicasets", api_versions=_APPS),
-    Resource(kind="StatefulSet", name="statefulsets", api_versions=_APPS),
-    Resource(kind="Deployment", name="deployments", api_versions=_APPS),
-    Resource(kind="ReplicationController", name="replicationcontrollers"),
+    *(native(kind) for kind in (REPLICA_SET, STATEFUL_SET, DEPLOYMENT, REPLICATION_CONTROLLER)),
     # The scheduler does not see finished pods either, and in many clusters they are the greater part.
     Resource(kind="Pod", name="pods", field_selector="status.phase!=Succeeded,status.phase!=Failed"),
     Resource(

@@ -13,11 +13,11 @@ from webhook.config.lenient_view import View
 from webhook.core.policy.policy import release
 from webhook.core.rules.rule_set import RULES
 from webhook.core.scheduler.profile import SchedulerProfile
+from webhook.core.workloads.kinds import NATIVE_GROUPS, group_of
 
 RULES_VERSION = max((rule.since for rule in RULES), key=release)
 MAX_STALENESS_SECONDS = 24 * 3600.0  # an older copy of a cluster says nothing of it
 
-_KUBERNETES_GROUPS = frozenset({"", "apps", "batch"})
 _DURATION_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
@@ -76,7 +76,7 @@ def _workloads(part: View) -> Iterator[Fault]:
         if api_version is None or kind is None:
             continue
         first = seen.setdefault((api_version, kind), entry)
-        if api_version.rpartition("/")[0] in _KUBERNETES_GROUPS:
+        if group_of(api_version) in NATIVE_GROUPS:
             yield part.document.fault(entry, f"{api_version} {kind} is Kubernetes' own and needs no entry")
         elif first != entry:
             yield part.document.fault(entry, f"{api_version} {kind} stands in {render_path(first)} already")

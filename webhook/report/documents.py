@@ -21,6 +21,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line
+from webhook.core.workloads.kinds import group_of
 
 Json = dict[str, object]
 
@@ -87,7 +88,7 @@ def report(found: Reported, api: ReportApi, seconds: int) -> Json:
 
 def report_name(api_version: str, kind: str, name: str) -> str:
     """The document's name: readable, a DNS label, and the same for the same workload in every version of its API."""
-    mark = _mark(api_version.rpartition("/")[0], kind, name)[:8]
+    mark = _mark(group_of(api_version), kind, name)[:8]
     readable = _NOT_IN_NAMES.sub("-", f"{kind}-{name}".lower())
     readable = readable[: _NAME_CHARS - len(mark) - 1].strip("-")
     return f"{readable}-{mark}" if readable else mark
@@ -106,7 +107,7 @@ def _reference(found: Reported, *, namespaced: bool) -> Json:
 
 
 def _results(found: Reported, ranked: list[Judged], api: ReportApi, seconds: int) -> Iterator[Json]:
-    workload = (found.api_version.rpartition("/")[0], found.kind, found.namespace, found.name)
+    workload = (group_of(found.api_version), found.kind, found.namespace, found.name)
     seen: Counter[tuple[str, str]] = Counter()
     for judged in ranked:
         finding = judged.finding

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from webhook.core.api.types import ObjectMeta
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, ScaleTarget
+from webhook.core.workloads.kinds import DEPLOYMENT, group_kind, native_version
 from webhook.manifests.files import File
 from webhook.manifests.manifest import Manifest, read_manifests
 
@@ -31,7 +32,7 @@ def autoscalers(files: Iterable[File], namespace: str) -> Iterator[Autoscaler]:
 
 
 def _autoscaler(manifest: Manifest) -> Autoscaler | None:
-    kind = (manifest.api_version.rpartition("/")[0], manifest.kind)
+    kind = group_kind(manifest.api_version, manifest.kind)
     if kind not in {("autoscaling", "HorizontalPodAutoscaler"), _SCALED_OBJECT}:
         return None
     try:
@@ -43,7 +44,7 @@ def _autoscaler(manifest: Manifest) -> Autoscaler | None:
 
 
 def _of_keda(spec: Mapping[str, Json]) -> AutoscalerSpec:
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", **(spec.get("scaleTargetRef") or {})}
+    target = {"apiVersion": native_version(DEPLOYMENT), "kind": DEPLOYMENT[1], **(spec.get("scaleTargetRef") or {})}
     return AutoscalerSpec(
         scale_target_ref=msgspec.convert(target, ScaleTarget),
         max_replicas=msgspec.convert(spec.get("maxReplicaCount", _MOST_OF_KEDA), int),

@@ -17,6 +17,7 @@ from webhook.core.api.types import Named, OwnerReference, TypeMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
+from webhook.core.workloads.kinds import group_of
 from webhook.core.workloads.reading import has_template
 from webhook.manifests.documents import Fault
 from webhook.manifests.files import File
@@ -44,7 +45,7 @@ def survey(
         kinds.add(manifest.kind)
         namespaces.add(manifest.name if (manifest.api_version, manifest.kind) == _NAMESPACE else manifest.namespace)
         if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
-            here.add((manifest.namespace, _group(manifest.api_version), manifest.kind, manifest.name))
+            here.add((manifest.namespace, group_of(manifest.api_version), manifest.kind, manifest.name))
         _index(manifest, frame, index)
     if frame.namespace and namespaces and frame.namespace not in namespaces:
         raise no_namespace("the input", frame.namespace, namespaces)
@@ -58,7 +59,7 @@ def survey(
             seen.leave_out(manifest)
             continue
         owner = _controller(manifest, frame)
-        key = owner and (manifest.namespace, _group(owner.api_version), owner.kind, owner.name)
+        key = owner and (manifest.namespace, group_of(owner.api_version), owner.kind, owner.name)
         if key and (key in here or key in elsewhere):
             seen.pass_by(manifest)
         else:
@@ -86,10 +87,6 @@ def stated_version(files: Sequence[File | Fault]) -> KubernetesVersion | None:
         return parse_version(header.kubernetes_version or "") if header else None
     except ValueError:
         return None
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
 
 
 def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:

@@ -9,21 +9,13 @@ from msgspec import Struct
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.resources import group_path
-from webhook.core.workloads.custom_kinds import TEMPLATED, EmbeddedKind
+from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.kinds import KINDS, NATIVE_GROUPS, TEMPLATED, group_kind, group_of, native_version, plural
 from webhook.core.workloads.reading import read_meta
 from webhook.snapshot.load import Item
 
 # As kubectl abbreviates them.
-_SHORT = {
-    "po": "pod",
-    "deploy": "deployment",
-    "rs": "replicaset",
-    "sts": "statefulset",
-    "ds": "daemonset",
-    "cj": "cronjob",
-    "rc": "replicationcontroller",
-}
-_BUILT_IN_GROUPS = frozenset({"", "apps", "batch"})
+_SHORT = {row.short: kind[1].lower() for kind, row in KINDS.items() if row.short}
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -45,7 +37,7 @@ def parse(text: str, namespace: str, embedded: Iterable[EmbeddedKind] = ()) -> W
     kind, slash, name = text.partition("/")
     lowered = kind.partition(".")[0].lower()
     lowered = _SHORT.get(lowered, lowered)
-    known = {*TEMPLATED, *((each.api_version.rpartition("/")[0], each.kind) for each in embedded)}
+    known = {*TEMPLATED, *(group_kind(each.api_version, each.kind) for each in embedded)}
     found = sorted((group, each) for group, each in known if each.lower() in (lowered, lowered.removesuffix("s")))
     if not slash or not name or "/" in name or not found:
         return None
@@ -56,7 +48,7 @@ def parse(text: str, namespace: str, embedded: Iterable[EmbeddedKind] = ()) -> W
 
 def is_wanted(wanted: Wanted, item: Item) -> bool:
     """Whether an object of a snapshot is the one; of one whose metadata cannot be read nobody knows."""
-    if item.of.kind != wanted.kind or (item.of.api_version or "").rpartition("/")[0] not in wanted.groups:
+    if item.of.kind != wanted.kind or group_of(item.of.api_version or "") not in wanted.groups:
         return False
     meta = read_meta(item.raw)
     return (meta.namespace, meta.name) == (wanted.namespace, wanted.name)
@@ -71,8 +63,8 @@ def in_cluster(wanted: Wanted, server: ApiServer, source: str) -> Mapping[str, o
         found = _located(wanted, group, server, source)
         if found is None:
             continue
-        version, plural = found
-        path = f"{group_path(version)}/namespaces/{quote(wanted.namespace)}/{plural}/{quote(wanted.name)}"
+        version, resource = found
+        path = f"{group_path(version)}/namespaces/{quote(wanted.namespace)}/{resource}/{quote(wanted.name)}"
         answer = _get(server, path, source)
         if answer is not None:
             return {**answer, "apiVersion": version, "kind": wanted.kind}
@@ -81,8 +73,8 @@ def in_cluster(wanted: Wanted, server: ApiServer, source: str) -> Mapping[str, o
 
 def _located(wanted: Wanted, group: str, server: ApiServer, source: str) -> tuple[str, str] | None:
     """The version of the API that serves the kind, and its plural; None for one that this API server does not have."""
-    if group in _BUILT_IN_GROUPS:
-        return (f"{group}/v1" if group else "v1"), f"{wanted.kind.lower()}s"
+    if group in NATIVE_GROUPS:
+        return native_version((group, wanted.kind)), plural((group, wanted.kind))
     served = _get(server, f"/apis/{group}", source) or {}
     preferred = served.get("preferredVersion")
     version = preferred.get("groupVersion") if isinstance(preferred, dict) else None

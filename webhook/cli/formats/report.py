@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from webhook.cli.checking.results import Outcome
 from webhook.core.review.judging import Judged
+from webhook.core.workloads.kinds import group_kind
 from webhook.manifests.manifest import Manifest
 from webhook.manifests.yaml_block import block_lines
 from webhook.report.documents import ReportApi, Reported, report
@@ -22,7 +23,7 @@ def render(
     found: dict[_Workload, tuple[Manifest, list[Judged]]] = {}
     for row in outcome.rows:
         manifest = row.manifest
-        key = (manifest.api_version.rpartition("/")[0], manifest.kind, manifest.namespace, manifest.name)
+        key = (*group_kind(manifest.api_version, manifest.kind), manifest.namespace, manifest.name)
         found.setdefault(key, (manifest, []))[1].append(row.judged)
     seconds = int(time.time())
     for manifest, findings in found.values():

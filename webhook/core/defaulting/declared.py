@@ -18,10 +18,18 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import reference_to
 from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
-from webhook.core.workloads.kinds import DAEMON_SET, REPLICA_SET, REVISIONED, SELECTING, GroupKind, group_kind
+from webhook.core.workloads.kinds import (
+    DAEMON_SET,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    REVISIONED,
+    SELECTING,
+    group_kind,
+    native_version,
+)
 from webhook.core.workloads.workload import Template, Workload
 
-_POD: GroupKind = ("", "Pod")
 _REVISION = "0"  # stands for any value of a revision label; it never leaves this module
 _DEFAULT_REPLICAS = 1  # kube-apiserver's default, and that of Argo Rollouts
 
@@ -53,7 +61,7 @@ def adopted(
 
 def _excluded(workload: Workload, policy: Policy) -> str:
     """Why the workload itself excludes defaults; empty if it does not."""
-    kind = _kind(workload)
+    kind = workload.group_kind
     if workload.meta.controller is not None:
         return CONTROLLED
     if len(workload.templates) != 1:
@@ -63,11 +71,7 @@ def _excluded(workload: Workload, policy: Policy) -> str:
     if kind == DAEMON_SET:
         return SkipReason.DAEMON_SET
     named = {group_kind(*owner) for owner in policy.defaults.owners}
-    return "" if kind == _POD or kind in REVISIONED or kind in SELECTING | named else SkipReason.OTHER_OWNER
-
-
-def _kind(workload: Workload) -> GroupKind:
-    return workload.group, workload.kind
+    return "" if kind == POD or kind in REVISIONED or kind in SELECTING | named else SkipReason.OTHER_OWNER
 
 
 def _first_pod(
@@ -75,8 +79,8 @@ def _first_pod(
 ) -> tuple[PodTemplate, tuple[Owner, ...]]:
     """The pod that the controller would make, and the owners that it would have."""
     made = template.template
-    kind = _kind(workload)
-    if kind == _POD:
+    kind = workload.group_kind
+    if kind == POD:
         return made, ()
     top = Owner(
         api_version=workload.api_version,
@@ -91,7 +95,7 @@ def _first_pod(
     labels = {**made.labels, revision: _REVISION}
     # Controllers copy a Deployment's annotations to its ReplicaSets, including evenspread.io/skip.
     below = Owner(
-        api_version="apps/v1",
+        api_version=native_version(REPLICA_SET),
         kind=REPLICA_SET[1],
         meta=structs.replace(top.meta, name=f"{top.meta.name}/", owner_references=(reference_to(top),)),
         selector=top.selector and _with_label(top.selector, revision),
@@ -105,7 +109,7 @@ def _meta(meta: ObjectMeta, namespace: str) -> ObjectMeta:
 
 def _replicas(workload: Workload, namespace: str, index: ClusterIndex) -> int | None:
     """The replicas that the workload states, else those of the running one, which an apply does not change."""
-    if workload.replicas is not None or not (workload.built_in or _kind(workload) in REVISIONED):
+    if workload.replicas is not None or not (workload.built_in or workload.group_kind in REVISIONED):
         return workload.replicas
     running = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name)
     return _DEFAULT_REPLICAS if running is None or running.replicas is None else running.replicas
@@ -113,7 +117,7 @@ def _replicas(workload: Workload, namespace: str, index: ClusterIndex) -> int | 
 
 def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None:
     """The workload's selector; for a ReplicationController without one, the API server takes the template's labels."""
-    if workload.selector is None and workload.kind == "ReplicationController":
+    if workload.selector is None and workload.group_kind == REPLICATION_CONTROLLER:
         return LabelSelector(match_labels=template.labels)
     return workload.selector
 
@@ -149,7 +153,7 @@ def _declarable(
     """The constraints, unless they depend on unknown nodes or name the revision of one ReplicaSet."""
     if index.lacks("nodes") and _counts_domains(injection.record.override, policy):
         return NODES_UNKNOWN
-    revision = REVISIONED.get(_kind(workload))
+    revision = REVISIONED.get(workload.group_kind)
     if any(revision in selected_keys(constraint.selector) for constraint in injection.constraints):
         return NOT_DECLARABLE
     return injection.constraints

@@ -33,7 +33,6 @@ from webhook.core.api.well_known import (
     MIRROR_ANNOTATION,
     NAMESPACE_NAME,
     SKIP_ANNOTATION,
-    ZONE,
 )
 from webhook.core.api.written_selector import requirements, without_key
 from webhook.core.apiserver.validation import validate_constraints
@@ -44,6 +43,7 @@ from webhook.core.policy.capacity import domain_count, has_karpenter
 from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride, Policy, override_for
 from webhook.core.scheduler.plugins.default_selector import default_selector, label_selector
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
+from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS
 from webhook.core.workloads.kinds import DAEMON_SET, JOB, REPLICA_SET, REVISIONED, SELECTING, group_kind
 
 Operation = Mapping[str, object]
@@ -101,12 +101,6 @@ class Injection(Struct, frozen=True, kw_only=True):
     withheld: tuple[str, ...] = ()
     patch: tuple[Operation, ...] = ()
 
-
-# Defaults of the scheduler itself, which defaultingType System stands for.
-SYSTEM_CONSTRAINTS = (
-    SpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
-    SpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
-)
 
 _MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalAnnotationSizeLimitB
 

@@ -23,8 +23,16 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import reference_to
 from webhook.core.policy.policy import Policy
-from webhook.core.workloads.controller_labels import CRON_JOB, NOT_YET, STATEFUL_SET, labels_given, ordinal_labels
-from webhook.core.workloads.kinds import REPLICA_SET, REVISIONED, group_kind
+from webhook.core.workloads.controller_labels import NOT_YET, labels_given, ordinal_labels
+from webhook.core.workloads.kinds import (
+    CRON_JOB,
+    JOB,
+    REPLICA_SET,
+    REVISIONED,
+    STATEFUL_SET,
+    group_kind,
+    native_version,
+)
 from webhook.core.workloads.workload import Template, Workload
 
 
@@ -89,7 +97,7 @@ def next_pod(
         replicas=workload.replicas,
         selector=workload.selector,
     )
-    kind = (workload.group, workload.kind)
+    kind = workload.group_kind
     if kind in REVISIONED:
         made = _in_replica_set(above, template, index, REVISIONED[kind], applied=applied)
     elif kind == STATEFUL_SET:
@@ -142,8 +150,8 @@ def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label
     pairs = {**(selector.match_labels or {}), label: NOT_YET}
     name = f"{above.meta.name}-{NOT_YET}"
     new = Owner(
-        api_version="apps/v1",
-        kind="ReplicaSet",
+        api_version=native_version(REPLICA_SET),
+        kind=REPLICA_SET[1],
         # Controllers copy the annotations, including evenspread.io/skip.
         meta=ObjectMeta(
             name=name,
@@ -178,7 +186,9 @@ def _in_job(above: Owner) -> _Child:
     """The next pod of a CronJob: from its next Job."""
     name = f"{above.meta.name}-{NOT_YET}"
     meta = ObjectMeta(name=name, namespace=above.meta.namespace, uid=NOT_YET, owner_references=(reference_to(above),))
-    job = Owner(api_version="batch/v1", kind="Job", meta=meta, replicas=above.replicas, selector=above.selector)
+    job = Owner(
+        api_version=native_version(JOB), kind=JOB[1], meta=meta, replicas=above.replicas, selector=above.selector
+    )
     return _Child(f"{name}-{NOT_YET}", job)
 
 

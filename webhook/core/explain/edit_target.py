@@ -14,15 +14,9 @@ from webhook.core.api.types import OwnerReference, Pod, SpreadConstraint
 from webhook.core.explain.fixes import Fix
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
-from webhook.core.workloads.custom_kinds import BUILT_IN, CUSTOM
-from webhook.core.workloads.kinds import GroupKind, group_kind
+from webhook.core.workloads.kinds import BUILT_IN, CRON_JOB, JOB, KINDS, TEMPLATED, GroupKind, group_kind, traits
 
 Json = Any  # values of a patch
-
-_IN_CRON_JOB = "spec.jobTemplate.spec.template."
-# Kinds that do not replace their pods after a change; the Pending pod has to be deleted first.
-_KEEPING = frozenset({("apps", "ReplicaSet"), ("", "ReplicationController")})
-_MAY_KEEP = frozenset({("apps", "StatefulSet"), ("apps", "DaemonSet")})
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -63,7 +57,7 @@ def target(pod: Pod, index: ClusterIndex) -> Target:
     kind = group_kind(top.api_version, top.kind)
     path = _path_of(kind)
     note = _note(kind, pod)
-    if kind == ("batch", "Job"):
+    if kind == JOB:
         path = None
     elif path is None and len(chain) > 1:
         below = chain[-2]
@@ -85,26 +79,22 @@ def target(pod: Pod, index: ClusterIndex) -> Target:
 
 
 def _path_of(kind: GroupKind) -> str | None:
-    if kind == ("batch", "CronJob"):
-        return _IN_CRON_JOB
-    if kind in BUILT_IN:
-        return "spec.template."
-    layout = CUSTOM.get(kind)
-    sites = [site.template for site in layout.sites if "*" not in site.template] if layout else []
-    return f"{sites[0]}." if layout and len(sites) == len(layout.sites) == 1 else None
+    sites = KINDS[kind].layout.sites if kind in TEMPLATED else ()
+    return sites[0].prefix if len(sites) == 1 and "*" not in sites[0].template else None
 
 
 def _note(kind: GroupKind, pod: Pod) -> str:
     delete = f"kubectl delete pod {quote(pod.meta.name)} -n {quote(pod.meta.namespace)}"
-    if kind == ("batch", "Job"):
+    if kind == JOB:
         return "the template of a Job cannot be changed: delete it, and create it anew with the change"
-    if kind == ("batch", "CronJob"):
+    if kind == CRON_JOB:
         return "this changes its next Job; the one that waits stays as it is"
     if not pod.meta.uid:
         return ""
-    if kind in _KEEPING:
+    keeps = traits(kind).keeps_pods
+    if keeps:
         return f"then delete the pod, for another to be made: {delete}"
-    return f"if the pod stays as it is, delete it, for another to be made: {delete}" if kind in _MAY_KEEP else ""
+    return f"if the pod stays as it is, delete it, for another to be made: {delete}" if keeps is None else ""
 
 
 def _places(pod: Pod, top: OwnerReference, index: ClusterIndex) -> dict[int, int]:

@@ -17,12 +17,12 @@ from webhook.core.index.objects import ApiObject, Autoscaler, Namespace, Owner
 from webhook.core.index.pod_groups import LEARN_AT, Counts
 from webhook.core.index.pod_table import FINISHED, Pods
 from webhook.core.index.template_table import Templates
+from webhook.core.workloads.kinds import GroupKind, group_of
 
 Event = Literal["ADDED", "MODIFIED", "DELETED"]  # the words of a watch; a list is events ADDED
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
-_GroupKind = tuple[str, str]
 
 
 class ClusterIndex:
@@ -43,7 +43,7 @@ class ClusterIndex:
         self._nominated: dict[str, dict[tuple[str, str], Pod]] = defaultdict(dict)
         self._namespaces: dict[str, Namespace] = {}
         self._services: dict[str, dict[str, Service]] = defaultdict(dict)
-        self._owners: dict[str, dict[_GroupKind, dict[str, Owner]]] = defaultdict(dict)
+        self._owners: dict[str, dict[GroupKind, dict[str, Owner]]] = defaultdict(dict)
         self._templates: dict[str, Templates] = defaultdict(Templates)
         self._autoscalers: dict[str, dict[str, Autoscaler]] = defaultdict(dict)
         self._claims: dict[str, dict[str, Claim]] = defaultdict(dict)
@@ -95,7 +95,7 @@ class ClusterIndex:
                 self._apply_storage(event, value)
 
     def _apply_owner(self, event: Event, owner: Owner) -> None:
-        namespace, group, name = owner.meta.namespace, _group(owner.api_version), owner.meta.name
+        namespace, group, name = owner.meta.namespace, group_of(owner.api_version), owner.meta.name
         _put(self._owners[namespace].setdefault((group, owner.kind), {}), name, owner, event)
         if event == "DELETED":
             self._templates[namespace].remove((group, owner.kind, name))
@@ -268,7 +268,7 @@ class ClusterIndex:
 
     def owner(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
         """The owner of that group, kind and name; its API version does not matter."""
-        return self._owners.get(namespace, {}).get((_group(api_version), kind), {}).get(name)
+        return self._owners.get(namespace, {}).get((group_of(api_version), kind), {}).get(name)
 
     def owners(self, namespace: str) -> tuple[Owner, ...]:
         """The namespace's owners of every kind."""
@@ -298,8 +298,3 @@ def _put(table: dict[_Key, _Value], key: _Key, value: _Value, event: Event) -> N
         table.pop(key, None)
     else:
         table[key] = value
-
-
-def _group(api_version: str) -> str:
-    """The API group: an owner is the same object in every version that serves it."""
-    return api_version.rpartition("/")[0]

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from webhook.core.api.types import Int32, LabelSelector, Named, Node, ObjectMeta, Pod, Service, SpreadConstraint
+from webhook.core.workloads.kinds import group_of
 
 
 class Namespace(Named, frozen=True):
@@ -54,7 +55,7 @@ class Autoscaler(Named, frozen=True):
     def scales(self, api_version: str, kind: str, name: str) -> bool:
         """Whether its target is this object; API versions are not compared."""
         target = self.spec.scale_target_ref
-        group, wanted = target.api_version.rpartition("/")[0], api_version.rpartition("/")[0]
+        group, wanted = group_of(target.api_version), group_of(api_version)
         return (group, target.kind, target.name) == (wanted, kind, name)
 
 

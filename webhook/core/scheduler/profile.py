@@ -2,8 +2,14 @@
 
 from msgspec import Struct
 
-from webhook.core.api.types import NodeAffinity, SpreadConstraint
+from webhook.core.api.types import SCHEDULE_ANYWAY, NodeAffinity, SpreadConstraint
+from webhook.core.api.well_known import HOSTNAME, ZONE
 
+# What defaultingType System stands for. Source: podtopologyspread/plugin.go systemDefaultConstraints.
+SYSTEM_CONSTRAINTS = (
+    SpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
+    SpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
+)
 DEFAULT_SCHEDULER = "default-scheduler"  # the scheduler of pods without spec.schedulerName
 
 

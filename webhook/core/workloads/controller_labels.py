@@ -10,64 +10,40 @@ from collections.abc import Mapping
 
 from webhook.core.api.types import ObjectMeta, PodTemplate
 from webhook.core.api.well_known import (
-    APP_CREATED_BY,
-    APP_NAME,
     CONTROLLER_REVISION_HASH,
     CONTROLLER_UID,
-    CRONJOB_SCHEDULED_TIMESTAMP,
     JOB_COMPLETION_INDEX,
-    JOB_LABELS,
     JOB_NAME,
     OLD_CONTROLLER_UID,
     OLD_JOB_NAME,
     POD_INDEX,
     POD_NAME,
     POD_TEMPLATE_GENERATION,
-    POD_TEMPLATE_HASH,
     REGION,
-    ROLLOUTS_POD_TEMPLATE_HASH,
     ZONE,
 )
-from webhook.core.workloads.custom_kinds import BUILT_IN
-from webhook.core.workloads.kinds import DAEMON_SET, JOB, REVISIONED, GroupKind
+from webhook.core.workloads.kinds import (
+    BUILT_IN,
+    CRON_JOB,
+    DAEMON_SET,
+    GROUP_LABELS,
+    JOB,
+    KINDS,
+    REVISIONED,
+    STATEFUL_SET,
+    GroupKind,
+    traits,
+)
 from webhook.core.workloads.workload import Workload
 
-_STATEFUL = (POD_NAME, POD_INDEX, CONTROLLER_REVISION_HASH)
-_JOB = (*JOB_LABELS, JOB_COMPLETION_INDEX, CRONJOB_SCHEDULED_TIMESTAMP)
-_KRUISE = ("apps.kruise.io/", "lifecycle.apps.kruise.io/", CONTROLLER_REVISION_HASH, POD_TEMPLATE_HASH)
-_RAY = ("ray.io/", APP_NAME, APP_CREATED_BY)
-_KUBEFLOW = (
-    *("training.kubeflow.org/", "group-name", OLD_JOB_NAME, "replica-type", "replica-index", "job-role"),
-    *("controller-name", "pytorch-job-name", "tf-job-name", "mpi-job-name"),
-)
 # By the meshes' injectors, and at binding; on pods of every kind.
 _INJECTED = ("service.istio.io/", "security.istio.io/", "topology.istio.io/", "linkerd.io/")
 _BOUND = (ZONE, REGION)
 _ANY = (*_BOUND, *_INJECTED)
 
-# A name that ends in "/" stands for every key with that prefix.
-_ADDED: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("apps", "Deployment"): (POD_TEMPLATE_HASH,),
-    ("apps", "StatefulSet"): _STATEFUL,
-    ("apps", "DaemonSet"): (CONTROLLER_REVISION_HASH, POD_TEMPLATE_GENERATION),
-    ("batch", "Job"): _JOB,
-    ("batch", "CronJob"): _JOB,
-    ("argoproj.io", "Rollout"): (ROLLOUTS_POD_TEMPLATE_HASH,),
-    ("apps.kruise.io", "CloneSet"): _KRUISE,
-    ("apps.kruise.io", "StatefulSet"): (*_STATEFUL, *_KRUISE),
-    ("apps.kruise.io", "DaemonSet"): (*_KRUISE, POD_TEMPLATE_GENERATION),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("leaderworkerset.sigs.k8s.io/", *_STATEFUL),
-    ("jobset.x-k8s.io", "JobSet"): ("jobset.sigs.k8s.io/", *_JOB),
-    ("ray.io", "RayCluster"): _RAY,
-    ("ray.io", "RayJob"): (*_RAY, *_JOB),
-    ("ray.io", "RayService"): _RAY,
-    ("batch.volcano.sh", "Job"): ("volcano.sh/",),
-    # Knative names the revision in the label app, and the project owns the prefix.
-    ("serving.knative.dev", "Service"): ("serving.knative.dev/", "app", POD_TEMPLATE_HASH),
-    ("serving.knative.dev", "Configuration"): ("serving.knative.dev/", "app", POD_TEMPLATE_HASH),
-}
-
-ADDED_KEYS = frozenset(key for keys in (_ANY, *_ADDED.values()) for key in keys if not key.endswith("/"))
+ADDED_KEYS = frozenset(
+    key for keys in (_ANY, *(row.added or () for row in KINDS.values())) for key in keys if not key.endswith("/")
+)
 """Labels that controllers add, each by its whole name."""
 
 
@@ -78,7 +54,7 @@ def may_be_added(workload: Workload, key: str, *, in_template: bool) -> bool:
     """
     if _among(key, _ANY) or key in workload.late_labels:
         return True
-    added = _added_to(workload.group, workload.kind)
+    added = _added_to(workload.group_kind)
     if added is None:
         return not in_template and not workload.built_in
     return _among(key, added)
@@ -88,13 +64,13 @@ def may_be_added_to(kind: GroupKind, key: str) -> bool:
     """Whether a pod of another workload of the cluster may carry a label that its template does not have."""
     if _among(key, _ANY):
         return True
-    added = _added_to(*kind)
+    added = _added_to(kind)
     return kind not in BUILT_IN if added is None else _among(key, added)
 
 
-def _added_to(group: str, kind: str) -> tuple[str, ...] | None:
-    added = _ADDED.get((group, kind))
-    return _KUBEFLOW if added is None and group == "kubeflow.org" else added
+def _added_to(kind: GroupKind) -> tuple[str, ...] | None:
+    added = traits(kind).added
+    return GROUP_LABELS.get(kind[0]) if added is None else added
 
 
 def may_be_created_with(workload: Workload, key: str) -> bool:
@@ -113,8 +89,6 @@ def _among(key: str, names: tuple[str, ...]) -> bool:
 
 # What stands for a hash or uid that the controller has not given yet: no pod that runs has it.
 NOT_YET = "not-yet-known"
-STATEFUL_SET = ("apps", "StatefulSet")
-CRON_JOB = ("batch", "CronJob")
 
 
 def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
@@ -124,7 +98,7 @@ def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
     Source: pkg/controller: deployment/sync.go, statefulset/stateful_set_utils.go, daemon/util/daemonset_util.go,
     job/job_controller.go; pkg/registry/batch/job strategy.go ``generateSelector``.
     """
-    kind, name = (workload.group, workload.kind), workload.meta.name or NOT_YET
+    kind, name = workload.group_kind, workload.meta.name or NOT_YET
     if kind in REVISIONED:
         return {**template.labels, REVISIONED[kind]: NOT_YET}
     if kind == STATEFUL_SET:

@@ -5,7 +5,7 @@ In a path ``[*]`` stands for every entry of a list, ``*`` for every value of a m
 Source: the CRDs of the projects named in ``CUSTOM``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -41,9 +41,14 @@ class Site(Struct, frozen=True):
     labels: tuple[tuple[str, str], ...] = ()
 
     @property
+    def prefix(self) -> str:
+        """What stands before ``spec`` of the pod in a path; empty for a Pod."""
+        return f"{self.template}." if self.template else ""
+
+    @property
     def constraints(self) -> str:
         """Where the constraints stand, as a path from the object."""
-        return self.alone or f"{self.template}.spec.{CONSTRAINTS}".removeprefix(".")
+        return self.alone or f"{self.prefix}spec.{CONSTRAINTS}"
 
 
 class Layout(Struct, frozen=True):
@@ -64,73 +69,6 @@ class Layout(Struct, frozen=True):
 
 
 CONSTRAINTS = "topologySpreadConstraints"
-
-
-def _plain(strategy: str | None = None) -> Layout:
-    return Layout((Site("spec.template", "spec.replicas"),), strategy=strategy)
-
-
-def _replica_specs(field: str) -> Layout:
-    site = Site(f"spec.{field}.*.template", "replicas")
-    return Layout((site,), selector=None, suspend="spec.runPolicy.suspend")
-
-
-def _ray(prefix: str, *more: Site) -> Layout:
-    head = Site(f"{prefix}.headGroupSpec.template")
-    workers = Site(f"{prefix}.workerGroupSpecs[*].template", "replicas")
-    return Layout((head, workers, *more), selector=None, suspend="spec.suspend")
-
-
-BUILT_IN = frozenset(
-    {
-        *(("", "Pod"), ("", "ReplicationController")),
-        *(("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet")),
-        *(("batch", "Job"), ("batch", "CronJob")),
-    }
-)
-
-CUSTOM: Mapping[tuple[str, str], Layout] = {
-    ("argoproj.io", "Rollout"): Layout(
-        (Site("spec.template", "spec.replicas"),),
-        late_labels=(
-            "spec.strategy.canary.canaryMetadata.labels",
-            "spec.strategy.canary.stableMetadata.labels",
-            "spec.strategy.blueGreen.activeMetadata.labels",
-            "spec.strategy.blueGreen.previewMetadata.labels",
-        ),
-    ),
-    ("apps.kruise.io", "CloneSet"): _plain(),
-    ("apps.kruise.io", "StatefulSet"): _plain("spec.updateStrategy"),
-    ("apps.kruise.io", "DaemonSet"): Layout((Site("spec.template"),)),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Layout(
-        (
-            Site("spec.leaderWorkerTemplate.leaderTemplate", "spec.replicas"),
-            Site("spec.leaderWorkerTemplate.workerTemplate"),
-        ),
-        selector=None,
-    ),
-    ("jobset.x-k8s.io", "JobSet"): Layout(
-        (Site("spec.replicatedJobs[*].template.spec.template", "template.spec.parallelism"),),
-        selector=None,
-        suspend="spec.suspend",
-    ),
-    ("ray.io", "RayCluster"): _ray("spec"),
-    ("ray.io", "RayJob"): _ray("spec.rayClusterSpec", Site("spec.submitterPodTemplate")),
-    ("ray.io", "RayService"): _ray("spec.rayClusterConfig"),
-    ("kubeflow.org", "PyTorchJob"): _replica_specs("pytorchReplicaSpecs"),
-    ("kubeflow.org", "TFJob"): _replica_specs("tfReplicaSpecs"),
-    ("kubeflow.org", "MPIJob"): _replica_specs("mpiReplicaSpecs"),
-    ("kubeflow.org", "XGBoostJob"): _replica_specs("xgbReplicaSpecs"),
-    ("kubeflow.org", "PaddleJob"): _replica_specs("paddleReplicaSpecs"),
-    ("kubeflow.org", "MXJob"): _replica_specs("mxReplicaSpecs"),
-    ("kubeflow.org", "JAXJob"): _replica_specs("jaxReplicaSpecs"),
-    ("batch.volcano.sh", "Job"): Layout((Site("spec.tasks[*].template", "replicas"),), selector=None),
-    ("serving.knative.dev", "Service"): Layout((Site("spec.template"),), selector=None),
-    ("serving.knative.dev", "Configuration"): Layout((Site("spec.template"),), selector=None),
-}
-
-TEMPLATED = BUILT_IN | {*CUSTOM}
-"""Group and kind of all that are known to hold pod templates; Pod itself among them."""
 
 
 def configured_layout(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]) -> Layout | None:

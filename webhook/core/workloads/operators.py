@@ -225,8 +225,6 @@ OPERATED: Mapping[tuple[str, str], Layout] = {
         ),
         _alone("spec.targetAllocator.topologySpreadConstraints"),
     ),
-    # A PodTemplate is used by nothing in Kubernetes itself; who uses it has a whole pod template.
-    ("", "PodTemplate"): Layout((Site("template"),), selector=None, whole=False),
 }
 
 

@@ -20,10 +20,7 @@ from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, de
 from webhook.core.apiserver.go_json import is_plain, resolve
 from webhook.core.workloads import built_in_objects
 from webhook.core.workloads.custom_kinds import (
-    BUILT_IN,
     CONSTRAINTS,
-    CUSTOM,
-    TEMPLATED,
     EmbeddedKind,
     Layout,
     Site,
@@ -31,10 +28,20 @@ from webhook.core.workloads.custom_kinds import (
     value_at,
     walk,
 )
+from webhook.core.workloads.kinds import (
+    BUILT_IN,
+    CRON_JOB,
+    KINDS,
+    POD,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    TEMPLATED,
+    GroupKind,
+    group_kind,
+    group_of,
+)
 from webhook.core.workloads.operators import FILLS, OPERATED, Beside, OperatedConstraint
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, Workload
-
-_STOP_AT_SELECTOR = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")})
 
 
 def reaches_template(workload: Workload) -> bool:
@@ -43,7 +50,7 @@ def reaches_template(workload: Workload) -> bool:
     Shape: a selector that is absent or empty is a fault too, and does not stop it.
     Source: pkg/apis/apps/validation: ValidateDeploymentSpec, ValidateReplicaSetSpec, ValidateStatefulSetSpec.
     """
-    if (workload.group, workload.kind) not in _STOP_AT_SELECTOR:
+    if not workload.traits.selector_first:
         return True
     try:
         compile_selector(workload.selector)
@@ -57,13 +64,15 @@ def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
 
     Source: pkg/apis/apps/validation ValidatePodTemplateSpecForStatefulSet of 1.33 and 1.34.
     """
-    return version < gates.VALIDATES_STATEFUL_SETS.since and (workload.group, workload.kind) == ("apps", "StatefulSet")
+    return version < gates.VALIDATES_STATEFUL_SETS.since and workload.group_kind == STATEFUL_SET
 
 
 _T = TypeVar("_T")
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
 
+# What kinds that are built in are decoded as, where it is not the common `built_in_objects.Object`.
+_DECODED: Mapping[GroupKind, type] = {POD: PodTemplate, REPLICATION_CONTROLLER: built_in_objects.Controller}
 _NAMED = msgspec.json.Decoder(Named)
 _OBJECT = msgspec.json.Decoder(built_in_objects.Object)
 _POD = msgspec.json.Decoder(PodTemplate)
@@ -93,10 +102,10 @@ def read_workload(
         stated = stated_type(raw)
         api_version, kind = stated.api_version or "", stated.kind or ""
     own = configured_layout(api_version, kind, embedded) if embedded else None
-    key = (api_version.rpartition("/")[0], kind)
+    key = group_kind(api_version, kind)
     if own is None and key in BUILT_IN:
         return _READERS.get(kind, _read_object)(raw, api_version, kind)
-    layout = own or CUSTOM.get(key) or OPERATED.get(key)
+    layout = own or _layout(key)
     return None if layout is None else _walk(parsed(raw), api_version, kind, layout)
 
 
@@ -143,16 +152,12 @@ def read_meta(raw: bytes | Raw | Mapping[str, object]) -> ObjectMeta:
 def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
     """Whether objects of this kind are known to hold whole pod templates: their pods need no look of their own."""
     layout = configured_layout(api_version, kind, embedded)
-    return (api_version.rpartition("/")[0], kind) in TEMPLATED if layout is None else layout.whole
+    return group_kind(api_version, kind) in TEMPLATED if layout is None else layout.whole
 
 
 def constraint_paths(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> tuple[str, ...]:
     """Where constraints are read in objects of this kind, with wildcards; nothing for a kind that is not read."""
-    key = (api_version.rpartition("/")[0], kind)
-    layout = configured_layout(api_version, kind, embedded)
-    if layout is None and key in BUILT_IN:
-        return (f"{_TEMPLATE_PATHS.get(kind, 'spec.template.')}spec.{CONSTRAINTS}",)
-    layout = layout or CUSTOM.get(key) or OPERATED.get(key)
+    layout = configured_layout(api_version, kind, embedded) or _layout(group_kind(api_version, kind))
     return () if layout is None else tuple(site.constraints for site in layout.sites)
 
 
@@ -162,17 +167,12 @@ def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterat
     Shape: the empty path is the object itself.
     """
     api_version, kind = of.api_version or "", of.kind or ""
-    key = (api_version.rpartition("/")[0], kind)
+    key = group_kind(api_version, kind)
     layout = configured_layout(api_version, kind, embedded)
     if layout is None and key in BUILT_IN:
-        yield (
-            "",
-            {"Pod": PodTemplate, "ReplicationController": built_in_objects.Controller}.get(
-                kind, built_in_objects.Object
-            ),
-        )
+        yield "", _DECODED.get(key, built_in_objects.Object)
         return
-    layout = layout or CUSTOM.get(key) or OPERATED.get(key)
+    layout = layout or _layout(key)
     if layout is None:
         return
     yield "metadata", ObjectMeta
@@ -193,6 +193,11 @@ def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterat
         yield layout.suspend, bool
     for path in layout.late_labels:
         yield path, Mapping[str, str]
+
+
+def _layout(kind: GroupKind) -> Layout | None:
+    row = KINDS.get(kind)
+    return OPERATED.get(kind) if row is None else row.layout
 
 
 def parsed(raw: bytes | Raw | Mapping[str, object]) -> Json:
@@ -228,7 +233,7 @@ def _read_controller(raw: bytes | Raw | Mapping[str, object], api_version: str, 
     template = spec.template
     return Workload(
         api_version=api_version,
-        group=api_version.rpartition("/")[0],
+        group=group_of(api_version),
         kind=kind,
         meta=found.metadata or _NO_META,
         templates=(Template(path="spec.template.", template=template, replicas=spec.replicas),) if template else (),
@@ -241,29 +246,28 @@ def _read_controller(raw: bytes | Raw | Mapping[str, object], api_version: str, 
 def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: str) -> Workload:
     found = _typed(raw, _OBJECT, kind)
     spec = found.spec or _NO_SPEC
-    if kind == "CronJob":
-        job: built_in_objects.JobSpec | built_in_objects.Spec = (
-            spec.job_template.spec if spec.job_template else None
-        ) or _NO_JOB_SPEC
-        path, template, replicas, selector = _CRON_JOB_PATH, job.template, job.parallelism, job.selector
-    else:
-        job, path, template, selector = spec, "spec.template.", spec.template, spec.selector
-        replicas = spec.parallelism if kind == "Job" else None if kind == "DaemonSet" else spec.replicas
+    of = group_kind(api_version, kind)
+    row = KINDS[of]
+    site = row.layout.sites[0]
+    job: built_in_objects.JobSpec | built_in_objects.Spec = spec
+    if of == CRON_JOB:
+        job = (spec.job_template.spec if spec.job_template else None) or _NO_JOB_SPEC
+    replicas = job.parallelism if row.completes else spec.replicas if site.replicas else None
     return Workload(
         api_version=api_version,
-        group=api_version.rpartition("/")[0],
+        group=of[0],
         kind=kind,
         meta=found.metadata or _NO_META,
-        templates=(Template(path=path, template=template, replicas=replicas),) if template else (),
+        templates=(Template(path=site.prefix, template=job.template, replicas=replicas),) if job.template else (),
         replicas=replicas,
-        selector=selector,
+        selector=job.selector,
         built_in=True,
         strategy=_strategy(spec.strategy or spec.update_strategy),
         suspended=spec.suspend is True,
-        claims=_claims(spec) if kind == "StatefulSet" and spec.volume_claim_templates else None,
-        first_ordinal=(kind == "StatefulSet" and spec.ordinals and spec.ordinals.start) or 0,
-        indexed=kind in _JOBS and job.completion_mode == "Indexed",
-        manual_selector=kind in _JOBS and job.manual_selector is True,
+        claims=_claims(spec) if row.ordered and spec.volume_claim_templates else None,
+        first_ordinal=(row.ordered and spec.ordinals and spec.ordinals.start) or 0,
+        indexed=row.completes and job.completion_mode == "Indexed",
+        manual_selector=row.completes and job.manual_selector is True,
     )
 
 
@@ -281,9 +285,6 @@ def _strategy(given: built_in_objects.Strategy | None) -> Strategy | None:
     return Strategy(type=given.type, max_surge=rolling.max_surge, max_unavailable=rolling.max_unavailable)
 
 
-_JOBS = frozenset({"Job", "CronJob"})
-_CRON_JOB_PATH = "spec.jobTemplate.spec.template."
-_TEMPLATE_PATHS = {"Pod": "", "CronJob": _CRON_JOB_PATH}
 _READERS = {"Pod": _read_pod, "ReplicationController": _read_controller}
 
 
@@ -294,7 +295,7 @@ def _walk(value: object, api_version: str, kind: str, layout: Layout) -> Workloa
     counts = {template.replicas for template in templates}
     return Workload(
         api_version=api_version,
-        group=api_version.rpartition("/")[0],
+        group=group_of(api_version),
         kind=kind,
         meta=meta,
         templates=templates,

@@ -5,6 +5,7 @@ from msgspec import Struct
 from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate
 from webhook.core.workloads import built_in_objects
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
+from webhook.core.workloads.kinds import GroupKind, Traits, traits
 
 
 class Template(Struct, frozen=True, kw_only=True):
@@ -73,3 +74,13 @@ class Workload(Struct, frozen=True, kw_only=True):
     indexed: bool = False
     manual_selector: bool = False
     whole: bool = True
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """Its kind, whatever the version."""
+        return self.group, self.kind
+
+    @property
+    def traits(self) -> Traits:
+        """What follows of its kind."""
+        return traits(self.group_kind)

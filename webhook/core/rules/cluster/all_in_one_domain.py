@@ -25,7 +25,6 @@ from webhook.core.rules.frame.own_pods import (
 )
 from webhook.core.rules.frame.rule import (
     NO_REPLICAS,
-    NOT_REPLICATED,
     Answer,
     Finding,
     Need,
@@ -48,7 +47,6 @@ _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
 # Of a StatefulSet with volumes each pod is tried by itself, the first ones.
 _MOST_ORDINALS = 16
 _ON_ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
-_RESTARTED = frozenset({"Deployment", "StatefulSet"})
 Help = tuple[str, str]  # as a warning says it, and as it is done
 
 
@@ -63,7 +61,7 @@ class Away(NamedTuple):
 def evaluate(subject: Subject) -> Iterator[Answer]:
     """What the rule says of a workload that keeps several pods running."""
     workload, index = subject.workload, subject.index
-    if workload.kind in NOT_REPLICATED or workload.replicas in NO_REPLICAS or not workload.templates:
+    if not workload.traits.replicated or workload.replicas in NO_REPLICAS or not workload.templates:
         return
     missing = subject.lacks("nodes", "pods")
     own = None if missing else own_selector(workload)
@@ -224,7 +222,7 @@ def _help(template: Template, away: Away, own: Selector, subject: Subject, anew:
         most = alone[0].max_skew
         where = "in one zone" if away.key == ZONE else "on one node"
         return "use maxSkew: 1", f"set maxSkew: 1, since maxSkew {most} lets all {away.pods} be {where}"
-    restart = "kubectl rollout restart" if subject.workload.kind in _RESTARTED else "delete one after the other"
+    restart = "kubectl rollout restart" if subject.workload.traits.restarts else "delete one after the other"
     return "restart it to place them anew", f"restart the pods ({restart}): a pod is placed once, when it is made"
 
 

@@ -123,7 +123,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> _Difference
     """Nodes that Karpenter would make for pods that kube-scheduler puts on those of today."""
     constraint, replicas = placed.constraint, placed.template.replicas
     max_skew = constraint.max_skew or 0
-    if constraint.topology_key != HOSTNAME or max_skew < 1 or replicas is None or subject.workload.kind == "DaemonSet":
+    if constraint.topology_key != HOSTNAME or max_skew < 1 or replicas is None or subject.workload.traits.on_every_node:
         return None
     asked, there = -(-replicas // max_skew), ground.open.bit_count()
     if not 0 < there < asked:

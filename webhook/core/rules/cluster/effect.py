@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from webhook.core.api.types import IGNORE, SCHEDULE_ANYWAY, SpreadConstraint
+from webhook.core.api.types import IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.explain.meant_keys import ON_EVERY_NODE, intended
@@ -20,25 +20,17 @@ from webhook.core.rules.frame.subject import Placed, Subject, place
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.scheduler.plugins.default_selector import pod_services
 from webhook.core.scheduler.plugins.node_selection import settled_nodes
-from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
+from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SYSTEM_CONSTRAINTS
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.rolling_update import surge_of
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_flow import flow, plain
 
-# ReplicaSets, StatefulSets and ReplicationControllers are the owners that the scheduler's default selector knows.
-_SPREAD_BY_DEFAULT = frozenset(
-    {
-        *(("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("", "ReplicationController")),
-        ("argoproj.io", "Rollout"),
-    }
-)
-_SERVES = _SPREAD_BY_DEFAULT | {("apps.kruise.io", "CloneSet"), ("apps.kruise.io", "StatefulSet")}
 _SPREAD_KEYS = {HOSTNAME: "hostname", ZONE: "zone"}
 _PLACES = {HOSTNAME: "nodes", ZONE: "zones"}
-# Source: kube-scheduler, pod_topology_spread plugin, systemDefaultConstraints.
-_DEFAULT_SKEWS = {HOSTNAME: 3, ZONE: 5}
+_SYSTEM = {each.topology_key: each for each in SYSTEM_CONSTRAINTS}
+_SYSTEM_SKEWS = " and ".join(f"{name} with maxSkew {_SYSTEM[key].max_skew}" for key, name in _SPREAD_KEYS.items())
 # The fewest replicas of which one can be lost without losing all.
 _REPLICATED = 2
 
@@ -56,15 +48,14 @@ class _Why(NamedTuple):
 def evaluate(subject: Subject) -> Iterator[Answer]:
     """What the three rules say of the object."""
     workload = subject.workload
-    kind = (workload.group, workload.kind)
     for template in workload.templates:
         declared = template.template.pod_spec.constraints
-        if not declared and _is_required(kind, subject):
+        if not declared and _is_required(subject):
             yield from guarded((REQUIRED,), _required, template, subject)
-        elif declared and _is_spread_by_default(template, kind, subject):
+        elif declared and _is_spread_by_default(template, subject):
             yield from guarded((DEFAULTS_LOST,), _defaults_lost, template, subject)
     if subject.placed:
-        yield from guarded((NO_EFFECT,), _without_effect, subject, kind)
+        yield from guarded((NO_EFFECT,), _without_effect, subject)
 
 
 DEFAULTS_LOST = Rule(
@@ -117,8 +108,8 @@ REQUIRED = Rule(
 )
 
 
-def _is_required(kind: tuple[str, str], subject: Subject) -> bool:
-    return kind in _SERVES and subject.policy.rules.get(REQUIRED.id, Mode.OFF) is not Mode.OFF
+def _is_required(subject: Subject) -> bool:
+    return subject.workload.traits.serves and subject.policy.rules.get(REQUIRED.id, Mode.OFF) is not Mode.OFF
 
 
 def _required(template: Template, subject: Subject) -> Iterator[Finding]:
@@ -143,13 +134,14 @@ def _anti_affine(template: Template) -> bool:
     return anti is not None and bool(anti.required or anti.preferred)
 
 
-def _is_spread_by_default(template: Template, kind: tuple[str, str], subject: Subject) -> bool:
+def _is_spread_by_default(template: Template, subject: Subject) -> bool:
     """Whether the scheduler would have spread these pods: by its own constraints, and by a selector that it deduces."""
     name = template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER
     for profile in subject.policy.scheduler_profiles:
         if profile.name == name and profile.defaulting_type == "List":
             return False
-    if kind in _SPREAD_BY_DEFAULT:
+    kind = subject.workload.traits
+    if kind.selecting or kind.in_replica_sets:
         return True
     namespace = subject.workload.meta.namespace
     return subject.index is not None and bool(pod_services(template.template.labels, namespace, subject.index))
@@ -180,8 +172,8 @@ def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
         summary=f"pods with constraints of their own lose the scheduler's default spreading across {places}",
         remedy=f"add {'a ' if len(missing) == 1 else ''}{constraints} with ScheduleAnyway",
         warning=f"pods lose the scheduler's spreading across {places}; add {short} with ScheduleAnyway",
-        detail=f"no constraint is over {said}, and the scheduler's defaults (ScheduleAnyway, hostname with maxSkew 3"
-        " and zone with maxSkew 5) are only for pods without constraints of their own",
+        detail=f"no constraint is over {said}, and the scheduler's defaults (ScheduleAnyway, {_SYSTEM_SKEWS}) are only"
+        " for pods without constraints of their own",
         fix=fix.text,
         edits=fix.edits,
         key=template.path,
@@ -214,14 +206,7 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
         if each not in asked and (each in labels or _comes_later(each, subject.workload))
     ]
     added = tuple(
-        SpreadConstraint(
-            max_skew=_DEFAULT_SKEWS[key],
-            topology_key=key,
-            when_unsatisfiable=SCHEDULE_ANYWAY,
-            label_selector=selector,
-            match_label_keys=tuple(keys) or None,
-        )
-        for key in missing
+        replace(_SYSTEM[key], label_selector=selector, match_label_keys=tuple(keys) or None) for key in missing
     )
     if not _counts_itself(added[0], labels):
         keys_ = " and ".join(missing)
@@ -254,10 +239,10 @@ def _counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> b
     return selector is not None and not selector.empty and selector.matches(labels)
 
 
-def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding]:
-    idle = _idle(subject, kind)
+def _without_effect(subject: Subject) -> Iterator[Finding]:
+    idle = _idle(subject)
     for placed, why in idle:
-        fix = removal(placed) if _is_free_to_go(placed, kind, subject, len(idle)) else Fix(why.fix)
+        fix = removal(placed) if _is_free_to_go(placed, subject, len(idle)) else Fix(why.fix)
         yield Finding(
             rule=NO_EFFECT.id,
             path=placed.path,
@@ -270,12 +255,12 @@ def _without_effect(subject: Subject, kind: tuple[str, str]) -> Iterator[Finding
         )
 
 
-def _idle(subject: Subject, kind: tuple[str, str]) -> list[tuple[Placed, _Why]]:
+def _idle(subject: Subject) -> list[tuple[Placed, _Why]]:
     """The constraints without an effect, each with why."""
-    if subject.workload.kind == "DaemonSet":
+    if subject.workload.traits.on_every_node:
         found = [(placed, _on_its_node(placed, subject)) for placed in subject.placed]
     else:
-        serves, single = kind in _SERVES and not _is_scaled(subject), _single_domains(subject)
+        serves, single = subject.workload.traits.serves and not _is_scaled(subject), _single_domains(subject)
         found = [
             (
                 placed,
@@ -292,7 +277,7 @@ def _pinned(placed: Placed, subject: Subject) -> _Why | None:
     return None if why is None else _Why(*why)
 
 
-def _is_free_to_go(placed: Placed, kind: tuple[str, str], subject: Subject, idle: int) -> bool:
+def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
     """Whether no rule of this family would miss the constraint, and it does not keep pods off nodes without the key.
 
     Shape: ``idle`` is how many constraints have no effect; without this one there have to be fewer.
@@ -306,12 +291,12 @@ def _is_free_to_go(placed: Placed, kind: tuple[str, str], subject: Subject, idle
         template, template=replace(template.template, spec=replace(spec, topology_spread_constraints=rest or None))
     )
     if not rest:
-        return not (_is_required(kind, subject) and any(_required(without, subject)))
-    if _is_spread_by_default(without, kind, subject) and _lost(without, subject):
+        return not (_is_required(subject) and any(_required(without, subject)))
+    if _is_spread_by_default(without, subject) and _lost(without, subject):
         return False
     templates = tuple(without if each is template else each for each in subject.workload.templates)
     workload = replace(subject.workload, templates=templates)
-    return len(_idle(replace(subject, workload=workload, placed=place(workload)), kind)) < idle
+    return len(_idle(replace(subject, workload=workload, placed=place(workload)))) < idle
 
 
 def _is_everywhere(key: str, subject: Subject) -> bool:
@@ -423,9 +408,10 @@ def _running(subject: Subject) -> int:
 
 def _surge(workload: Workload, replicas: int) -> int:
     """The most pods above ``replicas`` that the kind ever makes; as many again where it has ways of its own."""
-    if workload.kind == "Deployment":
+    surges = workload.traits.surges
+    if surges:
         return surge_of(workload.strategy, replicas)
-    return 0 if workload.kind in {"StatefulSet", "ReplicaSet", "ReplicationController"} else replicas
+    return replicas if surges is None else 0
 
 
 def _is_scaled(subject: Subject) -> bool:

@@ -30,7 +30,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
         return
     view = subject.index.view()
     growing = grows(subject.policy, view)
-    on_every_node = subject.workload.kind == "DaemonSet"
+    on_every_node = subject.workload.traits.on_every_node
     for placed, ground in subject.timely(usable_nodes_of(subject, view)):
         key = placed.constraint.topology_key
         if placed.template.template.pod_spec.node_name:

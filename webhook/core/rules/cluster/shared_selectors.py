@@ -246,7 +246,7 @@ def _next_pods(placed: Placed, subject: Subject, index: ClusterIndex) -> Iterato
     not known here.
     """
     workload, template, policy = subject.workload, placed.template, subject.policy
-    if workload.claims is not None or workload.kind == "DaemonSet":
+    if workload.claims is not None or workload.traits.on_every_node:
         return
     namespace, spec = namespace_of(workload), template.template.pod_spec
     keys = {key for each in spec.constraints if each.hard for key in each.match_label_keys or ()}

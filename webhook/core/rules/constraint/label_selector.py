@@ -39,14 +39,6 @@ from webhook.core.workloads.workload import Workload
 from webhook.core.yaml_flow import flow
 
 NO_LABELS = "labels of the pods, which a patch or an excerpt leaves out"
-# A whole object of these kinds has template labels: its own selector must match them.
-_LABELLED = frozenset(
-    {
-        *(("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("apps", "ReplicaSet")),
-        *(("", "ReplicationController"), ("argoproj.io", "Rollout")),
-        *(("apps.kruise.io", "CloneSet"), ("apps.kruise.io", "StatefulSet"), ("apps.kruise.io", "DaemonSet")),
-    }
-)
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
@@ -168,7 +160,7 @@ def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iter
             is_open = True
         elif not (is_refused(requirement) or requirement.matches(labels)):
             failing.append(requirement)
-    if failing and not labels and (subject.workload.group, subject.workload.kind) in _LABELLED:
+    if failing and not labels and subject.workload.traits.selects:
         yield NotEvaluated(NOT_SELF.id, NO_LABELS)
     elif failing:
         yield _mismatch(placed, failing, subject)

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 
 from webhook.core.api import gates
 from webhook.core.api.well_known import (
-    CONTROLLER_REVISION_HASH,
     POD_TEMPLATE_HASH,
     REVISION_LABELS,
     ROLLOUTS_POD_TEMPLATE_HASH,
@@ -42,18 +41,10 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
+from webhook.core.workloads.kinds import DEPLOYMENT
 from webhook.core.workloads.rolling_update import DEFAULT_SURGE, surge_of, worst_final_skew
 from webhook.core.workloads.workload import Workload
 
-# The revision label of each kind; None where its pods have none.
-_REVISION: dict[tuple[str, str], str | None] = {
-    ("apps", "Deployment"): POD_TEMPLATE_HASH,
-    ("apps", "StatefulSet"): CONTROLLER_REVISION_HASH,
-    ("apps", "DaemonSet"): CONTROLLER_REVISION_HASH,
-    ("argoproj.io", "Rollout"): ROLLOUTS_POD_TEMPLATE_HASH,
-    ("batch", "Job"): None,
-    ("batch", "CronJob"): None,
-}
 # Without a cluster the rule speaks only if it would in each of these numbers of zones.
 _USUAL_ZONES = (2, 3)
 
@@ -78,7 +69,7 @@ _NOTICED = 10
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
     """What the three rules say of each constraint."""
-    is_deployment = subject.workload.kind == "Deployment" and subject.workload.group == "apps"
+    is_deployment = subject.workload.group_kind == DEPLOYMENT
     for placed in subject.placed:
         keys = placed.constraint.match_label_keys
         if keys:
@@ -141,13 +132,13 @@ MIXED = Rule(
 
 def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator[Finding]:
     labels = placed.template.template.labels
-    kind = (workload.group, workload.kind)
+    revision = workload.traits.revision
     for number, key in enumerate(keys):
-        if key in labels or not key or key == _REVISION.get(kind):
+        if key in labels or not key or key == revision:
             continue
         path = f"{placed.path}.matchLabelKeys[{number}]"
-        if key in REVISION_LABELS and kind in _REVISION and _REVISION[kind] != key:
-            yield _wrong_kind(placed, path, key, workload.kind, _REVISION[kind])
+        if key in REVISION_LABELS and revision is not None:
+            yield _wrong_kind(placed, path, key, workload.kind, revision)
         elif not may_be_added(workload, key, in_template=False):
             name = quoted(key, 80)
             said = f"{placed.name}: no pod here has {name}, so it is ignored"
@@ -177,7 +168,7 @@ def _selected(placed: Placed) -> frozenset[str]:
     return selected_keys(placed.constraint.selector)
 
 
-def _wrong_kind(placed: Placed, path: str, key: str, kind: str, right: str | None) -> Finding:
+def _wrong_kind(placed: Placed, path: str, key: str, kind: str, right: str) -> Finding:
     # A StatefulSet replaces its pods in place: counted alone, a new revision may crowd into an occupied domain.
     there = {*(placed.constraint.match_label_keys or ()), *_selected(placed)}
     said = f"{placed.name}: {kind} pods never have {key}"

@@ -21,12 +21,12 @@ from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, NotEvalua
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
 from webhook.core.workloads.controller_labels import NOT_YET, labels_given, may_be_created_with
+from webhook.core.workloads.kinds import POD, POD_TEMPLATE, STATEFUL_SET
 from webhook.core.workloads.reading import reaches_template, takes_any_template
 from webhook.core.workloads.refused_pods import Refusal, joined_terms, refusals
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_flow import one_field
 
-_OF_NOBODY = frozenset({"Pod", "PodTemplate"})  # no controller makes pods of them
 _REVISION_OF_NAME = "hash of the template, with which the label controller-revision-hash may be longer than 63 bytes"
 _MOST_CHARS = 63  # of a label's value
 _HASH = 10  # digits of the largest
@@ -34,8 +34,8 @@ _HASH = 10  # digits of the largest
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
     """What kube-apiserver would say of the next pod of each template, and says nowhere before."""
-    if subject.workload.kind in _OF_NOBODY:
-        return
+    if subject.workload.group_kind in (POD, POD_TEMPLATE):
+        return  # no controller makes pods of them
     for template in subject.workload.templates:
         yield from guarded((REFUSED,), _of_template, template, subject)
 
@@ -113,7 +113,7 @@ def _may_be_refused(keys: Sequence[str], selector: LabelSelector, template: Temp
 
 
 def _is_long(workload: Workload) -> bool:
-    is_set = (workload.group, workload.kind) == ("apps", "StatefulSet")
+    is_set = workload.group_kind == STATEFUL_SET
     return is_set and len(workload.meta.name) + len("-") + _HASH > _MOST_CHARS
 
 

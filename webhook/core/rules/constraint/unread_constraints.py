@@ -19,14 +19,13 @@ from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, S
 from webhook.core.rules.frame.written import Written
 from webhook.core.text import nearest, one_line, quoted
 from webhook.core.workloads.custom_kinds import (
-    BUILT_IN,
     CONSTRAINTS,
-    CUSTOM,
     EmbeddedKind,
     configured_layout,
     leads_to,
     value_at,
 )
+from webhook.core.workloads.kinds import BUILT_IN, KINDS, group_of
 from webhook.core.workloads.operators import OPERATED
 from webhook.core.workloads.reading import constraint_paths, has_template, read_meta
 from webhook.core.yaml_flow import flow
@@ -98,7 +97,7 @@ class _Object(Struct, frozen=True):
 
     @property
     def group(self) -> str:
-        return self.api_version.rpartition("/")[0]
+        return group_of(self.api_version)
 
     @property
     def native(self) -> bool:
@@ -236,7 +235,7 @@ def _of_no_kind(of: _Object, kind: str) -> Finding:
 
 def _meant_kind(of: _Object) -> str:
     """The kind that one is which nothing knows; empty where none is near."""
-    known = {kind for group, kind in (*BUILT_IN, *CUSTOM, *OPERATED) if group == of.group}
+    known = {kind for group, kind in (*KINDS, *OPERATED) if group == of.group}
     known |= {each.kind for each in of.embedded if each.api_version == of.api_version}
     if near := _near_kind(of.kind, known, 0 if "." in of.group else _SLIPS):
         return near

@@ -14,7 +14,7 @@ from webhook.core.index.pod_groups import Counts
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.text import quoted
-from webhook.core.workloads.kinds import group_kind
+from webhook.core.workloads.kinds import REPLICATION_CONTROLLER, group_kind
 from webhook.core.workloads.workload import Workload
 
 NO_SELECTOR = "which pods are its own: the kind has no selector"
@@ -31,7 +31,7 @@ _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 def own_selector(workload: Workload) -> Selector | None:
     """What selects a workload's pods, of every revision; None where the kind has no selector or it cannot be read."""
     written = workload.selector
-    if written is None and workload.kind == "ReplicationController" and workload.templates:
+    if written is None and workload.group_kind == REPLICATION_CONTROLLER and workload.templates:
         return selector_from_labels(workload.templates[0].template.labels)
     return compiled(written)
 

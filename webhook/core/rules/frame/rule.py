@@ -12,7 +12,6 @@ from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.frame.written import Written
 
 # Kinds that keep no number of pods running, or one on each node.
-NOT_REPLICATED = frozenset({"Pod", "PodTemplate", "DaemonSet", "Job", "CronJob"})
 NO_REPLICAS = frozenset({0, 1})
 NOT_YET = "not in this release"
 # kube-apiserver asks for 120 characters a warning; beyond 4,096 in all it cuts every one of them.

@@ -30,7 +30,7 @@ from webhook.core.placement.workload_problem import (
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.own_pods import own_selector
-from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_REPLICATED
+from webhook.core.rules.frame.rule import NO_REPLICAS
 from webhook.core.rules.frame.subject import Placed, Subject, noun_of
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
@@ -167,7 +167,7 @@ def counts_tainted_nodes(subject: Subject) -> bool:
 
 def is_replicated(workload: Workload) -> bool:
     """Whether the object asks for several pods at a time."""
-    return workload.kind not in NOT_REPLICATED and workload.replicas not in NO_REPLICAS and not workload.suspended
+    return workload.traits.replicated and workload.replicas not in NO_REPLICAS and not workload.suspended
 
 
 def templates_under_rule(subject: Subject, index: ClusterIndex) -> Iterator[TemplateUnderRule]:
@@ -270,11 +270,3 @@ def unlike_the_scheduler(subject: Subject) -> str:
 
 def _scheduler(template: Template) -> str:
     return template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER
-
-
-_REPLACED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "Rollout", "CloneSet"})
-
-
-def is_replaced(workload: Workload) -> bool:
-    """Whether the controller makes new pods for those on nodes that are gone."""
-    return workload.kind in _REPLACED

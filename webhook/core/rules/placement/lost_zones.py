@@ -13,7 +13,7 @@ from webhook.core.placement.bounds import stranded
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.workload_problem import CountedConstraint
 from webhook.core.rules.frame.subject import Placed
-from webhook.core.rules.placement.case import TemplateUnderRule, is_replaced
+from webhook.core.rules.placement.case import TemplateUnderRule
 
 # Kubernetes puts them on every node that it does not hear of: one keeps pods off, the other takes those there away,
 # unless they tolerate it for ever.
@@ -42,7 +42,7 @@ def costs_pods(case: TemplateUnderRule) -> bool:
 def worst_loss(case: TemplateUnderRule) -> Loss | None:
     """The zone whose loss costs most; None where it is not certain that one costs any pod."""
     zones = case.places.problem.nodes.column(ZONE)
-    if not is_replaced(case.subject.workload) or zones.sets is None or not _is_moved(case):
+    if not case.subject.workload.traits.replaces or zones.sets is None or not _is_moved(case):
         return None
     found: list[tuple[int, str, int, Placed]] = []
     for zone, lost in case.subject.timely(zip(zones.values, zones.sets, strict=True)):

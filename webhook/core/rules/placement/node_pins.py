@@ -18,13 +18,11 @@ from webhook.core.rules.frame.rule import Finding, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import plural
 
-_NOT_REPLICATED = frozenset({"Pod", "DaemonSet", "Job", "CronJob"})
-
 
 def pinned_by_template(subject: Subject, rule: str) -> Iterator[Finding]:
     """The constraints that leave replicas without a place on every cluster, or on each that has two domains."""
     workload = subject.workload
-    if not is_asked(subject) or workload.kind in _NOT_REPLICATED or workload.suspended:
+    if not is_asked(subject) or not workload.traits.replicated or workload.suspended:
         return
     for placed in subject.placed:
         if placed.constraint.hard and _counts_itself(placed) and (found := _too_many(rule, placed, subject)):

@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_REPLICATED, NOT_YET, Need, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_YET, Need, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Subject
 
 
@@ -19,9 +19,6 @@ class Shape(NamedTuple):
     hard: bool
     replicated: bool
     rolls: bool
-
-
-_ROLLS = frozenset({"Deployment", "StatefulSet", "Rollout", "CloneSet"})
 
 
 def evaluate(subject: Subject) -> tuple[NotEvaluated, ...]:
@@ -76,6 +73,6 @@ def _shape(subject: Subject) -> Shape:
     workload = subject.workload
     return Shape(
         hard=any(placed.constraint.hard for placed in subject.placed),
-        replicated=workload.kind not in NOT_REPLICATED and workload.replicas not in NO_REPLICAS,
-        rolls=workload.kind in _ROLLS,
+        replicated=workload.traits.replicated and workload.replicas not in NO_REPLICAS,
+        rolls=workload.traits.rolls,
     )

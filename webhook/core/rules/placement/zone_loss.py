@@ -7,7 +7,7 @@ from webhook.core.api.well_known import ZONE
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Subject
-from webhook.core.rules.placement.case import TemplateUnderRule, counts_tainted_nodes, is_replaced
+from webhook.core.rules.placement.case import TemplateUnderRule, counts_tainted_nodes
 from webhook.core.rules.placement.each_template import PlacementRule
 from webhook.core.rules.placement.lost_zones import Loss, costs_pods, worst_loss
 from webhook.core.rules.placement.remedies import NOTHING, TAINTS, Remedy, honoring
@@ -16,7 +16,7 @@ from webhook.core.text import plural, quoted
 
 def concerns(subject: Subject) -> bool:
     """Whether pods are made anew, and tainted nodes count for them."""
-    return counts_tainted_nodes(subject) and is_replaced(subject.workload)
+    return counts_tainted_nodes(subject) and subject.workload.traits.replaces
 
 
 def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:

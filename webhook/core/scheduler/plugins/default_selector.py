@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from webhook.core.api.selectors import EQUALS, NOTHING, Selector, SelectorError, compile_selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, ObjectMeta, Service
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.workloads.kinds import REPLICATION_CONTROLLER, SELECTING, native_version
 
-_REPLICATION_CONTROLLER = ("v1", "ReplicationController")
-_SELECTING_OWNERS = {_REPLICATION_CONTROLLER, ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
+# The scheduler knows each in this version only.
+_SELECTING_OWNERS = {(native_version(kind), kind[1]) for kind in SELECTING}
+_REPLICATION_CONTROLLER = (native_version(REPLICATION_CONTROLLER), REPLICATION_CONTROLLER[1])
 
 
 def default_selector(meta: ObjectMeta, namespace: str, index: ClusterIndex) -> Selector:

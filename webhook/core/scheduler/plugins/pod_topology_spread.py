@@ -19,15 +19,15 @@ from msgspec import Struct
 
 from webhook.core.api import gates
 from webhook.core.api.selectors import Selector, SelectorError, compile_selector, selector_from_labels
-from webhook.core.api.types import HONOR, IGNORE, SCHEDULE_ANYWAY, Pod, SpreadConstraint
+from webhook.core.api.types import HONOR, IGNORE, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import Column, NodeView
 from webhook.core.index.pod_groups import Counts
 from webhook.core.scheduler.plugins.default_selector import default_selector
 from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, failure, unresolvable, unschedulable
+from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS
 
 NAME = "PodTopologySpread"
 MISSING_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
@@ -48,13 +48,7 @@ class SpreadDefaults(Struct, frozen=True):
     system: bool = False
 
 
-SYSTEM_DEFAULTS = SpreadDefaults(
-    (
-        SpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
-        SpreadConstraint(topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5),
-    ),
-    system=True,
-)
+SYSTEM_DEFAULTS = SpreadDefaults(SYSTEM_CONSTRAINTS, system=True)
 
 
 class Constraint(Struct, frozen=True):
