@@ -210,11 +210,8 @@ class Truth:
 
     def relist(self, *, in_order):
         listed = list(self.pods.values())
-        seen = {}
         for pod in listed if in_order else reversed(listed):
-            seen.setdefault(pod.meta.namespace, set()).add(pod.meta.name)
             self.index.apply("ADDED", pod)
-        self.index.retain_pods(seen)
 
     def told_anew(self):
         index = ClusterIndex()

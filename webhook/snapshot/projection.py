@@ -58,17 +58,17 @@ def project(raw: bytes | Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] =
     Errors: msgspec.DecodeError, UnicodeDecodeError, RecursionError for what is no JSON object.
     """
     value = msgspec.json.decode(raw, type=dict[str, Json])
-    copied = _copied(value, shape_of(of, embedded))
+    copied = _copied(value, _shape_of(of, embedded))
     return msgspec.json.encode({"apiVersion": of.api_version, "kind": of.kind, **copied})
 
 
 def is_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
     """Whether any answer depends on objects of that kind."""
-    return shape_of(of, embedded) != Shape()
+    return _shape_of(of, embedded) != Shape()
 
 
 @functools.cache
-def shape_of(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Shape:
+def _shape_of(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Shape:
     """What is copied of a kind; nothing of one that no answer depends on."""
     read = readers.fields_read(of)
     shape = _typed(type_info(read)) if read is not None else None

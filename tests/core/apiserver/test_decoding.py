@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from webhook.core.api.types import PodTemplate, TypeMeta
-from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, decode_strictly, decode_template, type_of
+from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
 from webhook.core.apiserver.go_json import is_plain, resolve
 
 POD = msgspec.json.Decoder(PodTemplate)
@@ -311,14 +311,16 @@ def test_strict_warnings(body, warnings):
 
 
 def test_a_template_inside_another_object_keeps_the_path_to_it():
+    body, path = b'{"spec":{"topologySpreadConstraints":{}}}', ("spec", "tasks", "[2]", "template")
     with pytest.raises(DecodeError) as caught:
-        decode_template(b'{"spec":{"topologySpreadConstraints":{}}}', ("spec", "tasks", "[2]", "template"))
+        decode(body, POD, "v1.PodTemplateSpec", path)
     assert caught.value.path == "spec.tasks[2].template.spec.topologySpreadConstraints"
     assert caught.value.message == (
         "json: cannot unmarshal object into Go struct field PodSpec.spec.tasks.template.spec.topologySpreadConstraints "
         "of type []v1.TopologySpreadConstraint"
     )
-    assert decode_template(b'{"spec":{"topologySpreadConstraints":[null]}}').pod_spec.constraints
+    body = b'{"spec":{"topologySpreadConstraints":[null]}}'
+    assert decode(body, POD, "v1.PodTemplateSpec").pod_spec.constraints
 
 
 def test_the_fast_way_refuses_in_the_same_words():

@@ -14,10 +14,9 @@ from webhook.core.api.types import (
     ResourceRequirements,
 )
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.explain.explanation import Cause, cause, explain, in_short, rejections, standstill
+from webhook.core.explain.explanation import Cause, explain, in_short, rejections, standstill
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.index import node_sets
-from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL, TOO_SKEWED, SpreadDefaults
 from webhook.core.scheduler.plugins.status import Status
 from webhook.core.scheduler.problem import take
@@ -34,8 +33,7 @@ def asking(cpu="1", port=None):
 
 
 def judged(index, *constraints, **spec):
-    problem = take(index, pod(WEB, constraints=constraints or None, **spec))
-    return cause(problem, decide(problem))
+    return explain(take(index, pod(WEB, constraints=constraints or None, **spec))).cause
 
 
 @pytest.mark.parametrize(

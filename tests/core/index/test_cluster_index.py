@@ -1,6 +1,6 @@
 import pytest
 
-from webhook.core.api.types import Node, ObjectMeta, Pod, PodSpec, PodStatus, Service, ServiceSpec
+from webhook.core.api.types import Node, ObjectMeta, Pod, PodStatus, Service, ServiceSpec
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
 
@@ -151,11 +151,3 @@ def test_what_is_nominated_for_a_node_follows_its_pods():
     }
     made.apply("DELETED", waiting("b", "n1"))
     assert [*made.nominated_pods()] == ["n2"]
-
-
-def test_pods_that_a_relist_does_not_name_are_forgotten():
-    placed = [Pod(metadata=meta(name, "shop"), spec=PodSpec(node_name="n1")) for name in ("a", "b")]
-    made = index(*placed, waiting("c", "n1"), waiting("d", None))
-    made.retain_pods({"shop": ["b", "d"]})
-    assert made.pod_names("shop") == ("b", "d")
-    assert made.nominated_pods() == {}

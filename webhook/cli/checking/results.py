@@ -65,7 +65,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 _RANKS = {Severity.LOW: 1, Severity.MEDIUM: 2, Severity.HIGH: 3}
 
 
-def rank(severity: Severity) -> int:
+def _rank(severity: Severity) -> int:
     """1 for low to 3 for high."""
     return _RANKS[severity]
 
@@ -81,6 +81,6 @@ def exit_code(outcome: Outcome, fail_on: str) -> Exit:
         return Exit.UNREADABLE
     if fail_on == "never":
         return Exit.FINE
-    least = rank(Severity(fail_on))
+    least = _rank(Severity(fail_on))
     counted = (row for row in outcome.rows if not row.waived)
-    return Exit.FINDINGS if any(rank(row.severity) >= least for row in counted) else Exit.FINE
+    return Exit.FINDINGS if any(_rank(row.severity) >= least for row in counted) else Exit.FINE

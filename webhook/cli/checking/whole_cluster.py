@@ -49,7 +49,7 @@ def survey(
         _index(manifest, frame, index)
     if frame.namespace and namespaces and frame.namespace not in namespaces:
         raise no_namespace("the input", frame.namespace, namespaces)
-    header = stated_header(files)
+    header = _stated_header(files)
     index.taken_at = (header and header.taken_at) or ""
     for resource, why in (absent(kinds) if header is None else header.missing).items():
         index.lack(resource, why)
@@ -70,7 +70,7 @@ def survey(
     return seen.outcome()
 
 
-def stated_header(files: Sequence[File | Fault]) -> Header | None:
+def _stated_header(files: Sequence[File | Fault]) -> Header | None:
     """The header of the first snapshot among the files, which then are a whole cluster."""
     for file in files:
         if isinstance(file, File):
@@ -82,7 +82,7 @@ def stated_header(files: Sequence[File | Fault]) -> Header | None:
 
 def stated_version(files: Sequence[File | Fault]) -> KubernetesVersion | None:
     """The release that a snapshot's header names, if it is a supported one."""
-    header = stated_header(files)
+    header = _stated_header(files)
     try:
         return parse_version(header.kubernetes_version or "") if header else None
     except ValueError:

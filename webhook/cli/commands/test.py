@@ -91,7 +91,7 @@ def test(
     frame: Frame,
 ) -> None:
     """Run the tests in some directories."""
-    cases, faults = run_cases(paths, frame)
+    cases, faults = _run_cases(paths, frame)
     print_faults(faults)
     render = _json if output == "json" else _text
     print_results(render(cases, verbose=verbose))
@@ -100,7 +100,7 @@ def test(
     click.get_current_context().exit(Exit.UNREADABLE if unreadable else Exit.FINDINGS if failed else Exit.FINE)
 
 
-def run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[Fault]]:
+def _run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[Fault]]:
     """Every document with a workload or an expectation as a case, and what could not be read."""
     documents: dict[tuple[str, int, int], tuple[Document, list[str], CheckRun, bool]] = {}
     reading = CheckRun()
@@ -115,7 +115,7 @@ def run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[Faul
     faults, cases = [*reading.faults], []
     for document, titles, seen, has_workload in documents.values():
         try:
-            expected = expectations(document)
+            expected = _expectations(document)
         except ValueError as error:
             faults.append(document.fault(str(error)))
             continue
@@ -126,7 +126,7 @@ def run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[Faul
     return cases, faults
 
 
-def expectations(document: Document) -> tuple[Expected, ...] | None:
+def _expectations(document: Document) -> tuple[Expected, ...] | None:
     """What the comments above a document expect; None where they do not say.
 
     Errors: ValueError for a line that cannot be read.

@@ -90,12 +90,12 @@ def _resizing(pod: Pod) -> bool:
     for each in status.init_container_statuses or ():
         if each.allocated_resources is not None or each.resources is not None:
             return True
-    return status.conditions is not None and resize_infeasible(pod)
+    return status.conditions is not None and _resize_infeasible(pod)
 
 
 def _resized_request(pod: Pod, version: KubernetesVersion) -> Request:
     spec, status = pod.pod_spec, pod.status or _NO_STATUS
-    infeasible = resize_infeasible(pod)
+    infeasible = _resize_infeasible(pod)
     reported = status.resources.requests if status.resources else None
     known_at_pod_level = version >= gates.RESIZES_POD_LEVEL.since and status.resources is not None
     if known_at_pod_level and status.allocated_resources is not None and reported is not None:
@@ -185,7 +185,7 @@ def _allocatable(amounts: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
     }
 
 
-def resize_infeasible(pod: Pod) -> bool:
+def _resize_infeasible(pod: Pod) -> bool:
     """Whether the kubelet has refused a resize for good; then the spec's resources do not count."""
     conditions = pod.status.conditions if pod.status else None
     for condition in conditions or ():

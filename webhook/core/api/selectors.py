@@ -248,10 +248,10 @@ def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     Source: NewLazyErrorNodeSelector.
     """
     terms = selector.node_selector_terms or ()
-    return tuple(compile_node_term(term) for term in terms if term.match_expressions or term.match_fields)
+    return tuple(_compile_node_term(term) for term in terms if term.match_expressions or term.match_fields)
 
 
-def compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
+def _compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
     """Compile one term that has conditions. Source: nodeaffinity newNodeSelectorTerm."""
     try:
         expressions = tuple(_node_requirement(each) for each in term.match_expressions or ())

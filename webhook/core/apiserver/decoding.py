@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from webhook.core.api.types import PodTemplate, TypeMeta
+from webhook.core.api.types import TypeMeta
 from webhook.core.apiserver import go_json
 
 T = TypeVar("T")
@@ -23,7 +23,6 @@ BUILT_IN = frozenset(
         *("Job", "CronJob"),
     }
 )
-_TEMPLATE = msgspec.json.Decoder(PodTemplate)
 _TYPE_META = msgspec.json.Decoder(TypeMeta)
 
 
@@ -82,14 +81,6 @@ def as_go_reads(raw: bytes | msgspec.Raw, go_type: str, prefix: tuple[str, ...] 
     if outcome.fault is not None:
         raise _refused(outcome.fault.path, outcome.fault.text, go_type.removeprefix("v1."))
     return outcome.value, outcome.strict
-
-
-def decode_template(raw: bytes | msgspec.Raw, prefix: tuple[str, ...] = ()) -> PodTemplate:
-    """Decode a pod template that stands in an object of another kind.
-
-    Errors: DecodeError.
-    """
-    return decode(raw, _TEMPLATE, "v1.PodTemplateSpec", prefix)
 
 
 def type_of(raw: bytes) -> TypeMeta:

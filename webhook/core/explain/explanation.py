@@ -35,17 +35,12 @@ class Cause(StrEnum):
     OTHER = "other"
 
 
-def cause(problem: Problem, verdict: Verdict) -> Cause | None:
-    """The cause; None if a node admits the pod.
+def _why(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
+    """The cause, None if a node admits the pod; and the nodes that would admit it without the cause.
 
     Shape: SPREAD if some node admits the pod without its hard constraints; else CAPACITY if one does without regard to
     resources, host ports and volume limits; OTHER if neither alone is enough.
     """
-    return _why(problem, verdict)[0]
-
-
-def _why(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
-    """The cause, and the nodes that would admit the pod without it."""
     if verdict.feasible:
         return None, verdict.feasible
     # A node that only one filter rejects is counted for that filter, so a filter that rejects none is no cause alone.

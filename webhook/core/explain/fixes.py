@@ -69,7 +69,7 @@ def fixes(problem: Problem, narrowing: Narrowing | None = None) -> Iterator[Fix]
     constraint; if none of these helps, the same change of all constraints. Each is evaluated when it is taken from the
     iterator.
     """
-    declared = hard_places(problem.pod)
+    declared = _hard_places(problem.pod)
     if len(declared) != len(problem.hard.constraints):
         return  # the constraints are the cluster's defaults, or have an invalid selector
     yield from _respelt(problem, declared)
@@ -150,7 +150,7 @@ def _with_selectors(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Fi
     return Fix(changes, feasible) if feasible else None
 
 
-def hard_places(pod: Pod) -> tuple[int, ...]:
+def _hard_places(pod: Pod) -> tuple[int, ...]:
     """The indices of the pod's hard constraints."""
     return tuple(n for n, each in enumerate(pod.pod_spec.constraints) if each.when_unsatisfiable == DO_NOT_SCHEDULE)
 

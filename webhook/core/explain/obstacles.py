@@ -122,7 +122,7 @@ def untolerated(problem: Problem) -> Iterator[tuple[tuple[Taint, ...], int]]:
             yield lacking, nodes
 
 
-def taint_text(taint: Taint) -> str:
+def _taint_text(taint: Taint) -> str:
     """As kubectl writes it: ``dedicated=gpu:NoSchedule``."""
     return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
 
@@ -137,7 +137,7 @@ def toleration_for(taint: Taint) -> Toleration:
 def _taints(cycle: Cycle, _: Verdict, __: ClusterIndex | None) -> _Named:
     for taints, nodes in untolerated(cycle.problem):
         states = dict.fromkeys(NODE_STATES[each.key] for each in taints if each.key in NODE_STATES)
-        others = [taint_text(each) for each in taints if each.key not in NODE_STATES]
+        others = [_taint_text(each) for each in taints if each.key not in NODE_STATES]
         yield ", ".join((*states, *([f"tainted {', '.join(others)}"] if others else []))), nodes
 
 
@@ -265,13 +265,13 @@ def _zone(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
 
 
 def _spread(cycle: Cycle, _: Verdict, __: ClusterIndex | None) -> _Named:
-    for each, name in zip(cycle.domains, hard_names(cycle.problem), strict=True):
+    for each, name in zip(cycle.domains, _hard_names(cycle.problem), strict=True):
         present = each.column.present
         yield f"without {each.constraint.topology_key}", cycle.problem.nodes.live & ~present
         yield f"over the limit of {name}", present & pod_topology_spread.above_limit(each)
 
 
-def hard_names(problem: Problem) -> list[str]:
+def _hard_names(problem: Problem) -> list[str]:
     """The names of the hard constraints in messages: ``zone[0]``; without index for the cluster's defaults."""
     constraints = problem.hard.constraints
     places = [n for n, each in enumerate(problem.pod.pod_spec.constraints) if each.hard]

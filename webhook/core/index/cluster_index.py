@@ -4,7 +4,7 @@ Nothing here waits, asks the API server, or expires. An object that is not in th
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Literal, TypeVar
 
 from webhook.core.api.selectors import Selector
@@ -162,19 +162,6 @@ class ClusterIndex:
             del self._nominated[node][namespace, key]
             if not self._nominated[node]:
                 del self._nominated[node]
-
-    def retain_pods(self, seen: Mapping[str, Collection[str]]) -> None:
-        """After a relist: forget the pods that it did not name, in place.
-
-        Shape: ``seen`` has the names by namespace.
-        """
-        for namespace in (*self.pod_table.namespaces(), *self._waiting):
-            kept = seen.get(namespace, ())
-            for name in self.pod_table.keys(namespace):
-                if name not in kept:
-                    self.pod_table.remove(namespace, name)
-            for name in [name for name in self._waiting.get(namespace, ()) if name not in kept]:
-                self._stop_waiting(namespace, name)
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, cordoned and unready ones included."""

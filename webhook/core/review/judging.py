@@ -164,7 +164,7 @@ def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
     return frozenset(rule.strip() for text in texts for rule in text.split(","))
 
 
-def finding_keys(found: Evaluation) -> frozenset[tuple[str, str]]:
+def _finding_keys(found: Evaluation) -> frozenset[tuple[str, str]]:
     return frozenset((finding.rule, finding.key) for finding in found.findings)
 
 
@@ -176,7 +176,7 @@ def never_denied_for_places(judged: Judged) -> Judged:
 
 def subtract(judged: Iterable[Judged], old: Evaluation) -> tuple[Judged, ...]:
     """A finding that the old object had already denies nothing; nor one that it may have had, and nobody could see."""
-    had = finding_keys(old)
+    had = _finding_keys(old)
     unseen = {each.rule for each in old.not_evaluated if each.missing == NO_TIME or each.fault is not None}
     return tuple(_subtracted(each, had, unseen) if each.mode is Mode.DENY else each for each in judged)
 

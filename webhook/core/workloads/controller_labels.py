@@ -110,7 +110,7 @@ def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
         return dict(template.labels)
     index = {JOB_COMPLETION_INDEX: "0"} if workload.indexed else {}
     job = workload.meta if kind == JOB else ObjectMeta()
-    generated = {} if workload.manual_selector else job_labels(job.name or NOT_YET, job.uid or NOT_YET)
+    generated = {} if workload.manual_selector else _job_labels(job.name or NOT_YET, job.uid or NOT_YET)
     return {**generated, **template.labels, **index}
 
 
@@ -118,5 +118,5 @@ def ordinal_labels(name: str, ordinal: int) -> Mapping[str, str]:
     return {POD_NAME: name, POD_INDEX: str(ordinal)}
 
 
-def job_labels(name: str, uid: str) -> Mapping[str, str]:
+def _job_labels(name: str, uid: str) -> Mapping[str, str]:
     return {JOB_NAME: name, CONTROLLER_UID: uid, OLD_JOB_NAME: name, OLD_CONTROLLER_UID: uid}
