@@ -28,6 +28,7 @@ from webhook.core.explain.meant_keys import intended
 from webhook.core.policy.capacity import POOL_LABELS
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.workloads.controller_labels import ADDED_KEYS
+from webhook.core.workloads.kinds import KINDS
 
 Json = Any
 
@@ -44,6 +45,7 @@ _PUBLIC_DOMAINS = (
 )
 _PUBLIC_KEYS = frozenset({"app", "k8s-app", "name", *POOL_LABELS, *ADDED_KEYS, *NODE_STATES})
 _PUBLIC_RESOURCES = ("cpu", "memory", "pods", "storage", "ephemeral-storage", "hugepages-", "attachable-volumes-")
+_ORDERED = {name for (_, name), row in KINDS.items() if row.ordered}  # whose pods are named after them
 _QUOTA = "requests."  # no extended resource begins so
 # Labels whose values are not names.
 _PLAIN_VALUES = frozenset(
@@ -252,5 +254,5 @@ def _stateful_sets(value: Mapping[str, Json]) -> Iterator[str]:
     owners = meta.get("ownerReferences")
     own = {"kind": value.get("kind"), "name": meta.get("name")}
     for each in (own, *(owners if isinstance(owners, list) else ())):
-        if isinstance(each, dict) and each.get("kind") == "StatefulSet":
+        if isinstance(each, dict) and each.get("kind") in _ORDERED:
             yield str(each.get("name"))

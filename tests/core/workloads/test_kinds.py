@@ -35,7 +35,7 @@ KEPT = {("apps", "ReplicaSet"), CONTROLLER}
         ("surges", {("apps", "Deployment")}),
         ("restarts", {("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet")}),
         ("replaces", {("apps", "Deployment"), *KEPT, ROLLOUT, ("apps.kruise.io", "CloneSet")}),
-        ("ordered", {("apps", "StatefulSet")}),
+        ("ordered", {("apps", "StatefulSet"), ("apps.kruise.io", "StatefulSet")}),
         ("on_every_node", DAEMON_SETS),
         ("completes", JOBS),
         ("keeps_pods", KEPT),

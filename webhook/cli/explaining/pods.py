@@ -72,7 +72,7 @@ def of_object(
     workload = read_workload(value, frame.policy.workloads)
     if workload is None or not workload.whole:
         return
-    if workload.kind == "Pod" and (applied or workload.meta.uid):
+    if workload.is_pod and (applied or workload.meta.uid):
         yield of_pod(_pod(value), frame.policy, index if applied else None)
         return
     namespace = namespace_of(workload, frame.namespace)
@@ -85,7 +85,7 @@ def of_object(
         ready = after_admission(made.template, namespace, frame.policy, index, frame.version)
         site = f" ({template.path.rstrip('.')})" if len(workload.templates) > 1 else ""
         question = Question(
-            title=title if workload.kind == "Pod" else f"the next pod of {title}{site}",
+            title=title if workload.is_pod else f"the next pod of {title}{site}",
             pod=ready.pod,
             path=template.path,
             notes=(*_made_notes(value, workload, ready, frame.policy), *_notes(ready.pod, frame.policy)),
@@ -93,7 +93,7 @@ def of_object(
             refused=refused(workload, template, frame),
             target=target(ready.pod, index) if applied else None,
         )
-        if (workload.group, workload.kind) == DAEMON_SET:
+        if workload.group_kind == DAEMON_SET:
             yield from _of_nodes(question, title, workload, index, frame.policy)
         else:
             yield question
@@ -220,7 +220,7 @@ def _made_notes(
         yield f"{label} is not known yet: the pod is taken for the first of a new revision"
     if workload.suspended:
         yield "suspended: its controller makes no pod now"
-    if workload.kind == "StatefulSet" and _claims_of(value):
+    if workload.traits.ordered and _claims_of(value):
         yield "the claims of volumeClaimTemplates are not looked at"
 
 

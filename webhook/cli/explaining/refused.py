@@ -36,7 +36,7 @@ def refused(workload: Workload, template: Template, frame: Frame) -> tuple[Refus
     subject = Subject(workload=workload, placed=place(workload), circumstances=frame.circumstances())
     fixes = {each.path: each.fix for each in evaluate(subject) if isinstance(each, Finding)}
     title = "no pod of this workload can be created"
-    if workload.kind == "Pod":
+    if workload.is_pod:
         title = "this pod cannot be created"
     elif len(workload.templates) > 1:
         title = f"no pod of {one_line(template.path.rstrip('.'))} can be created"

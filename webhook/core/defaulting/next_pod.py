@@ -85,7 +85,7 @@ def next_pod(
 
     Shape: ``applied`` says that the workload is from the cluster; a manifest is taken for a new revision.
     """
-    if workload.kind == "Pod":
+    if workload.is_pod:
         return NextPod(template=template.template)
     own = replace(
         workload.meta, namespace=namespace, uid=workload.meta.uid or NOT_YET, name=workload.meta.name or NOT_YET

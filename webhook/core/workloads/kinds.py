@@ -243,6 +243,7 @@ KINDS: Mapping[GroupKind, Traits] = {
         serves=True,
         rolls=True,
         surges=False,
+        ordered=True,
     ),
     ("apps.kruise.io", "DaemonSet"): Traits(
         layout=Layout((Site("spec.template"),)),

@@ -104,7 +104,7 @@ def read_workload(
     own = configured_layout(api_version, kind, embedded) if embedded else None
     key = group_kind(api_version, kind)
     if own is None and key in BUILT_IN:
-        return _READERS.get(kind, _read_object)(raw, api_version, kind)
+        return _READERS.get(key, _read_object)(raw, api_version, kind)
     layout = own or _layout(key)
     return None if layout is None else _walk(parsed(raw), api_version, kind, layout)
 
@@ -285,7 +285,7 @@ def _strategy(given: built_in_objects.Strategy | None) -> Strategy | None:
     return Strategy(type=given.type, max_surge=rolling.max_surge, max_unavailable=rolling.max_unavailable)
 
 
-_READERS = {"Pod": _read_pod, "ReplicationController": _read_controller}
+_READERS = {POD: _read_pod, REPLICATION_CONTROLLER: _read_controller}
 
 
 def _walk(value: object, api_version: str, kind: str, layout: Layout) -> Workload:

@@ -122,7 +122,7 @@ def _is_refused_at_once(path: str, term: PodAffinityTerm, selector: LabelSelecto
 def _of_constraints(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
-    constraints, is_pod = template.template.pod_spec.constraints, workload.kind == "Pod"
+    constraints, is_pod = template.template.pod_spec.constraints, workload.is_pod
     errors = validate_constraints(constraints, labels, _POD_FIELD, version)
     if not errors:
         return

@@ -5,7 +5,7 @@ from msgspec import Struct
 from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate
 from webhook.core.workloads import built_in_objects
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
-from webhook.core.workloads.kinds import GroupKind, Traits, traits
+from webhook.core.workloads.kinds import POD, GroupKind, Traits, traits
 
 
 class Template(Struct, frozen=True, kw_only=True):
@@ -84,3 +84,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     def traits(self) -> Traits:
         """What follows of its kind."""
         return traits(self.group_kind)
+
+    @property
+    def is_pod(self) -> bool:
+        """Whether it is a pod itself, and makes none."""
+        return self.group_kind == POD

@@ -21,6 +21,7 @@ from webhook.core.rules.frame.rule import Answer, Finding, Need, NotEvaluated, R
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.text import one_line, plural
+from webhook.core.workloads.kinds import DEPLOYMENT, native_version
 
 # Deployments as the project's own manifests and charts name them. A CronJob of its is not watched.
 _DESCHEDULERS = (
@@ -89,7 +90,7 @@ AUTOSCALER = Rule(
 
 
 def _has_descheduler(index: ClusterIndex) -> bool:
-    return any(index.owner("apps/v1", "Deployment", *where) is not None for where in _DESCHEDULERS)
+    return any(index.owner(native_version(DEPLOYMENT), DEPLOYMENT[1], *where) is not None for where in _DESCHEDULERS)
 
 
 def _finding(placed: Placed, difference: _Difference) -> Finding:

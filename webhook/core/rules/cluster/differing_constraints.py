@@ -62,7 +62,7 @@ class _Terms(Struct, frozen=True):
 def evaluate(subject: Subject) -> Iterator[Answer]:
     """One finding for each template that counts pods, and is counted by them, under other terms."""
     counting = [placed for placed in subject.placed if selects(placed.constraint)]
-    if not counting or subject.workload.kind == "Pod":
+    if not counting or subject.workload.is_pod:
         return
     missing = subject.lacks()
     if subject.index is None or missing:

@@ -19,9 +19,7 @@ _NOTICED = 20
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
     """What the two rules say of each constraint; of a pod that has its node, nothing is to be decided any more."""
-    if not subject.placed or (
-        subject.workload.kind == "Pod" and subject.placed[0].template.template.pod_spec.node_name
-    ):
+    if not subject.placed or (subject.workload.is_pod and subject.placed[0].template.template.pod_spec.node_name):
         return
     missing = subject.lacks("nodes")
     if subject.index is None or missing:

@@ -93,7 +93,7 @@ _BY_FIELD: Mapping[str, Rule] = {
 def _is_to_be_merged(subject: Subject) -> bool:
     """Whether kube-apiserver will merge matchLabelKeys into the selectors; of what is stored or admitted it has."""
     meta = subject.workload.meta
-    return subject.offline and subject.workload.kind == "Pod" and not (meta.uid or meta.creation_timestamp)
+    return subject.offline and subject.workload.is_pod and not (meta.uid or meta.creation_timestamp)
 
 
 def _finding(broken: Broken) -> Finding:

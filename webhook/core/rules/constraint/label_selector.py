@@ -179,7 +179,7 @@ def _mismatch(placed: Placed, failing: list[Requirement], subject: Subject) -> F
         fix = _labelled(placed, failing)
     does = "may keep these pods Pending" if placed.constraint.hard else "follows other pods"
     said = f"{placed.name} counts {counts} but {subject.pods} {have}"
-    them, these = ("it", "this pod") if subject.workload.kind == "Pod" else ("them", "these pods")
+    them, these = ("it", "this pod") if subject.workload.is_pod else ("them", "these pods")
     lines = (f"{said}, so it does not spread {them}; {remedy}", f"{said}; {remedy}")
     return Finding(
         rule=NOT_SELF.id,

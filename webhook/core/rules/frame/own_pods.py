@@ -83,7 +83,7 @@ def counts_without(counts: Counts, *parts: Counts) -> Counts:
 
 def counted_workloads(workload: Workload, selector: Selector, index: ClusterIndex) -> Iterator[Owner]:
     """The first of the other workloads whose templates the selector matches."""
-    mine = (workload.group, workload.kind, workload.meta.name)
+    mine = (*workload.group_kind, workload.meta.name)
     most = _MOST_WORKLOADS if workload.meta.controller is None else _MOST_SHARDS
     for owner in index.workloads(workload.meta.namespace, selector, most):
         if (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:

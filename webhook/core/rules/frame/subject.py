@@ -133,7 +133,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def pods(self) -> str:
         """How messages call the pods: as in "but the pods have"."""
-        return "this pod has" if self.workload.kind == "Pod" else "the pods have"
+        return "this pod has" if self.workload.is_pod else "the pods have"
 
     def lacks(self, *resources: str) -> str:
         """What is missing to look at these resources of the cluster, for `NotEvaluated`; empty where nothing is."""

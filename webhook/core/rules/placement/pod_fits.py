@@ -86,7 +86,7 @@ def judge(subject: Subject) -> Feasibility | None:
 
 def _not_tried(subject: Subject) -> NotEvaluated | None:
     """That a workload, or a pod that its controller answers for, was not tried although it could be in the way."""
-    if subject.workload.kind == "Pod" and subject.workload.meta.controller is None:
+    if subject.workload.is_pod and subject.workload.meta.controller is None:
         return None
     if not any(placed.constraint.hard for placed in subject.placed):
         return None
@@ -96,7 +96,7 @@ def _not_tried(subject: Subject) -> NotEvaluated | None:
 def _tried(subject: Subject) -> PodTemplate | None:
     """The pod; None for one that this rule has nothing to say of."""
     workload = subject.workload
-    if (workload.group, workload.kind) != ("", "Pod") or not subject.circumstances.creating or not workload.templates:
+    if not workload.is_pod or not subject.circumstances.creating or not workload.templates:
         return None
     template = workload.templates[0].template
     spec = template.pod_spec
