@@ -45,7 +45,8 @@ _PUBLIC_DOMAINS = (
 )
 _PUBLIC_KEYS = frozenset({"app", "k8s-app", "name", *POOL_LABELS, *ADDED_KEYS, *NODE_STATES})
 _PUBLIC_RESOURCES = ("cpu", "memory", "pods", "storage", "ephemeral-storage", "hugepages-", "attachable-volumes-")
-_ORDERED = {name for (_, name), row in KINDS.items() if row.ordered}  # whose pods are named after them
+# Kinds whose pods are named after them; a tuple, for what stands as a kind in a file may have no hash.
+_ORDERED = tuple({name: None for (_, name), row in KINDS.items() if row.ordered})
 _QUOTA = "requests."  # no extended resource begins so
 # Labels whose values are not names.
 _PLAIN_VALUES = frozenset(
