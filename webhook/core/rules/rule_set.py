@@ -5,7 +5,7 @@ A rule registers here, by one line in `RULES`; what else is to be known of it, i
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from webhook.core.rules.cluster import (
     all_in_one_domain,
@@ -24,7 +24,7 @@ from webhook.core.rules.constraint import (
     unknown_fields,
     unread_constraints,
 )
-from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Need, NotEvaluated, Rule, guarded
+from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Need, NotEvaluated, Rule, failed, guarded
 from webhook.core.rules.frame.subject import NO_TIME, Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
 from webhook.core.rules.frame.written import Written
@@ -112,6 +112,11 @@ def families(rules: Sequence[Rule]) -> tuple[Family, ...]:
 
 
 FAMILIES = families(RULES)
+_ASKED_AGAIN: Mapping[AskedAgain, tuple[Family, ...]] = {
+    when: tuple(each for each in FAMILIES if all(rule.asked_again is when for rule in each.rules))
+    for when in AskedAgain
+}
+_RECOUNTING = frozenset(rule.id for rule in RULES if rule.recounts)
 
 
 class Evaluated(NamedTuple):
@@ -128,10 +133,16 @@ class Evaluated(NamedTuple):
 
 def evaluate(subject: Subject) -> Evaluated:
     """Ask every rule that the object is for. One that raises is not evaluated; see `NotEvaluated.fault`."""
-    answers = [*_answers(subject, FAMILIES)] if subject.workload.whole else [*_of_a_part(subject)]
-    findings, faults = _with_fixes([each for each in answers if isinstance(each, Finding)], subject)
-    missing = noted((*(each for each in answers if isinstance(each, NotEvaluated)), *faults))
-    return Evaluated(in_order(findings), in_order(missing), subject.computed(pod_fits.judge))
+    answers = _answers(subject, FAMILIES) if subject.workload.whole else [*_of_a_part(subject)]
+    found: list[Finding] = []
+    missing: list[NotEvaluated] = []
+    for each in answers:
+        if isinstance(each, Finding):
+            found.append(each)
+        else:
+            missing.append(each)
+    findings, faults = _with_fixes(found, subject)
+    return Evaluated(in_order(findings), noted((*missing, *faults)), subject.computed(pod_fits.judge))
 
 
 def evaluate_written(written: Written) -> Iterator[Answer]:
@@ -141,12 +152,9 @@ def evaluate_written(written: Written) -> Iterator[Answer]:
             yield from guarded((rule,), rule.ask_written, written)
 
 
-_Told = TypeVar("_Told", Finding, NotEvaluated)
-
-
-def in_order(told: Iterable[_Told]) -> tuple[_Told, ...]:
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """As they are reported: by rule, and as they came within one."""
-    return tuple(sorted(told, key=lambda each: _ORDER[each.rule]))
+    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.rule]))
 
 
 def _of_a_part(subject: Subject) -> Iterator[Answer]:
@@ -178,40 +186,37 @@ def _with_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
     found, faults = tried_in_templates(findings, subject, _of_the_object)
     if not (subject.offline and subject.workload.whole):
         return Tried(found, faults)
-    recounting = frozenset(rule.id for rule in RULES if rule.recounts)
-    found, more = tried_in_templates(found, subject, _of_places, rules=recounting, joins=False)
+    found, more = tried_in_templates(found, subject, _of_places, rules=_RECOUNTING, joins=False)
     return Tried(found, faults + more)
 
 
 def _of_places(subject: Subject) -> Iterator[Answer]:
     """What is said of the object, and the warnings about its pods' places and about other workloads."""
     yield from _of_the_object(subject)
-    for each in _asked_again(subject, AskedAgain.AFTER_RECOUNTS):
-        if isinstance(each, Finding) and each.warns:
-            yield each
+    for family in _ASKED_AGAIN[AskedAgain.AFTER_RECOUNTS]:
+        for each in guarded(family.rules, family.ask, subject):
+            if isinstance(each, Finding) and each.warns:
+                yield each
 
 
 def _of_the_object(subject: Subject) -> Iterator[Answer]:
     """What the rules say that look at the object alone, cluster or not."""
-    for each in _asked_again(subject, AskedAgain.AFTER_FIXES):
-        if subject.workload.whole or BY_ID[each.rule].of_a_part:
-            yield each
+    for family in _ASKED_AGAIN[AskedAgain.AFTER_FIXES]:
+        for each in guarded(family.rules, family.ask, subject):
+            if subject.workload.whole or BY_ID[each.rule].of_a_part:
+                yield each
 
 
-def _asked_again(subject: Subject, when: AskedAgain) -> Iterator[Answer]:
-    for family in FAMILIES:
-        if all(rule.asked_again is when for rule in family.rules):
-            yield from guarded(family.rules, family.ask, subject)
-
-
-def _answers(subject: Subject, asked: Iterable[Family]) -> Iterator[Answer]:
+def _answers(subject: Subject, asked: Iterable[Family]) -> list[Answer]:
     """What the families answer, and which of their rules time was too short for."""
-    if subject.index is None or not subject.placed:
-        for family in asked:
-            yield from guarded(family.rules, family.ask, subject)
-        return
+    answers: list[Answer] = []
+    looks = subject.index is not None and bool(subject.placed)
     for family in asked:
-        timely = bool(family.slow) and not subject.late
-        yield from guarded(family.rules, family.ask, subject)
+        timely = looks and bool(family.slow) and not subject.late
+        try:
+            answers.extend(family.ask(subject))
+        except Exception as error:  # noqa: BLE001 as `guarded`, which would cost each review a call for each family
+            answers.extend(failed(family.rules, error))
         if timely and subject.late:
-            yield from (NotEvaluated(rule.id, NO_TIME) for rule in family.slow)
+            answers += [NotEvaluated(rule.id, NO_TIME) for rule in family.slow]
+    return answers

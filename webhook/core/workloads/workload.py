@@ -83,9 +83,9 @@ class Workload(Struct, frozen=True, kw_only=True):
     @property
     def traits(self) -> Traits:
         """What follows of its kind."""
-        return traits(self.group_kind)
+        return traits((self.group, self.kind))
 
     @property
     def is_pod(self) -> bool:
         """Whether it is a pod itself, and makes none."""
-        return self.group_kind == POD
+        return (self.group, self.kind) == POD

@@ -1,6 +1,6 @@
 """What a rule is, what it needs, and what it answers: nothing, findings, or that it could not look."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from enum import Enum, StrEnum, auto
 from typing import ParamSpec
 
@@ -75,12 +75,19 @@ _P = ParamSpec("_P")
 
 def guarded(
     rules: Iterable["Rule"], ask: Callable[_P, Iterable[Answer]], *args: _P.args, **kwargs: _P.kwargs
-) -> Iterator[Answer]:
+) -> list[Answer]:
     """What these rules answer; if asking raises, they are not evaluated, and no other rule hears of it."""
+    answers: list[Answer] = []
     try:
-        yield from ask(*args, **kwargs)
+        answers.extend(ask(*args, **kwargs))  # what it answered before it raised stays
     except Exception as error:  # noqa: BLE001 a rule may raise whatever it likes: every other rule still answers
-        yield from (NotEvaluated(rule.id, FAILED, error) for rule in rules)
+        answers.extend(failed(rules, error))
+    return answers
+
+
+def failed(rules: Iterable["Rule"], error: Exception) -> list[NotEvaluated]:
+    """That none of these rules could look, for what one of them raised."""
+    return [NotEvaluated(rule.id, FAILED, error) for rule in rules]
 
 
 class Need(Enum):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import chain
 from math import inf
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -163,18 +163,15 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     def once(self, compute: Callable[["Subject"], _Item]) -> _Item:
         """What the function makes of this subject, computed once however many ask for it."""
-        if compute not in self._computed:
-            self._computed[compute] = compute(self)
-        found: _Item = self._computed[compute]
-        return found
+        known: dict[object, _Item] = self.__dict__.setdefault("_computed", {})
+        if compute not in known:
+            known[compute] = compute(self)
+        return known[compute]
 
     def computed(self, compute: Callable[["Subject"], _Item]) -> _Item | None:
         """What `once` has computed; None where nobody asked, or the function raised."""
-        return self._computed.get(compute)
-
-    @cached_property
-    def _computed(self) -> dict[object, Any]:
-        return {}
+        known: dict[object, _Item] = self.__dict__.get("_computed", {})
+        return known.get(compute)
 
     def timely(self, items: Iterable[_Item]) -> Iterator[_Item]:
         """The items as long as there is time for them; that there was none for the rest, `rules.evaluate` tells."""

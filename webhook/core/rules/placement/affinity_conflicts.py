@@ -39,8 +39,7 @@ def evaluate(subject: Subject) -> Iterator[Finding]:
 
 def concerns(subject: Subject) -> bool:
     """Whether something of the object besides constraints decides where its pods may go."""
-    has_hard = any(each.constraint.hard for each in subject.placed)
-    return has_hard and (subject.workload.claims is not None or any(map(_is_pinned, subject.workload.templates)))
+    return subject.workload.claims is not None or any(map(_is_pinned, subject.workload.templates))
 
 
 def evaluate_template(case: TemplateUnderRule) -> Iterator[Answer]:

@@ -159,10 +159,12 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
         return (largest, self.wanted) if admitted < self.wanted < largest else (largest,)
 
 
+_IGNORES = frozenset({None, IGNORE})
+
+
 def counts_tainted_nodes(subject: Subject) -> bool:
     """Whether a hard constraint counts nodes whose taints the pods do not tolerate."""
-    hard = (each.constraint for each in subject.placed if each.constraint.hard)
-    return any(each.node_taints_policy in {None, IGNORE} for each in hard)
+    return any(each.constraint.hard and each.constraint.node_taints_policy in _IGNORES for each in subject.placed)
 
 
 def is_replicated(workload: Workload) -> bool:

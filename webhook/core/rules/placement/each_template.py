@@ -15,8 +15,8 @@ from webhook.core.rules.placement.case import (
 class PlacementRule(Rule, frozen=True, kw_only=True):
     """A rule about the places that the pods of a template have in the cluster.
 
-    Shape: ``of_template`` answers of one template; ``concerns`` is whether the object gives the rule something to look
-    at. With ``unless_warned`` it has no word where another of these rules warns.
+    Shape: ``of_template`` answers of one template; ``concerns`` is whether an object with hard constraints gives it
+    something to look at. With ``unless_warned`` it has no word where another of these rules warns.
     """
 
     needs: tuple[Need, ...] = (Need.NODES, Need.PODS)
@@ -28,9 +28,8 @@ class PlacementRule(Rule, frozen=True, kw_only=True):
 
 def evaluate(rules: Sequence[PlacementRule], subject: Subject) -> Iterator[Answer]:
     """What the rules say of a workload, or which of them could not look."""
-    if not subject.placed or not is_replicated(subject.workload):
-        return
-    asked = [rule for rule in rules if rule.concerns(subject)]
+    hard = any(placed.constraint.hard for placed in subject.placed)
+    asked = [rule for rule in rules if rule.concerns(subject)] if hard and is_replicated(subject.workload) else []
     if not asked:
         return
     missing = subject.lacks("nodes", "pods") or unlike_the_scheduler(subject)

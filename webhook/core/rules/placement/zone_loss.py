@@ -16,7 +16,7 @@ from webhook.core.text import plural, quoted
 
 def concerns(subject: Subject) -> bool:
     """Whether pods are made anew, and tainted nodes count for them."""
-    return counts_tainted_nodes(subject) and subject.workload.traits.replaces
+    return subject.workload.traits.replaces and counts_tainted_nodes(subject)
 
 
 def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:
