@@ -1,4 +1,4 @@
-"""Changes of JSON values, by the API paths of their fields."""
+"""Edits of JSON values, addressed by API paths such as ``spec.containers[0].name``."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,15 +10,15 @@ from webhook.core.text import one_line
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
-# The value of no field: what stands in a list, or under a key, where `marked` took something out.
+# Stands in a list or a mapping for an entry that `marked` has removed.
 GONE: Final = object()
 _NAME = re.compile(r"\.?([^.\[\]]+)|\[(\d{1,7})\]|\[([^\]]*)\]")
 
 
 class Edit(Struct, frozen=True):
-    """One change of an object: the JSON value that stands at a path afterwards.
+    """One change of an object: the new JSON value at a path.
 
-    Shape: ``path`` is the whole API path, as in `Finding.path`; ``value`` is None where the field is taken out.
+    Shape: ``path`` is the full API path, as in `Finding.path`; ``value`` is None if the field is removed.
     """
 
     path: str
@@ -26,24 +26,24 @@ class Edit(Struct, frozen=True):
 
 
 def applied(value: Json, edits: Iterable[Edit]) -> Json:
-    """A copy of an object with all of the edits; the paths are those of the object before.
+    """A copy of an object with all edits; their paths refer to the object before any of them.
 
-    Shape: what a finding says stands nowhere is made on the way, an item right behind the last one of a list too.
-    With its last item, a list goes.
-    Errors: LookupError for a path that leads through something else than mappings and lists.
+    Shape: missing mappings on the way to a path are created, and so is the item after the last one of a list. A list
+    whose last item is removed is removed too.
+    Errors: LookupError for a path that leads through anything but mappings and lists.
     """
     return without_gone(marked(value, edits))
 
 
 def marked(value: Json, edits: Iterable[Edit]) -> Json:
-    """The same with `GONE` in every place from which something was taken, so that all others keep theirs."""
+    """As `applied`, but with `GONE` in place of what was removed, so that the others keep their indices."""
     for edit in edits:
         value = _with(value, edit.path, GONE if edit.value is None else edit.value)
     return value
 
 
 def value_at(value: Json, path: str) -> Json:
-    """What stands at a path; None where nothing does."""
+    """The value at a path; None if there is none."""
     while path:
         try:
             step, path = _step(value, path)
@@ -66,7 +66,7 @@ def _with(value: Json, path: str, new: Json) -> Json:
 
 
 def _step(value: Json, path: str) -> tuple[str | int, str]:
-    """The first step of a path and the rest of it; keys may hold dots, as labels do: the longest that fits is taken."""
+    """The first step of a path, and the rest; keys may contain dots, as label keys do: the longest match is taken."""
     match = _NAME.match(path)
     if isinstance(value, Mapping):
         rest = path.removeprefix(".")
@@ -81,7 +81,7 @@ def _step(value: Json, path: str) -> tuple[str | int, str]:
 
 
 def without_gone(value: Json) -> Json:
-    """The value without the places that are empty; `GONE` where all of a list is."""
+    """The value without `GONE` entries; `GONE` itself for a list that has no others."""
     if isinstance(value, Mapping):
         pairs = ((key, without_gone(each)) for key, each in value.items())
         return {key: each for key, each in pairs if each is not GONE}

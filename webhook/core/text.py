@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """Some of the names: ``a, b and 3 more``."""
+    """The first ``most`` names, and how many there are besides: ``a, b and 3 more``."""
     shown, rest = names[:most], len(names) - most
     return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
 
@@ -54,9 +54,9 @@ def _edit_distance(one: str, other: str) -> int:
 
 
 def one_line(text: str, limit: int = 256) -> str:
-    """Text from outside as one printable line; what is cut ends in an ellipsis.
+    """Text from outside as one printable line; text beyond the limit is replaced by an ellipsis.
 
-    kube-apiserver drops a warning that holds a control character, silently.
+    kube-apiserver silently drops warnings that contain a control character.
     """
     flat = text[: limit + 1]
     if not flat.isprintable():
@@ -65,7 +65,7 @@ def one_line(text: str, limit: int = 256) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """The same as `one_line`, for sentences: what is cut ends with a whole word, if it has more than one."""
+    """As `one_line`, for sentences: cut after a whole word, if there is more than one."""
     flat = one_line(text, limit + 1)
     if len(flat) <= limit:
         return flat
@@ -79,6 +79,6 @@ def plural(count: int, noun: str) -> str:
 
 
 def quoted(text: str, limit: int = 80) -> str:
-    """A name from outside in a sentence: in quotes where nobody would see its ends, or what is odd in it."""
+    """A name from outside within a sentence, in quotes if it has spaces or unprintable characters, or is empty."""
     plain = bool(text) and text.isprintable() and " " not in text
     return one_line(text if plain else json.dumps(text[: limit + 1], ensure_ascii=False), limit)

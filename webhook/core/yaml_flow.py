@@ -1,4 +1,4 @@
-"""Values in YAML's flow style, on one line, which every reader of YAML reads the same."""
+"""Values as YAML in flow style, on one line, quoted so that all YAML readers agree."""
 
 import json
 import re
@@ -7,23 +7,23 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-# Letters first: what begins with a digit, a sign or a point may be a number or a date to some reader of YAML.
+# Plain scalars begin with a letter: after a digit, a sign or a point, some readers see a number or a date.
 _PLAIN = re.compile(r"[A-Za-z](?:[A-Za-z0-9_./-]*[A-Za-z0-9])?", re.ASCII)
 _NO_TEXT = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 
 
 def plain(value: object) -> object:
-    """A value of the model as JSON has it."""
+    """A struct or tuple of ours as plain JSON values."""
     return msgspec.json.decode(msgspec.json.encode(value)) if isinstance(value, Struct | tuple) else value
 
 
 def one_field(name: str, value: object) -> str:
-    """``maxSkew: 1``: a field in YAML, on one line."""
+    """A field as YAML on one line: ``maxSkew: 1``."""
     return f"{scalar(name)}: {flow(value)}"
 
 
 def flow(value: object) -> str:
-    """A value in YAML's flow style, on one line, which every reader of YAML reads the same."""
+    """A value as YAML in flow style, on one line."""
     value = plain(value)
     if isinstance(value, Mapping):
         return "{" + ", ".join(one_field(str(key), each) for key, each in value.items()) + "}"
@@ -33,7 +33,7 @@ def flow(value: object) -> str:
 
 
 def scalar(value: object) -> str:
-    """A text, quoted where it may be read as something else; a number, true, false or null."""
+    """A scalar; a text is quoted if some reader could take it for something else."""
     if not isinstance(value, str):
         return json.dumps(value)
     if _PLAIN.fullmatch(value) and value.lower() not in _NO_TEXT:

@@ -1,4 +1,4 @@
-"""A file's new bytes in place of its old ones: at once or not at all."""
+"""Replace a file's content atomically: the new bytes are all there, or the old ones are."""
 
 import os
 import stat
@@ -11,19 +11,19 @@ _ANYBODY_WRITES = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 def replace_file(name: str, before: bytes, after: bytes) -> None:
-    """Write the file anew, if it still holds what was read; mode and owner stay, and a link still leads to it.
+    """Replace the file's content, if it is still ``before``; mode, owner and links to the file stay.
 
-    Errors: OSError, where nothing has changed: also for a file that may not be written to, which could be replaced
-    nevertheless, and for a link that leads out of its folder, to what nobody asked to change.
+    Errors: OSError, and then nothing has changed. Also for a read-only file, although its folder would allow to replace
+    it, and for a link to a file outside of the link's folder, which nobody asked to change.
     """
     path = Path(os.path.realpath(name))
     if not path.is_relative_to(os.path.realpath(Path(name).parent)):
         raise OSError(None, f"a link that leads out of its folder, to {one_line(str(path))}")
-    known = path.stat()
-    if not stat.S_ISREG(known.st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(None, "not a file that can be replaced")
-    # The mode as well, since root may write everywhere.
-    if not known.st_mode & _ANYBODY_WRITES or not os.access(path, os.W_OK):
+    # The mode is checked too, since root may write to everything.
+    if not status.st_mode & _ANYBODY_WRITES or not os.access(path, os.W_OK):
         raise OSError(None, "the file is read-only")
     if path.read_bytes() != before:
         raise OSError(None, "the file has changed since it was read")
@@ -33,9 +33,9 @@ def replace_file(name: str, before: bytes, after: bytes) -> None:
             file.write(after)
             file.flush()
             os.fsync(handle)
-            if (known.st_uid, known.st_gid) != (os.geteuid(), os.getegid()):
-                os.fchown(handle, known.st_uid, known.st_gid)
-            os.fchmod(handle, stat.S_IMODE(known.st_mode))
+            if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+                os.fchown(handle, status.st_uid, status.st_gid)
+            os.fchmod(handle, stat.S_IMODE(status.st_mode))
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink()

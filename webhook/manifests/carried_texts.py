@@ -1,6 +1,6 @@
-"""Constraints in the texts that a ConfigMap or a Secret carries, which no rule reads: a note says that they are there.
+"""Notes about constraints inside the texts of a ConfigMap or a Secret, which no rule reads.
 
-What is done with such a text only its reader knows: kubectl applies it, an operator makes pods of it, or nobody does.
+What becomes of such a text depends on its reader: kubectl may apply it, an operator may make pods of it, or nothing.
 """
 
 import re
@@ -14,10 +14,10 @@ from webhook.manifests.manifest import Manifest
 
 Json = Any  # raw JSON from outside
 
-# The data of a Secret is in base64, and of a ConfigMap binaryData too.
+# The fields with plain text; a Secret's data and a ConfigMap's binaryData are base64, and are not searched.
 _TEXTS = {("v1", "ConfigMap"): "data", ("v1", "Secret"): "stringData"}
 _NAME = "topologySpreadConstraints"
-# A key of YAML or JSON that holds something: an item, a mapping, or what a template puts there; no comment, no prose.
+# The field as a key of YAML or JSON with a value that is not empty, but not in a comment or in prose.
 _HELD = re.compile(
     rf"""(?:^[ \t]*(?:-[ \t]+)?|[{{,]\s*)["']?{_NAME}["']?[ \t]*:"""
     r"""\s*(?:\#[^\n]*\n\s*)*(?:-\s|\[\s*[^\]\s]|\{\s*[^}\s])""",
@@ -26,7 +26,7 @@ _HELD = re.compile(
 
 
 def carried(manifest: Manifest) -> Iterator[Fault]:
-    """A note for each text of the object that has constraints in it."""
+    """A note for each text of the object that contains constraints."""
     field = _TEXTS.get((manifest.api_version, manifest.kind))
     if field is None or (isinstance(manifest.value, bytes) and _NAME.encode() not in manifest.value):
         return

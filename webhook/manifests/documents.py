@@ -1,8 +1,7 @@
-"""The bytes of a file -> its documents, split as kubectl splits them, each with the place where it starts.
+"""The bytes of a file -> its documents, split as kubectl splits them, each with its position in the file.
 
-A line that begins with ``---`` ends a YAML document whatever stands around it, so one broken document does not hide
-the next. A document that begins with ``{`` is read as JSON first: one object or several behind each other (JSON Lines
-too), then as YAML.
+A line that begins with ``---`` always ends a YAML document, so that a broken document does not hide the next one. A
+document that begins with ``{`` is tried as JSON first (one object, or several in a row as in JSON Lines), then as YAML.
 
 Source: apimachinery pkg/util/yaml/decoder.go ``YAMLReader``, ``YAMLOrJSONDecoder``.
 """
@@ -24,10 +23,10 @@ _MALFORMED = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """Something in the input that could not be read: one line for people.
+    """Something in the input that could not be read, as one line of text.
 
-    Shape: ``line`` and ``column`` count from 1 and are 0 where the fault has no place. What is not ``fatal`` is worth
-    a line, but nothing was lost.
+    Shape: ``line`` and ``column`` count from 1; both are 0 if the position is unknown. A fault that is not ``fatal`` is
+    a note: nothing was lost.
     """
 
     file: str
@@ -37,7 +36,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     fatal: bool = True
 
     def __str__(self) -> str:
-        """As compilers print it: ``FILE:LINE:COLUMN: message``."""
+        """In the form of compilers' messages: ``FILE:LINE:COLUMN: message``."""
         place = f":{self.line}:{self.column}" if self.line else ""
         return f"{one_line(self.file)}{place}: {one_line(self.message, 400)}"
 
@@ -45,9 +44,9 @@ class Fault(Struct, frozen=True, kw_only=True):
 class Document(Struct, frozen=True, kw_only=True):
     """One document of a file.
 
-    Shape: ``line`` (from 1) and ``column`` (from 0) are where its first character stands in the file. ``json`` says
-    that the text is JSON and nothing else; ``malformed`` why text in braces is not. ``comments`` are the lines above
-    its content, those of documents without content before it included.
+    Shape: ``line`` (from 1) and ``column`` (from 0) are the position of its first character in the file. ``json`` says
+    that the text is exactly one JSON value; ``malformed`` why text in braces is not JSON. ``comments`` are the lines
+    before its content, including those of empty documents before it.
     """
 
     file: str
@@ -61,12 +60,12 @@ class Document(Struct, frozen=True, kw_only=True):
 
     @property
     def source(self) -> str:
-        """The template that Helm names above what it rendered; empty elsewhere."""
-        found = _SOURCE.search(self.comments)
-        return found[1].decode("utf-8", "replace").strip() if found else ""
+        """The template that Helm names in a comment above its output; empty without such a comment."""
+        comment = _SOURCE.search(self.comments)
+        return comment[1].decode("utf-8", "replace").strip() if comment else ""
 
     def place(self, index: int | None) -> tuple[int, int]:
-        """Line and column (from 1) of a character of this document, counted from its start."""
+        """Line and column (from 1) in the file of the document's character with this index."""
         before = self.text.decode("utf-8", "replace").removeprefix("\ufeff")[: index or 0]
         start = before.rfind("\n") + 1
         line = before.count("\n")
@@ -79,12 +78,12 @@ class Document(Struct, frozen=True, kw_only=True):
 
 
 def split(file: str, data: bytes) -> Iterator[Document | Fault]:
-    """The documents of a file, those without content included."""
+    """The documents of a file, including empty ones."""
     if data.startswith(_BYTE_ORDER_MARKS) or b"\0" in (data[:1], data[1:2]):
         yield Fault(file=file, message="UTF-16 text, which kubectl does not read; save it as UTF-8", line=1, column=1)
         return
     if data and not data.endswith(b"\n"):
-        data += b"\n"  # kubectl reads whole lines, so that a block of text at the end has its line end
+        data += b"\n"  # kubectl adds it too, which decides how a block scalar at the end is read
     start, line, readable, above = 0, 1, True, b""
     for separator in _SEPARATOR.finditer(data):
         end = separator.start()
@@ -97,7 +96,7 @@ def split(file: str, data: bytes) -> Iterator[Document | Fault]:
             text = rest[:64].decode("utf-8", "replace")
             message = f"only a comment may follow '---' on its line for kubectl; document not read: {text}"
             yield Fault(file=file, message=message, line=line, column=4)
-        # kubectl leaves a separator in front of the document that it begins, unless it ended another one.
+        # For kubectl, a separator that ends no document is part of the document that it begins.
         start = separator.end() if end > start else end
         line += end < start
     if readable:
@@ -105,9 +104,9 @@ def split(file: str, data: bytes) -> Iterator[Document | Fault]:
 
 
 def _chunk(whole: Document) -> Generator[Document | Fault, None, bytes]:
-    """One piece between separators: a YAML document, JSON objects behind each other, or nothing but comments.
+    """The text between two separators: a YAML document, JSON objects in a row, or only comments.
 
-    Shape: returns the comments that belong to the next piece.
+    Shape: returns the comments that belong to the next document.
     """
     leading = _LEADING.match(whole.text)
     comments = whole.comments + (leading[0] if leading else b"")
@@ -127,7 +126,7 @@ def _json_or_yaml(whole: Document) -> Iterator[Document | Fault]:
     while start < len(text):
         end, malformed = _end_of_json(rest[start:])
         if malformed and not start:
-            yield structs.replace(whole, malformed=malformed, malformed_at=end)  # perhaps YAML in braces
+            yield structs.replace(whole, malformed=malformed, malformed_at=end)  # it may be YAML in flow style
             return
         column = start - (text.rfind(b"\n", 0, start) + 1)
         piece = structs.replace(whole, text=text[start : start + end], line=line, column=column, json=True)
@@ -140,15 +139,15 @@ def _json_or_yaml(whole: Document) -> Iterator[Document | Fault]:
 
 
 def _end_of_json(text: memoryview) -> tuple[int, str]:
-    """How long the JSON value at the start is, with the white space behind it; else where its fault is, and which."""
+    """The length of the JSON value at the start, with trailing white space; else the index of a fault, and its text."""
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
     except RecursionError:
         return 1, f"nested more than {MAX_DEPTH} levels deep"
     except msgspec.DecodeError as error:
-        found = _MALFORMED.fullmatch(str(error))
-        if found is None:
+        malformed = _MALFORMED.fullmatch(str(error))
+        if malformed is None:
             return len(text), "JSON ends before its value does"
-        place = int(found[2])
-        return (place - 1, "") if found[1] == "trailing characters" else (place, f"not JSON: {found[1]}")
+        place = int(malformed[2])
+        return (place - 1, "") if malformed[1] == "trailing characters" else (place, f"not JSON: {malformed[1]}")
     return len(text), ""

@@ -1,4 +1,8 @@
-"""A file after several rounds of edits, as edits of the file before the first."""
+"""Several rounds of edits of a file, combined into edits of the original file.
+
+Each round's positions are those of the text after the round before. `Pieces` keeps track of which bytes of the current
+text are still original, so that the rounds together can be shown as one diff.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -8,7 +12,7 @@ from webhook.manifests.insertion import Edit
 
 
 class _Piece(Struct, frozen=True):
-    """Bytes ``start`` to before ``end`` of the file, or others: then ``start`` and ``end`` are 0."""
+    """The original bytes from ``start`` to before ``end``, or new ``text``; then ``start`` and ``end`` are 0."""
 
     start: int
     end: int
@@ -19,25 +23,25 @@ class _Piece(Struct, frozen=True):
         return self.end - self.start if self.text is None else len(self.text)
 
     def part(self, first: int, last: int) -> "_Piece":
-        """Some of its bytes, counted from its own beginning."""
+        """Some of its bytes; positions count from its own beginning."""
         if self.text is None:
             return _Piece(self.start + first, self.start + last)
         return _Piece(0, 0, self.text[first:last])
 
 
 class Pieces(Struct, frozen=True):
-    """The file as it is now, made of what is left of it and of new text."""
+    """The current text of a file, as a sequence of original and new pieces; ``size`` is that of the original."""
 
     pieces: tuple[_Piece, ...]
     size: int
 
     @staticmethod
     def of(data: bytes) -> "Pieces":
-        """The file as it was read."""
+        """The original text."""
         return Pieces((_Piece(0, len(data)),), len(data))
 
     def edited(self, edits: Iterable[Edit]) -> "Pieces":
-        """After further edits, in the order of the text; their places are those of the file as it is now."""
+        """The text after further edits; these are in the order of the text, and their positions are in this text."""
         made: list[_Piece] = []
         at = 0
         for edit in edits:
@@ -55,7 +59,7 @@ class Pieces(Struct, frozen=True):
             at += each.size
 
     def edits(self) -> Sequence[Edit]:
-        """What turns the file as it was into this one."""
+        """The edits of the original that make this text."""
         made: list[Edit] = []
         at, text = 0, b""
         for each in (*self.pieces, _Piece(self.size, self.size)):

@@ -1,7 +1,7 @@
-"""The paths of a command line -> the files they stand for, read one after the other.
+"""The paths of a command line -> the files that they name, read one at a time.
 
-A directory gives its .yaml, .yml and .json files, sorted and in all depths; hidden ones and links to directories are
-left out. ``-`` is the standard input. What cannot be read is a `Fault`, and the next file follows.
+A directory stands for all .yaml, .yml and .json files below it, sorted, without hidden ones and without following links
+to directories. ``-`` is the standard input. A file that cannot be read becomes a `Fault`, and reading goes on.
 """
 
 import fnmatch
@@ -23,7 +23,7 @@ from webhook.manifests.documents import Fault
 STDIN = "-"
 STDIN_NAME = "<stdin>"
 SUFFIXES = (".yaml", ".yml", ".json")
-# Above any file that people write or clusters list (150,000 pods are about 0.6 GiB), and below what memory takes.
+# More than any list of a cluster (150,000 pods are about 0.6 GiB), and still little enough for memory.
 MAX_BYTES = 2**30
 
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
@@ -32,14 +32,14 @@ _GZIP = b"\x1f\x8b"
 
 
 class File(Struct, frozen=True):
-    """A file's name, as it was given or found, and its bytes."""
+    """A file's name, as given or found, and its bytes."""
 
     name: str
     data: bytes
 
 
 def read_files(paths: Sequence[str], ignore: Iterable[str] = (), *, unpack: bool = False) -> Iterator[File | Fault]:
-    """Read every file that the paths stand for, each once.
+    """Read every file that the paths name, each once.
 
     Shape: ``ignore`` are patterns; a file or directory is left out if its whole path, or its name, matches one.
     ``unpack`` reads through gzip.
@@ -101,7 +101,7 @@ def _ignored(path: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _read(path: str, *, given: bool) -> File | Fault:
-    """Read one file; pipes and devices only where they were given as such, as in ``check <(helm template .)``."""
+    """Read one file. Pipes are read only if the path was ``given``, as in ``check <(helm template .)``."""
     name = STDIN_NAME if path == STDIN else path
     try:
         if path == STDIN:

@@ -1,4 +1,4 @@
-"""Scalars of YAML -> what go-yaml v2 makes of them, and numbers and keys as Kubernetes' clients send them.
+"""YAML scalars -> values as go-yaml v2 resolves them, and numbers and keys as Kubernetes' clients send them.
 
 Its rules are neither YAML 1.1 nor 1.2: ``yes``, ``on`` and ``y`` are booleans, ``0o17``, ``017``, ``0x1F`` and
 ``1_000`` are integers, ``1:30`` and dates are text.
@@ -26,7 +26,7 @@ _NUMERIC = frozenset("+-.0123456789")
 _INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 _SIGNED_BINARY = re.compile(r"0b[-+][01]+", re.ASCII)  # a slip of go-yaml: 0b-11 is -3
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
-# Before a leading point go-yaml leaves underscores to Go, which wants a digit on either side.
+# Numbers that begin with a point: there go-yaml leaves underscores to Go, which wants a digit on either side.
 _SPACED_FRACTION = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?", re.ASCII)
 _DATE = re.compile(
     r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
@@ -34,14 +34,14 @@ _DATE = re.compile(
     r"|(?: ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?))?",
     re.ASCII,
 )
-_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # Go's JSON replaces every wrong byte
+_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8; Go's JSON replaces each by U+FFFD
 _MIN_INT64, _MAX_INT64, _MAX_UINT64 = -(2**63), 2**63 - 1, 2**64 - 1
 
 
 class UnreadableError(Exception):
     """Kubernetes' clients cannot read the document.
 
-    Shape: ``index`` counts characters from the start of the document; None where the fault has no place.
+    Shape: ``index`` counts characters from the start of the document; None if the position is unknown.
     """
 
     def __init__(self, message: str, index: int | None = None) -> None:
@@ -51,9 +51,9 @@ class UnreadableError(Exception):
 
 
 def resolve_plain(text: str) -> str | bool | float | None:
-    """What a plain scalar without a tag is, before numbers become JSON.
+    """Resolve a plain scalar without a tag; numbers are not converted for JSON yet.
 
-    Source: resolve.go ``resolve`` (with parseTimestamp left out: a date stays text either way).
+    Source: resolve.go ``resolve``, without parseTimestamp, since a date becomes text anyway.
     """
     if text in _WORDS:
         return _WORDS[text]
@@ -79,14 +79,14 @@ def _resolve_number(text: str) -> str | float:
 
 
 def _parse_integer(digits: str) -> int:
-    """Go's ParseInt with base 0: like Python's, but a leading 0 alone means octal."""
+    """Go's ParseInt with base 0: as Python's int, but a leading 0 without a letter means octal."""
     unsigned = digits.lstrip("+-")
     octal = len(unsigned) > 1 and unsigned[0] == "0" and unsigned[1].isdigit()
     return int(digits, 8 if octal else 0)
 
 
 def json_number(number: float) -> float:
-    """The number as kubectl sends it: int64, else the nearest float64; without a fraction it is an integer.
+    """The number as kubectl sends it: int64, else the nearest float64; one without a fraction becomes an integer.
 
     Errors: UnreadableError for infinities and not-a-number, which JSON cannot hold.
     """
@@ -95,7 +95,7 @@ def json_number(number: float) -> float:
     nearest = float(number)
     if not math.isfinite(nearest):
         raise UnreadableError("JSON has no infinity and no not-a-number")
-    # Go writes floats from 1e21 on with an exponent, which no integer field takes; below, in the fewest digits.
+    # From 1e21 on Go writes floats with an exponent, which no integer field accepts; smaller ones in plain digits.
     if not nearest.is_integer() or abs(nearest) >= 1e21:
         return nearest
     mantissa, _, power = repr(nearest).partition("e+")
@@ -104,9 +104,9 @@ def json_number(number: float) -> float:
 
 
 def resolve_tagged(tag: str, text: str) -> str | bool | float | None:
-    """A scalar with an explicit tag.
+    """Resolve a scalar with an explicit tag.
 
-    Errors: UnreadableError where the text is not of the tag.
+    Errors: UnreadableError if the text is not of that type.
     """
     if tag == _TAG + "binary":
         try:
@@ -117,19 +117,19 @@ def resolve_tagged(tag: str, text: str) -> str | bool | float | None:
     if tag not in _RESOLVABLE or tag == _TAG + "str":
         return text
     value = resolve_plain(text)
-    found = "timestamp" if tag == _TAG + "timestamp" and is_timestamp(text) else _SHORT_TAGS[type(value)]
-    if tag == _TAG + "float" and found == "int" and isinstance(value, int) and value <= _MAX_INT64:
+    kind = "timestamp" if tag == _TAG + "timestamp" and is_timestamp(text) else _SHORT_TAGS[type(value)]
+    if tag == _TAG + "float" and kind == "int" and isinstance(value, int) and value <= _MAX_INT64:
         return float(value)
-    if tag != _TAG + found:
-        raise UnreadableError(f"cannot decode !!{found} `{text[:64]}` as a !!{tag.removeprefix(_TAG)}")
-    return text if found == "timestamp" else value
+    if tag != _TAG + kind:
+        raise UnreadableError(f"cannot decode !!{kind} `{text[:64]}` as a !!{tag.removeprefix(_TAG)}")
+    return text if kind == "timestamp" else value
 
 
 _SHORT_TAGS = {str: "str", bool: "bool", int: "int", float: "float", type(None): "null"}
 
 
 def is_timestamp(text: str) -> bool:
-    """Whether go-yaml takes the text for a date or a time of day on a date."""
+    """Whether go-yaml takes the text for a date, with or without a time of day."""
     match = _DATE.fullmatch(text)
     if match is None:
         return False
@@ -143,9 +143,9 @@ def is_timestamp(text: str) -> bool:
 
 
 def key_text(key: object) -> str:
-    """A mapping key as JSON has it.
+    """A mapping key as text for JSON.
 
-    Errors: UnreadableError for keys that no JSON object can have.
+    Errors: UnreadableError for keys that cannot be keys of a JSON object.
     """
     if isinstance(key, str):
         return key
@@ -160,7 +160,7 @@ def key_text(key: object) -> str:
 
 
 def _float_key(key: float) -> str:
-    """Go's FormatFloat(key, 'g', -1, 32): the shortest digits that are the same float32."""
+    """Go's FormatFloat(key, 'g', -1, 32): the shortest digits that give the same float32."""
     if math.isnan(key):
         return ".nan"
     try:

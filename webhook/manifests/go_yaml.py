@@ -1,10 +1,11 @@
-"""One YAML document -> the JSON value that Kubernetes' clients make of it.
+"""One YAML document -> the JSON value that Kubernetes' clients read from it.
 
-kubectl, Helm and kustomize read YAML with go-yaml v2. Its parser is libyaml's, which is used here too; what it makes of
-the events is done here, without recursion: a merge key overrides what stands before it, and aliases are bounded.
+kubectl, Helm and kustomize read YAML with go-yaml v2. Its parser is a port of libyaml, which is used here too; how
+go-yaml builds values from the parser's events is reimplemented, without recursion. Peculiarities: a merge key overrides
+fields before it, and the use of aliases is limited.
 
-Duplicate keys are no error there (the last one wins), but kustomize, Flux and Argo CD refuse them: they are returned
-beside the value.
+Duplicate keys are no error for go-yaml (the last one wins), but kustomize, Flux and Argo CD refuse them, so they are
+returned with the value.
 
 Source: go.yaml.in/yaml/v2 decode.go; sigs.k8s.io/yaml yaml.go.
 """
@@ -34,24 +35,24 @@ from webhook.manifests.go_scalars import UnreadableError, json_number, key_text,
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
 MAX_DUPLICATES = 20  # one line each; a document that has more is no manifest
-# Far above any manifest, and safely below the interpreter's recursion limit for whatever walks the value later.
+# Far more than any manifest has, and below the recursion limit of functions that walk the value later.
 MAX_DEPTH = 400
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
 class Duplicate(Struct, frozen=True, gc=False):
-    """A key that stands twice in one mapping; ``index`` is that of the later one, in characters."""
+    """A key that occurs twice in one mapping; ``index`` is the position of the later one, in characters."""
 
     key: str
     index: int
 
 
 class Reading(Struct, frozen=True):
-    """What a document holds.
+    """The value of a document, with notes.
 
-    Shape: ``value`` is a JSON value; equal aliases share one object, so it must not be changed in place. ``trailing``
-    is the index of something behind the end of the document, which no client reads.
+    Shape: ``value`` is a JSON value; aliases of one anchor share an object, so it must not be changed in place.
+    ``trailing`` is the index of text after the end of the document, which no client reads.
     """
 
     value: Json
@@ -71,7 +72,7 @@ def read_document(text: bytes) -> Reading:
         parts = (str(part) for part in (error.problem, error.context) if part)
         raise UnreadableError(" ".join(parts), mark.index if mark else None) from None
     except ReaderError as error:
-        # PyYAML counts this position in bytes; that of every mark is in characters.
+        # Here PyYAML counts in bytes; in marks it counts in characters.
         before = text[: max(error.position, 0)].decode("utf-8", "ignore")
         raise UnreadableError(str(error.reason), len(before.removeprefix("\ufeff"))) from None
 
@@ -82,7 +83,7 @@ def _index(event: Event | None) -> int:
 
 
 class _Anchor:
-    """An anchored node: complete once its end was seen; ``weight`` is what decoding it costs go-yaml."""
+    """An anchored node. ``complete`` is set at its end; ``weight`` is its number of decode operations in go-yaml."""
 
     __slots__ = ("complete", "value", "weight")
 
@@ -93,7 +94,7 @@ class _Anchor:
 
 
 class _Key(Enum):
-    """Where a frame stands, when it is at no key."""
+    """The state of a frame that has no current key."""
 
     ITEM = 0  # in a sequence
     NEXT = 1  # in a mapping, before a key
@@ -101,7 +102,7 @@ class _Key(Enum):
 
 
 class _Frame:
-    """A mapping or sequence that is being read."""
+    """A mapping or sequence that is being read; ``key`` is the current key, or the frame's state."""
 
     __slots__ = ("anchor", "decoded", "flow", "key", "merged", "value")
 
@@ -115,9 +116,9 @@ class _Frame:
 
 
 class _Reader:
-    """Events of one document -> its value, without recursion.
+    """Builds the value of one document from its events, without recursion.
 
-    ``_decoded`` counts what go-yaml calls decode operations: its bound on aliases is a ratio of them.
+    ``_decoded`` counts go-yaml's decode operations; its limit on aliases is a share of them.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -168,7 +169,7 @@ class _Reader:
             frame.key = _Key.MERGE
             return
         if frame and frame.flow and implicit and "?" in text:
-            # Newer versions of libyaml take it as text; go-yaml's copy starts a key there.
+            # Newer versions of libyaml read it as text; for go-yaml's older copy it starts a key.
             raise UnreadableError("a '?' in flow style begins a key for Kubernetes' clients; quote the text")
         value = resolve_tagged(event.tag, text) if event.tag else resolve_plain(text) if implicit else text
         self._decoded += 1
@@ -178,7 +179,7 @@ class _Reader:
         self._put(value, event)
 
     def _put(self, value: Json, event: Event) -> None:
-        """Give a complete value to the frame that it stands in."""
+        """Put a complete value into the frame that contains it."""
         frame = self._stack[-1] if self._stack else None
         if frame is not None and frame.key is _Key.NEXT:
             key = key_text(value)
@@ -196,11 +197,11 @@ class _Reader:
             self._merge(frame, value, isinstance(event, AliasEvent))
         else:
             frame.value[frame.key] = value
-            frame.merged.discard(frame.key)  # from here on a second one is a duplicate
+            frame.merged.discard(frame.key)  # overriding a merged key is fine, but only once
             frame.key = _Key.NEXT
 
     def _merge(self, frame: _Frame, value: Json, aliased: bool) -> None:  # Any: raw JSON
-        """Merge keys as go-yaml v2 does: in place, over what stands there; in a list the earlier mapping wins."""
+        """Merge as go-yaml v2 does: overriding fields before the merge key; in a list the first mapping wins."""
         listed = isinstance(value, list) and not aliased
         mappings = value if listed else [value]
         if listed:
@@ -248,7 +249,10 @@ class _Reader:
         self._put(anchor.value, event)
 
     def _bound_aliases(self) -> None:
-        """Source: decode.go ``allowedAliasRatio``: 99 % up to 400,000 operations, 10 % from 4,000,000 on."""
+        """Limit the share of operations that come from aliases: 99 % up to 400,000, falling to 10 % at 4,000,000.
+
+        Source: decode.go ``allowedAliasRatio``.
+        """
         share = min(max((self._decoded - 400_000) / 3_600_000, 0.0), 1.0)
         if self._from_aliases / self._decoded > 0.99 - 0.89 * share:
             raise UnreadableError("document contains excessive aliasing")

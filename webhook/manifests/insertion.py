@@ -1,7 +1,8 @@
-"""Constraints into the text of a manifest: the bytes to add, and where, so that every other byte stays.
+"""Insert constraints into the text of a manifest, without changing any other byte.
 
-Only what can be added by whole lines (YAML in block style) or between two members (JSON) is; the rest is refused, with
-the reason. Whoever inserts reads the result again: a refusal that is missing here must not become a broken file.
+Only whole lines (YAML in block style) or a member between two others (JSON) are inserted; everything else is refused
+with the reason. Callers read the result again (`proven_edits`), so that a refusal that is missing here cannot break a
+file.
 """
 
 import json
@@ -18,7 +19,7 @@ from webhook.manifests.yaml_block import block_lines
 FIELD = "topologySpreadConstraints"
 
 _BYTE_ORDER_MARK = "\ufeff"
-# What may stand behind the key of constraints that are none: an empty list or a null, and a comment.
+# What may follow the key if there are no constraints: an empty list or null, and a comment.
 _NOTHING = re.compile(
     r"(?P<sign>[ \t]*:)(?:[ \t]*(?:\[[ \t]*\]|null|Null|NULL|~))?(?P<rest>[ \t]*|[ \t]+#[^\r\n]*)(?=\r?\n|$)"
 )
@@ -26,11 +27,11 @@ _MOST_GUESSED_INDENT = 8
 
 
 class RefusedError(Exception):
-    """The text cannot be changed without touching other bytes; the message says what is in the way."""
+    """The text cannot be changed without touching other bytes; the message says why."""
 
 
 class Edit(Struct, frozen=True):
-    """Bytes ``start`` to before ``end`` of a file become ``text``."""
+    """The bytes of a file from ``start`` to before ``end`` are replaced by ``text``."""
 
     start: int
     end: int
@@ -38,9 +39,9 @@ class Edit(Struct, frozen=True):
 
 
 class Text(Struct, frozen=True):
-    """The text of the document that a manifest was read from, and its tree; ``start`` are bytes of the file before it.
+    """The text of a manifest's document, with its tree; ``start`` is its position in the file, in bytes.
 
-    Shape: places are characters; a byte order mark is none of them.
+    Shape: positions in ``text`` are in characters; ``mark`` is a byte order mark before it.
     """
 
     text: str
@@ -49,13 +50,13 @@ class Text(Struct, frozen=True):
     mark: str = ""
 
     def edit(self, first: int, last: int, added: str) -> Edit:
-        """The edit of the file by which these characters become others."""
+        """The edit of the file that replaces these characters."""
         start = self.start + len((self.mark + self.text[:first]).encode())
         return Edit(start, start + len(self.text[first:last].encode()), added.encode())
 
 
 def text_of(data: bytes, manifest: Manifest) -> Text:
-    """The text that holds a manifest.
+    """The text of a manifest's document.
 
     Shape: ``data`` is the file that the manifest was read from.
     Errors: RefusedError.
@@ -73,7 +74,7 @@ def text_of(data: bytes, manifest: Manifest) -> Text:
 
 
 def insertion(data: bytes, manifest: Manifest, path: str, constraints: Sequence[Mapping[str, object]]) -> Edit:
-    """The edit of a file that gives a pod spec these constraints.
+    """The edit that adds these constraints to a pod spec.
 
     Shape: ``path`` leads to the pod spec of the object.
     Errors: RefusedError.
@@ -85,17 +86,17 @@ def insertion(data: bytes, manifest: Manifest, path: str, constraints: Sequence[
 
 @lru_cache(maxsize=1)
 def _line_starts(data: bytes) -> list[int]:
-    return [0, *(found.end() for found in re.finditer(b"\n", data))]
+    return [0, *(match.end() for match in re.finditer(b"\n", data))]
 
 
 @lru_cache(maxsize=1)
 def _tree(text: str, *, is_json: bool) -> Node:
-    """The places of a document; one after the other, its objects ask for them."""
+    """The tree of a document. The cache holds one, since a document's objects are asked about in a row."""
     return json_tree(text) if is_json else yaml_tree(text.encode())
 
 
 def _in_block_style(text: str, path: str, constraints: Sequence[Mapping[str, object]]) -> tuple[int, int, str]:
-    """Where in the text, and what; characters."""
+    """Start and end of the characters to replace, and the new text."""
     key, spec = _spec(text, _tree(text, is_json=False), path)
     if text[spec.start] == "{":
         raise RefusedError("the pod spec is written in flow style ({…})")
@@ -111,17 +112,20 @@ def _in_block_style(text: str, path: str, constraints: Sequence[Mapping[str, obj
         end = line_end(text, key.end)
         break_ = line_break(text, end)
         return end, end, "".join(f"{break_}{margin}{each}" for each in lines)
-    found = _NOTHING.match(text, own[0].end)
-    if found is None:
+    empty = _NOTHING.match(text, own[0].end)
+    if empty is None:
         raise RefusedError(f"{FIELD} is there, and empty in a way of its own")
     next(lines)
-    break_ = line_break(text, found.end())
+    break_ = line_break(text, empty.end())
     items = "".join(f"{break_}{margin}{each}" for each in lines)
-    return found.start(), found.end(), f"{found['sign']}{found['rest'].rstrip() and found['rest']}{items}"
+    return empty.start(), empty.end(), f"{empty['sign']}{empty['rest'].rstrip() and empty['rest']}{items}"
 
 
 def _spec(text: str, root: Node, path: str) -> tuple[Span, Node]:
-    """The pod spec and its key; refused where an alias or a merge key brings it from elsewhere."""
+    """The pod spec and its key.
+
+    Errors: RefusedError if an alias or a merge key brings it from elsewhere.
+    """
     way = [*follow(root, path)]
     if not way or way[-1][2] or not way[-1][1].fields:
         raise RefusedError("there is no pod spec to add to")
@@ -137,8 +141,8 @@ def _spec(text: str, root: Node, path: str) -> tuple[Span, Node]:
 
 def _own(spec: Node, name: str) -> tuple[Span, Node] | None:
     """A field that stands in the mapping itself, not in one that is merged into it."""
-    found = (spec.fields or {}).get(name)
-    return found if found and spec.start <= found[0].start < spec.end else None
+    own = (spec.fields or {}).get(name)
+    return own if own and spec.start <= own[0].start < spec.end else None
 
 
 def _list_indent(text: str, spec: Node) -> int:

@@ -1,7 +1,7 @@
-"""Documents -> the API objects in them, each with the place of any of its fields.
+"""Documents -> the API objects in them, with the positions of their fields.
 
-A ``List``, or any object with ``items``, is opened as kubectl opens it. What cannot be read, or is no API object,
-becomes a `Fault`; everything else in the file is still read.
+The items of a ``List``, or of any object with ``items``, are read as objects, as kubectl does. What cannot be read, or
+is no API object, becomes a `Fault`; the rest of the file is still read.
 """
 
 import re
@@ -28,22 +28,22 @@ MAX_YAML_BYTES = 8 * 2**20
 
 EMPTY_LIST = "an empty list: nothing to look at"
 _KUSTOMIZATION = "a kustomization; check what kustomize build DIR prints"
-# What stands beside manifests, by the name of the file: what it is, and what to check instead.
+# Files that often lie beside manifests, by name: what each is, and what to check instead.
 _BESIDE = (
     (re.compile(r"(.*[-._])?values([-._].*)?\.(ya?ml|json)"), "Helm values; check what helm template CHART prints"),
     (re.compile(r"Chart\.(ya?ml|lock)"), "what a Helm chart says of itself; check what helm template CHART prints"),
     (re.compile(r"[Kk]ustomization(\.ya?ml)?"), _KUSTOMIZATION),
 )
 
-# The first line of a snapshot file is about the file.
+# The kind of a snapshot file's first line, which is no object.
 SNAPSHOT_HEADER = "Snapshot"
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where a field stands.
+    """The position of a field.
 
-    Shape: ``line`` and ``column`` count from 1. ``text`` is the line, as far as it belongs to the document, and the
-    field is ``width`` characters of it from ``caret`` (from 0) on.
+    Shape: ``line`` and ``column`` count from 1. ``text`` is the line, as far as it belongs to the document; the field
+    is the ``width`` characters of it that start at ``caret`` (from 0).
     """
 
     line: int
@@ -56,8 +56,8 @@ class Place(Struct, frozen=True, kw_only=True):
 class Manifest(Struct, frozen=True, kw_only=True):
     """One API object as a client would send it.
 
-    Shape: ``value`` is a JSON value, or JSON text of an object. ``uid`` is empty unless a cluster gave it one.
-    ``locate`` finds a field by its API path, before which ``prefix`` stands where the document is a list.
+    Shape: ``value`` is a JSON value, or JSON text of an object. ``uid`` is empty unless it is from a cluster.
+    ``locate`` finds a field by its API path in the object; ``prefix`` leads from the document to the object.
     """
 
     document: Document
@@ -72,21 +72,21 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
     @property
     def file(self) -> str:
-        """The file that it stands in."""
+        """The file that it is in."""
         return self.document.file
 
     @property
     def source(self) -> str:
-        """The Helm template that it comes from, if that is known."""
+        """The Helm template that it comes from; empty if unknown."""
         return self.document.source
 
     def without_text(self) -> "Manifest":
-        """The same for a report: a run with many findings must not hold all that it has read."""
+        """The same without its content, for reports: a run with many findings must not keep all of its input."""
         return structs.replace(self, value=b"", locate=_nowhere, document=structs.replace(self.document, text=b""))
 
     @property
     def title(self) -> str:
-        """The object as people say it: ``Deployment shop/web``."""
+        """The object's name in messages: ``Deployment shop/web``."""
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return one_line(f"{self.kind} {name or '(unnamed)'}")
 
@@ -96,7 +96,7 @@ def _nowhere(path: str) -> Place:
 
 
 class _Head(Struct, rename="camel"):
-    """What decides how an object is read; anything may stand in these fields."""
+    """The fields that decide how an object is read, with values of any type."""
 
     api_version: Json = None
     kind: Json = None
@@ -109,9 +109,9 @@ _ITEMS = msgspec.json.Decoder(list[Raw])
 
 
 def read_manifests(file: str, data: bytes, *, duplicates: bool = True) -> Iterator[Manifest | Fault]:
-    """Every object of a file, and every fault, in the order of the text; nothing at all for a file without content.
+    """Every object and every fault of a file, in the order of the text; nothing for an empty file.
 
-    Shape: ``duplicates`` looks for keys that stand twice in JSON too, which costs more than reading it.
+    Shape: ``duplicates`` looks for duplicate keys in JSON too, which takes longer than reading it.
     """
     for piece in split(file, data):
         if isinstance(piece, Fault):
@@ -150,7 +150,7 @@ def _yaml_objects(document: Document) -> Iterator[Manifest | Fault]:
 
 
 def _unreadable(document: Document, error: UnreadableError) -> Fault:
-    """The line for a document that is no YAML."""
+    """The fault for a document that is no YAML."""
     if document.malformed and document.text.lstrip()[1:].lstrip().startswith(b'"'):
         return document.fault(document.malformed, document.malformed_at)
     text = document.text.decode("utf-8", "replace").removeprefix("\ufeff")
@@ -176,7 +176,7 @@ def _objects(
     locate: Callable[[str], Place],
     outer: _Head | None = None,
 ) -> Iterator[Manifest | Fault]:
-    """The object, or those in its list; ``outer`` is the list that it stands in."""
+    """The object, or the objects in its list; ``outer`` is the list that contains it."""
 
     def fault(message: str) -> Fault:
         place = locate(prefix.removesuffix("."))
@@ -251,7 +251,7 @@ def _json_head(document: Document) -> _Head | Fault:
 
 
 def _json_items(document: Document, head: _Head, raw: bytes, *, duplicates: bool) -> Iterator[Manifest | Fault]:
-    """The objects of a JSON list, each as a document of its own, so that a large list is never held as objects."""
+    """The objects of a JSON list, each as a document of its own, so that a large list is never parsed as a whole."""
     try:
         items = _ITEMS.decode(raw)
     except msgspec.ValidationError:
@@ -277,7 +277,7 @@ def _json_items(document: Document, head: _Head, raw: bytes, *, duplicates: bool
 
 
 def _inherit(head: _Head, outer: _Head) -> _Head:
-    """An item of a typed list (``DeploymentList``) may leave its type to the list.
+    """The head of an item, with the type of its list (``DeploymentList``) if the item states none.
 
     Source: apimachinery unstructured ``unstructuredJSONScheme.decodeToList``.
     """
@@ -287,7 +287,7 @@ def _inherit(head: _Head, outer: _Head) -> _Head:
 
 
 def _with_type(text: bytes, head: _Head) -> Mapping[str, Json]:
-    """An object whose type comes from the list that it stands in.
+    """An object with the type that its list states.
 
     Errors: msgspec.DecodeError, RecursionError.
     """
@@ -295,29 +295,29 @@ def _with_type(text: bytes, head: _Head) -> Mapping[str, Json]:
 
 
 def _beside(file: str, value: Mapping[str, Json]) -> str:
-    """What a document is that belongs beside manifests and is none; empty for any other.
+    """A note about a document that is no manifest but belongs to some, such as Helm values; empty for any other.
 
-    Shape: a kustomization may say so itself; of the rest the file's name tells.
+    Shape: a kustomization states its type; the others are known by the file's name.
     """
     if str(value.get("apiVersion")).startswith("kustomize.config.k8s.io/"):
         return f"passed over: {_KUSTOMIZATION}"
     is_chart = PurePath(file).name.startswith("Chart.")  # Chart.yaml has an apiVersion of Helm's own
     if value.get("kind") or (value.get("apiVersion") and not is_chart):
         return ""
-    known = next((what for pattern, what in _BESIDE if pattern.fullmatch(PurePath(file).name)), "")
-    constraints = "; its topologySpreadConstraints were not looked at" if known and _has_constraints(value) else ""
-    return f"passed over: {known}{constraints}" if known else ""
+    what = next((what for pattern, what in _BESIDE if pattern.fullmatch(PurePath(file).name)), "")
+    constraints = "; its topologySpreadConstraints were not looked at" if what and _has_constraints(value) else ""
+    return f"passed over: {what}{constraints}" if what else ""
 
 
 def _has_constraints(value: Json) -> bool:
-    """Whether somewhere below stands a list of constraints that is not empty."""
+    """Whether there are constraints anywhere in the value."""
     if isinstance(value, dict):
         return bool(value.get("topologySpreadConstraints")) or any(map(_has_constraints, value.values()))
     return isinstance(value, list) and any(map(_has_constraints, value))
 
 
 def _missing(api_version: Json, kind: Json) -> str:
-    """Why this is no API object; empty where it is one."""
+    """Why this is no API object; empty if it is one."""
     fields = {"apiVersion": api_version, "kind": kind}
     absent = [name for name, value in fields.items() if not (isinstance(value, str) and value)]
     return f"not a Kubernetes object: it has no {' and no '.join(absent)}" if absent else ""
@@ -349,7 +349,7 @@ def _manifest(
 
 
 def _locator(document: Document, build: Callable[[], Node]) -> Callable[[str], Place]:
-    """Find fields of a document; its tree and its lines are made when the first one is asked for."""
+    """A function that finds fields of a document; the tree and the lines are made when it is first called."""
     tree = cache(build)
     lines = cache(lambda: document.text.decode("utf-8", "replace").removeprefix("\ufeff").split("\n"))
     starts = cache(lambda: [0, *accumulate(len(line) + 1 for line in lines())])

@@ -35,9 +35,9 @@ class Span(Struct, frozen=True):
 
 
 class Node(Struct):
-    """A value in the text; changes only while the tree is built.
+    """A value in the text; mutable only while the tree is built.
 
-    Shape: ``fields`` of a mapping by key, each with the span of its key; ``items`` of a list.
+    Shape: ``fields`` are those of a mapping, by key, each with the span of its key; ``items`` those of a list.
     """
 
     start: int
@@ -47,9 +47,9 @@ class Node(Struct):
 
 
 def find(root: Node, path: str) -> Span:
-    """The span of a path's field: its key and, on the same footing, its value.
+    """The span of the field at a path: its key, and its value if that follows the key.
 
-    Shape: keys may hold dots, as labels do: the longest key that fits is taken. ``a[0].{x, y}`` is ``a[0]``.
+    Shape: keys may contain dots, as label keys do; the longest key that fits is taken. ``a[0].{x, y}`` is ``a[0]``.
     """
     span = Span(root.start, root.end)
     for key, node, _ in follow(root, path):
@@ -58,9 +58,9 @@ def find(root: Node, path: str) -> Span:
 
 
 def follow(root: Node, path: str) -> Iterator[tuple[Span, Node, str]]:
-    """The nodes on the way to a path's field, as far as the text goes.
+    """The nodes on the way to the field at a path, as far as they exist.
 
-    Shape: of each its key (for an item, the place where it begins), the node, and what is left of the path.
+    Shape: for each, its key (for an item, the position where it begins), the node, and the rest of the path.
     """
     node, rest = root, path
     while rest:
@@ -89,7 +89,7 @@ def _after(rest: str, name: str) -> str:
 
 
 class _Tree:
-    """Nodes in the order of the text -> the root; without recursion."""
+    """Builds the tree from nodes in the order of the text, without recursion."""
 
     def __init__(self, *, merges: bool) -> None:
         self.root = Node(0, 0)
@@ -111,14 +111,14 @@ class _Tree:
         self.put(node, "", node.start, end)
 
     def scalar(self, text: str, start: int, end: int) -> None:
-        """A scalar is a key where one is due, and most often nothing more."""
+        """Put a scalar: as the next key of a mapping (the most frequent case, and it needs no node), or as a value."""
         if self._keys and self._keys[-1] is None and self._open[-1].fields is not None:
             self._keys[-1] = (text, Span(start, end))
         else:
             self.put(Node(start, end), text, start, end)
 
     def put(self, node: Node, text: str, start: int, end: int) -> None:
-        """Put a complete node where it belongs: as an item, a key, or the value of the key before it."""
+        """Put a complete node into its parent: as an item, as a key, or as the value of the key before it."""
         if not self._open:
             self.root = node
             return
@@ -141,7 +141,7 @@ class _Tree:
 
 
 def yaml_tree(text: bytes) -> Node:
-    """The tree of a YAML document; the document has been read without fault before."""
+    """The tree of a YAML document, which `go_yaml` has read without fault before."""
     tree = _Tree(merges=True)
     anchors: dict[str, Node] = {}
     next_event: Callable[[], Any] = CParser(text).get_event  # Any: which fields an event has depends on its type
@@ -166,7 +166,7 @@ def yaml_tree(text: bytes) -> Node:
 
 
 def is_deeper(text: bytes, levels: int) -> bool:
-    """Whether JSON text is nested deeper than that; quick where it has few brackets in all."""
+    """Whether JSON text is nested deeper than this many levels; fast if it has few brackets in all."""
     if text.count(b"{") + text.count(b"[") <= levels:
         return False
     depth = 0
@@ -181,19 +181,19 @@ def is_deeper(text: bytes, levels: int) -> bool:
 
 
 def json_tree(text: str) -> Node:
-    """The tree of JSON text; the text has been read without fault before."""
+    """The tree of JSON text, which has been parsed without fault before."""
     return _json_tree(text).root
 
 
 def json_duplicates(text: str) -> list[tuple[str, int]]:
-    """Keys that stand twice in one object, each with the index of the later one."""
+    """Keys that occur twice in one object, each with the index of the later one."""
     twice = False
 
     def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
         nonlocal twice
-        found = dict(items)
-        twice = twice or len(found) < len(items)
-        return found
+        members = dict(items)
+        twice = twice or len(members) < len(items)
+        return members
 
     json.loads(text, object_pairs_hook=pairs)
     return [(key, span.start) for key, span in _json_tree(text).duplicates] if twice else []

@@ -1,6 +1,6 @@
-"""Nothing about an edited text is taken on trust: read again, it must hold the same objects but for what was to change.
+"""Prove edits by reading the edited text again: it must have the same objects, except for the intended changes.
 
-Of changes that do not hold together, those are kept that do.
+If some changes do not hold, those that do are kept.
 """
 
 import json
@@ -17,25 +17,25 @@ from webhook.manifests.manifest import Manifest, read_manifests
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
-Found = Sequence[Manifest | Fault]
+Content = Sequence[Manifest | Fault]  # what `read_manifests` gives of a file
 
 
 class Change(Struct, frozen=True):
-    """What one object of a file becomes: ``number`` is its place among what the file holds."""
+    """A change of one object of a file; ``number`` is its index in the file's content, ``after`` its new value."""
 
     number: int
     after: Json
     edits: tuple[Edit, ...]
 
 
-def proven(file: File, found: Found, changes: Sequence[Change]) -> list[Change]:
-    """The changes after which the file holds what it should; none, if they only do apart."""
-    kept = _holding(file, found, changes)
-    return kept if len(kept) == len(changes) or _holds(file, found, kept) else []
+def proven(file: File, content: Content, changes: Sequence[Change]) -> list[Change]:
+    """The changes that turn out as intended; none, if those work alone but not together."""
+    kept = _holding(file, content, changes)
+    return kept if len(kept) == len(changes) or _holds(file, content, kept) else []
 
 
 def edited(data: bytes, changes: Sequence[Change]) -> bytes:
-    """The file with all edits."""
+    """The file's bytes after all edits."""
     pieces, at = [], 0
     for edit in in_order(changes):
         pieces += [data[at : edit.start], edit.text]
@@ -58,22 +58,23 @@ def value_of(manifest: Manifest) -> Json:
     return msgspec.json.decode(manifest.value) if isinstance(manifest.value, bytes) else manifest.value
 
 
-def _holding(file: File, found: Found, changes: Sequence[Change]) -> list[Change]:
-    """All changes if they hold, else what holds of either half: one that does not is found in few readings."""
-    if not changes or _holds(file, found, changes):
+def _holding(file: File, content: Content, changes: Sequence[Change]) -> list[Change]:
+    """All changes if they hold, else those of each half that do: bisection finds a bad one in few readings."""
+    if not changes or _holds(file, content, changes):
         return [*changes]
     half = len(changes) // 2
-    return [*_holding(file, found, changes[:half]), *_holding(file, found, changes[half:])] if half else []
+    return [*_holding(file, content, changes[:half]), *_holding(file, content, changes[half:])] if half else []
 
 
-def _holds(file: File, found: Found, changes: Sequence[Change]) -> bool:
-    """Whether the edited text, read again, holds the same objects and faults, but for the changes."""
-    given = {each.number: each for each in changes}
+def _holds(file: File, content: Content, changes: Sequence[Change]) -> bool:
+    """Whether the edited text, read again, has the same objects and faults, except for the changes."""
+    by_number = {each.number: each for each in changes}
     again = [*read_manifests(file.name, edited(file.data, changes))]
-    if len(again) != len(found):
+    if len(again) != len(content):
         return False
     return all(
-        _same(before, after, given.get(number)) for number, (before, after) in enumerate(zip(found, again, strict=True))
+        _same(before, after, by_number.get(number))
+        for number, (before, after) in enumerate(zip(content, again, strict=True))
     )
 
 
@@ -81,5 +82,5 @@ def _same(before: Manifest | Fault, after: Manifest | Fault, change: Change | No
     if isinstance(before, Fault) or isinstance(after, Fault):
         return isinstance(before, Fault) and isinstance(after, Fault) and before.message == after.message
     value = value_of(before) if change is None else change.after
-    # As text: to Python true is 1, and 1.0 too.
+    # Compared as text, since in Python True == 1 == 1.0.
     return json.dumps(value, sort_keys=True) == json.dumps(msgspec.json.decode(json_of(after)), sort_keys=True)

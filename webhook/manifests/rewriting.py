@@ -1,8 +1,8 @@
-"""An object with other values -> edits of its text that leave every other byte: comments, order, quotes.
+"""New values of an object -> edits of its text that keep every other byte: comments, order, quotes.
 
-A value is replaced where it stands, a field or an item is added behind the last one and taken out with its line, a
-field is renamed. What that cannot do is refused, with the reason: anchors, aliases, tags, comments inside of what goes.
-Whoever rewrites reads the result again: a refusal that is missing here must not become a broken file.
+A value is replaced in place, a field or an item is added after the last one or removed with its line, and fields can be
+renamed. Other changes are refused with the reason: anchors, aliases, tags, comments within text that would be lost.
+Callers read the result again (`proven_edits`), so that a refusal that is missing here cannot break a file.
 """
 
 import json
@@ -28,7 +28,7 @@ _COMMENT = re.compile(r"(?:^|\s)#", re.MULTILINE)
 
 
 class _Change(Struct, frozen=True):
-    """Characters ``start`` to before ``end`` become ``text``."""
+    """The characters from ``start`` to before ``end`` are replaced by ``text``."""
 
     start: int
     end: int
@@ -36,7 +36,7 @@ class _Change(Struct, frozen=True):
 
 
 class _Member(Struct, frozen=True):
-    """A field of a mapping as it stands in the text."""
+    """A field of a mapping in the text; ``end`` is the end of its value."""
 
     name: str
     key: Span
@@ -45,9 +45,9 @@ class _Member(Struct, frozen=True):
 
 
 def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> list[Edit]:
-    """The edits of a file after which an object of it has other values.
+    """The edits of a file that change an object from ``before`` to ``after``.
 
-    Shape: ``data`` is the file that the manifest was read from; ``after`` is as `core.json_edits.marked` gives it.
+    Shape: ``data`` is the file that the manifest was read from; ``after`` comes from `core.json_edits.marked`.
     Errors: RefusedError.
     """
     text = text_of(data, manifest)
@@ -62,7 +62,7 @@ def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> lis
         if other.start < one.end:
             raise RefusedError("the changes meet in one place")
     edits = [text.edit(each.start, each.end, each.text) for each in changes]
-    # The last line may have no end, which is read as if it had.
+    # The document's text ends with a line break even if the file does not.
     return [Edit(min(each.start, len(data)), min(each.end, len(data)), each.text) for each in edits]
 
 
@@ -73,7 +73,7 @@ class _Page(Struct, frozen=True):
     json: bool
 
     def written(self, value: Json, near: Node) -> str:
-        """A value on one line, spaced in JSON as what is around it."""
+        """A value on one line; in JSON with the spacing of the node near it."""
         if not self.json:
             return flow(value)
         spaced = ": " in self.text[near.start : near.end] or "\n" in self.text[near.start : near.end]
@@ -87,12 +87,12 @@ class _Page(Struct, frozen=True):
         return written[1:-1]
 
     def is_flow(self, node: Node) -> bool:
-        """Whether a mapping or a list stands in brackets."""
+        """Whether a mapping or a list is written in brackets."""
         return self.json or self.text[node.start] in "{["
 
 
 def _changes(page: _Page, node: Node, before: Json, after: Json) -> Iterator[_Change]:
-    """What changes inside of a value."""
+    """The changes from one value to another."""
     if _alike(before, after):
         return
     if isinstance(before, Mapping) and _has_place_for(after, node, before):
@@ -104,7 +104,7 @@ def _changes(page: _Page, node: Node, before: Json, after: Json) -> Iterator[_Ch
 
 
 def _has_place_for(after: Json, node: Node, before: Json) -> bool:
-    """Whether a value can change part by part."""
+    """Whether the value can be changed part by part, and need not be replaced as a whole."""
     if isinstance(before, Mapping):
         return isinstance(after, Mapping) and node.fields is not None
     if isinstance(before, list):
@@ -129,11 +129,11 @@ def _in_mapping(page: _Page, node: Node, before: Mapping[str, Json], after: Mapp
     if not gone and not new:
         return
     order = [*members.values()]
-    taken = {order.index(_member(members, name)) for name in gone}
+    removed = {order.index(_member(members, name)) for name in gone}
     fields = {name: without_gone(after[name]) for name in new}
-    if len(taken) == len(order) and (not fields or page.is_flow(node)):
+    if len(removed) == len(order) and (not fields or page.is_flow(node)):
         yield _replaced(page, node, fields)
-    elif len(taken) == len(order):
+    elif len(removed) == len(order):
         whole = _replaced(page, node, fields)
         margin = " " * (node.start - page.text.rfind("\n", 0, node.start) - 1)
         break_ = line_break(page.text, line_end(page.text, node.start))
@@ -142,24 +142,24 @@ def _in_mapping(page: _Page, node: Node, before: Mapping[str, Json], after: Mapp
         added = "".join(
             _separator(page, node, order[0].key.start) + page.member(*each, node) for each in fields.items()
         )
-        yield from _in_brackets(page, [(each.key.start, each.end) for each in order], taken, added)
+        yield from _in_brackets(page, [(each.key.start, each.end) for each in order], removed, added)
     else:
-        yield from _on_lines(page, order, taken, fields)
+        yield from _on_lines(page, order, removed, fields)
 
 
 def _goes(before: Json, after: Json) -> bool:
-    """Whether a value goes, or all that it holds."""
+    """Whether a value is removed, or everything in it."""
     return after is GONE or (isinstance(after, list) and bool(before) and all(each is GONE for each in after))
 
 
 def _in_member(page: _Page, node: Node, member: _Member, before: Json, after: Json) -> Iterator[_Change]:
-    """What changes in the value of one field."""
+    """The changes in the value of one field."""
     _check_own(page.text, node, member.key, member.node)
     beside = "\n" not in page.text[member.key.end : member.node.start]
     if member.node.start < member.node.end and (beside or page.json or _has_place_for(after, member.node, before)):
         yield from _changes(page, member.node, before, after)
         return
-    # Absent, or on lines of its own: on the line of the key there is room.
+    # The value is absent, or on lines of its own: the new value goes on the key's line.
     colon = _COLON.match(page.text, member.key.end)
     if colon is None:
         raise RefusedError("a key stands there in a way of its own")
@@ -169,7 +169,7 @@ def _in_member(page: _Page, node: Node, member: _Member, before: Json, after: Js
 
 
 def _members(page: _Page, node: Node) -> list[_Member]:
-    """The fields that stand in the mapping itself, not in one that is merged into it; in the order of the text."""
+    """The mapping's own fields, without merged ones, in the order of the text."""
     own = [
         _Member(name, key, child, _end(page, child) if child.start < child.end else _after_colon(page, key))
         for name, (key, child) in (node.fields or {}).items()
@@ -190,7 +190,7 @@ def _member(members: Mapping[str, _Member], name: str) -> _Member:
 
 
 def _check_own(text: str, parent: Node, key: Span, node: Node) -> None:
-    """Refuse what stands elsewhere too."""
+    """Refuse a value that is shared with other places, or that has an anchor, a tag or a block scalar."""
     if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
         raise RefusedError("an alias or a merge key brings it from elsewhere")
     for each in (parent, node):
@@ -199,7 +199,7 @@ def _check_own(text: str, parent: Node, key: Span, node: Node) -> None:
 
 
 def _end(page: _Page, node: Node) -> int:
-    """Behind the last character of a value; the node of a block ends where the next one begins."""
+    """The position after a value's last character; libyaml ends a block's node only where the next token begins."""
     if node.start == node.end or page.is_flow(node) or (node.fields is None and node.items is None):
         if page.text[node.start : node.start + 1] in {"|", ">"} and not page.json:
             raise RefusedError("a block of text stands there")
@@ -221,13 +221,13 @@ def _replaced(page: _Page, node: Node, after: Json) -> _Change:
 
 
 def _separator(page: _Page, node: Node, first: int) -> str:
-    """What stands between two things in brackets, as before the first one."""
+    """A comma and the white space to write between two entries in brackets, as before the first entry."""
     margin = page.text[node.start + 1 : first] if page.json else ""
     return f",{margin}" if "\n" in margin or (page.json and not margin and ": " not in page.text) else ", "
 
 
 def _check_plain(text: str) -> None:
-    """Refuse to lose what somebody wrote for people, or what stands elsewhere too."""
+    """Refuse to remove text that contains a comment, an anchor, an alias or a tag."""
     if _COMMENT.search(text):
         raise RefusedError("a comment stands in what is replaced")
     if _SHARED.search(text):
@@ -235,14 +235,14 @@ def _check_plain(text: str) -> None:
 
 
 def _in_brackets(
-    page: _Page, spans: Sequence[tuple[int, int]], taken: Collection[int], added: str
+    page: _Page, spans: Sequence[tuple[int, int]], removed: Collection[int], added: str
 ) -> Iterator[_Change]:
-    """Out with some, each with a comma, and others behind the last one."""
+    """Remove some entries in brackets, each with a comma, and add others after the last one that stays."""
     last = len(spans) - 1
-    while last in taken:
+    while last in removed:
         last -= 1
     for place, (start, _) in enumerate(spans[:last]):
-        if place in taken:
+        if place in removed:
             _check_no_comment(page.text[start : spans[place + 1][0]])
             yield _Change(start, spans[place + 1][0], "")
     _check_no_comment(page.text[spans[last][1] : spans[-1][1]])
@@ -251,25 +251,25 @@ def _in_brackets(
 
 
 def _on_lines(
-    page: _Page, order: Sequence[_Member], taken: Collection[int], fields: Mapping[str, Json]
+    page: _Page, order: Sequence[_Member], removed: Collection[int], fields: Mapping[str, Json]
 ) -> Iterator[_Change]:
-    """The same in block style: out with the lines of a field, and new lines behind the last one that stays."""
+    """Remove fields in block style with their lines, and add new lines after the last field that stays."""
     text = page.text
     if not all(_begins_line(text, each) for each in order[1:]):
         raise RefusedError("its fields do not stand on lines of their own")
-    stays = min(place for place in range(len(order)) if place not in taken)
-    for place in sorted(taken):
+    stays = min(place for place in range(len(order)) if place not in removed)
+    for place in sorted(removed):
         end = _whole_lines(text, order[place].end)
         if place or _begins_line(text, order[0]):
             line = text.rfind("\n", 0, order[place].key.start) + 1
             if place > stays or _begins_line(text, order[0]):
                 yield _Change(line, end, "") if text[end - 1] == "\n" else _Change(line - 1, end, "")
         else:
-            # The hyphen of an item stands before it: the next field moves there.
+            # The first field is on the line of an item's hyphen: the next one takes its place.
             _check_no_comment(text[end : order[stays].key.start])
             yield _Change(order[0].key.start, order[stays].key.start, "")
     if fields:
-        behind = order[max(place for place in range(len(order)) if place not in taken)]
+        behind = order[max(place for place in range(len(order)) if place not in removed)]
         margin = " " * (order[0].key.start - text.rfind("\n", 0, order[0].key.start) - 1)
         end = line_end(text, behind.end)
         added = "".join(f"{line_break(text, end)}{margin}{one_field(*each)}" for each in fields.items())
@@ -286,11 +286,11 @@ def _check_no_comment(text: str) -> None:
 
 
 def _whole_lines(text: str, end: int) -> int:
-    """Behind the line in which something ends; what follows there may only be a comment on it."""
-    found = re.compile(r"[ \t]*(?:[ \t]#[^\n]*)?\r?(?:\n|$)").match(text, end)
-    if found is None:
+    """The position after the line in which something ends; only a comment may follow on that line."""
+    rest = re.compile(r"[ \t]*(?:[ \t]#[^\n]*)?\r?(?:\n|$)").match(text, end)
+    if rest is None:
         raise RefusedError("something else stands on the line")
-    return found.end()
+    return rest.end()
 
 
 def _in_list(page: _Page, node: Node, before: Sequence[Json], after: Sequence[Json]) -> Iterator[_Change]:
@@ -317,7 +317,7 @@ def _in_list(page: _Page, node: Node, before: Sequence[Json], after: Sequence[Js
 
 
 def _dash(page: _Page, item: Node) -> int:
-    """Where the hyphen of an item stands, on a line that it begins."""
+    """The position of an item's hyphen, which must begin its line."""
     dash = page.text.rfind("-", 0, item.start)
     line = page.text.rfind("\n", 0, dash) + 1
     if dash < 0 or page.text[dash + 1 : item.start].strip(" ") or page.text[line:dash].strip(" "):
@@ -344,7 +344,7 @@ def _with_items(page: _Page, node: Node, new: Sequence[Json]) -> _Change:
 
 
 def _alike(one: Json, other: Json) -> bool:
-    """Whether two values are the same JSON; to Python 1 is true, and 1.0 too."""
+    """Whether two values are the same JSON; unlike ==, for which True, 1 and 1.0 are equal."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):

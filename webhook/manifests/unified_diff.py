@@ -1,6 +1,6 @@
-"""Edits of a text -> its unified diff, as diff(1) prints it and patch(1) takes it.
+"""Edits of a text -> a unified diff, as diff(1) prints it and patch(1) reads it.
 
-The edits are known, so nothing is searched for: a library that compares two texts takes minutes for a large file.
+Since the edits are known, no texts have to be compared, which difflib takes minutes for in a large file.
 """
 
 import re
@@ -17,7 +17,7 @@ _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 
 class _Change(Struct, frozen=True):
-    """Lines from ``first`` (from 0) on become others."""
+    """The ``old`` lines from ``first`` (from 0) on are replaced by the ``new`` ones."""
 
     first: int
     old: list[bytes]
@@ -29,7 +29,7 @@ class _Change(Struct, frozen=True):
 
 
 def line_diff(name: str, data: bytes, edits: Sequence[Edit]) -> Iterator[str]:
-    """The diff of a file; ``edits`` do not overlap, and stand in the order of the text."""
+    """The diff of a file; ``edits`` are in the order of the text and do not overlap."""
     lines = _LINE.findall(data)
     yield f"--- {name}\n+++ {name}\n"
     grown = 0
@@ -48,7 +48,7 @@ def line_diff(name: str, data: bytes, edits: Sequence[Edit]) -> Iterator[str]:
 
 
 def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[Edit]) -> Iterator[_Change]:
-    """What the edits do to whole lines; edits of one line are one change."""
+    """The edits as changes of whole lines; edits that share a line become one change."""
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))
@@ -66,7 +66,7 @@ def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[Edit]) -> Iter
 
 
 def _trimmed(first: int, old: Sequence[bytes], new: Sequence[bytes]) -> _Change:
-    """Without the lines that are the same at either end."""
+    """The change without equal lines at its start and its end."""
     same = 0
     while same < min(len(old), len(new)) and old[same] == new[same]:
         same += 1
@@ -77,7 +77,7 @@ def _trimmed(first: int, old: Sequence[bytes], new: Sequence[bytes]) -> _Change:
 
 
 def _groups(changes: Sequence[_Change]) -> Iterator[list[_Change]]:
-    """Changes whose context would touch stand in one hunk."""
+    """The changes grouped into hunks: those whose context lines would touch go together."""
     group: list[_Change] = []
     for change in changes:
         if group and change.first - group[-1].end > 2 * _CONTEXT:

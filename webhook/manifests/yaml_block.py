@@ -1,7 +1,7 @@
-"""Values -> YAML in block style, read the same by go-yaml and by YAML 1.2.
+"""Values -> YAML in block style that go-yaml and YAML 1.2 read the same.
 
-A library's dumper quotes what its own reader would misread; ``y``, ``1e3`` and ``0o17`` are names to it and no text to
-kubectl.
+PyYAML's dumper quotes only what PyYAML itself would misread; it leaves ``1e3`` and ``0o17`` unquoted, which are numbers
+to kubectl.
 """
 
 import json
@@ -13,15 +13,16 @@ from webhook.manifests.go_scalars import resolve_plain
 
 Json = Any
 
-# Letters first: a number or a date is quoted, whatever reader may come. No colon and no number sign: they end a text.
+# Plain scalars begin with a letter, so that numbers and dates are quoted for every reader, and have no ':' and no '#',
+# which can end a plain scalar.
 _PLAIN = re.compile(r"[A-Za-z](?:[A-Za-z0-9 _./()=,;+@%'\[\]-]*[A-Za-z0-9_./()%'\]])?", re.ASCII)
 
 
 def block_lines(value: Json, *, indent: int = 0) -> Iterator[str]:
-    """The lines of a mapping or a list that is not empty, without line ends.
+    """The lines of a mapping or a list that is not empty, without line breaks.
 
-    Unit: ``indent`` is how many columns the items of a list in a mapping stand to the right of its key.
-    Errors: TypeError for what JSON does not have.
+    Unit: ``indent`` is by how many columns a list's items are indented below the key of the list.
+    Errors: TypeError for values that JSON does not have.
     """
     if isinstance(value, Mapping):
         for key, item in value.items():
@@ -43,7 +44,7 @@ def _nested(item: object) -> bool:
 
 
 def scalar(value: object) -> str:
-    """A text, number, boolean or null; empty mappings and lists too."""
+    """A text, number, boolean or null on one line, or an empty mapping or list."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and isinstance(resolve_plain(value), str):
         return value
     return json.dumps(value, ensure_ascii=False)

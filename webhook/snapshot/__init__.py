@@ -1,1 +1,1 @@
-"""A cluster as a file: write it, read it, take the names out."""
+"""A cluster as a file: capture it, load it, anonymise it."""

@@ -1,8 +1,8 @@
-"""Objects without names: every name, label and id is replaced, the same one always by the same, and verdicts stay.
+"""Anonymised objects: names, labels and ids are replaced consistently, so that verdicts do not change.
 
-A text is replaced word by word (``payments-db-0`` -> ``n3-n7-0``), so that names made of others still are; words are
-numbered in their own order, so that what was first by name still is. Kept are what Kubernetes and well-known projects
-call things, quantities, times, enumerated values, numbers that a selector compares, ordinals of StatefulSets.
+Texts are replaced word by word (``payments-db-0`` -> ``n3-n7-0``), so that a name that contains another still does.
+Words are numbered in alphabetical order, so that names still sort the same. Not replaced are names of Kubernetes and
+well-known projects, quantities, times, enumerated values, numbers that a selector compares, ordinals of StatefulSets.
 """
 
 import re
@@ -36,7 +36,7 @@ _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORD = re.compile(rf"{_UID.pattern}|[A-Za-z0-9]+")
 _LONGEST_VALUE = 63  # characters of a label's value
 
-# Whose labels, taints, resources and drivers are the same in every cluster.
+# Domains whose labels, taints, resources and drivers are the same in every cluster.
 _PUBLIC_DOMAINS = (
     *("kubernetes.io", "k8s.io", "karpenter.sh", "evenspread.io", "amazonaws.com", "aws.com", "eksctl.io", "gke.io"),
     *("cloud.google.com", "azure.com", "openstack.org", "vmware.com", "openshift.io", "nvidia.com", "amd.com"),
@@ -60,7 +60,7 @@ _PUBLIC_TEXTS = frozenset(
         *("0.0.0.0", "::", "127.0.0.1"),  # noqa: S104 compared, not bound
     }
 )
-# Of volumes' ids, whose form counts.
+# Words of volume ids, whose form decides how the scheduler reads them.
 _PUBLIC_WORDS = frozenset({"aws", "vol", "projects", "zones", "regions", "disks", "UNSPECIFIED"})
 
 _LABELS = frozenset({"labels", "matchLabels", "nodeSelector"})
@@ -85,9 +85,9 @@ _PUBLIC_TYPES = {"type": _CONDITIONS | _STRATEGIES, "reason": _REASONS}
 
 
 class Names:
-    """The words of some objects, and what stands for each.
+    """The words of some objects, each with its replacement.
 
-    Shape: ``objects`` are JSON objects; only they can be replaced.
+    Shape: ``objects`` are JSON objects; only these can be anonymised, since other words have no replacement.
     """
 
     def __init__(self, objects: Iterable[Mapping[str, Json]]) -> None:
@@ -95,33 +95,33 @@ class Names:
         self._compared = frozenset(key for each in kept for key in _compared_keys(each))
         self._sets = frozenset(tuple(_WORD.findall(name)) for each in kept for name in _stateful_sets(each))
         self._lengths = sorted({len(words) for words in self._sets})
-        seen: dict[str, None] = {}
+        words: dict[str, None] = {}
 
         def learned(text: str) -> str:
-            seen.update(dict.fromkeys(_WORD.findall(text)))
+            words.update(dict.fromkeys(_WORD.findall(text)))
             return text
 
         self._said: Callable[[str], str] = learned
         for each in kept:
             self._members(each)
-        self.words: Mapping[str, str] = _numbered([word for word in seen if word not in _PUBLIC_WORDS])
+        self.words: Mapping[str, str] = _numbered([word for word in words if word not in _PUBLIC_WORDS])
         self._long: dict[str, str] = {}
         self._said = self._text
 
     def replaced(self, value: Mapping[str, Json]) -> dict[str, Json]:
-        """The object with other names."""
+        """The object with names replaced."""
         return self._members(value)
 
     def _text(self, text: str) -> str:
-        """A text with other words."""
+        """A text with its words replaced."""
         if text in _PUBLIC_TEXTS:
             return text
         pieces, end, before = list[str](), 0, list[str]()
-        for found in _WORD.finditer(text):
-            word = found[0]
-            ordinal = word.isdigit() and text[end : found.start()] == "-" and self._ends_in_set(before)
-            pieces += (text[end : found.start()], word if ordinal else self.words.get(word, word))
-            end = found.end()
+        for match in _WORD.finditer(text):
+            word = match[0]
+            ordinal = word.isdigit() and text[end : match.start()] == "-" and self._ends_in_set(before)
+            pieces += (text[end : match.start()], word if ordinal else self.words.get(word, word))
+            end = match.end()
             before.append(word)
         return "".join((*pieces, text[end:]))
 
@@ -129,13 +129,13 @@ class Names:
         return any(tuple(words[-length:]) in self._sets for length in self._lengths)
 
     def key(self, key: str) -> str:
-        """The key of a label or a taint."""
+        """The key of a label or a taint; keys that are well known, or misspelt well-known ones, are kept."""
         domain = key.rpartition("/")[0]
         public = key in _PUBLIC_KEYS or key == NODE_NAME_FIELD or _is_public(domain) or intended(key) != key
         return key if public else self._said(key)
 
     def value(self, key: str, value: Json) -> Json:
-        """A value that stands with the key."""
+        """The value of a label or a taint with this key."""
         if not isinstance(value, str) or key in _PLAIN_VALUES or key.startswith("evenspread.io/"):
             return value
         if key in self._compared and value.lstrip("+-").isdigit():
@@ -221,7 +221,7 @@ def _is_public(domain: str) -> bool:
 
 
 def _numbered(words: Sequence[str]) -> Mapping[str, str]:
-    """A word for each in their order: ``n07``, ``07n`` for those that begin with a digit; ``u3`` for uids."""
+    """A replacement for each word that sorts the same: ``n07``; ``07n`` if it begins with a digit; ``u3`` for uids."""
     uids = [word for word in words if _UID.fullmatch(word)]
     plain = set(words).difference(uids)
     lettered = sorted(word for word in plain if not word[0].isdigit())
@@ -236,7 +236,7 @@ def _width(words: Sequence[str]) -> int:
 
 
 def _compared_keys(value: Json) -> Iterator[str]:
-    """The keys whose values some selector compares as numbers."""
+    """The label keys whose values some selector compares as numbers."""
     if isinstance(value, dict):
         if value.get("operator") in ("Gt", "Lt") and isinstance(value.get("key"), str):
             yield value["key"]
@@ -248,7 +248,7 @@ def _compared_keys(value: Json) -> Iterator[str]:
 
 
 def _stateful_sets(value: Mapping[str, Json]) -> Iterator[str]:
-    """The StatefulSets that the object is or is owned by: their pods and claims have ordinals."""
+    """The names of StatefulSets that the object is, or is owned by; their pods and claims end in ordinals."""
     meta = value.get("metadata")
     if not isinstance(meta, dict):
         return

@@ -1,4 +1,4 @@
-"""A live cluster as a snapshot: what the feed reads and every workload, without what no answer depends on."""
+"""Capture a live cluster as a snapshot: the kinds that the webhook watches, and all workloads, without unread fields."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -21,8 +21,8 @@ from webhook.snapshot.projection import is_read, project
 class CapturedSnapshot(Struct, frozen=True, kw_only=True):
     """A snapshot in memory.
 
-    Shape: ``source`` is what people call the cluster. ``objects`` are JSON, each with apiVersion and kind; ``kinds``
-    counts them. ``missing`` has a line for each kind that could not be read, with what is lost by it.
+    Shape: ``source`` is the cluster's name in messages. ``objects`` are JSON, each with apiVersion and kind; ``kinds``
+    counts them. ``missing`` has a line for each kind that could not be read, with the consequence.
     """
 
     source: str
@@ -39,9 +39,9 @@ class CapturedSnapshot(Struct, frozen=True, kw_only=True):
 
 
 def take(live: Live, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
-    """Read the cluster; ``progress`` is told how many objects were read so far.
+    """Read the cluster; ``progress`` is called with the number of objects read so far.
 
-    Errors: UnreadableError, as `read_kinds`.
+    Errors: UnreadableError, as from `read_kinds`.
     """
     missing, refused = list[str](), dict[str, str]()
     try:
@@ -69,18 +69,18 @@ def take(live: Live, policy: Policy, progress: Callable[[int], None]) -> Capture
     )
 
 
-def without_names(taken: CapturedSnapshot) -> CapturedSnapshot:
-    """The same cluster with other names."""
+def without_names(snapshot: CapturedSnapshot) -> CapturedSnapshot:
+    """The snapshot with all names replaced."""
     from webhook.snapshot.anonymise import Names  # noqa: PLC0415 most snapshots keep their names
 
-    objects = [msgspec.json.decode(each) for each in taken.objects]
+    objects = [msgspec.json.decode(each) for each in snapshot.objects]
     names = Names(objects)
     replaced = tuple(msgspec.json.encode(names.replaced(each)) for each in objects)
-    return structs.replace(taken, header=structs.replace(taken.header, anonymised=True), objects=replaced)
+    return structs.replace(snapshot, header=structs.replace(snapshot.header, anonymised=True), objects=replaced)
 
 
 def take_file(file: str, policy: Policy) -> CapturedSnapshot:
-    """The same from a snapshot, or from what kubectl printed.
+    """As `take`, from a snapshot file or from what kubectl printed.
 
     Errors: SnapshotError for a file that cannot be opened or read.
     """

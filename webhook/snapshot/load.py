@@ -50,9 +50,9 @@ class SnapshotError(Exception):
 
 
 class Item(Struct, frozen=True, kw_only=True):
-    """One API object of the file, still as text.
+    """One API object of the file, as JSON text.
 
-    Unit: ``line`` counts from 1; it is where the object begins.
+    Unit: ``line`` is where the object begins, from 1.
     """
 
     line: int
@@ -61,10 +61,10 @@ class Item(Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """What a file says of a cluster.
+    """A cluster as loaded from a file.
 
-    Shape: ``objects`` counts what is in the file by kind, kinds that no answer depends on included. ``kept`` are those
-    that the reader asked for, as they stand there.
+    Shape: ``objects`` counts the objects of the file by kind, including kinds that no answer depends on. ``kept`` has
+    the text of the objects that the caller asked for.
     """
 
     index: ClusterIndex
@@ -77,8 +77,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 class Header(Struct, frozen=True, rename="camel"):
     """The first line of a snapshot.
 
-    Shape: ``missing`` says of resources, by their plural, why nothing of them is in the file: ``403 Forbidden``.
-    ``anonymised`` files have other names than the cluster.
+    Shape: ``missing`` has the resources (plural names) that are not in the file, with the reason: ``403 Forbidden``.
+    ``anonymised`` says that names were replaced.
     """
 
     kubernetes_version: str | None = None
@@ -107,9 +107,10 @@ def read_snapshot(
     as_version: KubernetesVersion | None = None,
     keep: Callable[[Item], bool] = lambda _item: False,
 ) -> Snapshot:
-    """Read an open snapshot; ``name`` is what messages call it, ``keep`` says of which objects the text is wanted.
+    """Read an open snapshot; ``name`` is its name in messages, ``keep`` chooses the objects whose text is kept.
 
-    Shape: a List says nothing of kinds that are not in it; a snapshot has all there was, or its header says why not.
+    Shape: kinds that are not in a List are unknown; a snapshot with a header has everything that its header does not
+    name as missing.
     Errors: SnapshotError for the first line that is wrong.
     """
     index, header, version, kinds = ClusterIndex(as_version or RECORDED), None, None, Counter[str]()
@@ -138,7 +139,7 @@ def read_snapshot(
 
 
 def read_header(line: bytes) -> Header | None:
-    """The header that a snapshot's first line is; None for any other text."""
+    """The header in a snapshot's first line; None for any other line."""
     try:
         return _HEADER.decode(line) if _TYPE.decode(line).kind == HEADER_KIND else None
     except _UNREADABLE:
@@ -146,14 +147,14 @@ def read_header(line: bytes) -> Header | None:
 
 
 def absent(kinds: Collection[str]) -> Mapping[str, str]:
-    """What a file without a header lacks that has objects of these kinds, and how that is said."""
+    """The resources that a file without a header lacks, given the kinds that it has, with the reason to print."""
     return {resource.name: "none in the input" for resource in BUILT_IN if resource.kind not in kinds}
 
 
 def read_items(stream: io.BufferedReader, name: str, limits: Limits = LIMITS) -> Iterator[Item]:
-    """The objects of a snapshot or a List, a snapshot's header first.
+    """The objects of a snapshot or a List; a snapshot's header comes first.
 
-    Errors: SnapshotError for the first line that is no object, for what is cut short, and for what is too large.
+    Errors: SnapshotError for the first line that is no object, and for a file that is truncated or too large.
     """
     unpacked = gzip.GzipFile(fileobj=stream) if stream.peek(2)[:2] == _GZIP else stream
     try:
@@ -172,7 +173,7 @@ def read_items(stream: io.BufferedReader, name: str, limits: Limits = LIMITS) ->
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether the line is an object by itself and no List: then so is every other line."""
+    """Whether the first line is an object by itself, and no List; then each line is one object."""
     try:
         return not (_TYPE.decode(line).kind or "").endswith("List")
     except _UNREADABLE:
@@ -180,12 +181,12 @@ def _is_whole(line: bytes) -> bool:
 
 
 def _lines(first: bytes, rest: io.BufferedIOBase, name: str, limits: Limits) -> Iterator[Item]:
-    line, number, taken = first, 1, 0
+    line, number, size = first, 1, 0
     while line:
-        taken += len(line)
+        size += len(line)
         if len(line) > limits.line:
             raise SnapshotError(name, f"an object of more than {limits.line} bytes", number)
-        if taken > limits.snapshot:
+        if size > limits.snapshot:
             raise SnapshotError(name, f"more than {limits.snapshot} bytes", number)
         if not line.isspace():
             yield _item(line, name, number)
@@ -194,20 +195,20 @@ def _lines(first: bytes, rest: io.BufferedIOBase, name: str, limits: Limits) -> 
 
 
 def _document(text: bytes, name: str) -> Iterator[Item]:
-    """The items of a List, or one object that takes several lines."""
+    """The items of a List, or one object that spans several lines."""
     try:
-        found = _LIST.decode(text)
+        whole = _LIST.decode(text)
     except _UNREADABLE as error:
         raise SnapshotError(name, f"not JSON: {bounded(str(error))}", _line_of(text, error)) from error
-    listed = found.kind or ""
+    listed = whole.kind or ""
     if not listed.endswith("List"):
         yield _item(text, name, 1)
         return
-    # A list that the API server itself gave says the kind once, for all.
+    # A list from the API server (PodList) states the type once, for all items.
     kind = listed.removesuffix("List")
-    stated = TypeMeta(api_version=found.api_version, kind=kind) if kind else None
+    stated = TypeMeta(api_version=whole.api_version, kind=kind) if kind else None
     line, counted = 1, 0
-    for raw in found.items or ():
+    for raw in whole.items or ():
         start = text.index(bytes(raw), counted)
         line, counted = line + text.count(b"\n", counted, start), start
         yield _item(raw, name, line, stated)
@@ -226,6 +227,6 @@ def _item(raw: bytes | Raw, name: str, line: int, stated: TypeMeta | None = None
 
 
 def _line_of(text: bytes, error: Exception) -> int:
-    """The line that a decoding error is about; the last one where it says no place."""
+    """The line that a decoding error is about; the last line if the error has no position."""
     offset = _OFFSET.search(str(error))
     return text.count(b"\n", 0, int(offset[1]) if offset else len(text)) + 1

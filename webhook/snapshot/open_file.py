@@ -1,7 +1,4 @@
-"""A file that stands for a cluster, whatever it is written in: as a stream of JSON, or as what is known by it.
-
-Source: what ``audit`` reads: a snapshot, what kubectl printed as JSON or YAML, or a directory of such files.
-"""
+"""Open what can stand for a cluster: a snapshot, what kubectl printed as JSON or YAML, or a directory of such files."""
 
 import gzip
 import io
@@ -30,10 +27,10 @@ def load_snapshot(
     as_version: KubernetesVersion | None = None,
     keep: Callable[[Item], bool] = lambda _item: False,
 ) -> Snapshot:
-    """What the file says of the cluster; without ``as_version`` the index judges as the release that its header names.
+    """Load the cluster from a file; without ``as_version``, the index takes the release in the file's header.
 
-    Shape: ``keep`` says of which objects the text is wanted too.
-    Errors: SnapshotError for a file that cannot be read, and for the first line of it that is wrong.
+    Shape: ``keep`` chooses the objects whose text is kept too.
+    Errors: SnapshotError for a file that cannot be read, and for the first line that is wrong.
     """
     try:
         with open_cluster_file(path) as stream:
@@ -43,7 +40,7 @@ def load_snapshot(
 
 
 def open_cluster_file(path: str) -> io.BufferedReader:
-    """The file itself where it is JSON; else its objects, one a line.
+    """The file itself if it is JSON, else its objects as JSON, one a line.
 
     Errors: OSError; SnapshotError for YAML that cannot be read.
     """
@@ -54,19 +51,19 @@ def open_cluster_file(path: str) -> io.BufferedReader:
         stream.close()
     objects = list[bytes]()
     for file in read_files([path], unpack=True):
-        found = [file] if isinstance(file, Fault) else read_manifests(file.name, file.data, duplicates=False)
-        for each in found:
+        content = [file] if isinstance(file, Fault) else read_manifests(file.name, file.data, duplicates=False)
+        for each in content:
             if isinstance(each, Fault):
                 if each.fatal:
                     raise SnapshotError(each.file, each.message, each.line or None)
             else:
                 objects.append(each.value if isinstance(each.value, bytes) else msgspec.json.encode(each.value))
-    # One object a line: JSON may break lines between tokens only, where a space says the same.
+    # Line breaks in JSON text are only between tokens, where a space means the same.
     return io.BufferedReader(io.BytesIO(b"\n".join(each.replace(b"\n", b" ") for each in objects)))
 
 
 def _is_json(stream: io.BufferedReader) -> bool:
-    """Whether the text begins as JSON does, or is nothing; it is read from its start afterwards."""
+    """Whether the text is empty or begins as a JSON object; the stream is rewound afterwards."""
     unpacked: BinaryIO | gzip.GzipFile = stream
     if stream.peek(len(_GZIP))[: len(_GZIP)] == _GZIP:
         unpacked = gzip.GzipFile(fileobj=stream)

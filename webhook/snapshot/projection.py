@@ -1,7 +1,7 @@
-"""API objects without all that no answer depends on: what a snapshot holds, and what an audit keeps in memory.
+"""API objects reduced to the fields that answers depend on, for snapshots and for an audit's memory.
 
-An allow-list, made from the types that objects are decoded as: a field that nothing reads is not copied, whatever it is
-called and wherever it stands. Environments, commands, images, Secrets' names and the like have no such field.
+The allow-list is derived from the types that the core decodes objects as. A field that no type has is not copied, and
+no type has fields for environments, commands, images, names of Secrets and the like.
 """
 
 import functools
@@ -30,15 +30,15 @@ from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 Json = Any
 
-# Read by a watch alone, or by nobody.
+# Fields of the types that only a watch needs, or nobody.
 _NOT_COPIED = frozenset({"resourceVersion", "finalizers"})
 
 
 class Shape(Struct, frozen=True, kw_only=True):
-    """What is copied at one place: members of an object, entries of a list, values of a map, or a plain value.
+    """What is copied of a value: members of an object, entries of a list, values of a map, or a scalar.
 
-    Shape: several may be set, where several types are read from one place. ``named`` entries are left out if nothing is
-    copied of them but a name.
+    Shape: several are set if a value is decoded as several types. A ``named`` entry is left out if only its name would
+    be copied.
     """
 
     members: Mapping[str, "Shape"] = {}
@@ -53,9 +53,9 @@ _ANNOTATIONS = Shape(members=dict.fromkeys(sorted(readers.READ_ANNOTATIONS), _PL
 
 
 def project(raw: bytes | Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bytes:
-    """The object as JSON that says its kind and has nothing but what is read of it.
+    """The object as JSON, with its type and only the fields that are read.
 
-    Errors: msgspec.DecodeError, UnicodeDecodeError, RecursionError for what is no JSON object.
+    Errors: msgspec.DecodeError, UnicodeDecodeError, RecursionError for text that is no JSON object.
     """
     value = msgspec.json.decode(raw, type=dict[str, Json])
     copied = _copied(value, _shape_of(of, embedded))
@@ -80,9 +80,9 @@ def _shape_of(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Shape:
 def _copied(value: Json, shape: Shape) -> Json:
     if isinstance(value, dict):
         return {
-            name: _copied(inner, found)
+            name: _copied(inner, member)
             for name, inner in value.items()
-            if (found := shape.members.get(name, shape.values)) is not None
+            if (member := shape.members.get(name, shape.values)) is not None
         }
     if isinstance(value, list):
         inner = shape.entries
@@ -90,37 +90,37 @@ def _copied(value: Json, shape: Shape) -> Json:
             return []
         copied = (_copied(entry, inner) for entry in value)
         return [entry for entry in copied if not inner.named or entry.keys() != {"name"}]
-    # A text where none belongs stays a text, so that it is still wrong, but says nothing.
+    # A text in place of an object or a list becomes an empty text: it is still of the wrong type, but tells nothing.
     return "" if isinstance(value, str) and not shape.plain else value
 
 
 def _typed(info: Type) -> Shape | None:
-    """What is copied where a type is decoded; None where its decoder looks at nothing."""
+    """What is copied of a value that is decoded as this type; None for types that look at nothing."""
     match info:
         case StructType(cls=cls, fields=fields):
             read = {each.encode_name: _typed(each.type) for each in fields if each.encode_name not in _NOT_COPIED}
             if "annotations" in read:
                 read["annotations"] = _ANNOTATIONS
             members = {name: inner for name, inner in read.items() if inner is not None}
-            # Of most volumes nothing is read, and their name is often that of a Secret.
-            found: Shape | None = Shape(members=members, named=cls is Volume)
+            # Most volumes have no other field that is read, and their names are often those of Secrets.
+            shape: Shape | None = Shape(members=members, named=cls is Volume)
         case DictType(value_type=inner):
-            found = Shape(values=_typed(inner))
+            shape = Shape(values=_typed(inner))
         case VarTupleType(item_type=inner):
-            found = Shape(entries=_typed(inner))
+            shape = Shape(entries=_typed(inner))
         case UnionType(types=types):
-            found = functools.reduce(_either, map(_typed, types))
+            shape = functools.reduce(_either, map(_typed, types))
         case Metadata(type=inner):
-            found = _typed(inner)
+            shape = _typed(inner)
         case RawType() | NoneType() | CustomType():  # UNSET is a custom one
-            found = None
+            shape = None
         case _:
-            found = _PLAIN
-    return found
+            shape = _PLAIN
+    return shape
 
 
 def _at(path: str, shape: Shape | None) -> Shape | None:
-    """The shape below a path: ``spec.tasks[*].template``, ``spec.replicaSpecs.*.template``."""
+    """A shape nested under a path such as ``spec.tasks[*].template`` or ``spec.replicaSpecs.*.template``."""
     for name in reversed(path.replace("[*]", ".[]").split(".") if path else ()):
         match name:
             case "[]":
