@@ -1,7 +1,7 @@
-"""A connection to one API server: credentials by the kubernetes package, requests as raw JSON.
+"""A connection to one API server: credentials from the kubernetes package, requests and answers as raw JSON.
 
-The package's models cost tens of times more time and memory than the JSON that they are made from; its loader knows
-every way in which a kubeconfig can name credentials.
+The package's loader knows every way in which a kubeconfig can name credentials; but its models take tens of times the
+time and memory of the JSON that they are made from, and are not used.
 """
 
 import contextlib
@@ -18,28 +18,28 @@ from msgspec import Struct
 from webhook.logs import bounded
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-# Go's default for clients of its API server is 32 s; a person waits here.
+# client-go waits 32 s by default; here a person waits.
 _SECONDS = 10.0
 _CHUNK_BYTES = 64 * 1024
-# The API server takes objects of 1.5 MiB: a hundred of those, and a watch's line of one with room to spare.
+# Objects have up to 1.5 MiB (etcd's limit): room for a page of a hundred, and for one in a line of a watch.
 _PAGE_BYTES = 256 * 1024 * 1024
 _LINE_BYTES = 8 * 1024 * 1024
-# What an error says is a Status of some hundred bytes, or a proxy's page.
+# An error is a Status of some hundred bytes, or the page of a proxy.
 _STATUS_BYTES = 64 * 1024
-# One for each kind that is watched; beyond it a connection would be closed instead of kept.
+# More than the kinds that are watched; connections beyond this number would be closed instead of kept.
 _CONNECTIONS = 64
-# A peer that is gone without a word is noticed after 30 s, however quiet the watch is.
+# A dead peer is noticed after 15 + 3 * 5 = 30 s, however quiet the watch is.
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 
 class ClusterError(Exception):
-    """An API server that cannot be reached, or refuses; one line."""
+    """An API server cannot be reached, or refuses; the text is one line."""
 
 
 class RefusedError(ClusterError):
-    """An answer that is an error.
+    """The API server has answered with an error.
 
-    Unit: ``retry_after`` are seconds, 0 where the server does not say.
+    Unit: ``retry_after`` is in seconds, 0 if the server gives none.
     """
 
     def __init__(self, status: int, message: str, *, retry_after: float = 0.0) -> None:
@@ -49,11 +49,11 @@ class RefusedError(ClusterError):
 
 
 class SilenceError(ClusterError):
-    """A watch on which nothing came for too long."""
+    """Nothing came on a watch for too long."""
 
 
 class Response(Protocol):
-    """What is used of urllib3's response."""
+    """The part of urllib3's response that is used."""
 
     status: int
     reason: str | None
@@ -68,7 +68,7 @@ class Response(Protocol):
 
 
 class Account(Struct, frozen=True, kw_only=True):
-    """Who asks, and where: a kubeconfig, or without one the service account that the pod runs with."""
+    """The credentials to use: those of a kubeconfig, or without one those of the pod's service account."""
 
     kubeconfig: str | None = None
     context: str | None = None
@@ -77,7 +77,7 @@ class Account(Struct, frozen=True, kw_only=True):
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """A kubeconfig's way to one cluster: what people call it, and the namespace that they work in."""
+    """A context of a kubeconfig: its name, and its default namespace."""
 
     name: str
     namespace: str = ""
@@ -100,20 +100,20 @@ def chosen_context(account: Account) -> Context:
         if account.context and account.context not in there:
             others = f"it has {bounded(', '.join(there))}" if there else "it has none"
             raise ClusterError(f"{account.kubeconfig}: no context {bounded(account.context)}: {others}")
-        found = KubeConfigLoader(content, active_context=account.context).current_context  # type: ignore[no-untyped-call]  # as above
-        return Context(name=str(found["name"]), namespace=str(found["context"].get("namespace") or ""))
+        context = KubeConfigLoader(content, active_context=account.context).current_context  # type: ignore[no-untyped-call]  # as above
+        return Context(name=str(context["name"]), namespace=str(context["context"].get("namespace") or ""))
 
 
 class Stream:
-    """The answer to one request, read as it comes. ``end`` may be called by another thread."""
+    """The answer to one request, read as it arrives. Another thread may call ``end``."""
 
     def __init__(self, response: Response) -> None:
         self._response = response
 
     def body(self, most: int = _PAGE_BYTES) -> bytes:
-        """All of it.
+        """The whole body.
 
-        Errors: ClusterError for a body that is cut short or larger than ``most``.
+        Errors: ClusterError for a body that is truncated or larger than ``most``.
         """
         with _told():
             data = self._response.read(most + 1)
@@ -122,9 +122,9 @@ class Stream:
         return data
 
     def lines(self) -> Iterator[list[bytes]]:
-        """The whole lines that have come, as often as some have; a last one without its end is left out.
+        """The complete lines of each chunk that arrives; an incomplete last line is left out.
 
-        Errors: SilenceError; ClusterError for a connection that breaks, and for a line without end.
+        Errors: SilenceError; ClusterError for a connection that breaks, and for a line that is too long.
         """
         rest = b""
         while chunk := self._chunk():
@@ -135,7 +135,7 @@ class Stream:
                 yield whole
 
     def end(self) -> None:
-        """Let the reader see the end."""
+        """Make the reader see the end of the stream."""
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # it has ended by itself
             self._response.shutdown()
 
@@ -147,7 +147,7 @@ class Stream:
 class ApiServer:
     """Requests to one API server, from any thread.
 
-    Errors: ClusterError for a kubeconfig or an account that cannot be used.
+    Errors: ClusterError for unusable credentials.
     """
 
     def __init__(self, account: Account) -> None:
@@ -160,7 +160,7 @@ class ApiServer:
     def request(
         self, method: str, path: str, body: object = None, *, media: str = "application/json"
     ) -> tuple[int, Mapping[str, Any]]:
-        """The status and the object that came back.
+        """Send a request; returns the status and the object of the answer.
 
         Errors: ClusterError if there was no answer.
         """
@@ -175,9 +175,9 @@ class ApiServer:
 
     @contextlib.contextmanager
     def open(self, path: str, *, silence_seconds: float = _SECONDS) -> Iterator[Stream]:
-        """Ask for a list or a watch; the answer is a stream, which the caller reads within the block.
+        """Request a list or a watch; the caller reads the stream within the block.
 
-        Errors: RefusedError for an answer that is an error; ClusterError if there was none.
+        Errors: RefusedError if the answer is an error; ClusterError if there is none.
         """
         with self._send("GET", path, None, {}, silence_seconds) as response:
             if response.status != 200:
@@ -185,9 +185,9 @@ class ApiServer:
             yield Stream(response)
 
     def renew(self, seen: int) -> None:
-        """Read the credentials again, for they were refused; ``seen`` is `renewals` before the request.
+        """Read the credentials again after they were refused; ``seen`` is `renewals` before that request.
 
-        Errors: ClusterError if they cannot be used; the old ones stay.
+        Errors: ClusterError if the new ones are unusable; the old ones stay.
         """
         with self._lock:
             if seen != self.renewals:
@@ -206,7 +206,7 @@ class ApiServer:
         timeout = urllib3.Timeout(connect=_SECONDS, read=silence_seconds)
         url = configuration.host + path
         with _told(self.url):
-            # Its hook reads the file again when a token is a minute old.
+            # This calls a hook of the package that rereads the token's file once a minute.
             token = configuration.get_api_key_with_prefix("BearerToken", "authorization")
             sent = self._headers(token) | headers
             response = pool.request(
@@ -215,7 +215,7 @@ class ApiServer:
         try:
             yield response
         except BaseException:
-            response.close()  # what is left in it must not be read as the next answer
+            response.close()  # unread bytes must not be taken for the next answer
             raise
         if response.closed:  # read to its end
             response.release_conn()
@@ -232,7 +232,7 @@ class ApiServer:
 
 
 def _connect(account: Account) -> tuple[Any, Any]:
-    # Imported here: 0.2 s and 37 MiB, which only those pay who talk to a cluster.
+    # Imported here: it takes 0.2 s and 37 MiB, which commands without a cluster must not pay.
     from kubernetes.client import ApiClient, Configuration  # noqa: PLC0415  slow to import
     from kubernetes.config import load_kube_config  # noqa: PLC0415  slow to import
     from kubernetes.config.incluster_config import InClusterConfigLoader  # noqa: PLC0415  slow to import
@@ -245,7 +245,7 @@ def _connect(account: Account) -> tuple[Any, Any]:
         else:
             token, authority = account.service_account / "token", account.service_account / "ca.crt"
             InClusterConfigLoader(token, authority).load_and_set(configuration)  # type: ignore[no-untyped-call]  # as above
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # what it would say is in our errors
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # our errors say what its warnings would
     configuration.socket_options = _socket_options()
     configuration.connection_pool_maxsize = _CONNECTIONS
     return configuration, ApiClient(configuration).rest_client.pool_manager
@@ -253,7 +253,7 @@ def _connect(account: Account) -> tuple[Any, Any]:
 
 @contextlib.contextmanager
 def _usable(place: str) -> Iterator[None]:
-    """Whatever is wrong with credentials as one line."""
+    """Turn every error about credentials into a ClusterError of one line."""
     from kubernetes.config import ConfigException  # noqa: PLC0415 as in _connect
     from yaml import YAMLError  # noqa: PLC0415 as in _connect
 
@@ -274,7 +274,7 @@ def _socket_options() -> list[tuple[int, int, int]]:
 
 
 def _refused(response: Response) -> RefusedError:
-    """The refusal that an answer is: its Status' message where it has one."""
+    """The error of an answer: the message of its Status, else the HTTP reason."""
     with _told():
         content = response.read(_STATUS_BYTES)
     try:
@@ -287,7 +287,7 @@ def _refused(response: Response) -> RefusedError:
 
 @contextlib.contextmanager
 def _told(place: str = "", silent: type[ClusterError] = ClusterError) -> Iterator[None]:
-    """Whatever goes wrong on a connection as one line; ``silent`` is what a read that takes too long is called."""
+    """Turn every error on a connection into a ClusterError of one line; a read that times out becomes ``silent``."""
     from kubernetes.config import ConfigException  # noqa: PLC0415 as in _connect
     from urllib3.exceptions import HTTPError, ReadTimeoutError  # noqa: PLC0415 as in _connect
 
@@ -297,12 +297,12 @@ def _told(place: str = "", silent: type[ClusterError] = ClusterError) -> Iterato
     except (TimeoutError, ReadTimeoutError) as error:
         raise silent(f"{prefix}no word in time") from error
     except (HTTPError, ConfigException, OSError, ValueError, AttributeError) as error:
-        # AttributeError: what http.client does when another thread has ended the connection under it.
+        # AttributeError: raised by http.client if another thread ends the connection meanwhile.
         raise ClusterError(f"{prefix}{bounded(_cause(error))}") from error
 
 
 def _cause(error: BaseException) -> str:
-    """What the innermost error says: the outer ones are wrappers with addresses of objects in them."""
+    """The text of the innermost error; the outer ones are wrappers with addresses of objects in them."""
     inner: object = error
     while isinstance(inner, BaseException):
         error = inner

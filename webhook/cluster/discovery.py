@@ -1,4 +1,4 @@
-"""Which kinds with pod templates an API server has: the built-in ones, and those custom resources that are known."""
+"""The kinds with pod templates that an API server has: built-in ones, and custom resources of known kinds."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,9 +11,9 @@ from webhook.core.workloads.operators import OPERATED
 
 
 def with_workloads(server: ApiServer, policy: Policy) -> tuple[Resource, ...]:
-    """What is watched, and every other kind with pod templates that the API server has.
+    """The kinds that the webhook watches, and every other kind with pod templates that the API server has.
 
-    Errors: ClusterError; RefusedError where the server does not say which groups it has.
+    Errors: ClusterError; RefusedError if the server does not list its groups.
     """
     resources: dict[GroupKind, Resource] = {}
     for resource in (*watched(policy), *map(native, NATIVE), *_custom(server)):
@@ -23,11 +23,11 @@ def with_workloads(server: ApiServer, policy: Policy) -> tuple[Resource, ...]:
 
 
 def _custom(server: ApiServer) -> Iterator[Resource]:
-    """The custom resources of the built-in tables, each in the version that the server prefers where it has several."""
+    """The custom resources of known kinds that the server has, each in the first version that serves it."""
     with server.open("/apis") as stream:
         groups = read_group_versions(stream.body())
     for group, versions in groups.items():
-        wanted = {kind for known, kind in (*TEMPLATED, *OPERATED) if known == group and "." in group}
+        wanted = {kind for api_group, kind in (*TEMPLATED, *OPERATED) if api_group == group and "." in group}
         for version in versions:
             if not wanted:
                 break

@@ -1,6 +1,6 @@
-"""The live cluster: a reflector a kind, each in a thread of its own, all into one index behind one lock.
+"""The live cluster: one reflector for each kind, each in its own thread, all into one index behind one lock.
 
-Losing the API server changes nothing but the age of what is known.
+If the API server is lost, the index stays as it is, and its age grows.
 """
 
 import ctypes
@@ -18,20 +18,21 @@ from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex, Event
 from webhook.core.index.objects import ApiObject
 
-_VERSION_SECONDS = 600.0  # how often an upgrade of the API server is looked for
+_VERSION_SECONDS = 600.0  # how often the API server's release is requested, to notice an upgrade
 _LOOK_SECONDS = 0.2
 _STOP_SECONDS = 2.0
-# Objects. What the first lists bring stays; for the collector to walk through it again and again takes half their time.
+# After this many objects of the first lists, they are hidden from the garbage collector: they stay, and its repeated
+# walks would take half of the time.
 _FREEZE = 2000
 
 _log = logging.getLogger(__name__)
 
 
 class Feed:
-    """See the module. Whoever reads ``index`` holds ``lock``.
+    """See the module. Hold ``lock`` while reading ``index``.
 
-    Shape: nothing runs before `start`, so that a process may still fork. Without ``as_version`` the index judges as
-    the API server's own release does.
+    Shape: no thread runs before `start`, so that the process can fork before it. Without ``as_version`` the index takes
+    the API server's release.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Feed:
             thread.start()
 
     def stop(self) -> None:
-        """End every watch; what is known stays."""
+        """End every watch; the index stays."""
         self._version_asked.set()
         for reflector in self._reflectors:
             reflector.stop()
@@ -85,20 +86,20 @@ class Feed:
 
     @property
     def synced(self) -> bool:
-        """Whether every kind that answers need was listed, and every other one was asked for."""
+        """Whether every required kind was listed, and every other one was tried."""
         return all(each.synced or (each.tried and not each.required) for each in self.standings())
 
     @property
     def age(self) -> float:
-        """Seconds since the oldest kind that answers need was last heard of; infinite before all were listed."""
+        """The age of the stalest required kind, in seconds; infinite before all were listed."""
         return max((each.age for each in self._reflectors if each.required), default=0.0)
 
     def standings(self) -> tuple[Standing, ...]:
-        """How each kind stands now."""
+        """The present state of each kind."""
         return tuple(reflector.standing() for reflector in self._reflectors)
 
     def _run(self, reflector: Reflector) -> None:
-        # What a pod asks of its node depends on the release.
+        # The release decides how pods' requests are computed when they are put into the index.
         self._version_asked.wait()
         reflector.run()
 
@@ -117,7 +118,7 @@ class Feed:
         self.arrivals.told(changes)
 
     def _settle(self) -> None:
-        """After the first lists: keep the collector from walking through what will not go."""
+        """After the first lists, hide their objects from the garbage collector."""
         while not self.synced:
             self._pace.wait(_LOOK_SECONDS)
             if self._pace.stopped:
@@ -137,7 +138,7 @@ class Feed:
             self._pace.wait(seconds)
 
     def _read_version(self) -> float:
-        """Ask for the API server's release; how long that holds, 0 if it did not say."""
+        """Request the API server's release; returns the seconds until the next time, 0 if there was no answer."""
         try:
             status, answer = self._server.request("GET", "/version")
             if status != 200:
@@ -147,13 +148,13 @@ class Feed:
             return 0.0
         if self._follows_version:
             with self.lock:
-                # After an upgrade, pods that are known already stay measured as before until their next event.
+                # Requests of known pods stay computed for the old release until their next event.
                 self.index.version = self.version
         return _VERSION_SECONDS
 
 
 def _hand_back() -> None:
-    """Give the system what the pages of the first lists have left free; not every C library can."""
+    """Return memory that the first lists have freed to the system, if the C library can do so."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -22,7 +22,7 @@ from webhook.core.api.types import TypeMeta
 _Kept = TypeVar("_Kept")
 
 _TRIES = 5
-# A person waits here: longer than this nobody sits still for one request.
+# A person waits here, and gives up sooner than a controller would.
 _LONGEST_WAIT = 30.0
 _SILENCE_SECONDS = 60.0
 _CREDENTIALS, _FORBIDDEN, _NOT_FOUND = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND
@@ -30,10 +30,10 @@ _OVERLOADED = HTTPStatus.TOO_MANY_REQUESTS
 
 
 class Listing(Struct, Generic[_Kept], frozen=True, kw_only=True):
-    """What a list came to.
+    """The objects of one kind, or why there are none.
 
-    Shape: ``refused`` says why nothing is known of the kind ("403 Forbidden"), with the server's words in ``detail``;
-    both are empty where the list is whole.
+    Shape: ``refused`` is a short reason ("403 Forbidden") and ``detail`` the server's words; both are empty if the list
+    is complete.
     """
 
     resource: str
@@ -57,10 +57,10 @@ def list_objects(
     progress: Callable[[int], None] = lambda _objects: None,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Listing[_Kept]:
-    """List a kind; of each object only what ``keep`` makes of it is held.
+    """List a kind; only the result of ``keep`` is held in memory for each object.
 
-    Shape: ``progress`` is told the number of objects of each page.
-    Errors: ClusterError where the API server does not answer, or not with lists.
+    Shape: ``progress`` is called with the number of objects of each page.
+    Errors: ClusterError if the API server does not answer, or not with lists.
     """
     paging, values = Paging(server, resource), list[_Kept]()
     failures, renewed = 0, False
@@ -101,7 +101,7 @@ def _take_page(
     values: list[_Kept],
     progress: Callable[[int], None],
 ) -> bool:
-    """Take the next page; whether more follow."""
+    """Read the next page; returns whether more follow."""
     with paging.open(silence_seconds=_SILENCE_SECONDS) as stream:
         page = read_raw_page(stream.body())
     of = TypeMeta(api_version=paging.api_version, kind=resource.kind)
@@ -112,7 +112,7 @@ def _take_page(
 
 
 def _tried(failures: int, error: ClusterError, *, lasting: bool = False) -> int:
-    """One failure more; the error itself where that was one too many, or waiting does not help."""
+    """Count one more failure. Errors: the error itself, if there were too many or waiting does not help."""
     if lasting or failures + 1 >= _TRIES:
         raise error
     return failures + 1

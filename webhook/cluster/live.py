@@ -1,4 +1,4 @@
-"""A live cluster, read once: lists of its kinds. Only get and list."""
+"""Read a live cluster once, by listing its kinds; uses get and list only."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -13,7 +13,7 @@ from webhook.core.api.version import KubernetesVersion, parse_version
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 
 _Kept = TypeVar("_Kept")
-# What is lost without a kind; of all others, what depends on it.
+# The consequence of not knowing a kind, for messages.
 _LOST: Mapping[str, str] = {
     "nodes": "rules about nodes and domains are not evaluated",
     "pods": "rules about running pods are not evaluated",
@@ -24,7 +24,7 @@ _LOST: Mapping[str, str] = {
 
 
 class UnreadableError(Exception):
-    """A cluster that cannot be read: one line for people; ``silent`` where it did not answer."""
+    """A cluster cannot be read; the text is one line. ``silent`` says that it did not answer at all."""
 
     def __init__(self, message: str, *, silent: bool = False) -> None:
         super().__init__(message)
@@ -34,8 +34,8 @@ class UnreadableError(Exception):
 class Live(Struct, frozen=True, kw_only=True):
     """An API server that has answered.
 
-    Shape: ``source`` is what people call it: ``cluster prod``. ``namespace`` is where manifests go that name none.
-    ``release`` is its own word, empty where it does not say.
+    Shape: ``source`` is its name in messages: ``cluster prod``. ``namespace`` is the namespace of manifests that name
+    none. ``release`` is as the server states it, empty if it does not.
     """
 
     server: ApiServer
@@ -45,7 +45,7 @@ class Live(Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> KubernetesVersion | None:
-        """The release, as far as behaviour depends on it; None for one that is not supported."""
+        """The minor release; None if it is not supported."""
         try:
             return parse_version(self.release)
         except ValueError:
@@ -60,9 +60,9 @@ def read_kinds(
     *,
     pause: Pause = Pause(),  # noqa: B008 a value that never changes
 ) -> Iterator[Listing[_Kept]]:
-    """List each kind; ``progress`` is told how many objects were read so far.
+    """List each kind; ``progress`` is called with the number of objects read so far.
 
-    Errors: UnreadableError where the API server does not answer, and where it allows nothing at all.
+    Errors: UnreadableError if the API server does not answer, or refuses every kind.
     """
     total, allowed, refused = 0, False, ""
 
@@ -83,11 +83,11 @@ def read_kinds(
 
 
 def unreachable(source: str, error: ClusterError) -> UnreadableError:
-    """A cluster that does not answer."""
+    """The error for a cluster that does not answer."""
     return UnreadableError(f"{source} cannot be read: {error}", silent=True)
 
 
 def loss(listing: Listing[_Kept]) -> str:
-    """``nodes: 403 Forbidden: what is lost by it``."""
+    """A line about a kind that could not be read, with the consequence: ``nodes: 403 Forbidden: …``."""
     lost = _LOST.get(listing.resource, "what depends on them is not known")
     return f"{listing.resource}: {listing.refused}: {lost}"

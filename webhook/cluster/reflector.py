@@ -1,20 +1,20 @@
-"""One kind of the API, listed and then watched: its events go to a sink, which then holds what the API server does.
+"""List and watch one kind; its events go to a sink, which so mirrors the API server.
 
     list, page by page -> watch from the list's version -> … -> watch from the last version seen
 
-Every turn is one request, and after a failure comes a wait: at first half a second, doubled up to half a minute until
-there is an answer again; and until a watch has lived for a minute, where lists and watches do not last. So no fault
-makes more than a few requests a minute. A watch that brought something new before it ended goes on at once: the API
-server ends one whose reader falls behind a burst of events, when there is most to know.
+A turn is one request. After a failure it waits half a second, doubled with each failure in a row up to half a minute; a
+list or a watch that succeeds but ends early counts as a failure until a watch has lived for a minute. So no fault
+causes more than a few requests a minute. The exception is a watch that ended early but brought something new: it goes
+on at once, since the API server ends watches whose readers fall behind in a burst of events.
 
-    410                     the list begins anew, with larger pages if a page's token was refused
+    410                     the list starts again; with larger pages if a page's token was refused
     401                     the credentials are read again
-    403, 404                a kind that answers can do without is off, and tried again every five minutes
+    403, 404                a kind that is not required is off, and is tried again every five minutes
     429                     waits as long as the server says
-    silence, torn lines     the watch ends and goes on from the last version
-    silence from the start  a version from the future is answered so: the list begins anew
+    silence, torn lines     the watch goes on from the last version
+    silence from the start  the API server's response to a version that it does not have yet: the list starts again
 
-A new list is reconciled in place: its objects are put, and afterwards those that it did not name are deleted.
+A new list is reconciled in place: its objects are put, then objects that it does not name are deleted.
 
 Source: k8s.io/client-go tools/cache/reflector.go; API concepts, "Efficient detection of changes".
 """
@@ -48,25 +48,25 @@ _log = logging.getLogger(__name__)
 class Timing(Struct, frozen=True, kw_only=True):
     """Unit: seconds."""
 
-    # The API server ends a watch after this long; client-go has 300 to 600.
+    # How long a watch is requested for; client-go uses 300 to 600.
     watch: tuple[float, float] = (240.0, 480.0)
     # Bookmarks come every minute.
     silence: float = 90.0
     list_silence: float = 60.0
     first_wait: float = 0.5
     longest_wait: float = 30.0
-    # A server that asks for more is asked sooner.
+    # The longest Retry-After that is respected.
     longest_asked: float = 120.0
-    # What is forbidden or does not exist may become otherwise.
+    # Wait before a forbidden or missing kind is tried again.
     off: float = 300.0
-    # A watch that lived for so long shows that all is well.
+    # A watch that lived this long ends the counting of failures.
     steady: float = 60.0
-    # After one that brought something new.
+    # Wait after a short watch that brought something new.
     resume: tuple[float, float] = (0.05, 0.15)
 
 
 class Pace:
-    """Time, chance and the stop, so that tests can have their own."""
+    """The clock, randomness and the stop signal, which tests replace."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -79,7 +79,7 @@ class Pace:
         self._stop.set()
 
     def wait(self, seconds: float) -> None:
-        """Wait, or return at once when it is stopped."""
+        """Wait; returns at once if stopped."""
         self._stop.wait(seconds)
 
     def now(self) -> float:
@@ -90,11 +90,11 @@ class Pace:
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """How one kind stands.
+    """The state of one kind.
 
-    Shape: ``fault`` is empty while all is well; ``off`` says that the kind is done without. ``events`` are those that
-    watches brought so far.
-    Unit: ``age`` is in seconds since the API server was last known to be telling everything; 0 while a watch is open.
+    Shape: ``fault`` is empty while all is well; ``off`` says that answers do without the kind. ``events`` counts the
+    events of watches so far.
+    Unit: ``age`` is in seconds since the copy was last known to be complete; 0 while a watch is open.
     """
 
     resource: str
@@ -109,10 +109,10 @@ class Standing(Struct, frozen=True, kw_only=True):
 
 
 class Reflector:
-    """See the module. `run` is for a thread of its own; the rest may be called from any.
+    """See the module. `run` needs a thread of its own; any thread may call the rest.
 
-    Shape: ``sink`` takes changes in the order in which they happened, several at once; ``on_listed`` is called when the
-    first list is whole. Neither may raise.
+    Shape: ``sink`` gets changes in their order, several at once; ``on_listed`` is called when the first list is
+    complete. Neither may raise.
     """
 
     def __init__(  # noqa: PLR0913 the last three by keyword, for tests and for the feed
@@ -132,11 +132,11 @@ class Reflector:
         self._timing = timing or Timing()
         self._pace = pace or Pace()
         self._paging = Paging(server, resource)
-        self._version = ""  # to watch from; empty: to be listed
-        self._seen: dict[str, dict[str, str]] = {}  # by the list under way: namespace -> name -> uid
+        self._version = ""  # the version to watch from; empty if a list is needed first
+        self._seen: dict[str, dict[str, str]] = {}  # objects of the current list: namespace -> name -> uid
         self._known: dict[str, dict[str, str]] = {}
         self._unanswered = 0  # failures since the last answer
-        self._short = 0  # lists begun anew and watches that ended early since the last watch that lived
+        self._short = 0  # lists started again and watches that ended early, since the last watch that lived
         self._contact = self._pace.now()
         self._stream: Stream | None = None
         self._watching = False
@@ -163,18 +163,18 @@ class Reflector:
 
     @property
     def required(self) -> bool:
-        """Whether answers need the kind."""
+        """Whether answers need this kind."""
         return self._resource.required
 
     @property
     def age(self) -> float:
-        """Seconds since the API server was last known to be telling everything; infinite before the first list."""
+        """Seconds since the copy was last known to be complete; infinite before the first list."""
         if not self._synced:
             return inf
         return 0.0 if self._watching else self._pace.now() - self._contact
 
     def standing(self) -> Standing:
-        """How it stands now."""
+        """The present state."""
         return Standing(
             resource=self._paging.title,
             required=self.required,
@@ -188,7 +188,7 @@ class Reflector:
         )
 
     def turn(self) -> float:
-        """Make one request, and say how many seconds to wait before the next. Never raises."""
+        """Make one request; returns how many seconds to wait before the next. Never raises."""
         renewals = self._server.renewals
         try:
             if self._version:
@@ -201,7 +201,7 @@ class Reflector:
             return self._refused(refusal, renewals)
         except ClusterError as error:
             return self._failed(str(error))
-        except Exception as error:  # noqa: BLE001 a thread that ends would leave the index to grow old unseen
+        except Exception as error:  # noqa: BLE001 if the thread ended, the index would become stale unnoticed
             _log.error("the watch failed by a bug", extra={"fields": {**self._fields(), **described(error)}})
             self._begin_anew()
             return self._failed(type(error).__name__)
@@ -218,7 +218,7 @@ class Reflector:
             self._stream = stream
             body = stream.body()
         if first:
-            # Without anything known there is nothing to compare with, and one table does for both.
+            # The first list has nothing to be compared with, so that one table is enough.
             self._seen = {} if self._known else self._known
         page, fault = read_page(body, self._paging.reader())
         self._unanswered = 0
@@ -268,7 +268,7 @@ class Reflector:
             elif opened and self._version == version:
                 self._short += 1
         if not heard:
-            # Nothing, not even a bookmark: this is how a version from the future is answered.
+            # Not even a bookmark: the API server does so for a version that it does not have yet.
             self._begin_anew()
             return self._failed("a watch that brought nothing")
         if steady:
@@ -276,9 +276,10 @@ class Reflector:
         return self._failed("the watch ended early") if self._version == version else self._pace.between(*timing.resume)
 
     def _read(self, lines: Iterable[bytes], read: Reader) -> None:
-        """Take whole lines of a watch.
+        """Apply complete lines of a watch.
 
-        Errors: RefusedError for an ERROR among them, ClusterError for no JSON; the lines before it are taken.
+        Errors: RefusedError for an ERROR among them, ClusterError for a line that is no JSON; lines before it are
+        applied.
         """
         changes: list[tuple[Event, ApiObject]] = []
         version = self._version
@@ -309,7 +310,7 @@ class Reflector:
             self._sink(changes)
 
     def _reconcile(self) -> None:
-        """Delete what the list did not name."""
+        """Delete the objects that the list did not name."""
         if self._seen is self._known:
             return
         seen, read = self._seen, self._paging.reader()
@@ -323,7 +324,7 @@ class Reflector:
         self._known, self._seen = seen, {}
 
     def _notice(self, fault: str) -> None:
-        """Say once that objects of this kind cannot all be read."""
+        """Log once that some object of this kind cannot be decoded."""
         self._unread += bool(fault)
         if fault and self._unread == 1:
             _log.warning("an object cannot be read: %s", bounded(fault), extra={"fields": self._fields()})
@@ -366,7 +367,7 @@ class Reflector:
         return self._failed(str(refusal))
 
     def _missing(self, refusal: RefusedError) -> float:
-        """The kind does not exist, or not in this version; so there is nothing of it."""
+        """The kind does not exist, or not in this version. If in none, it has no objects."""
         another = self._paging.try_next_version()
         self._begin_anew()
         if another:
@@ -383,7 +384,7 @@ class Reflector:
         return self._timing.off
 
     def _failed(self, text: str) -> float:
-        """Say so once, and how long to wait: half of it by chance, so that many who failed together come apart."""
+        """Log a new fault; returns how long to wait. Half of it is random, so that replicas do not retry together."""
         if text != self._fault and not self._pace.stopped:
             _log.warning("the watch has a fault: %s", text, extra={"fields": self._fields()})
         self._fault, self._tried = text, True

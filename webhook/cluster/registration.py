@@ -1,7 +1,7 @@
-"""Registering a webhook that runs outside the cluster, and taking it out again.
+"""Register a webhook that runs outside of the cluster, and remove the registration again.
 
-Fail-open, two seconds, system namespaces excluded: what is registered from a terminal must not be able to hold up a
-cluster, and if its end is missed it is one `kubectl delete` away.
+It is fail-open, has a timeout of two seconds, and excludes system namespaces: a webhook in somebody's terminal must not
+be able to block a cluster. If its removal fails, one `kubectl delete` is enough.
 """
 
 import base64
@@ -33,8 +33,8 @@ _VALIDATED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 _MUTATED = (_PODS,)
 _REGISTERED = {"validate": ("Validating", _VALIDATED), "mutate": ("Mutating", _MUTATED)}
 
-# CEL. What needs no answer is not sent; every condition must hold, and none may fail on an absent field: under
-# failurePolicy Fail that refuses the request.
+# CEL conditions, so that requests that need no answer are not sent. Each must hold, and none may raise on an absent
+# field, which would refuse the request under failurePolicy Fail.
 _OWNERS = ", ".join(f"'{group or 'v1'}/{kind}'" for group, kind in sorted(TEMPLATED))
 _ANNOTATED = "!has(object.metadata.annotations) || !('{0}' in object.metadata.annotations)"
 _UNOWNED = "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(owner, "
@@ -81,15 +81,15 @@ def _unless_filled(defaults: Defaults) -> tuple[str, ...]:
 
 
 def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed: bool = False) -> None:
-    """Create the configurations, or bring our own of an earlier run up to date.
+    """Create the configurations, or update our own of an earlier run.
 
-    Shape: ``rehearsed``, the API server only says whether it would.
-    Errors: ClusterError; nothing of another owner is touched.
+    Shape: ``rehearsed`` makes it a dry run.
+    Errors: ClusterError; configurations of others are not touched.
     """
     for configuration in made:
         path = _path(configuration["kind"])
-        status, found = server.request("GET", path)
-        if status == 200 and not _is_ours(found):
+        status, existing = server.request("GET", path)
+        if status == 200 and not _is_ours(existing):
             raise ClusterError(f"{configuration['kind']} {NAME} exists and is not ours; delete it, or let it be")
         status, answer = server.request(
             "PATCH",
@@ -102,7 +102,7 @@ def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed:
 
 
 def unregister(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
-    """Delete what `register` created; what is gone already, or another's by now, is fine.
+    """Delete what `register` created, unless it is gone already or belongs to somebody else by now.
 
     Errors: ClusterError, after every deletion was tried.
     """

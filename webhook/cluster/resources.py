@@ -1,4 +1,4 @@
-"""What is watched: kinds that an answer depends on, and where the API server keeps them."""
+"""The kinds to watch, since answers depend on them, and their paths on the API server."""
 
 from msgspec import Struct
 
@@ -22,8 +22,8 @@ from webhook.core.workloads.reading import has_template
 class Resource(Struct, frozen=True, kw_only=True):
     """One kind of object in the API.
 
-    Shape: ``name`` is the API's plural, and what metrics and messages call it; empty where the API server has to be
-    asked for it. ``api_versions`` are tried in order. Without ``required`` a kind that cannot be read is done without.
+    Shape: ``name`` is the API's plural, also used in metrics and messages; empty if the API server has to be asked for
+    it. ``api_versions`` are tried in order. Answers do without a kind that is not ``required`` and cannot be read.
     """
 
     kind: str
@@ -35,13 +35,13 @@ class Resource(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """What it is called before its plural is known."""
+        """Its name in messages before its plural is known."""
         return self.name or f"{self.kind}.{group_of(self.api_versions[0])}"
 
     def reader(self, api_version: str) -> Reader:
-        """What reads its objects in this version.
+        """The reader of its objects in this version.
 
-        Errors: ValueError for a kind that nothing reads.
+        Errors: ValueError for a kind that no answer depends on.
         """
         read = reader(TypeMeta(api_version=api_version, kind=self.kind), self.embedded)
         if read is None:
@@ -55,7 +55,7 @@ def native(kind: GroupKind) -> Resource:
 
 
 def group_path(api_version: str) -> str:
-    """Where the API server keeps a group's version."""
+    """The API server's path of a group and version."""
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
@@ -65,7 +65,7 @@ BUILT_IN = (
     Resource(kind="Namespace", name="namespaces"),
     Resource(kind="Service", name="services"),
     *(native(kind) for kind in (REPLICA_SET, STATEFUL_SET, DEPLOYMENT, REPLICATION_CONTROLLER)),
-    # The scheduler does not see finished pods either, and in many clusters they are the greater part.
+    # The scheduler ignores finished pods too, and in many clusters most pods are finished.
     Resource(kind="Pod", name="pods", field_selector="status.phase!=Succeeded,status.phase!=Failed"),
     Resource(
         kind="HorizontalPodAutoscaler",
@@ -73,7 +73,7 @@ BUILT_IN = (
         api_versions=("autoscaling/v2", "autoscaling/v1"),
         required=False,
     ),
-    # Only pods with volumes ask for these.
+    # These only matter to pods with volumes.
     Resource(kind="PersistentVolumeClaim", name="persistentvolumeclaims", required=False),
     Resource(kind="PersistentVolume", name="persistentvolumes", required=False),
     Resource(kind="StorageClass", name="storageclasses", api_versions=_STORAGE, required=False),
@@ -83,13 +83,13 @@ _WATCHED = {(version, resource.kind) for resource in BUILT_IN for version in res
 
 
 def watched(policy: Policy) -> tuple[Resource, ...]:
-    """Every kind that answers under this policy depend on: the built-in ones, and owners that it names."""
+    """Every kind that answers depend on: the built-in ones, and kinds that the policy names."""
     named = [(each.api_version, each.kind) for each in policy.workloads]
     named += policy.defaults.owners
     return BUILT_IN + tuple(
         Resource(kind=kind, name="", api_versions=(api_version,), required=False, embedded=policy.workloads)
         for api_version, kind in dict.fromkeys(named)
         if (api_version, kind) not in _WATCHED
-        # Of other owners nothing is read that an answer could depend on.
+        # The index keeps nothing of owners without a pod template.
         and has_template(api_version, kind, policy.workloads)
     )

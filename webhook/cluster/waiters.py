@@ -1,6 +1,6 @@
-"""Who waits for an object that no watch has brought yet, woken when one does.
+"""Callers that wait for an object to arrive by a watch, and are woken when it does.
 
-Whoever waits registers first and looks at the index afterwards: what comes in between is not missed then.
+A caller registers first and looks at the index afterwards, so that it cannot miss an object that arrives in between.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ _Key = tuple[tuple[str, str], str, str]  # group and kind, namespace, name
 class Waiters:
     """Waiters by the object that they wait for.
 
-    Shape: `told` is for the threads that apply events, after they did; the rest for any thread.
+    Shape: threads that apply events call `told` afterwards; any thread may call the rest.
     """
 
     def __init__(self) -> None:
@@ -27,9 +27,9 @@ class Waiters:
 
     @contextlib.contextmanager
     def expecting(self, awaited: Awaited, wake: Callable[[], None]) -> Iterator[None]:
-        """Have ``wake`` called, maybe more than once, when something was said of this object, until the block ends.
+        """Within the block, have ``wake`` called after every event of this object.
 
-        Shape: ``wake`` is called in the thread of the watch; it neither blocks nor raises.
+        Shape: ``wake`` is called in the watch's thread; it must neither block nor raise.
         """
         key = (group_kind(awaited.api_version, awaited.kind), awaited.namespace, awaited.name)
         with self._lock:
@@ -43,7 +43,7 @@ class Waiters:
                     del self._waiters[key]
 
     def told(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
-        """Wake those who wait for one of these objects; whether it is what they need is theirs to see."""
+        """Wake the waiters of these objects; each looks itself whether it has what it needs."""
         if not self._waiters:
             return
         keys = {key for event, value in changes if event != "DELETED" and (key := _key(value)) is not None}

@@ -1,6 +1,6 @@
-"""What the API server sends, read object by object where one of them cannot be read.
+"""Decode what the API server sends; if an object cannot be decoded, the others still are.
 
-Such an object counts as not there: it is left out of a list, and deleted by a watch, so that both give the same.
+An object that cannot be decoded is treated as absent: left out of a list, and deleted by a watch, so that both agree.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _Decoded = TypeVar("_Decoded")
 
 
 class RawPage(Struct, frozen=True):
-    """A page of a list, its objects still as text."""
+    """A page of a list, with its objects as JSON text."""
 
     metadata: ListMeta = ListMeta()
     items: tuple[Raw, ...] | None = None
@@ -60,14 +60,14 @@ class _GroupList(Struct, frozen=True):
 
 
 def read_page(body: bytes, read: Reader) -> tuple[Page, str]:
-    """The page, and what is wrong with the first object in it that cannot be read, if any.
+    """A page, and the error of the first object in it that cannot be decoded, if any.
 
-    Errors: ClusterError for what is no page.
+    Errors: ClusterError for a body that is no page.
     """
     try:
         return read.page(body), ""
     except msgspec.ValidationError:
-        pass  # one of them: look at each
+        pass  # at least one object is bad: decode them one by one
     except _UNREADABLE as error:
         raise ClusterError(f"a page that is no JSON: {bounded(str(error))}") from error
     raw, values, fault = read_raw_page(body), [], ""
@@ -80,22 +80,22 @@ def read_page(body: bytes, read: Reader) -> tuple[Page, str]:
 
 
 def read_raw_page(body: bytes) -> RawPage:
-    """The page without a look at its objects.
+    """A page whose objects are not decoded.
 
-    Errors: ClusterError for what is no page.
+    Errors: ClusterError for a body that is no page.
     """
     return _decoded(body, RawPage)
 
 
 def read_change(line: bytes, read: Reader) -> tuple[Change, str]:
-    """One line of a watch, and what is wrong with its object if it cannot be read.
+    """One line of a watch, and the error of its object if that cannot be decoded.
 
-    Errors: RefusedError for an ERROR, ClusterError for what is no line of a watch.
+    Errors: RefusedError for an ERROR event, ClusterError for text that is no line of a watch.
     """
     fault = ""
     try:
         change = read.change(line)
-        # The Status of an ERROR reads as an object without anything in it, or not at all.
+        # The Status of an ERROR may decode as an empty object of the kind.
         if change.type != "ERROR":
             return change, ""
     except msgspec.ValidationError as error:
@@ -110,21 +110,21 @@ def read_change(line: bytes, read: Reader) -> tuple[Change, str]:
 
 
 def nothing_but(meta: ObjectMeta, read: Reader) -> ApiObject:
-    """An object of the reader's kind of which only name and version are known."""
-    known = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
-    return read.value(msgspec.json.encode(Named(metadata=known)))
+    """An object of the reader's kind with nothing but its name, namespace, uid and version."""
+    kept = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
+    return read.value(msgspec.json.encode(Named(metadata=kept)))
 
 
 def read_plurals(body: bytes) -> Mapping[str, str]:
-    """The kinds of a group and their plurals."""
-    found = _decoded(body, _ResourceList).resources
-    return {each.kind: each.name for each in reversed(found) if "/" not in each.name}  # the others are subresources
+    """Kind -> plural, for the resources of a group."""
+    resources = _decoded(body, _ResourceList).resources
+    return {each.kind: each.name for each in reversed(resources) if "/" not in each.name}  # the others are subresources
 
 
 def read_plural(body: bytes, kind: str) -> str:
     """The plural of a kind, from the resources of its group.
 
-    Errors: RefusedError 404 where the group does not have it.
+    Errors: RefusedError 404 if the group does not have it.
     """
     plural = read_plurals(body).get(kind)
     if plural is None:
@@ -133,7 +133,7 @@ def read_plural(body: bytes, kind: str) -> str:
 
 
 def read_group_versions(body: bytes) -> Mapping[str, tuple[str, ...]]:
-    """The groups of an API server and the versions of each, the preferred one first."""
+    """Group -> its versions, the preferred one first."""
     read = _decoded(body, _GroupList).groups
     ordered = {group.name: (group.preferred_version, *group.versions) for group in read}
     return {

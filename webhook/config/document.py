@@ -46,12 +46,12 @@ class Document(NamedTuple):
     def fault(self, path: Path, message: str, *, key: bool = False) -> Fault:
         """A fault at the value, or at its key; what is absent is shown at the mapping where it belongs."""
         place = self.keys.get(path) if key else None
-        known = path
+        nearest = path
         while place is None:
-            place = self.places.get(known)
-            if not known:
+            place = self.places.get(nearest)
+            if not nearest:
                 break
-            known = known[:-1]
+            nearest = nearest[:-1]
         line, column = place or Place(0, 0)
         return Fault(path=render_path(path), message=message, line=line, column=column)
 
@@ -101,7 +101,7 @@ def read_document(text: str, *, file: str) -> Document:
 
 def _only_document(text: str) -> _Node:
     """The tree of the only document that is not empty."""
-    found: _Node | None = None
+    only: _Node | None = None
     stream = _events(text)
     for event in stream:
         if not isinstance(event, events.DocumentStartEvent):
@@ -109,12 +109,12 @@ def _only_document(text: str) -> _Node:
         node = _tree(next(stream), stream, {}, 0)
         if isinstance(node, _Scalar) and node.tag == f"{_TAG}null":
             continue
-        if found is not None:
+        if only is not None:
             raise _UnusableError("a second YAML document begins here; the file is one SpreadPolicy", node.place)
-        found = node
-    if found is None:
+        only = node
+    if only is None:
         raise _UnusableError("the file is empty; it needs apiVersion and kind at least", Place(1, 1))
-    return found
+    return only
 
 
 def _events(text: str) -> Iterator[events.Event]:

@@ -105,10 +105,10 @@ def _seen(file: str) -> tuple[tuple[str, Signature | None], ...]:
 
 def _signature(file: str) -> Signature | None:
     try:
-        found = Path(file).stat()
+        status = Path(file).stat()
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _settled(file: str) -> bool:

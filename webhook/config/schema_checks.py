@@ -102,10 +102,10 @@ def _validator() -> _Validator:
 def _plain(value: object, part: Schema, path: Path, written: Mapping[Path, str]) -> object:
     part = resolved(part)
     if isinstance(value, dict):
-        known = part.get("properties", {})
+        properties = part.get("properties", {})
         other = part.get("additionalProperties") or {}
         return {
-            key: _plain(inner, known.get(key, other), (*path, key), written)
+            key: _plain(inner, properties.get(key, other), (*path, key), written)
             for key, inner in value.items()
             if inner is not None
         }

@@ -115,18 +115,18 @@ def _expired(part: View, today: str) -> Iterator[Fault]:
 
 
 def _unreached_namespaces(part: View) -> Iterator[Fault]:
-    taken: dict[str, Path] = {}
+    decided: dict[str, Path] = {}
     ceiling_is_off = part.at(("ceiling",), str) == "off"
     for entry in part.entries(("namespaces",)):
         if ceiling_is_off:
             yield part.document.fault(entry, "has no effect: the global ceiling is off, which nothing lifts")
             continue
         for index, name in enumerate(part.at((*entry, "match", "names"), list) or ()):
-            if name in taken:
-                message = f"{name} is decided by {render_path(taken[name])}; the first match wins"
+            if name in decided:
+                message = f"{name} is decided by {render_path(decided[name])}; the first match wins"
                 yield part.document.fault((*entry, "match", "names", index), message)
             elif part.at((*entry, "match", "namespaceSelector"), dict) is None:
-                taken[name] = entry
+                decided[name] = entry
 
 
 def _unreached_overrides(part: View) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""Capture a live cluster as a snapshot: the kinds that the webhook watches, and all workloads, with fields that matter."""
+"""Capture a live cluster as a snapshot: what the webhook watches and all workloads, reduced to fields that matter."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
