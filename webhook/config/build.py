@@ -1,4 +1,4 @@
-"""A document without faults -> the `Policy` that core works with."""
+"""A valid document -> the `Policy` that the core uses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ Raw = Mapping[str, Any]  # raw YAML, already checked against the schema
 
 
 def built(value: Raw, profiles: tuple[SchedulerProfile, ...]) -> Policy:
-    """The policy that a document says; what it leaves out has the defaults of `Policy`."""
+    """The policy of a document; absent fields have the defaults of `Policy`."""
     plain = {name: inner for name, inner in value.items() if name not in _RESHAPED}
     policy = msgspec.convert(plain, Policy)
     return msgspec.structs.replace(

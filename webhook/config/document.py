@@ -44,7 +44,7 @@ class Document(NamedTuple):
     written: dict[Path, str]
 
     def fault(self, path: Path, message: str, *, key: bool = False) -> Fault:
-        """A fault at the value, or at its key; what is absent is shown at the mapping where it belongs."""
+        """A fault at the value, or at its key; for an absent value, at the mapping that should have it."""
         place = self.keys.get(path) if key else None
         nearest = path
         while place is None:
@@ -76,7 +76,7 @@ _Node = _Scalar | _Sequence | _Mapping
 
 
 class _UnusableError(Exception):
-    """The text cannot be read any further."""
+    """Reading cannot go on after this."""
 
     def __init__(self, message: str, place: Place) -> None:
         super().__init__(message)
@@ -180,7 +180,7 @@ def _scalar_tag(event: events.ScalarEvent) -> str:
 
 
 class _Reading:
-    """One walk over the tree: values, places and faults gather here."""
+    """One walk over the tree, which collects values, places and faults."""
 
     def __init__(self) -> None:
         self.places: dict[Path, Place] = {}
@@ -232,7 +232,7 @@ class _Reading:
         return result
 
     def _pairs(self, node: _Mapping, path: Path, depth: int) -> dict[str, tuple[_Scalar, _Node]]:
-        """Keys and values with ``<<`` resolved: a mapping's own keys win, then those of the earlier source."""
+        """Keys and values with ``<<`` resolved: a mapping's own keys win, then those of the first source."""
         self._count(node, depth)
         pairs: dict[str, tuple[_Scalar, _Node]] = {}
         sources: list[_Node] = []

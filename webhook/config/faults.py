@@ -14,7 +14,7 @@ from webhook.core.text import similar
 Path = tuple[str | int, ...]
 
 MAX_SHOWN = 64  # characters of one name or value from the file; a fault stays one readable line
-MAX_FAULTS = 100  # more lines help nobody; a file can hold a hundred thousand faults
+MAX_FAULTS = 100  # more lines help nobody; a file can have a hundred thousand faults
 
 _STEP = re.compile(r"\[([0-9]+)\]|([^.\[\]]+)")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -23,8 +23,8 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 class Fault(Struct, frozen=True, kw_only=True):
     """One fault.
 
-    Shape: ``path`` in the API's own form, empty for the file as a whole; ``line`` and ``column`` count from 1 and
-    are 0 where the file has no such place.
+    Shape: ``path`` is in the API's form, empty for the whole file; ``line`` and ``column`` count from 1, and are 0 if
+    the position is unknown.
     """
 
     path: str
@@ -46,7 +46,7 @@ class ConfigError(Exception):
         super().__init__(file)
         self.faults = tuple(sorted(faults, key=place_of))
         self.file = file
-        self.read = (file, *read)  # every file that a change of might mend it
+        self.read = (file, *read)  # every file in which a change might fix it
 
     def render(self) -> str:
         """One line a fault, without a final line end."""
@@ -61,7 +61,7 @@ class ConfigError(Exception):
 
 
 def place_of(fault: Fault) -> tuple[int, int, str, str]:
-    """What faults are sorted by."""
+    """The sort key of faults."""
     return fault.line, fault.column, fault.path, fault.message
 
 

@@ -32,10 +32,10 @@ Signature = tuple[int, int, int, int]
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
-    """A policy, and what is to be said of the file that it came from.
+    """A policy, with warnings about the file that it came from.
 
-    Shape: ``error`` is set when the file on disk is newer than ``policy`` and cannot be used. ``seen`` has every
-    file that was read, with its signature at that time, None where it was not there.
+    Shape: ``error`` is set if the file on disk is newer than ``policy`` and unusable. ``seen`` has every file that was
+    read, with its signature at that time, None if it did not exist.
     """
 
     policy: Policy
@@ -84,10 +84,10 @@ def parse_policy(text: str, *, file: str = "<text>", today: str | None = None) -
 
 
 def reloaded(current: Loaded) -> Loaded:
-    """What holds now: ``current`` itself while no file changed, else the new policy, or the last good one.
+    """``current`` itself if no file has changed, else the new policy, or the last good one.
 
-    A changed file that cannot be used gives the old policy with ``error`` set, once; the same file is not read
-    again. Follows symbolic links, so that the swap of a ConfigMap's ``..data`` is a change.
+    A changed file that is unusable gives the old policy with ``error`` set; it is not read again until it changes.
+    Symbolic links are followed, so that the swap of a ConfigMap's ``..data`` is a change.
     """
     changed = [file for file, signature in current.seen if _signature(file) != signature]
     if not changed or not all(map(_settled, changed)):
@@ -112,7 +112,7 @@ def _signature(file: str) -> Signature | None:
 
 
 def _settled(file: str) -> bool:
-    """Whether nobody has just written to the file; one that a link points to is swapped whole."""
+    """Whether the file was not written to just now; a file behind a link is replaced atomically."""
     signature = _signature(file)
     if signature is None or Path(file).is_symlink():
         return True

@@ -1,4 +1,4 @@
-"""What Kubernetes itself would say of parts of the file: default constraints, label selectors, labels.
+"""Checks that Kubernetes itself would make of parts of the file: default constraints, label selectors, labels.
 
 Default constraints must pass twice: as PodTopologySpreadArgs with kube-scheduler, and as constraints in a pod with
 kube-apiserver, which checks what the scheduler does not (minDomains, node policies, matchLabelKeys).
@@ -24,7 +24,7 @@ _SELECTORS = ("namespaceSelector", "podSelector", "selector")
 
 
 def upstream_faults(part: View) -> Iterator[Fault]:
-    """What kube-scheduler or kube-apiserver would refuse."""
+    """The parts that kube-scheduler or kube-apiserver would refuse."""
     yield from _default_constraints(part, _DEFAULTS)
     for entry in part.entries((*_DEFAULTS, "overrides")):
         yield from _default_constraints(part, entry)
@@ -36,7 +36,7 @@ def upstream_faults(part: View) -> Iterator[Fault]:
 
 
 def upstream_warnings(part: View) -> Iterator[Fault]:
-    """What they take, and evenspread leaves out."""
+    """The parts that they accept, and that have no effect here."""
     if part.text((*_DEFAULTS, "matchLabelKeys")) != "off":
         return
     for owner in (_DEFAULTS, *part.entries((*_DEFAULTS, "overrides"))):
@@ -63,14 +63,14 @@ def _default_constraints(part: View, owner: Path) -> Iterator[Fault]:
 
 
 def _constraint(part: View, path: Path) -> SpreadConstraint:
-    """One entry as a constraint; a harmless one where the schema found it wrong already."""
+    """One entry as a constraint; a harmless one if the schema has already found a fault in it."""
     if not part.sound(path):
         return SpreadConstraint(max_skew=1, topology_key=f"entry-{path[-1]}", when_unsatisfiable=SCHEDULE_ANYWAY)
     return msgspec.convert(part.at(path, dict), SpreadConstraint)
 
 
 def _in_a_pod(part: View, path: Path, constraint: SpreadConstraint) -> SpreadConstraint:
-    """The default as it would stand in a pod: with a selector, and hard where ``hardWhenDomains`` may make it so."""
+    """The default as it would be in a pod: with a selector, and hard if ``hardWhenDomains`` can make it so."""
     hard = part.at((*path, "hardWhenDomains"), int) is not None
     action = DO_NOT_SCHEDULE if hard else constraint.when_unsatisfiable
     return msgspec.structs.replace(constraint, label_selector=LabelSelector(), when_unsatisfiable=action)
@@ -97,5 +97,5 @@ def _domains(part: View) -> Iterator[Fault]:
 
 
 def upstream_fault(document: Document, error: FieldError, owner: Path) -> Fault:
-    """One of upstream's errors at its place in a file, in upstream's words."""
+    """One of upstream's errors, in its words, at its position in the file."""
     return document.fault((*owner, *parse_path(error.field)), error.text.removeprefix(f"{error.field}: "))

@@ -1,4 +1,4 @@
-"""A document that may be wrong in places, read where it is sound, so that one mistake is one fault."""
+"""Read the valid parts of a document that has faults, so that one mistake is reported once."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
@@ -10,13 +10,13 @@ _T = TypeVar("_T")
 
 
 class View(NamedTuple):
-    """A document together with what is already known to be wrong with it."""
+    """A document with the faults that are already known."""
 
     document: Document
-    faulty: frozenset[str]  # the rendered paths of the faults, and of all that they stand in
+    faulty: frozenset[str]  # the rendered paths of the faults, and of everything that contains them
 
     def sound(self, path: Path) -> bool:
-        """Whether nothing at or below the path is known to be wrong."""
+        """Whether no fault is known at or below the path."""
         return render_path(path) not in self.faulty
 
     def at(self, path: Path, kind: type[_T]) -> _T | None:
@@ -30,7 +30,7 @@ class View(NamedTuple):
         return value if isinstance(value, kind) else None
 
     def text(self, path: Path) -> str | None:
-        """The sound string at a path."""
+        """The string at a path; None if it is absent or has a fault."""
         return self.at(path, str) if self.sound(path) else None
 
     def entries(self, path: Path) -> Iterator[Path]:

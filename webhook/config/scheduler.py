@@ -1,4 +1,4 @@
-"""The cluster's KubeSchedulerConfiguration, as far as a verdict can depend on it -> `SchedulerProfile` values.
+"""The cluster's KubeSchedulerConfiguration -> `SchedulerProfile` values, as far as verdicts depend on it.
 
 Whether kube-scheduler would start with the file is not judged here; what is read of it is checked.
 
@@ -39,7 +39,7 @@ _T = TypeVar("_T", bound="_Value")
 
 
 class _Value(Struct, frozen=True, rename="camel"):
-    """Base of the file's parts; unknown fields pass, null is absent."""
+    """Base of the file's parts; unknown fields are ignored, null is absent."""
 
 
 class _Plugin(_Value, frozen=True):
@@ -103,14 +103,14 @@ def read_profiles(text: str, *, file: str) -> tuple[SchedulerProfile, ...]:
 
 
 class _Reading:
-    """One pass over the file: parts are taken as their types, faults gather here."""
+    """One pass over the file, which converts parts to their types and collects faults."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.faults: list[Fault] = []
 
     def part(self, path: Path, value: object, kind: type[_T]) -> _T:
-        """The value as this type; an empty one, and a fault, where it does not fit."""
+        """The value as this type; if it does not fit, an empty value and a fault."""
         try:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
@@ -147,7 +147,7 @@ def _profile(reading: _Reading, index: int, profile: _Profile) -> SchedulerProfi
 
 
 def _spread_args(reading: _Reading, args: dict[str, object] | None, path: Path) -> PodTopologySpreadArgs:
-    """The block as kube-scheduler reads it; its faults are in kube-scheduler's words."""
+    """The plugin's args as kube-scheduler reads them; faults are in kube-scheduler's words."""
     try:
         spread = decode_args(msgspec.json.encode(args), f".{render_path(path[:-1])}")
     except ArgsError as error:
@@ -158,7 +158,7 @@ def _spread_args(reading: _Reading, args: dict[str, object] | None, path: Path) 
 
 
 def _disabled_filters(plugins: _Plugins) -> tuple[str, ...]:
-    """The default profile's filters that do not run; a ``*`` that disables leaves what is enabled by name."""
+    """The default profile's filters that do not run; ``*`` disables all that are not enabled by name."""
     everywhere, nowhere = (plugins.multi_point or _PluginSet()).names()
     running = everywhere | {name for name in FILTERS if not nowhere & {name, "*"}}
     enabled, disabled = (plugins.filter or _PluginSet()).names()

@@ -1,4 +1,4 @@
-"""The JSON Schema of the configuration file: values made plain before it, faults in the product's words after it.
+"""Validate the configuration file by its JSON Schema: values are normalised before, faults are worded after.
 
 `policy.schema.json` is the source of every field, its default and its description. Two keywords of our own:
 ``x-must`` words a pattern, ``x-as-written`` takes a plain scalar as the text in the file (1.10 is no 1.1).
@@ -44,24 +44,24 @@ _SYNONYMS = {
 
 @functools.cache
 def schema() -> Schema:
-    """The schema as shipped."""
+    """The schema."""
     text = resources.files("webhook.config").joinpath("policy.schema.json").read_text(encoding="utf-8")
     loaded: Schema = json.loads(text)
     return loaded
 
 
 def made_plain(document: Document) -> Document:
-    """The document as Kubernetes would take it: a null field is absent, and ``off`` unquoted is no boolean."""
+    """The document's values, normalised: a null field is absent, and unquoted ``off`` is a text, not a boolean."""
     return document._replace(value=_plain(document.value, schema(), (), document.written))
 
 
 def shape_faults(document: Document) -> list[Fault]:
-    """Every place where the document does not fit the schema."""
+    """Every fault of the document by the schema."""
     return [fault for error in _validator().iter_errors(document.value) for fault in _faults(error, document)]
 
 
 def resolved(part: Schema) -> Schema:
-    """A part of the schema with its ``$ref`` followed; what stands beside the ``$ref`` stays."""
+    """A part of the schema with its ``$ref`` resolved; keywords beside the ``$ref`` are kept."""
     if "$ref" not in part:
         return part
     target: Schema = schema()["$defs"][part["$ref"].rpartition("/")[2]]
@@ -69,7 +69,7 @@ def resolved(part: Schema) -> Schema:
 
 
 class _Error(Protocol):
-    """What is read of a jsonschema.ValidationError."""
+    """The part of jsonschema.ValidationError that is used."""
 
     message: str
     validator: str
@@ -86,7 +86,7 @@ class _Validator(Protocol):
 
 @functools.cache
 def _validator() -> _Validator:
-    # A sixth of the webhook's start, and nothing without a configuration file.
+    # Imported here: it takes a sixth of the webhook's start, and is not needed without a configuration file.
     from jsonschema import Draft202012Validator, validators  # noqa: PLC0415  slow to import
 
     # JSON Schema takes 1.0 for an integer; Kubernetes does not.
@@ -117,7 +117,7 @@ def _plain(value: object, part: Schema, path: Path, written: Mapping[Path, str])
 
 
 class _Misfit(NamedTuple):
-    """One error of the validator: the keyword and what it asks for, the value, and its part of the schema."""
+    """One error of the validator: the keyword and its argument, the value, and the part of the schema."""
 
     keyword: str
     wanted: Any  # raw JSON, by keyword
@@ -192,7 +192,7 @@ _WORDS: Mapping[str, Callable[[_Misfit], str]] = {
 
 
 def _meant_field(key: str, path: Path, here: Mapping[str, object]) -> str:
-    """The nearest place where exactly this name belongs, else a similar name in the same mapping."""
+    """A hint: the nearest place where this exact name belongs, else a similar name in the same mapping."""
     around = render_path(path).translate(_NO_DIGITS).split(".")
 
     def shared(place: str) -> int:
@@ -213,7 +213,7 @@ def _field_places() -> tuple[str, ...]:
 
 
 def fields(part: Schema | None = None, prefix: str = "") -> Iterator[tuple[str, Schema]]:
-    """Every field of the file in the order of the schema: its path, lists as ``[]``, and its part of the schema."""
+    """Every field of the file in the order of the schema: its path (``[]`` for lists), and its part of the schema."""
     for name, inner in resolved(part or schema()).get("properties", {}).items():
         path = f"{prefix}{name}"
         field = resolved(inner)

@@ -1,4 +1,4 @@
-"""What the schema cannot say of a configuration: rule ids, dates, durations, selectors, entries that nothing reaches.
+"""Checks that the schema cannot express: rule ids, dates, durations, selectors, entries that are never reached.
 
 A part that the schema already found wrong is not judged again, so that one mistake is one fault.
 """
@@ -16,14 +16,14 @@ from webhook.core.scheduler.profile import SchedulerProfile
 from webhook.core.workloads.kinds import NATIVE_GROUPS, group_of
 
 RULES_VERSION = max((rule.since for rule in RULES), key=release)
-MAX_STALENESS_SECONDS = 24 * 3600.0  # an older copy of a cluster says nothing of it
+MAX_STALENESS_SECONDS = 24 * 3600.0  # a copy of a cluster that is a day old says nothing about it
 
 _DURATION_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
 def meaning_faults(part: View) -> Iterator[Fault]:
-    """What makes a configuration unusable although its shape is right."""
+    """Faults of a configuration that fits the schema."""
     yield from _rules_version(part)
     yield from _exemptions(part)
     yield from _workloads(part)
@@ -32,7 +32,7 @@ def meaning_faults(part: View) -> Iterator[Fault]:
 
 
 def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: str) -> Iterator[Fault]:
-    """What can be used but does not do what its author may think."""
+    """Parts that are valid, but do not do what their author may expect."""
     yield from _expired(part, today)
     yield from _unreached_namespaces(part)
     yield from _unreached_overrides(part)
@@ -42,7 +42,7 @@ def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: st
 
 
 def seconds(duration: str) -> float:
-    """A duration as Go writes it, in seconds; its form is the schema's matter."""
+    """A duration as Go writes it, in seconds; the schema has checked its form."""
     return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(duration))
 
 
@@ -83,7 +83,7 @@ def _workloads(part: View) -> Iterator[Fault]:
 
 
 def _paths(part: View, entry: Path) -> Iterator[Fault]:
-    """Where a kind has its constraints: in a pod template or outside of one."""
+    """Faults about the paths of a kind: it has a pod template, or constraints outside of one."""
     written = part.at(entry, dict) or {}
     if "templatePath" not in written and "constraintsPath" not in written:
         yield part.document.fault((*entry, "templatePath"), "is required, or constraintsPath")

@@ -1,13 +1,16 @@
-"""The process that answers.
+"""The webhook's process.
 
-    run       the settings of one process, and gunicorn around them
-    worker    gunicorn's asgi worker with its defects mended: TLS, deadlines, limits, drain
-    asgi      the ASGI callables: the two admission routes, health
-    bridge    every other route: Flask, in threads
-    routes    the Flask applications
-    tls       a TLS context that follows its files
-    state     what changes while the process serves
-    upkeep    what runs beside the requests: configuration and certificates
+    run            the settings of one process, and gunicorn around them
+    worker         gunicorn's asgi worker with its defects fixed: TLS, deadlines, limits, drain
+    connection     one connection on gunicorn's protocol, with a fast path for reviews
+    asgi           the ASGI callables: the two admission routes, health
+    request_body   reading a body within limits
+    owner_wait     reviews that wait for their pod's owner
+    wsgi_bridge    every other route: Flask, in threads
+    routes         the Flask applications
+    tls            a TLS context that follows its files
+    state          what changes while the process serves
+    file_watchers  tasks beside the requests: configuration and certificates
 
-`review(bytes) -> bytes` knows nothing of this package, so that the worker can be changed in one file.
+`webhook.admission` knows nothing of this package, so that the server can be replaced without touching reviews.
 """

@@ -1,8 +1,8 @@
 """The ASGI callables.
 
-Admission: POST /validate and /mutate with the fewest layers that there are; everything else goes to Flask. A review
-is answered in the event loop, since it takes microseconds; one that may take longer goes to two threads of its own;
-one whose pod came before its owner is suspended until that comes (`patience`).
+Admission: POST /validate and /mutate with as few layers as possible; everything else goes to Flask. A review is
+answered in the event loop, since it takes microseconds; one with a long body goes to a pool of two threads; one whose
+pod came before its owner waits as a suspended task (`owner_wait`).
 Health: liveness and readiness are answered here, so that no slow handler delays them.
 """
 
@@ -23,13 +23,13 @@ from webhook.server.state import MAX_HELD_BYTES, State
 # kube-apiserver sends its remaining time in whole seconds, rounded up, at most 30; without it, its own default.
 _TIMEOUT = re.compile(rb"(?:^|&)timeout=(\d{1,3})s(?:&|$)")
 _DEFAULT_SECONDS = 10.0
-# For the way back, and for rounding up.
+# For the way of the answer, and since the caller's time was rounded up.
 _MARGIN_SECONDS = 0.25
 
-# A review of this size takes about a millisecond; below, a thread would cost more than it saves the others.
+# A review of this size takes about a millisecond; for shorter ones a thread would cost more than it gains.
 LONG_BODY_BYTES = 256 * 1024
 _POOL_THREADS = 2
-# Waiting longer than a caller does is work for nobody: two threads, at most 50 ms a review of 7 MiB.
+# With two threads and at most 50 ms for a review of 7 MiB, the last one waits less than a caller does.
 _POOL_WAITING = 16
 
 _ROUTES: dict[str, Route] = {"/validate": "validate", "/mutate": "mutate"}
@@ -70,7 +70,7 @@ class AdmissionApp:
             self._state.account(route, answer, time.perf_counter() - began)
 
     def direct(self, target: bytes, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes | None:
-        """A whole HTTP/1.1 response to a whole and short review; None for everything that is to be taken as usual.
+        """The HTTP/1.1 response to a complete, short review; None for every request that has to go the usual way.
 
         Shape: header names are lower case.
         """
@@ -149,7 +149,7 @@ def health_app(state: State, other: Application) -> Application:
 
 
 class _Pool:
-    """Two threads, and room for a few who wait; who finds neither is told so at once."""
+    """Two threads, with a short queue; a review that finds the queue full is refused at once."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="review")
@@ -166,10 +166,10 @@ class _Pool:
 
 
 def _reserved(scope: Scope) -> int:
-    """What the body counts of the bytes that may be held at once: all of a long one, all that may come of one unstated.
+    """How many of the bytes that may be held at once this body reserves: its length, or the limit if none is stated.
 
-    Short ones count nothing: they are bounded by the number of connections, as gunicorn's own buffers are, and nobody
-    can shut them out by announcing long ones.
+    Short bodies reserve nothing: the number of connections bounds them, and nobody can block them by announcing long
+    ones.
     """
     stated = header(scope, b"content-length")
     if stated:

@@ -1,4 +1,4 @@
-"""What runs beside the requests: configuration and certificates, looked at every few seconds."""
+"""Tasks beside the requests: they follow the configuration file, the certificates and the API server's release."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 async def follow_configuration(state: State, loaded: Loaded) -> None:
-    """Take every change of the configuration file; one that cannot be used changes nothing but readiness' text."""
+    """Load every change of the configuration file; an unusable one only changes the text of /readyz."""
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
         fresh = await asyncio.to_thread(reloaded, loaded)
@@ -33,7 +33,7 @@ async def follow_configuration(state: State, loaded: Loaded) -> None:
 
 
 def take_configuration(state: State, loaded: Loaded) -> None:
-    """Use a configuration that was read, or say why the one before stays."""
+    """Use a configuration that was read, or report why the previous one stays."""
     state.metrics.config_valid.set(loaded.error is None)
     if loaded.error is not None:
         state.config_fault = bounded(f"invalid, the last good one is in use: {loaded.error}".replace("\n", "; "))
@@ -45,7 +45,7 @@ def take_configuration(state: State, loaded: Loaded) -> None:
 
 
 async def follow_version(state: State, feed: Feed) -> None:
-    """Judge as the API server's own release does, also after an upgrade."""
+    """Follow the API server's release, also after an upgrade."""
     while True:
         version = feed.version
         if version is not None and version != state.engine.version:
@@ -54,7 +54,7 @@ async def follow_version(state: State, feed: Feed) -> None:
 
 
 async def follow_certificates(state: State, tls: RotatingTls) -> None:
-    """Look at the files also when nobody connects, and publish what is served."""
+    """Look at the files even if nobody connects, and publish what is served."""
     counted = 0
     while True:
         tls.refresh()
@@ -66,7 +66,7 @@ async def follow_certificates(state: State, tls: RotatingTls) -> None:
 
 
 async def renew_certificates(directory: Path, authority: Pair, names: tuple[str, ...]) -> None:
-    """Issue a new leaf at two thirds of the old one's life, by the wall clock: a machine may have been suspended."""
+    """Issue a new leaf after two thirds of the old one's life, by the wall clock, since machines get suspended."""
     while True:
         await asyncio.sleep(_RENEW_SECONDS)
         current = directory / "live" / "tls.crt"

@@ -1,8 +1,7 @@
-"""How long a review waits for what its pod arrived before: the owner, or the namespace.
+"""Reviews that wait for an object that their pod arrived before: its owner, or its namespace.
 
-A controller makes a workload's first pod as soon as it has seen the ReplicaSet, which may be before the watch here has:
-in a few of 100 fresh Deployments, by up to 10 ms. Whoever waits is a suspended task, holds no thread, and is woken by
-the watch itself.
+A controller makes a workload's first pod as soon as it has seen the ReplicaSet, which may be before our watch has: in a
+few of 100 fresh Deployments, by up to 10 ms. A waiting review is a suspended task without a thread, woken by the watch.
 """
 
 import asyncio
@@ -16,13 +15,13 @@ from webhook.core.index.owners import Awaited
 from webhook.metrics import Metrics
 
 _MOST_SECONDS = 0.25
-_SHARE = 0.25  # of what is left of the caller's time
-# Each holds a body of at most 256 KiB, usually of 6; who comes later is answered at once.
+_SHARE = 0.25  # of the caller's remaining time
+# Each holds a body of at most 256 KiB, usually 6; further reviews are answered at once.
 MOST_WAITING = 256
 
 
 class Judge(Protocol):
-    """Judges the request by what is known now."""
+    """Judges the request by what the index has now."""
 
     def __call__(self, *, waited: bool) -> Awaitable[Answer]: ...
 
@@ -36,7 +35,7 @@ class OwnerWait:
         self._waiting = 0
 
     async def answer(self, judge: Judge, remaining: Callable[[], float]) -> Answer:
-        """The answer when what it depends on has come, or when it is time to do without."""
+        """The answer, once the awaited object has arrived or the time for waiting is over."""
         answer = await judge(waited=self._arrivals is None)
         if answer.decision.awaits is None or self._arrivals is None:
             return answer

@@ -1,4 +1,4 @@
-"""Reading a request's body within limits of size and time, and refusing without losing the refusal."""
+"""Read a request's body within limits of size and time, and refuse one so that the client gets the refusal."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -9,10 +9,10 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# In all, from the head to the last byte.
+# From the head to the last byte.
 BODY_SECONDS = 10.0
-# How long and how much of a refused body is read and thrown away: closing at once would reset the connection, and
-# the client would lose the answer.
+# How long, and how many bytes, of a refused body are read and discarded: closing at once would reset the connection,
+# and the client would lose the answer.
 _LINGER_SECONDS = 2.0
 _LINGER_BYTES = 16 * 1024 * 1024
 
@@ -20,7 +20,7 @@ _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
 
 class BodyError(Exception):
-    """A body that is not taken; ``status`` is the HTTP status, None where the client has gone."""
+    """A body is refused; ``status`` is the HTTP status, None if the client has gone."""
 
     def __init__(self, message: str, status: int | None) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class BodyError(Exception):
 
 
 def header(scope: Scope, name: bytes) -> bytes:
-    """The first header of that name (lower case), or nothing."""
+    """The first header with this name (in lower case), else empty."""
     for key, value in scope["headers"]:
         if key == name:
             return bytes(value)
@@ -39,7 +39,7 @@ def header(scope: Scope, name: bytes) -> bytes:
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """The whole body.
 
-    Errors: BodyError 413 before a byte is read if the length is stated, at the limit if it is not; 408 after 10 s.
+    Errors: BodyError 413, by its stated length before a byte is read, else when the limit is reached; 408 after 10 s.
     """
     stated = header(scope, b"content-length")
     if stated and int(stated) > limit:
@@ -77,7 +77,7 @@ async def respond(send: Send, status: int, body: bytes, headers: Iterable[tuple[
 
 
 async def refuse(scope: Scope, receive: Receive, send: Send, status: int, message: str) -> None:
-    """Answer without having read the body, and end the connection, gently."""
+    """Answer without having read the body, and close the connection so that the client still gets the answer."""
     await respond(send, status, f"{message}\n".encode(), (_TEXT, (b"connection", b"close")))
     if header(scope, b"expect"):
         return  # the client has not sent it and will not

@@ -1,6 +1,6 @@
-"""The Flask applications: everything that is not in a hurry.
+"""The Flask applications: all routes that need not be fast.
 
-The admission routes stand here as well: Flask's test client drives them, and a threaded worker can serve them.
+The admission routes are here too, for Flask's test client, and for any other WSGI server.
 """
 
 import time
@@ -56,7 +56,7 @@ def create_admission(state: State) -> Flask:
 
 
 def create_health(state: State) -> Flask:
-    """The plain port's routes, besides those that the ASGI callable answers itself."""
+    """The plain port's routes, except those that the ASGI callable answers itself."""
     app = _bare_app()
 
     @app.get("/metrics")

@@ -1,4 +1,4 @@
-"""One process: what it serves with, and gunicorn around it."""
+"""One process: its settings, and gunicorn around them."""
 
 import contextlib
 import errno
@@ -29,7 +29,7 @@ from webhook.server.state import State
 from webhook.server.tls import RotatingTls
 from webhook.server.wsgi_bridge import WsgiApplication, bridge
 
-# Nothing but the two routes has a body worth reading.
+# The limit for all routes but the two of admission, none of which needs a body.
 _SMALL_BODY_BYTES = 64 * 1024
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ OPTIONS: dict[str, object] = {
 
 
 class Renewal(Struct, frozen=True, kw_only=True):
-    """How a throw-away leaf is renewed: where it stands, by which CA, for which names."""
+    """How a throw-away leaf is renewed: its directory, the CA that signs it, and its names."""
 
     directory: Path
     authority: Pair
@@ -60,7 +60,7 @@ class Renewal(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """All that one process serves with, decided before it starts."""
+    """Everything that one process serves with, decided before it starts."""
 
     engine: Engine
     certificate: Path

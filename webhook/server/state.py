@@ -1,4 +1,4 @@
-"""What changes while the process serves, in one place; requests read it, the upkeep and the drain write it."""
+"""The mutable state of the process, in one place: requests read it, watchers and the drain write it."""
 
 import logging
 import time
@@ -10,14 +10,14 @@ from webhook.cluster.feed import Feed
 from webhook.logs import bounded, described
 from webhook.metrics import Known, Metrics
 
-# What all requests together may hold in memory; with the largest body allowed, nine of them.
+# The most bytes of long bodies in memory at once: nine bodies of the largest size.
 MAX_HELD_BYTES = 64 * 1024 * 1024
 
 _log = logging.getLogger("webhook.decisions")
 
 
 class State:
-    """The engine of the moment, readiness, and the account of requests."""
+    """The current engine, readiness, and the accounting of requests."""
 
     def __init__(self, engine: Engine, metrics: Metrics, feed: Feed | None = None) -> None:
         self.engine = engine

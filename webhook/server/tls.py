@@ -1,7 +1,7 @@
-"""A TLS context that follows its files, and never serves less than the last pair that was good.
+"""A TLS context that follows its files, and keeps the last good pair if new files are bad.
 
-gunicorn asks for a context once, at start. So the outer context stays for ever and swaps each connection's own to the
-newest pair in its SNI callback, which OpenSSL calls for every handshake, with or without a server name.
+gunicorn asks for a context only once, at start. So that outer context stays, and its SNI callback, which OpenSSL calls
+for every handshake, with or without a server name, gives each connection a context with the newest pair.
 """
 
 import logging
@@ -15,7 +15,7 @@ from certs.authority import CertificateError, expires
 from certs.store import read_pair
 from webhook.logs import bounded
 
-# Looking costs two stat calls; a handshake a hundred times that.
+# Looking at the files takes two stat calls; a handshake takes a hundred times as long.
 LOOK_SECONDS = 0.5
 
 # Of TLS 1.2, what Go's clients prefer: forward secrecy and authenticated encryption, nothing with CBC.
@@ -26,7 +26,7 @@ _Signature = tuple[tuple[int, int, int], ...]
 
 
 class RotatingTls:
-    """The pair in two files, as it stands or as it last was good.
+    """The certificate and key in two files, in their last good state.
 
     Errors: CertificateError at construction for a pair that cannot be served; none afterwards.
     """
@@ -48,13 +48,13 @@ class RotatingTls:
         self._current, self.expires = self._load()
         self.faults = 0
         self.fault = ""
-        # OpenSSL asks for a client's certificate as the outer context says, and judges it as the chosen one does.
+        # The outer context decides whether a client's certificate is requested, the chosen one whether it is accepted.
         self.context = _context(client_ca)
         self.context.load_cert_chain(certificate, key, password=_no_password)
         self.context.sni_callback = self._choose
 
     def refresh(self) -> None:
-        """Look at the files now, unless that was just done."""
+        """Look at the files, unless that was done just before."""
         now = self._clock()
         if now - self._looked < LOOK_SECONDS:
             return
@@ -104,7 +104,7 @@ def _context(client_ca: Path | None) -> ssl.SSLContext:
             raise CertificateError(f"{client_ca}: {error.strerror or error}") from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(_CIPHERS)
-    # Offering h2 would be taken up by kube-apiserver, and this server does not speak it.
+    # kube-apiserver would use h2 if it were offered, and this server does not speak it.
     context.set_alpn_protocols(["http/1.1"])
     context.options |= ssl.OP_NO_RENEGOTIATION
     return context

@@ -1,14 +1,15 @@
-"""gunicorn's asgi worker, and what mends it.
+"""gunicorn's asgi worker, with its defects fixed.
 
-    plaintext     a TLS context that cannot be built would be served without TLS: here the worker exits, code 3
-    deadlines     a connection that never sends a request would stay for ever: aborted after 10 s
-    limits        worker_connections is read but not enforced: connections beyond it are aborted
-    drain         idle connections would hold a stop for the whole graceful_timeout: see `Worker.drain`
-    second port   health and metrics, without TLS, on the same loop
+    plaintext     gunicorn would serve without TLS if the context cannot be built: here the worker exits with code 3
+    deadlines     a connection without a request would stay for ever: it is aborted after 10 s
+    limits        gunicorn reads worker_connections but does not enforce it: connections beyond it are aborted
+    drain         idle connections would delay a stop by the whole graceful_timeout: see `Worker.drain`
+    second port   health and metrics, without TLS, on the same event loop
     upgrades      WebSocket is not offered (`connection`)
-    numbers       a length that Python refuses to read would be an unhandled exception: 400 (`connection`)
+    numbers       a length that Python refuses to parse would be an unhandled exception: 400 (`connection`)
 
-Everything private that is relied on is listed in `PRIVATE_NAMES` here and there, and a test asserts that it exists.
+The private names of gunicorn that are used are listed in `PRIVATE_NAMES` here and in `connection`; a test asserts that
+they exist.
 Source: gunicorn 27.0.1 workers/gasgi.py.
 """
 
@@ -48,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class Served(Protocol):
-    """What the worker asks of the application object that gunicorn hands to it."""
+    """What the worker needs of the application object that gunicorn gives it."""
 
     state: State
     drain_seconds: float
@@ -67,7 +68,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
     app: Served
 
     def init_process(self) -> None:
-        """Have gunicorn make our connections, and see that there are descriptors for them."""
+        """Make gunicorn use our connections, with enough file descriptors for them."""
         _raise_descriptor_limit(self.cfg.worker_connections + _OTHER_DESCRIPTORS)
         gasgi.ASGIProtocol = Connection
         protocol.PythonProtocol = Parser
@@ -85,7 +86,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
     def load_wsgi(self) -> None:
         """Load both ports' applications."""
         super().load_wsgi()
-        # What was loaded stays for ever; a full collection over a large index would hold up every request.
+        # Loaded objects stay; a full collection that walks through them and a large index would delay every request.
         gc.freeze()
         self.direct = self.asgi.direct
         self.health = self.app.health()
@@ -96,10 +97,10 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         return self.app.state.draining
 
     def drain(self) -> None:
-        """Say goodbye on every answer, and stop when the callers have heard it.
+        """Stop after a while in which every answer says ``Connection: close``, so that callers go elsewhere.
 
-        Readiness turns false and the listener stays open: until the endpoint is gone, new connections come. Each
-        answer carries Connection: close. At the end what is idle has not been used for the whole time.
+        Readiness turns false, but the listener stays open, since new connections come until the endpoint is removed.
+        Connections that are idle at the end have not been used during all that time.
         """
         state = self.app.state
         if state.draining:
@@ -118,7 +119,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         self.handle_exit_signal()
 
     def _abort_idle(self) -> None:
-        """Whoever does not answer the end of a TLS session would hold the stop for the loop's 30 s."""
+        """Abort idle connections: a client that does not answer the end of TLS would delay the stop by 30 s."""
         for connection in list(self.connections):
             if connection.idle:
                 connection.transport.abort()
@@ -149,7 +150,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         self.app.on_ready()
 
     async def _sweep(self) -> None:
-        """End connections that never sent a request, or none for longer than callers keep them."""
+        """Abort connections that never sent a request, or none for longer than callers keep idle connections."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             self.app.state.metrics.open_connections.set(self.nr_conns)
@@ -160,7 +161,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
 
 
 def _raise_descriptor_limit(wanted: int) -> None:
-    """Many systems still start processes with a soft limit of 1,024; the hard limit is what was decided."""
+    """Raise the soft limit, which is often 1,024 by default, as far as the hard limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -168,7 +169,7 @@ def _raise_descriptor_limit(wanted: int) -> None:
 
 
 def _unhandled(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What the loop has to report: bytes that are no TLS come from outside at any rate and are no news."""
+    """Log errors of the event loop; failed TLS handshakes only for debugging, since anybody can cause them."""
     error = context.get("exception")
     if isinstance(error, ssl.SSLError | OSError | TimeoutError):
         _log.debug("connection failed: %s", error)

@@ -1,7 +1,7 @@
-"""From ASGI to a WSGI application, in threads.
+"""An ASGI application that runs a WSGI application in threads.
 
-An adapter of our own, because those that exist run a stream per request or one thread for all: measured beside two
-slow handlers, liveness took 5.7 s in one of them.
+Existing adapters use a thread for streaming each request, or one thread for all; beside two slow handlers, liveness
+took 5.7 s in one of them.
 """
 
 import asyncio
