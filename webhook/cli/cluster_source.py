@@ -1,4 +1,4 @@
-"""What a command knows of a cluster: a snapshot file, or lists of a live one; to neither is anything ever written."""
+"""The cluster that a command reads: a snapshot file, or lists of a live one; neither is ever written to."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ def read_cluster(
     Shape: ``keep`` says of which objects of a snapshot the text is wanted too.
     What could not be read is said on the standard error. Pods are measured as the cluster's own release does, unless
     ``as_version`` names another.
-    Errors: Stopped with exit code 4 for a cluster that cannot be read, 3 for a snapshot.
+    Errors: CommandError with exit code 4 for a cluster that cannot be read, 3 for a snapshot.
     """
     if given.snapshot is not None:
         return _from_file(given.snapshot, policy, as_version, keep)
@@ -81,7 +81,7 @@ def _from_cluster(
         try:
             return decode_object(raw, of, policy.workloads)
         except (ValueError, RecursionError):
-            return None  # as the feed has it: what cannot be read is not there
+            return None  # as in the feed, an object that cannot be decoded is treated as absent
 
     with reading():
         for listing in read_kinds(live, watched(policy), keep, progress):
@@ -104,9 +104,9 @@ def _from_cluster(
 
 
 def known_namespace(known: ClusterSource, namespace: str) -> None:
-    """Make sure that a namespace that was named is one of the cluster, as far as its namespaces are known.
+    """Refuse a namespace that the cluster does not have, as far as its namespaces are known.
 
-    Errors: Stopped with exit code 2.
+    Errors: CommandError with exit code 2.
     """
     names = known.index.namespaces()
     if namespace and names and namespace not in names and not known.index.lacks("namespaces"):

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, or one clear line and a code where it cannot go on."""
+"""How a command ends: its exit code, or one clear line and a code if it cannot go on."""
 
 from collections.abc import Iterable
 from enum import IntEnum
@@ -7,7 +7,7 @@ from webhook.core.text import did_you_mean
 
 
 class Exit(IntEnum):
-    """Exit codes; promises."""
+    """The exit codes, which are promises."""
 
     FINE = 0
     FINDINGS = 1
@@ -19,7 +19,7 @@ class Exit(IntEnum):
 
 
 class CommandError(Exception):
-    """One clear line, and the exit code (usage or configuration, unless another is given)."""
+    """A command cannot go on: one clear line, and the exit code (usage or configuration, unless another is given)."""
 
     def __init__(self, message: str, code: int = Exit.USAGE) -> None:
         super().__init__(message)
@@ -27,6 +27,6 @@ class CommandError(Exception):
 
 
 def no_namespace(source: str, namespace: str, names: Iterable[str]) -> CommandError:
-    """The end of a command that was asked about a namespace that is not there."""
+    """The error about a namespace that does not exist."""
     meant = did_you_mean(namespace, names, 3)
     return CommandError(f"{source}: no namespace {namespace[:64]!r}{meant}", Exit.USAGE)

@@ -1,4 +1,4 @@
-"""The cluster that a command line names: the API server of a kubeconfig, and what is said where it cannot be read."""
+"""The live cluster that a command line selects: an API server from a kubeconfig, and errors if it cannot be read."""
 
 import os
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _NO_KUBECONFIG = "name one with --kubeconfig, or read a file with --snapshot"
 
 
 class Given(Struct, frozen=True, kw_only=True):
-    """Which cluster was named on the command line, if one was."""
+    """The options that select a cluster, as given on the command line."""
 
     snapshot: str | None = None
     cluster: bool = False
@@ -33,20 +33,20 @@ class Given(Struct, frozen=True, kw_only=True):
 
     @property
     def live(self) -> bool:
-        """Whether an API server is to be asked."""
+        """Whether they select an API server."""
         return self.cluster or any((self.kubeconfig, self.context, self.user))
 
     @property
     def words(self) -> str:
-        """The options again, for a command that people paste; empty for the cluster that is asked anyhow."""
+        """The options again, for a command to copy; empty if they select the default cluster."""
         named = {"snapshot": self.snapshot, "kubeconfig": self.kubeconfig, "context": self.context, "as": self.user}
         return "".join(f" --{option} {quote(value)}" for option, value in named.items() if value)
 
 
 def open_cluster(given: Given) -> Live:
-    """Connect to the cluster that the options name, and ask for its release.
+    """Connect to the cluster that the options select, and request its release.
 
-    Errors: Stopped with exit code 4.
+    Errors: CommandError with exit code 4.
     """
     account = _account(given)
     try:
@@ -78,7 +78,7 @@ def open_cluster(given: Given) -> Live:
 
 
 def _account(given: Given) -> Account:
-    """Who asks, and where: as kubectl finds its configuration; in a pod without one, its service account."""
+    """The credentials: from a kubeconfig, found as kubectl does; in a pod without one, the service account."""
     file = given.kubeconfig or os.environ.get("KUBECONFIG") or ""
     nowhere = not (file or given.context or Path(_KUBECONFIG).expanduser().exists())
     if nowhere and "KUBERNETES_SERVICE_HOST" in os.environ:
@@ -88,9 +88,9 @@ def _account(given: Given) -> Account:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Read a cluster inside; a command whose cluster cannot be read ends.
+    """Turn errors of reading a cluster within the block into the end of the command.
 
-    Errors: Stopped with exit code 4.
+    Errors: CommandError with exit code 4.
     """
     try:
         yield

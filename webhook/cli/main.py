@@ -1,6 +1,6 @@
-"""``evenspread COMMAND`` and ``kubectl evenspread COMMAND``: the way in, and the one place where errors end.
+"""``evenspread COMMAND`` and ``kubectl evenspread COMMAND``: the entrance, and the one place where errors end.
 
-Commands are imported when they are asked for, so that each starts with what it needs and no more.
+Commands are imported only when they are run, so that each imports no more than it needs.
 """
 
 import errno
@@ -28,7 +28,7 @@ _COMMANDS: Mapping[str, str] = {
 }
 
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # nothing that we could do better
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # the user's disk is full: no fault of evenspread
 
 
 class _Commands(click.Group):
@@ -100,7 +100,7 @@ def main(arguments: list[str]) -> int:
 
 
 def guarded(command: Callable[[], object]) -> int:
-    """The exit code of a command, whatever becomes of it."""
+    """Run a command; returns its exit code, whatever happens."""
     try:
         result = command()
     except click.ClickException as error:

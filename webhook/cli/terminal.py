@@ -1,4 +1,4 @@
-"""The two ends of a command: results to the standard output, all else to the standard error; colours and progress."""
+"""Output of commands: results to the standard output, everything else to the standard error; colours and progress."""
 
 import gc
 import os
@@ -11,7 +11,7 @@ import click
 
 from webhook.manifests.documents import Fault
 
-PATIENCE_SECONDS = 1.0  # who waits longer than this wants to see that something moves
+PATIENCE_SECONDS = 1.0  # after this long, progress is shown
 _STEP_SECONDS = 0.1
 _CLEAR = "\r\033[K"  # the line of a terminal
 BOLD, DIM, RED, YELLOW, BLUE, GREEN = "1", "2", "31", "33", "34", "32"
@@ -29,20 +29,20 @@ class Paint:
 
 
 def collect_rarely() -> None:
-    """Let garbage be collected less often: a run is short, and makes trees of values, not cycles.
+    """Run the garbage collector less often: a command is short, and makes trees of values without cycles.
 
-    By default the collector takes 15 % of the time of 1,000 documents.
+    By default the collector takes 15 % of the time for 1,000 documents.
     """
     gc.set_threshold(100_000, 50, 50)
 
 
 def colored(stream: TextIO) -> bool:
-    """Whether colours may go there: a terminal that has them, and no NO_COLOR (no-color.org)."""
+    """Whether to print colours: to a terminal that has them, unless NO_COLOR is set (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def print_results(pieces: Iterable[str]) -> None:
-    """Write results, until whoever reads them has seen enough; text that the terminal cannot show is escaped."""
+    """Write results, until the reader closes the pipe; text that the terminal cannot show is escaped."""
     try:
         for piece in pieces:
             sys.stdout.write(piece)
@@ -61,12 +61,12 @@ def print_faults(faults: Iterable[Fault]) -> None:
 
 
 def say(line: str) -> None:
-    """One line on the standard error, in the place of a counter that may stand there."""
+    """Print one line on the standard error, over a progress counter if there is one."""
     click.echo(f"{_CLEAR if sys.stderr.isatty() else ''}{line}", err=True)
 
 
 class Progress:
-    """A counter on the standard error, if that is a terminal and there is something to wait for."""
+    """A counter on the standard error, if that is a terminal and the command takes longer than a second."""
 
     def __init__(self, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._next = time.monotonic() + patience_seconds if sys.stderr.isatty() else float("inf")
@@ -81,7 +81,7 @@ class Progress:
             sys.stderr.flush()
 
     def close(self) -> None:
-        """Take the counter away."""
+        """Remove the counter."""
         if self._shown:
             sys.stderr.write(_CLEAR)
             sys.stderr.flush()

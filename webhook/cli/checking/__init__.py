@@ -1,1 +1,1 @@
-"""What `check`, `audit` and `test` do with manifests: look, count, mend."""
+"""What `check`, `audit` and `test` do with manifests: examine them, collect the results, fix them."""

@@ -1,4 +1,4 @@
-"""``check --add-defaults``: what injection would do, printed or written."""
+"""``check --add-defaults``: the constraints that injection would add, printed as a diff or written."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -31,7 +31,7 @@ from webhook.manifests.manifest import Manifest
 from webhook.manifests.proven_edits import value_of
 from webhook.manifests.unified_diff import line_diff
 
-# Rules that say that pods stay without a place.
+# Rules about pods that find no node.
 _PLACES = frozenset(
     rule.id
     for rule in (
@@ -46,7 +46,7 @@ _PLACES = frozenset(
 
 
 def add_defaults(files: Iterable[File | Fault], frame: Frame, *, write: bool) -> Exit:
-    """Print the changes as a diff, or make them."""
+    """Print the changes as a diff, or write them."""
     index = frame.index or ClusterIndex()
     amendment = amend(files, frame, index)
     print_faults(amendment.faults)
@@ -105,7 +105,7 @@ def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, wri
 
 
 def _warn(files: Iterable[Amended], frame: Frame) -> None:
-    """What the rules that know the cluster say of the workloads with their new constraints, and did not before."""
+    """Print findings of rules that use the cluster which the workloads have only with their new constraints."""
     hard = [each for file in files for each in file.additions if any(map(_is_hard, each.constraints))]
     if hard and frame.index is not None and (missing := frame.index.lacks("nodes")):
         click.echo(
@@ -126,7 +126,7 @@ def _is_hard(constraint: Mapping[str, object]) -> bool:
 
 
 def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
-    """What the new constraints do to pods that have a place without them."""
+    """The effects of the new constraints on pods that find a node without them."""
     before = value_of(addition.manifest)
     after = applied(before, [Edit(f"{addition.path}.{FIELD}", [*addition.constraints])])
     known = {each.rule for each in _found(before, addition.manifest, frame)}
@@ -146,7 +146,7 @@ def _found(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Ite
 
 
 def _uncertain(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> int:
-    """The pods of a workload that all have a place without hard constraints, and not surely with them; else 0."""
+    """How many pods a workload has, if all find a node without hard constraints but maybe not with them; else 0."""
     workload = read_workload(value, frame.policy.workloads, api_version=manifest.api_version, kind=manifest.kind)
     if workload is None or frame.index is None:
         return 0

@@ -1,6 +1,6 @@
 """Files -> the same files with the constraints that injection would give their workloads.
 
-Nothing is taken on trust: the new text is read again, and must hold the same objects but for those constraints.
+The new text is read again, and must have the same objects except for those constraints.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
 
 class Addition(Struct, frozen=True, kw_only=True):
-    """Constraints for one workload; ``path`` leads to its pod spec, ``number`` is its place among what a file holds."""
+    """Constraints for one workload; ``path`` leads to its pod spec, ``number`` is its index in the file's content."""
 
     manifest: Manifest
     number: int
@@ -41,7 +41,7 @@ class Addition(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> str:
-        """The constraints as messages call them: ``zone[0], hostname[1]``."""
+        """The names of the constraints in messages: ``zone[0], hostname[1]``."""
         keys = (str(each["topologyKey"]).rpartition("/")[2] for each in self.constraints)
         return ", ".join(f"{one_line(key, 40)}[{place}]" for place, key in enumerate(keys))
 
@@ -56,10 +56,10 @@ class Amended(Struct, frozen=True, kw_only=True):
 
 
 class Amendment(Struct, frozen=True, kw_only=True):
-    """Everything that a run comes to.
+    """The result of a run.
 
-    Shape: ``files`` are those that change. ``refused`` are workloads whose text cannot take the constraints; ``spared``
-    counts the reasons why others get none.
+    Shape: ``files`` are those that change. ``refused`` are workloads whose text cannot be edited; ``spared`` counts the
+    reasons why others get no constraints.
     """
 
     files: tuple[Amended, ...]
@@ -69,9 +69,9 @@ class Amendment(Struct, frozen=True, kw_only=True):
 
 
 def amend(files: Iterable[File | Fault], frame: Frame, index: ClusterIndex) -> Amendment:
-    """Add to every workload what injection would give its pods.
+    """Add to every workload the constraints that injection would give its pods.
 
-    Shape: ``index`` is told of the Services, autoscalers, namespaces and nodes of the files.
+    Shape: Services, autoscalers, namespaces and nodes of the files are added to ``index``.
     """
     read: list[tuple[File, list[Manifest | Fault]]] = []
     faults: list[Fault] = []
@@ -94,7 +94,7 @@ def amend(files: Iterable[File | Fault], frame: Frame, index: ClusterIndex) -> A
 
 
 def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
-    """Tell the index of an object around the workloads, in the namespace where it will be."""
+    """Add an object that matters to the workloads to the index, in the namespace where it will be."""
     of = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
     if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
         return
@@ -110,14 +110,14 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
 
 
 def namespace_of(manifest: Manifest, frame: Frame) -> str:
-    """Where an object will be."""
+    """The namespace where an object will be created."""
     return manifest.namespace or frame.namespace or DEFAULT_NAMESPACE
 
 
 def _wanted(
     found: Sequence[Manifest | Fault], frame: Frame, index: ClusterIndex, spared: Counter[str]
 ) -> Iterable[Addition]:
-    """The additions to one file; why other workloads get none is counted."""
+    """The additions to one file; the reasons why other workloads get none are counted."""
     for number, manifest in enumerate(found):
         if isinstance(manifest, Fault):
             continue
@@ -146,7 +146,7 @@ def _plain(constraint: SpreadConstraint) -> Mapping[str, Json]:
 def _amended(
     file: File, found: Sequence[Manifest | Fault], wanted: Sequence[Addition], refused: list[Fault]
 ) -> Amended:
-    """The file with all additions that its text can take; those that it cannot are told."""
+    """The file with all additions that can be written into its text; the others are added to ``refused``."""
     changes: dict[int, Change] = {}
     for addition in wanted:
         try:

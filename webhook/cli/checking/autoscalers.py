@@ -1,4 +1,4 @@
-"""The autoscalers in the input: how many replicas a workload may have, its own manifest does not say."""
+"""The autoscalers in the input, which say how many replicas a workload may have."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from webhook.manifests.manifest import Manifest, read_manifests
 
 Json = Any
 
-# Files without any of these words are not read for it.
+# Files without any of these words are not parsed here.
 _WORDS = (b"HorizontalPodAutoscaler", b"ScaledObject")
 # KEDA makes a HorizontalPodAutoscaler of it. Source: keda.sh/v1alpha1 ScaledObjectSpec, defaultHPAMaxReplicas.
 _SCALED_OBJECT = ("keda.sh", "ScaledObject")
@@ -22,7 +22,7 @@ _MOST_OF_KEDA = 100
 
 
 def autoscalers(files: Iterable[File], namespace: str) -> Iterator[Autoscaler]:
-    """Every autoscaler of the files; ``namespace`` is for those that name none. What cannot be read is left out."""
+    """Every autoscaler of the files; ``namespace`` is for those that name none. Unreadable objects are left out."""
     for file in files:
         if any(word in file.data for word in _WORDS):
             for found in read_manifests(file.name, file.data, duplicates=False):

@@ -14,7 +14,7 @@ from webhook.manifests.files import STDIN, File
 def check_usage(  # noqa: PLR0913 one parameter an option
     paths: Sequence[str], policy: Policy, *, fix: bool, add_defaults: bool, write: bool, output: str
 ) -> None:
-    """Refuse what makes no sense. Errors: click.UsageError."""
+    """Refuse combinations of options that make no sense. Errors: click.UsageError."""
     if fix and add_defaults:
         raise click.UsageError("--fix and --add-defaults may change the same lines: one first, then the other")
     if not fix and not add_defaults:
@@ -34,7 +34,7 @@ def check_usage(  # noqa: PLR0913 one parameter an option
 
 
 def make(files: Iterable[File | Fault], frame: Frame, *, fix: bool, write: bool, fail_on: str) -> Exit:
-    """Print the changes as a diff, or make them."""
+    """Print the changes as a diff, or write them."""
     if fix:
         from webhook.cli.checking.fixing import fix_files  # noqa: PLC0415 each alone is quicker to load
 

@@ -1,4 +1,4 @@
-"""What of ours went wrong while objects were looked at, and how it is told."""
+"""Faults of evenspread itself while it examined objects, and how they are printed."""
 
 import os
 import traceback
@@ -11,7 +11,7 @@ from webhook.core.text import one_line
 
 
 class Failure(Struct, frozen=True):
-    """A rule that raised on an object: our fault; every other rule spoke. Without a rule the whole review raised."""
+    """A rule raised on an object, which is a bug; the other rules were evaluated. Without a rule, the review raised."""
 
     file: str
     title: str
@@ -20,7 +20,7 @@ class Failure(Struct, frozen=True):
 
 
 def print_failures(failures: Sequence[Failure]) -> None:
-    """What of ours went wrong, a line each; the first with its traceback where somebody asked for it."""
+    """Print one line for each failure; the first one with its traceback, if that was requested."""
     for failure in failures:
         who = f"the rule {failure.rule}" if failure.rule else "the review"
         said = f"{type(failure.error).__name__}: {one_line(str(failure.error))}".removesuffix(": ")

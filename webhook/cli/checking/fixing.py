@@ -20,7 +20,7 @@ from webhook.manifests.unified_diff import line_diff
 
 
 def fix_files(files: Iterable[File | Fault], frame: Frame, *, write: bool, fail_on: str) -> Exit:
-    """Print the fixes as a diff, or write them; then tell what is left."""
+    """Print the fixes as a diff, or write them; then list the findings that are left."""
     read = [*files]
     mending = mend((each for each in read if isinstance(each, File)), frame)
     changed = [each for each in mending.files if each.after != each.file.data]
@@ -51,7 +51,7 @@ def fix_files(files: Iterable[File | Fault], frame: Frame, *, write: bool, fail_
 
 
 def _written(files: Iterable[Mended], unwritten: list[Fault]) -> Iterator[str]:
-    """Write each file, and say what was fixed where; the places are those of the file before."""
+    """Write each file, and say what was fixed where; positions are those in the file before."""
     for mended in files:
         name = mended.file.name
         try:
@@ -64,7 +64,7 @@ def _written(files: Iterable[Mended], unwritten: list[Fault]) -> Iterator[str]:
 
 
 def _left(outcome: Outcome, reasons: Mapping[tuple[str, str, str, str], str]) -> Iterator[str]:
-    """The findings that stay, each with what its reader may do and why nothing was done."""
+    """The findings that are left, each with what to do and why it was not fixed."""
     for row in outcome.rows:
         if row.waived:
             continue
@@ -75,7 +75,7 @@ def _left(outcome: Outcome, reasons: Mapping[tuple[str, str, str, str], str]) ->
 
 
 def _told(row: Row) -> tuple[str, str, str, str]:
-    """What tells a finding from others of the run."""
+    """What identifies a finding within the run."""
     return row.manifest.file, row.manifest.title, row.judged.finding.rule, row.judged.finding.path
 
 

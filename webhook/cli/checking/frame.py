@@ -1,4 +1,4 @@
-"""With what a command looks at manifests: the policy, the release, the cluster, the day."""
+"""What a command examines manifests with: policy, release, cluster, date."""
 
 from msgspec import Struct
 
@@ -10,11 +10,11 @@ from webhook.core.rules.frame.subject import Circumstances
 
 
 class Frame(Struct, frozen=True, kw_only=True):
-    """What objects are looked at with.
+    """What objects are examined with, for a whole command.
 
-    Shape: ``today`` is an ISO date; ``namespace`` is for objects that name none; ``rules`` are the only ones to
-    report, all where it is empty. ``index`` is None where no cluster is known. ``asked_version`` outweighs
-    ``cluster_version``. ``scalers`` stand in the input.
+    Shape: ``today`` is an ISO date; ``namespace`` is for objects that name none; ``rules`` are the only ones to report,
+    empty for all. ``index`` is None without a cluster. ``asked_version`` takes precedence over ``cluster_version``.
+    ``scalers`` are autoscalers in the input.
     """
 
     policy: Policy
@@ -28,7 +28,7 @@ class Frame(Struct, frozen=True, kw_only=True):
 
     @property
     def version(self) -> KubernetesVersion:
-        """The release whose behaviour counts."""
+        """The release to examine for: as asked, else the cluster's, else the recorded one."""
         return self.asked_version or self.cluster_version or RECORDED
 
     def circumstances(self, namespace: str = "") -> Circumstances:

@@ -1,6 +1,6 @@
-"""Files -> the same files with the fixes of their findings, as far as their text can take them.
+"""Files -> the same files with their findings fixed, as far as the fixes can be written into the text.
 
-Fixes that meet in one place wait for the next round: after each, the files are read and looked at again.
+Fixes that change the same place are applied in different rounds; after each, the files are read and examined again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,12 +23,12 @@ from webhook.manifests.rewriting import rewritten
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
-# As eslint does: what is not right by then undoes itself.
+# As in eslint: fixes that need more rounds than this undo each other.
 _MOST_ROUNDS = 10
 
 
 class Mended(Struct, frozen=True):
-    """One file before and after, and the findings whose fixes are in it."""
+    """One file before and after, and the findings that were fixed in it."""
 
     file: File
     after: bytes
@@ -37,9 +37,9 @@ class Mended(Struct, frozen=True):
 
 
 class Mending(Struct, frozen=True):
-    """Everything that a run comes to: ``files`` are all that were read, also those that stay as they are.
+    """The result of a run; ``files`` are all that were read, including those that do not change.
 
-    Shape: ``refused`` are findings of the last round whose fix the text cannot take, each with the reason.
+    Shape: ``refused`` are findings of the last round whose fix cannot be written into the text, with the reason.
     """
 
     files: tuple[Mended, ...]
@@ -47,7 +47,7 @@ class Mending(Struct, frozen=True):
 
 
 def mend(files: Iterable[File], frame: Frame) -> Mending:
-    """Fix what can be fixed; exempted findings and those of rules that nobody asked for are left alone."""
+    """Fix all findings that can be fixed, except exempted ones and those of rules that were not requested."""
     refused: list[tuple[Row, str]] = []
     given = [*files]
     frame = with_autoscalers(frame, given)
@@ -78,7 +78,7 @@ def _mended(file: File, frame: Frame, refused: list[tuple[Row, str]]) -> Mended:
 
 
 class _Offer(Struct, frozen=True):
-    """The change of one object, and the findings that ask for it."""
+    """The change of one object, and the findings that it fixes."""
 
     change: Change
     rows: tuple[Row, ...]
@@ -87,7 +87,7 @@ class _Offer(Struct, frozen=True):
 def _offer(
     number: int, manifest: Manifest | Fault, data: bytes, frame: Frame, left: list[tuple[Row, str]]
 ) -> _Offer | None:
-    """The fixes of one object that go together and that its text can take."""
+    """The fixes of one object that are compatible and can be written into its text."""
     if isinstance(manifest, Fault):
         return None
     seen = CheckRun()
@@ -115,14 +115,14 @@ def _offer(
 
 
 def _change(number: int, manifest: Manifest, data: bytes, before: Json, rows: Sequence[Row]) -> Change:
-    """What the fixes make of an object. Errors: RefusedError, LookupError."""
+    """The change that the fixes make to an object. Errors: RefusedError, LookupError."""
     edits = list({(each.path, repr(each.value)): each for row in rows for each in row.judged.finding.edits}.values())
     after = marked(before, edits)
     return Change(number, without_gone(after), tuple(rewritten(data, manifest, before, after)))
 
 
 def _meet(one: Finding, other: Finding) -> bool:
-    """Whether two fixes change the same place, and not to the same."""
+    """Whether two fixes change the same place to different values."""
     return any(a != b and (_within(a.path, b.path) or _within(b.path, a.path)) for a in one.edits for b in other.edits)
 
 

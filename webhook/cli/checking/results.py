@@ -1,4 +1,4 @@
-"""What a run of the command line comes to: rows, faults, what was not looked at, and the exit code."""
+"""The result of a run: findings as rows, faults of the input, rules that could not look, and the exit code."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def severity(self) -> Severity:
-        """How much is lost if nobody acts."""
+        """The finding's severity, else the rule's."""
         return self.judged.severity
 
     @property
@@ -31,7 +31,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class Gap(Struct, frozen=True):
-    """A rule that could not look, why, and at how many objects."""
+    """A rule that was not evaluated, the missing fact, and for how many objects."""
 
     rule: str
     missing: str
@@ -39,11 +39,11 @@ class Gap(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """Everything that a run found.
+    """The result of a whole run.
 
-    Shape: ``kinds`` counts the objects by kind, ``workloads`` those that have a pod template and were looked at,
-    ``owned`` those that were looked at in their controller; ``clean`` names the workloads without findings to
-    report, each with its file.
+    Shape: ``kinds`` counts the objects by kind, ``workloads`` those with a pod template that were examined, ``owned``
+    those that were skipped because their controller was examined; ``clean`` has file and title of workloads without
+    findings.
     """
 
     rows: tuple[Row, ...] = ()
@@ -71,7 +71,7 @@ def _rank(severity: Severity) -> int:
 
 
 def exit_code(outcome: Outcome, fail_on: str) -> Exit:
-    """What the run exits with: a fault of ours outweighs input that could not be read, and that outweighs findings.
+    """The exit code: faults of evenspread take precedence over unreadable input, and that over findings.
 
     Shape: ``fail_on`` is the lowest severity that counts, or ``never``.
     """

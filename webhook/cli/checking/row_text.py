@@ -7,11 +7,11 @@ from webhook.core.rules.rule_set import API_RULES, OFFLINE
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import BUILT_IN, group_kind
 
-MOST_CHARS = 4096  # of one text from outside; one field of an object can hold megabytes
+MOST_CHARS = 4096  # of one text from outside; a field of an object can have megabytes
 
 
 def message(row: Row) -> str:
-    """What is wrong, with the numbers: kube-apiserver's own words where it has any."""
+    """What is wrong, with the numbers, in kube-apiserver's own words if it has any."""
     return one_line(row.judged.finding.summary, MOST_CHARS)
 
 
@@ -21,7 +21,7 @@ def fix(row: Row) -> str:
 
 
 def consequence(row: Row) -> str:
-    """Who acts on the finding, and how: some findings are only for those who read this."""
+    """What happens to the object because of the finding: refused, warned about, or only reported here."""
     manifest, judged = row.manifest, row.judged
     built_in = group_kind(manifest.api_version, manifest.kind) in BUILT_IN
     if built_in and judged.finding.rule in API_RULES:

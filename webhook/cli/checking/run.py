@@ -1,4 +1,4 @@
-"""Manifests in, an outcome out: every object through `core.review.review.examine`."""
+"""Manifests -> an outcome: every object is examined by `core.review.review.examine`."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ from webhook.manifests.manifest import Manifest, Place, read_manifests
 def look(
     files: Iterable[File | Fault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
 ) -> Outcome:
-    """Examine every object of the files; ``progress`` is told the number of objects so far."""
+    """Examine every object of the files; ``progress`` is called with the number of objects so far."""
     given = [*files]
     frame = with_autoscalers(frame, [each for each in given if isinstance(each, File)])
     seen = CheckRun()
@@ -35,7 +35,7 @@ def look(
 
 
 def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
-    """The frame with the autoscalers of the input, which are as if the cluster had them already."""
+    """The frame with the autoscalers of the input, which count as if they were in the cluster."""
     scalers = tuple(autoscalers(files, frame.namespace))
     if frame.index is not None:
         for scaler in scalers:
@@ -45,19 +45,19 @@ def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
 
 
 def _as_written(place: Place) -> str:
-    """A number or a boolean as it stands in the text, which parsed JSON may not have kept: of 1.0 it has 1."""
+    """A number or a boolean as written in the text; parsed JSON may have 1 for 1.0."""
     return place.text[place.caret :][: place.width].rpartition(":")[2].strip()
 
 
 def _unfilled(row: Row) -> Fault:
-    """What a placeholder for envsubst and the like is, where another type belongs."""
+    """A note about a placeholder for envsubst and the like in a field of another type."""
     message = "a placeholder ${…} that nobody has filled in; check what envsubst, kustomize or helm template prints"
     place = row.place
     return Fault(file=row.manifest.file, message=message, line=place.line, column=place.column, fatal=False)
 
 
 class CheckRun:
-    """What a run has come to so far."""
+    """The results of a run so far."""
 
     def __init__(self) -> None:
         self.objects = 0
@@ -72,7 +72,7 @@ class CheckRun:
         self._failures: list[Failure] = []
 
     def manifests(self, files: Iterable[File | Fault], *, duplicates: bool) -> Iterator[Manifest]:
-        """The objects of the files; faults and files are counted on the way.
+        """The objects of the files, one by one; collects faults and counts files.
 
         Shape: ``duplicates`` as in `read_manifests`.
         """
@@ -93,17 +93,17 @@ class CheckRun:
                 self.faults.append(Fault(file=file.name, message=message, line=1, column=1, fatal=False))
 
     def leave_out(self, manifest: Manifest) -> None:
-        """Count an object that nobody asked about."""
+        """Count an object without examining it."""
         self.objects += 1
         self._kinds[manifest.kind] += 1
 
     def pass_by(self, manifest: Manifest) -> None:
-        """Count an object that is looked at in its controller."""
+        """Count an object that is skipped because its controller is examined."""
         self.leave_out(manifest)
         self._owned += 1
 
     def examine(self, manifest: Manifest, frame: Frame) -> Examination:
-        """Look at one object."""
+        """Examine one object and collect the results."""
         self.leave_out(manifest)
         try:
             examined = examine(
@@ -131,9 +131,9 @@ class CheckRun:
             (row for row in rows if row.judged.finding.rule == WRONG_TYPE.id and "${" in row.place.text), None
         ):
             self.faults.append(_unfilled(row))
-        # In the order of the text, as compilers do; of one place in the order of the rules.
+        # In the order of the text, as compilers do; the sort is stable, so that one place keeps the order of rules.
         self.rows += sorted(rows, key=lambda row: (row.place.line, row.place.column))
-        # A rule that lacks the same fact for several constraints of an object is one gap of that object.
+        # A rule that lacks the same fact for several constraints of an object counts once.
         asked = [gap for gap in examined.not_evaluated if not frame.rules or gap.rule in frame.rules]
         self._gaps.update({(gap.rule, gap.missing) for gap in asked})
         self._failures += (
@@ -142,7 +142,7 @@ class CheckRun:
         return examined
 
     def outcome(self) -> Outcome:
-        """The whole; that there was nothing to look at is said where no fault says why."""
+        """The result of the run; if there was no object and no fault, a fault says so."""
         if not self.objects and not self.faults:
             self.faults.append(Fault(file="evenspread", message="nothing to check: no file was read", fatal=False))
         return Outcome(

@@ -1,7 +1,7 @@
-"""A whole cluster in, an outcome out: like `looking`, but every object is looked at where its author wrote it.
+"""A whole cluster -> an outcome: like `run`, but each template is examined once, in the object that its author wrote.
 
-The ReplicaSets of a Deployment and their pods repeat its template; they are passed by where the controller is in the
-input too. Pods of one controller that is not in the input count as one.
+ReplicaSets of a Deployment and their pods repeat its template; they are skipped if the controller is in the input. Of
+the pods of a controller that is not in the input, one is examined.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,11 +34,11 @@ _Key = tuple[str, str, str, str]  # namespace, group, kind, name
 def survey(
     files: Sequence[File | Fault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
 ) -> Outcome:
-    """Examine every object that no other object of the input has made.
+    """Examine every object that was not made by another object of the input.
 
-    The text is gone through twice, since a rule may ask for what stands behind: to hold the objects of 150,000 pods
-    would take a GiB beside their text, and to read their JSON again takes seven seconds.
-    Errors: Stopped for a namespace of which the input says nothing.
+    The text is read twice, first into the index, since rules may ask for objects that come later. Keeping the objects
+    of 150,000 pods would take a GiB in addition to their text; reading their JSON again takes seven seconds.
+    Errors: CommandError for a namespace that the input does not have.
     """
     here, index, kinds, namespaces = set[_Key](), ClusterIndex(frame.version), set[str](), set[str]()
     for manifest in CheckRun().manifests(files, duplicates=False):
@@ -90,7 +90,7 @@ def stated_version(files: Sequence[File | Fault]) -> KubernetesVersion | None:
 
 
 def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
-    """Tell the index of an object; one that it cannot decode is examined all the same."""
+    """Add an object to the index; one that cannot be decoded is still examined later."""
     of = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
     try:
         value = decode_object(Raw(_json(manifest)), of, frame.policy.workloads)
@@ -101,7 +101,7 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
 
 
 def _controller(manifest: Manifest, frame: Frame) -> OwnerReference | None:
-    """The controller that made an object with a template; None where that is no kind with a template itself."""
+    """The controller of an object with a template; None if the controller's kind has no template."""
     workloads = frame.policy.workloads
     if not has_template(manifest.api_version, manifest.kind, workloads):
         return None

@@ -166,7 +166,7 @@ def _in_files(what: str, known: ClusterSource, frame: Frame) -> _Asked:
 def _of_cluster(wanted: find_object.Wanted, known: ClusterSource, frame: Frame) -> Iterator[Question]:
     """The pod; of a workload its oldest Pending pod, and where none waits the next one.
 
-    Errors: Stopped where the object is not there.
+    Errors: CommandError if the object does not exist.
     """
     index = known.index
     if wanted.kind == "Pod":
@@ -192,14 +192,14 @@ def _of_cluster(wanted: find_object.Wanted, known: ClusterSource, frame: Frame) 
 
 
 def _looked_up(wanted: find_object.Wanted, known: ClusterSource) -> Raw | Mapping[str, object] | None:
-    """Errors: Stopped where it cannot be read."""
+    """The object on the API server or in the snapshot. Errors: CommandError if it cannot be read."""
     if known.server is None:
         return known.kept[0] if known.kept else None
     return find_object.in_cluster(wanted, known.server, known.source)
 
 
 def _refused_beside(wanted: find_object.Wanted, known: ClusterSource, frame: Frame) -> tuple[Refused, ...]:
-    """Why the next pods of a workload are refused, of which others wait."""
+    """Why the next pods of a workload are refused, while others of it wait."""
     try:
         found = _looked_up(wanted, known)
     except CommandError:  # the pod that waits can be explained without

@@ -66,7 +66,7 @@ def snapshot(*, file: str | None, anonymise: bool, given: Given, policy: Policy)
 def _taken(given: Given, policy: Policy, progress: Progress) -> CapturedSnapshot:
     """The snapshot of what the options name.
 
-    Errors: Stopped with exit code 3 for a file that cannot be read, with 4 for a cluster.
+    Errors: CommandError with exit code 3 for a file that cannot be read, with 4 for a cluster.
     """
     if not given.snapshot:
         with reading():
@@ -79,9 +79,9 @@ def _taken(given: Given, policy: Policy, progress: Progress) -> CapturedSnapshot
 
 @contextlib.contextmanager
 def _opened(file: str | None) -> Iterator[BinaryIO]:
-    """Where to write: a file that takes its name when it is whole, readable by its owner alone.
+    """A file to write, which gets its name when it is complete, and is readable only by its owner.
 
-    Errors: Stopped where there can be no such file.
+    Errors: CommandError if the file cannot be created.
     """
     if file is None:
         yield sys.stdout.buffer

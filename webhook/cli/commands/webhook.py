@@ -41,7 +41,7 @@ _PREFIX = "EVENSPREAD"
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What was asked for on the command line and in EVENSPREAD_*."""
+    """The options, from the command line and from EVENSPREAD_*."""
 
     bind: str | None
     health_bind: str | None
@@ -63,7 +63,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
     @property
     def registers(self) -> bool:
-        """Whether the cluster is told to ask here."""
+        """Whether the webhook registers itself with the cluster."""
         return self.kubeconfig is not None and self.register
 
     @property
@@ -186,7 +186,7 @@ def _run(options: Options, workshop: Path) -> NoReturn:
 
 
 def _refuse_early(options: Options) -> None:
-    """What can be known before a socket opens."""
+    """Refuse options that can be refused before a socket is opened."""
     if (options.cert is None) != (options.key is None):
         raise CommandError("--cert and --key come together")
     if options.registers and options.cert:
@@ -212,7 +212,7 @@ def _policy(options: Options) -> tuple[Policy, Loaded | None]:
 
 
 class _Known(Struct, frozen=True, kw_only=True):
-    """What is known of the cluster at the start, and what will tell more."""
+    """The cluster at the start: release and index, and the feed that will update them."""
 
     version: KubernetesVersion
     index: ClusterIndex | None = None
@@ -267,7 +267,7 @@ class _Served(Struct, frozen=True):
 
 
 def _certificates(options: Options, workshop: Path, own: tuple[str, ...]) -> _Served:
-    """The pair that was given, or a throw-away CA and its leaf."""
+    """The given certificate and key, or a throw-away CA and its leaf."""
     if options.cert and options.key:
         return _Served(Path(options.cert), Path(options.key))
     now, names = datetime.now(UTC), (*own, *options.tls_name)
@@ -279,7 +279,7 @@ def _certificates(options: Options, workshop: Path, own: tuple[str, ...]) -> _Se
 
 
 def _names(host: str, advertised: str) -> tuple[str, ...]:
-    """Whatever a client may dial: this machine's own names, the address that is bound, the one that is advertised."""
+    """Every name that a client may use: this machine's own names, the bound address, the advertised address."""
     own = ("localhost", "127.0.0.1", "::1", socket.gethostname(), host, advertised)
     return tuple(name for name in dict.fromkeys(own) if name not in {"", "0.0.0.0", "::"})  # noqa: S104 compared, not bound
 

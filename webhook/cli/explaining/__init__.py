@@ -1,1 +1,1 @@
-"""What `explain` asks about, and how it tells the answer."""
+"""What `explain` is asked about, and how it prints the answer."""

@@ -1,4 +1,4 @@
-"""``-o json`` and ``-o yaml`` of ``evenspread explain``: the shape that is promised."""
+"""``-o json`` and ``-o yaml`` of ``evenspread explain``; its shape is a promise."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal

@@ -1,4 +1,4 @@
-"""One object of a cluster by its kind and name: asked of the API server, or met in a snapshot."""
+"""Find one object of a cluster by kind and name: on the API server, or in a snapshot."""
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
@@ -14,12 +14,12 @@ from webhook.core.workloads.kinds import KINDS, NATIVE_GROUPS, TEMPLATED, group_
 from webhook.core.workloads.reading import read_meta
 from webhook.snapshot.load import Item
 
-# As kubectl abbreviates them.
+# kubectl's abbreviations.
 _SHORT = {row.short: kind[1].lower() for kind, row in KINDS.items() if row.short}
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """The object that was asked for. Shape: ``groups`` are the API groups that have a kind of this name."""
+    """The object that was asked for; ``groups`` are the API groups that have a kind of this name."""
 
     kind: str
     groups: tuple[str, ...]
@@ -28,12 +28,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """As people say it: ``Deployment shop/web``."""
+        """Its name in messages: ``Deployment shop/web``."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
 def parse(text: str, namespace: str, embedded: Iterable[EmbeddedKind] = ()) -> Wanted | None:
-    """``deployment/web`` as kubectl takes it; None where it is no kind that has pods."""
+    """Read ``deployment/web`` as kubectl does; None if it is not a kind that has pods."""
     kind, slash, name = text.partition("/")
     lowered = kind.partition(".")[0].lower()
     lowered = _SHORT.get(lowered, lowered)
@@ -55,9 +55,9 @@ def is_wanted(wanted: Wanted, item: Item) -> bool:
 
 
 def in_cluster(wanted: Wanted, server: ApiServer, source: str) -> Mapping[str, object] | None:
-    """The object as the API server has it; None where there is none.
+    """The object on the API server; None if it does not exist.
 
-    Errors: Stopped with exit code 4 where it does not answer, or refuses.
+    Errors: CommandError with exit code 4 if the API server does not answer, or refuses.
     """
     for group in wanted.groups:
         found = _located(wanted, group, server, source)
@@ -72,7 +72,7 @@ def in_cluster(wanted: Wanted, server: ApiServer, source: str) -> Mapping[str, o
 
 
 def _located(wanted: Wanted, group: str, server: ApiServer, source: str) -> tuple[str, str] | None:
-    """The version of the API that serves the kind, and its plural; None for one that this API server does not have."""
+    """The API version that serves the kind, and its plural; None if the API server does not have it."""
     if group in NATIVE_GROUPS:
         return native_version((group, wanted.kind)), plural((group, wanted.kind))
     served = _get(server, f"/apis/{group}", source) or {}

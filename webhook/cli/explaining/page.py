@@ -64,7 +64,7 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
 
 
 def _refused(found: Sequence[Refused], paint: Paint, *, exists: bool) -> Iterator[str]:
-    """That kube-apiserver refuses the pod, above all else.
+    """First of all, that kube-apiserver refuses the pod.
 
     Shape: ``exists`` says that the rest is about another pod, which is there.
     """
@@ -80,7 +80,10 @@ def _refused(found: Sequence[Refused], paint: Paint, *, exists: bool) -> Iterato
 
 
 def _may_preempt(found: Explanation) -> bool:
-    """Source: preemption.go looks at nodes that are Unschedulable, and not at those where no pod that leaves helps."""
+    """Whether preemption could help: some node is Unschedulable, and not UnschedulableAndUnresolvable.
+
+    Source: preemption.go.
+    """
     codes = {status.code for status, members in found.verdict.failed if members}
     return found.cause is not None and (found.problem.pod.pod_spec.priority or 0) > 0 and UNSCHEDULABLE in codes
 
@@ -144,7 +147,7 @@ def _rule(balance: Balance, domains: int) -> Iterator[str]:
 
 
 def _domains(balance: Balance, found: Explanation, paint: Paint) -> Iterator[str]:
-    """A line for each domain, fewest pods first; where they are many, one for those that are alike."""
+    """A line for each domain, fewest pods first; if they are many, equal ones share a line."""
     counts = balance.domains.counts
     lowest = set(balance.lowest)
     alike: dict[tuple[int, bool, str], list[str]] = defaultdict(list)
@@ -167,7 +170,7 @@ def _domains(balance: Balance, found: Explanation, paint: Paint) -> Iterator[str
 
 
 def _beyond(balance: Balance, pods: int) -> bool:
-    """Whether the constraint itself keeps the pod out of a domain with so many."""
+    """Whether the constraint itself rejects a domain with this many pods."""
     return balance.hard and pods > balance.domains.limit
 
 
@@ -181,7 +184,7 @@ def _admit(nodes: int) -> str:
 
 
 def _why(balance: Balance, value: str, found: Explanation) -> str:
-    """What its nodes say, in short."""
+    """Why its nodes reject the pod, in short."""
     nodes = balance.domains.column.with_value(value)
     admitting = (nodes & found.verdict.feasible).bit_count()
     own = f"over the limit of {balance.name}"
@@ -193,7 +196,7 @@ def _why(balance: Balance, value: str, found: Explanation) -> str:
 
 
 def _nodes(found: Explanation, paint: Paint) -> Iterator[str]:
-    """Nodes by the first filter that fails, with their names and all that keeps them out."""
+    """Nodes by the first filter that fails, with their names and all obstacles."""
     verdict = found.verdict
     groups: list[tuple[Status | None, int]] = [(None, verdict.feasible)] if verdict.feasible else []
     for status in rejections(verdict, verdict.nodes.live):
@@ -216,7 +219,7 @@ def _nodes(found: Explanation, paint: Paint) -> Iterator[str]:
 
 
 def _alike(first: Status | None, members: int, found: Explanation) -> Iterator[str]:
-    """The nodes that the same things keep out, with these things; and how much room is missing."""
+    """The nodes with the same obstacles, with these obstacles, and how much of each resource is missing."""
     if first is None:
         yield _some(found, members)
         return
@@ -235,7 +238,7 @@ def _alike(first: Status | None, members: int, found: Explanation) -> Iterator[s
 
 
 def _some(found: Explanation, members: int, indent: int = 7) -> str:
-    """As many names as a line holds."""
+    """As many names as fit a line."""
     total, shown, room = members.bit_count(), list[str](), WIDTH - indent - len(" and 99,999 more")
     for each in node_names(found, members):
         name = one_line(each, _NAME)
@@ -247,7 +250,7 @@ def _some(found: Explanation, members: int, indent: int = 7) -> str:
 
 
 def _help(answer: Answer, paint: Paint) -> Iterator[str]:
-    """What helps: changes of the pod and where to write them, then of the cluster."""
+    """What would help: changes of the pod and where to write them, then changes of the cluster."""
     found = answer.explanation
     lines = [(one_line(fix_text(fix, found.balances), 200), fix.nodes) for fix in found.fixes]
     tolerations = [relief for relief in found.reliefs if relief.what == "toleration"]
@@ -267,7 +270,7 @@ def _help(answer: Answer, paint: Paint) -> Iterator[str]:
 
 
 def _edit(answer: Answer, paint: Paint) -> Iterator[str]:
-    """Where the first fix is to be written."""
+    """Where to write the first fix."""
     target, fixes = answer.question.target, answer.explanation.fixes
     if target is None or not fixes:
         return

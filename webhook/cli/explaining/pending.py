@@ -1,4 +1,4 @@
-"""``evenspread explain --pending``: all pods that wait, grouped by what is in the way, on one screen."""
+"""``evenspread explain --pending``: all pending pods, grouped by what keeps them from being placed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from webhook.core.text import one_line, plural
 # Worst first: what somebody has to change, then what waits by itself.
 FITS, GATED, FOREIGN = "fits", "gated", "other scheduler"
 _ORDER = ("spread", "capacity", "other", FITS, GATED, FOREIGN)
-# What each waits for, of one pod and of several.
+# What a group waits for, for one pod and for several.
 _WAITS = {
     "spread": ("waits for its spread constraints", "wait for their spread constraints"),
     "capacity": ("waits for room", "wait for room"),
@@ -33,7 +33,7 @@ _MOST_WORKLOADS = 3
 
 
 class Group(Struct, frozen=True, kw_only=True):
-    """Pods that wait for the same: what it is, the answer for the oldest of them, and all of them, oldest first."""
+    """Pods that wait for the same thing: its kind, the answer for the oldest pod, and all pods, oldest first."""
 
     kind: str
     answer: Answer
@@ -43,7 +43,7 @@ class Group(Struct, frozen=True, kw_only=True):
 def group(
     pods: Iterable[Pod], index: ClusterIndex, policy: Policy, missing: tuple[str, ...] = (), options: str = ""
 ) -> list[Group]:
-    """The pods by kind and by the scheduler's sentence, the worst kind and the largest group first.
+    """Group the pods by kind of cause and by the scheduler's sentence; the worst kind and the largest group come first.
 
     Shape: ``options`` name a live cluster for kubectl.
     """
@@ -128,7 +128,7 @@ def _block(each: Group, index: ClusterIndex, paint: Paint) -> Iterator[str]:
 
 
 def _owners(each: Group, index: ClusterIndex) -> str:
-    """The workloads at the top, those with most of the pods first."""
+    """The topmost controllers of the pods, those with most pods first."""
     found: Counter[str] = Counter()
     for pod in each.pods:
         chain = controllers(pod, index)

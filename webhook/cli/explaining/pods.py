@@ -1,8 +1,8 @@
-"""Which pods are asked about: those of a manifest, one object of the cluster, or all that wait.
+"""The pods to explain: those of a manifest, of one object of the cluster, or all pending ones.
 
     manifest, KIND/NAME, --pending -> Question -> core.explain.explanation
 
-A pod that exists is taken as it is; of a manifest or a workload the next pod is, as it would be created.
+An existing pod is explained as it is; for a manifest or a workload, the next pod that would be created.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ from webhook.core.workloads.kinds import DAEMON_SET
 from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
 from webhook.core.workloads.workload import Workload
 
-_MOST_NODES = 200  # that a DaemonSet is asked for: each is a verdict of its own
+_MOST_NODES = 200  # how many nodes of a DaemonSet are looked at; each needs a verdict of its own
 _POD = msgspec.json.Decoder(Pod)
 
 
@@ -55,17 +55,17 @@ class Question(Struct, frozen=True, kw_only=True):
 
     @property
     def bound(self) -> bool:
-        """Whether the scheduler has nothing to decide any more."""
+        """Whether there is nothing left for the scheduler to decide."""
         return bool(self.settled) or (self.exists and bool(self.pod.pod_spec.node_name))
 
 
 def of_object(
     raw: bytes | Raw | Mapping[str, object], frame: Frame, index: ClusterIndex, *, applied: bool
 ) -> Iterator[Question]:
-    """The questions about one object: itself if it is a pod, else the next pod of each of its templates.
+    """The questions about one object: the pod itself, or the next pod of each of its templates.
 
-    Shape: ``applied`` says that the object stands in the cluster. What has to exist for its pods is put into the index.
-    Errors: DecodeError for an object that the API's types do not fit.
+    Shape: ``applied`` says that the object is from the cluster. Owners that its pods need are put into the index.
+    Errors: DecodeError for an object that does not fit the API's types.
     """
     stated = stated_type(raw)
     value, _ = read_exactly(raw, stated)
@@ -102,7 +102,7 @@ def of_object(
 def _of_nodes(
     question: Question, title: str, workload: Workload, index: ClusterIndex, policy: Policy
 ) -> Iterator[Question]:
-    """One question for all nodes alike that should run the DaemonSet's pod and have none."""
+    """One question for each group of equal nodes that should run the DaemonSet's pod and do not."""
     pod, view = tolerant(question.pod), index.view()
     wanted = wanted_nodes(pod, view)
     if not wanted:
@@ -143,7 +143,7 @@ def _of_nodes(
 
 
 def _selector_of(workload: Workload) -> Selector:
-    """What selects its pods; nothing where the selector cannot be read."""
+    """The selector of its pods; one that matches nothing if it is invalid."""
     try:
         return compile_selector(workload.selector)
     except SelectorError:
@@ -151,7 +151,7 @@ def _selector_of(workload: Workload) -> Selector:
 
 
 def of_pod(pod: Pod, policy: Policy, index: ClusterIndex | None = None) -> Question:
-    """The question about a pod that exists; with an index, in the cluster that this is of."""
+    """The question about an existing pod; with an index, it includes the object to edit."""
     title = one_line(f"Pod {pod.meta.namespace}/{pod.meta.name}")
     if controller_kind(pod) == DAEMON_SET and (node := node_of(pod)):
         title = f"{title} for node {one_line(node, 64)}"
@@ -169,7 +169,7 @@ def waiting_of(kind: str, name: str, namespace: str, index: ClusterIndex) -> tup
 
 
 def waiting(index: ClusterIndex, namespaces: Iterable[str]) -> list[Pod]:
-    """The pods that wait for a node, oldest first; those on their way out are none of them."""
+    """The pods that wait for a node, oldest first, without terminating ones."""
     found = [pod for namespace in namespaces for pod in index.waiting_pods(namespace)]
     return sorted((pod for pod in found if pod.meta.deletion_timestamp is None), key=_age)
 
@@ -179,18 +179,18 @@ def _age(pod: Pod) -> tuple[str, str, str]:
 
 
 def _pod(value: bytes | Raw | Mapping[str, object]) -> Pod:
-    """Errors: DecodeError."""
+    """Decode a pod. Errors: DecodeError."""
     return decode(value if isinstance(value, bytes | Raw) else msgspec.json.encode(value), _POD, "v1.Pod")
 
 
 def is_foreign(pod: Pod, policy: Policy) -> bool:
-    """Whether another scheduler than the configured ones places it."""
+    """Whether a scheduler that is not configured places the pod."""
     name = pod.pod_spec.scheduler_name
     return bool(name) and name not in policy.scheduler_names
 
 
 def _notes(pod: Pod, policy: Policy) -> tuple[str, ...]:
-    """What about the pod keeps the scheduler from trying it at all."""
+    """Notes about why the scheduler does not try the pod at all."""
     spec, found = pod.pod_spec, []
     if spec.scheduling_gates:
         gates = ", ".join(gate.name for gate in spec.scheduling_gates)
@@ -207,7 +207,7 @@ def _notes(pod: Pod, policy: Policy) -> tuple[str, ...]:
 def _made_notes(
     value: bytes | Raw | Mapping[str, object], workload: Workload, ready: AdmittedPod, policy: Policy
 ) -> Iterator[str]:
-    """How a pod that does not exist yet was made up."""
+    """Notes about how a pod that does not exist yet was derived."""
     mode, injected = policy.defaults.mode, ready.injected
     if isinstance(injected, Injection):
         given = ", ".join(f"{each.topology_key} {each.when_unsatisfiable}" for each in injected.constraints)
@@ -241,7 +241,7 @@ def _claims_of(value: bytes | Raw | Mapping[str, object]) -> bool:
 
 
 def problem_of(pod: Pod, index: ClusterIndex, policy: Policy) -> Problem:
-    """What its scheduler looks at."""
+    """The problem that the pod's scheduler faces."""
     return take(index, pod, profile=profile_for(policy, pod.pod_spec.scheduler_name))
 
 

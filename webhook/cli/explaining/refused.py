@@ -1,4 +1,4 @@
-"""Why kube-apiserver refuses the next pod of an object, so that no scheduler will ever see it."""
+"""Errors with which kube-apiserver refuses the next pod of an object, so that the scheduler never sees it."""
 
 from collections.abc import Mapping
 
@@ -29,7 +29,7 @@ class Refused(Struct, frozen=True, kw_only=True):
 
 
 def refused(workload: Workload, template: Template, frame: Frame) -> tuple[Refused, ...]:
-    """Why kube-apiserver refuses the next pod of a template; empty where it does not."""
+    """The errors with which kube-apiserver refuses the next pod of a template; none if it accepts it."""
     found = refusals(workload, template, frame.version)
     if not found:
         return ()
@@ -46,7 +46,7 @@ def refused(workload: Workload, template: Template, frame: Frame) -> tuple[Refus
 
 
 def refused_of(raw: bytes | Raw | Mapping[str, object], frame: Frame) -> tuple[Refused, ...]:
-    """The same of all templates of an object; of one that cannot be decoded nothing is said."""
+    """As `refused`, for all templates of an object; none for an object that cannot be decoded."""
     try:
         value, _ = read_exactly(raw, stated_type(raw))
         workload = read_workload(value, frame.policy.workloads)

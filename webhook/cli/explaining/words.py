@@ -1,4 +1,4 @@
-"""What ``evenspread explain`` says in a line: the cause, what a constraint waits for, what would help."""
+"""The one-line texts of ``evenspread explain``: the cause, what a constraint waits for, what would help."""
 
 from collections.abc import Iterator, Mapping
 
@@ -68,14 +68,14 @@ class Answer(Struct, frozen=True):
 
 
 def not_evaluated(answer: Answer) -> list[str]:
-    """What could change the answer and is not looked at, a line each."""
+    """A line for each thing that could change the answer and is not evaluated."""
     named = [f"{name}: {NOT_EVALUATED[name]}" for name in answer.explanation.not_evaluated]
     made = [] if answer.question.exists else [f"AdmissionPlugins: {NOT_EVALUATED['AdmissionPlugins']}"]
     return [*named, *made, *(one_line(line) for line in answer.missing)]
 
 
 def summary(found: Explanation) -> str:
-    """What is in the way, in one line: ``cause: spread (…)``; for a pod that no node admits."""
+    """The cause in one line, for a pod that no node admits: ``cause: spread (…)``."""
     nodes = found.otherwise.bit_count()
     if found.ways:
         return f"cause: {found.cause} ({'; '.join(_way(way, found) for way in found.ways[:_MOST_WAYS])})"
@@ -95,14 +95,14 @@ def _way(way: Way, found: Explanation) -> str:
 
 
 def _states(nodes: int, found: Explanation) -> str:
-    """What all taints of these nodes say of the state that they are in; empty where one is another taint."""
+    """The states that the taints of these nodes stand for; empty if one of them is an ordinary taint."""
     names, tainted = {*NODE_STATES.values()}, [each for each in found.obstacles if each.plugin == TAINT_TOLERATION]
     told = [each.text for each in tainted if each.nodes & nodes]
     return " or ".join(told) if told and all(part in names for text in told for part in text.split(", ")) else ""
 
 
 def in_the_way(found: Explanation) -> str:
-    """What has to change, in one line: the constraint that waits, the room or the label that is missing."""
+    """What has to change, in one line: the constraint that waits, the missing resource or label."""
     if found.blocking is not None:
         return _waits(found.blocking, found)
     texts: list[str] = []
@@ -126,7 +126,7 @@ def _waits(balance: Balance, found: Explanation) -> str:
 
 
 def _ceiling(balance: Balance) -> str:
-    """What that means for the other domains, of pods that the constraint counts."""
+    """The consequence for other domains: how many counted pods each can have."""
     each = balance.domains
     if not each.self_match or each.limit < 0 or len(balance.lowest) == len(each.counts):
         return ""
@@ -135,12 +135,12 @@ def _ceiling(balance: Balance) -> str:
 
 
 def instead(balance: Balance) -> str:
-    """The key that was probably meant, where no node has the constraint's own."""
+    """The key that was probably meant, if no node has the constraint's key."""
     return f"; nodes have {one_line(balance.meant, 64)}" if balance.meant else ""
 
 
 def company_text(balance: Balance, *, names: bool = True) -> str:
-    """Whose pods a constraint counts; empty where they are the workload's own, or nobody knows."""
+    """Whose pods a constraint counts; empty if only the workload's own, or if unknown."""
     who = balance.company
     if who is None or not who.foreign:
         return ""
@@ -150,7 +150,7 @@ def company_text(balance: Balance, *, names: bool = True) -> str:
 
 
 def relief_text(relief: Relief, found: Explanation) -> str:
-    """What would help besides: ``room on b (needs 2 cpu, 1 cpu is free)``."""
+    """One relief: ``room on b (needs 2 cpu, 1 cpu is free)``."""
     names = [one_line(name, 64) for name in node_names(found, relief.nodes)]
     if relief.what == "toleration":
         tolerations = ", ".join(flow(msgspec.to_builtins(each)) for each in relief.tolerations)
@@ -173,5 +173,5 @@ def shortage_text(shortage: Shortage) -> str:
 
 
 def node_names(found: Explanation, nodes: int) -> Iterator[str]:
-    """The names of nodes, as long as they are."""
+    """The names of nodes, not shortened."""
     return (found.verdict.nodes.names[slot] for slot in node_sets.to_slots(nodes))

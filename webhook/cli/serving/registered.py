@@ -25,13 +25,13 @@ from webhook.server.run import Plan, serve
 _UNREACHABLE, _OUR_FAULT = 4, 5
 
 Configurations = Sequence[Mapping[str, Any]]
-_READY_SECONDS = 60.0  # the lists of a large cluster included
+_READY_SECONDS = 60.0  # includes listing a large cluster
 
 
 class Cluster:
     """The cluster that a kubeconfig names, and how its API server finds this machine.
 
-    Errors: Stopped with exit code 4.
+    Errors: CommandError with exit code 4.
     """
 
     def __init__(self, kubeconfig: str, context: str | None, advertised: str | None) -> None:
@@ -112,7 +112,7 @@ def _answers(url: str, ended: threading.Event) -> bool:
 
 
 def _way_back(url: str) -> str:
-    """This machine's address on the way to the API server: a UDP socket that is connected sends nothing."""
+    """This machine's address towards the API server, from a UDP socket; connecting one sends nothing."""
     parts = urlsplit(url)
     try:
         family, *_, address = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM)[0]
