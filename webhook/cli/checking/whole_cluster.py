@@ -71,7 +71,7 @@ def survey(
 
 
 def _stated_header(files: Sequence[File | Fault]) -> Header | None:
-    """The header of the first snapshot among the files, which then are a whole cluster."""
+    """The header of the first snapshot among the files; with one, the files are a whole cluster."""
     for file in files:
         if isinstance(file, File):
             header = read_header(file.data.partition(b"\n")[0])
