@@ -1,1 +1,1 @@
-"""The one entrance: a request, a policy and the cluster in; a decision out."""
+"""The entrance of the core: a request, the policy and the cluster -> a decision."""

@@ -1,4 +1,4 @@
-"""What a review is asked and what it answers."""
+"""The request that a review gets, and the values that it answers with."""
 
 from collections.abc import Mapping
 
@@ -33,21 +33,21 @@ class Request(Struct, frozen=True, kw_only=True):
 
     @property
     def api_version(self) -> str:
-        """Group and version as objects write them."""
+        """The apiVersion, as objects state it."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def stated(self) -> TypeMeta:
-        """What the object is."""
+        """The apiVersion and kind of the object."""
         return TypeMeta(api_version=self.api_version, kind=self.kind)
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """The answer to one request, as a value.
+    """The answer to one request.
 
-    Shape: ``reason`` says why nothing was looked at, where nothing was. ``injection`` is what a pod gets, or would
-    get where defaults are only observed; then ``patch`` is empty. ``feasibility`` is the dry run of a
-    pod, where there was one. ``awaits`` is worth waiting for.
+    Shape: ``reason`` says why the object was not examined, if it was not. ``injection`` is what a pod gets, or would
+    get if defaults are only observed; then ``patch`` is empty. ``feasibility`` is the dry run of a pod, if there was
+    one. ``awaits`` is an object that is worth waiting for.
     """
 
     allowed: bool = True
@@ -64,11 +64,11 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 class Examination(Struct, frozen=True, kw_only=True):
-    """All there is to say of one object, for the command line and for reports.
+    """The full result for one object, for the command line and for reports.
 
-    Shape: ``workload`` is None where the kind has no pod template or the object cannot be decoded; then
-    ``decode_error`` says why, and ``findings`` has it as `wrong-type`. ``warnings`` are kube-apiserver's own, those
-    about unknown and repeated fields first.
+    Shape: ``workload`` is None if the kind has no pod template, or if the object cannot be decoded; then
+    ``decode_error`` is set and ``findings`` has a `wrong-type`. ``warnings`` are kube-apiserver's own, those about
+    unknown and repeated fields first.
     """
 
     workload: Workload | None = None

@@ -1,4 +1,4 @@
-"""What the rules say of one object, and in which mode each finding holds there.
+"""Evaluate the rules for one object, and decide the mode of each finding.
 
 object -> read_object -> ReadObject       its pod templates, or why they cannot be read
 ReadObject -> evaluated -> Evaluation    every rule's answer
@@ -28,10 +28,10 @@ _NO_META = ObjectMeta()
 
 
 class Judged(Struct, frozen=True, kw_only=True):
-    """A finding and what is done about it.
+    """A finding with its mode for this request.
 
-    Shape: ``mode`` is what holds for this request, ``configured`` what would hold without any ceiling; ``waived`` says
-    why the mode is lower than the ceiling asks for: an exemption, or that the old object had the finding already.
+    Shape: ``configured`` is the mode without any ceiling; ``waived`` says why ``mode`` is even lower than the ceiling:
+    an exemption, or that the old object had the finding already.
     """
 
     finding: Finding
@@ -69,13 +69,13 @@ class Evaluation(Struct, frozen=True):
         return (*self.findings, *self.not_evaluated)
 
     def and_of(self, answers: Sequence[Answer]) -> "Evaluation":
-        """The same with what another rule answers."""
+        """The evaluation with the answers of further rules."""
         missing = (each for each in answers if isinstance(each, NotEvaluated))
         told = in_order((*self.findings, *(each for each in answers if isinstance(each, Finding))))
         return replace(self, findings=told, not_evaluated=(*self.not_evaluated, *missing))
 
     def with_fixes(self, tried: Tried) -> "Evaluation":
-        """The same with what is left of the fixes, and with what was raised while they were tried."""
+        """The evaluation with only the fixes that help, and with what was raised while they were tried."""
         return replace(self, findings=tried.findings, not_evaluated=noted((*self.not_evaluated, *tried.faults)))
 
 
@@ -114,7 +114,7 @@ def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: Clu
 
 
 def judge(found: Evaluation, circumstances: Circumstances, target: Target, meta: ObjectMeta) -> tuple[Judged, ...]:
-    """The mode of each finding here; what is off is left out."""
+    """Decide the mode of each finding; findings that are off are left out."""
     policy = circumstances.policy
     ceiling = ceiling_for(policy, target.namespace, target.namespace_labels)
     annotated = _annotated(found.workload, meta) if policy.annotation_exempt != "none" else frozenset()
@@ -148,12 +148,12 @@ def _default(finding: Finding) -> Mode:
 
 
 def warns_by_default(finding: Finding) -> bool:
-    """Whether somebody is told of it where nobody configured anything."""
+    """Whether the finding warns or denies by default."""
     return _default(finding).capped(finding.at_most) in {Mode.WARN, Mode.DENY}
 
 
 def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
-    """The rules that the object's own annotation, or that of one of its templates, asks to be spared."""
+    """The rules from which annotations of the object, or of its templates, ask to be exempted."""
     templates = workload.templates if workload else ()
     metas = (meta, *(template.template.meta for template in templates))
     texts = [
@@ -169,13 +169,16 @@ def _finding_keys(found: Evaluation) -> frozenset[tuple[str, str]]:
 
 
 def never_denied_for_places(judged: Judged) -> Judged:
-    """Whether there is a place says nothing of the pod itself, and controllers of kube-system must go on."""
+    """Lower the mode on pods, and on what kube-system creates, to the rule's highest there.
+
+    Whether a node has room is no fault of a pod, and controllers in kube-system must be able to work.
+    """
     mode = judged.mode.capped(BY_ID[judged.finding.rule].highest_on_pods)
     return judged if mode is judged.mode else replace(judged, mode=mode, waived="never denied here")
 
 
 def subtract(judged: Iterable[Judged], old: Evaluation) -> tuple[Judged, ...]:
-    """A finding that the old object had already denies nothing; nor one that it may have had, and nobody could see."""
+    """Lower denials to warnings for findings that the old object had, or may have had without anybody noticing."""
     had = _finding_keys(old)
     unseen = {each.rule for each in old.not_evaluated if each.missing == NO_TIME or each.fault is not None}
     return tuple(_subtracted(each, had, unseen) if each.mode is Mode.DENY else each for each in judged)

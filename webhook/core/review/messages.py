@@ -1,6 +1,6 @@
-"""The words of a decision: warnings of one short line, and denials whose first line stands alone.
+"""The texts of a decision: warnings of one short line, and denials whose first line is complete by itself.
 
-Text that comes from the object is bounded and freed of control characters.
+Text from the object is bounded, and control characters are replaced.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _LEAST_SAID = len("evenspread/: ") + 20
 
 
 def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """One line a finding, at most three, and a tail that says how many more there are."""
+    """A line for each of the first three findings, and one that says how many more there are."""
     told = tuple(_warning(finding) for finding in findings[:MOST_WARNINGS])
     more = len(findings) - len(told)
     if not more:
@@ -25,7 +25,7 @@ def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def _warning(finding: Finding) -> str:
-    """What is wrong, and the fix: whole, or not at all where it leaves too little room for what is wrong."""
+    """What is wrong, and the fix, which is left out if it leaves too little room for what is wrong."""
     said = f"evenspread/{finding.rule}: {finding.warning or finding.summary}"
     remedy = f"; {one_line(finding.remedy, WARNING_CHARS)}" if finding.remedy and not finding.warning else ""
     if len(said) + len(remedy) <= WARNING_CHARS:
@@ -38,9 +38,9 @@ def _warning(finding: Finding) -> str:
 
 
 def denial(name: str, findings: Sequence[Finding], messages: Messages) -> str:
-    """The refusal: a first line that stands alone, a block a finding, how to check before pushing.
+    """The denial: a first line that is complete by itself, a block for each finding, how to check before pushing.
 
-    Shape: ``name`` is the object as people say it: ``Rollout shop/web``.
+    Shape: ``name`` is the object's name in messages: ``Rollout shop/web``.
     """
     first = findings[0]
     headline = first.headline or (f"{first.summary}; {first.remedy}" if first.remedy else first.summary)

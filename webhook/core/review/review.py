@@ -1,8 +1,8 @@
-"""The one entrance: a request, a policy and the cluster in; a decision out.
+"""The entrance of the core: a request, the policy and the cluster -> a decision.
 
-    read the object -> evaluate every rule -> judge each finding -> subtract what the old object had -> words
+    read the object -> evaluate every rule -> judge each finding -> subtract those of the old object -> messages
 
-Nothing in here raises, whatever the request holds: what cannot be read is a value too.
+`review` and `mutate` never raise, whatever the request holds: an object that cannot be read is a value too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -51,14 +51,15 @@ from webhook.core.workloads.reading import (
 from webhook.core.workloads.workload import Workload
 
 _MOST_AUDITED = 8
-# What a review of an ordinary object takes is less than a hundredth of this, beside 5,000 nodes too.
+# The longest that one request may take while others wait for the index. An ordinary object takes less than a hundredth
+# of it, also with 5,000 nodes.
 _MOST_SECONDS = 0.5
 _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
 
 def review(request: Request, circumstances: Circumstances) -> Decision:
     """Judge one request of the validating route."""
-    # Short cuts first: what none of them answers is looked at by every rule.
+    # Short cuts first; every other object is examined by all rules.
     if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
         return Decision(reason="nothing to review")
     given = read_object(request.object, request.stated, circumstances.policy)
@@ -85,7 +86,7 @@ def review(request: Request, circumstances: Circumstances) -> Decision:
 
 
 def _passed_by(given: ReadObject, policy: Policy) -> str:
-    """Why an object is not looked at; empty where it is. One that cannot be read is, unless its metadata say more."""
+    """Why an object is not examined; empty if it is. One that cannot be read is judged by its metadata."""
     meta, owner = given.meta, given.meta.controller
     if given.workload is None and given.decode_error is None:
         return "no pod template"
@@ -99,7 +100,7 @@ def _passed_by(given: ReadObject, policy: Policy) -> str:
 
 
 def _briefly(remaining: Callable[[], float]) -> Callable[[], float]:
-    """The seconds left of what one request may take, whatever it holds: others wait for the index meanwhile."""
+    """The remaining seconds, of at most `_MOST_SECONDS` from now."""
     spare = max(0.0, remaining() - _MOST_SECONDS)
     return lambda: remaining() - spare
 
@@ -113,17 +114,17 @@ def _clean(found: Evaluation) -> Decision:
 
 
 def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
-    """Why nobody knows whether the pod has a place; no user is bothered with it."""
+    """An audit annotation about why it is unknown whether the pod fits; users are not told."""
     if feasibility is None or not isinstance(feasibility.answer, NotEvaluated):
         return {}
     return {"feasibility": f"{feasibility.verdict}: {one_line(feasibility.answer.missing)}"}
 
 
 def mutate(request: Request, circumstances: Circumstances, *, waited: bool = False) -> Decision:
-    """Patch one request of the mutating route; it never denies.
+    """Answer one request of the mutating route; it may patch, and never denies.
 
-    Shape: ``awaits`` of the decision names what is worth waiting for, and the decision is not one to send: the caller
-    asks again when it has come, or with ``waited``, which takes what is known as all there is.
+    Shape: if the decision ``awaits`` an object, it must not be sent: the caller calls again when the object has
+    arrived, or with ``waited``, and then gets a decision by what is known.
     """
     is_pod = (request.api_version, request.kind) == ("v1", "Pod")
     if request.object is None or request.sub_resource or request.operation != "CREATE" or not is_pod:
@@ -131,7 +132,7 @@ def mutate(request: Request, circumstances: Circumstances, *, waited: bool = Fal
     try:
         workload = read_workload(request.object, api_version="v1", kind="Pod")
     except DecodeError:
-        workload = None  # the API server says so better, after this route
+        workload = None  # the API server refuses the pod afterwards, with a better message
     if workload is None or not workload.templates:
         return Decision(reason="unreadable")
     policy, index, version = circumstances.policy, circumstances.index, circumstances.version
@@ -150,9 +151,9 @@ def examine(
     *,
     as_written: Callable[[str], str] = lambda _path: "",
 ) -> Examination:
-    """Everything the rules say of one object, whoever owns it and whatever it was before.
+    """Examine one object by all rules, whoever owns it and whatever it was before.
 
-    Shape: ``as_written`` gives the text of a scalar in the file by its path, "" where that is not known.
+    Shape: ``as_written`` returns the text of a scalar in the file by its path, "" if unknown.
     Errors: DecodeError for text that is no JSON object, or whose apiVersion or kind is no text.
     """
     stated = stated_type(raw)
@@ -209,7 +210,7 @@ def _told_once(found: Evaluation) -> Evaluation:
 
 
 def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
-    """kube-apiserver's warnings, which it sends only of an object that it accepts."""
+    """kube-apiserver's warnings, which it sends only for an object that it accepts."""
     if any(finding.rule in API_RULES for finding in found.findings) or not reaches_template(workload):
         return ()
     return tuple(
@@ -220,18 +221,18 @@ def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
 
 
 def _old(request: Request, circumstances: Circumstances) -> Evaluation | None:
-    """What the rules said of the object before this request."""
+    """The evaluation of the object as it was before this request; None if there is none."""
     if request.operation != "UPDATE" or request.old_object is None:
         return None
-    # Its owner may have answered for it until now: garbage collection orphans what it leaves behind.
-    # Its fixes reach nobody, so that none of them is tried.
+    # The old object is evaluated even if it had a reviewed owner: garbage collection may orphan it in this request.
+    # Nobody sees its fixes, so none is tried.
     return evaluated(
         read_object(request.old_object, request.stated, circumstances.policy), replace(circumstances, fixes=False)
     )
 
 
 def _is_read(new: Evaluation, old: Evaluation | None) -> bool:
-    """Whether a person will read a warning, and has just written what it is about."""
+    """Whether a person will read a warning, and has just changed what it is about."""
     if new.workload is None:
         return old is None or new.findings != old.findings
     if new.workload.meta.controller is not None:
@@ -240,7 +241,7 @@ def _is_read(new: Evaluation, old: Evaluation | None) -> bool:
 
 
 def _relevant(workload: Workload) -> tuple[object, ...]:
-    """Everything in an object that a finding can be about."""
+    """The parts of an object that a finding can be about."""
     templates = [(each.path, each.replicas, each.template.labels, each.template.spec) for each in workload.templates]
     return (workload.replicas, workload.selector, workload.strategy, templates)
 
@@ -262,9 +263,9 @@ def _decide(request: Request, policy: Policy, found: Evaluation, judged: Sequenc
 
 
 def _audit(judged: Sequence[Judged]) -> Mapping[str, str]:
-    """One annotation a finding, bounded in number and in length; the whole is in the report.
+    """An annotation for each finding, bounded in number and length; reports have all.
 
-    Shape: kube-apiserver drops a key that is no qualified name, and puts the webhook's own name before each.
+    Shape: the keys are qualified names, since kube-apiserver drops others; it prefixes each with the webhook's name.
     """
     notes = {
         f"finding-{number}": one_line(_note(each), 1024) for number, each in enumerate(judged[:_MOST_AUDITED], start=1)

@@ -1,6 +1,6 @@
-"""What kube-apiserver does not say of a constraint, and what it does: the tuple of all rules, and how they are asked.
+"""All rules, in one tuple, and how they are asked.
 
-A rule registers here, by one line in `RULES`; what else is to be known of it, it carries itself (`Rule`).
+A rule is registered by one line in `RULES`; everything else about it is in its own `Rule`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -77,20 +77,20 @@ RULES: tuple[Rule, ...] = (
 
 BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
 API_RULES = frozenset(rule.id for rule in RULES if rule.of_api)
-# They have nothing to say where no cluster is known; some say a part of it.
+# Rules that say nothing, or not everything, without a cluster.
 NEED_CLUSTER = frozenset(rule.id for rule in RULES if rule.needs)
-# The webhook never asks them: what they look at is gone from an object before it is called.
+# Rules that the webhook never asks: kube-apiserver has dropped what they look at before it calls a webhook.
 OFFLINE = frozenset(rule.id for rule in RULES if rule.ask_written is not None)
 
 _OPERATED = "an operator adds to the pods; look at what it makes"
-# What kube-apiserver says comes first, and in its own order.
+# kube-apiserver's own errors come first, in its order.
 _ORDER: Mapping[str, int] = {rule.id: -1 if rule.of_api else place for place, rule in enumerate(RULES)}
 
 
 class Family(NamedTuple):
-    """Rules that one function answers for.
+    """Rules that are decided together by one function.
 
-    Shape: ``slow`` are those of the rules that take more time the more there is in the cluster.
+    Shape: ``slow`` are those of the rules that take longer in a larger cluster.
     """
 
     ask: Callable[[Subject], Iterable[Answer]]
@@ -99,7 +99,7 @@ class Family(NamedTuple):
 
 
 def families(rules: Sequence[Rule]) -> tuple[Family, ...]:
-    """The rules by the functions that answer for them, dry runs first: somebody waits for these."""
+    """The rules grouped by the functions that decide them; dry runs come first, while there is time."""
     of_places = partial(each_template.evaluate, [rule for rule in rules if isinstance(rule, PlacementRule)])
     asked: dict[Callable[[Subject], Iterable[Answer]], list[Rule]] = {}
     for rule in rules:
@@ -120,10 +120,10 @@ _RECOUNTING = frozenset(rule.id for rule in RULES if rule.recounts)
 
 
 class Evaluated(NamedTuple):
-    """What all rules say of one object.
+    """The answers of all rules about one object.
 
-    Shape: ``findings`` in rule order; ``missing`` are the rules that could not look, once each; ``pod_fits`` is the
-    dry run, where there was one.
+    Shape: ``findings`` are in rule order; ``missing`` are the rules that were not evaluated, once each; ``pod_fits`` is
+    the dry run, if there was one.
     """
 
     findings: tuple[Finding, ...]
@@ -132,7 +132,7 @@ class Evaluated(NamedTuple):
 
 
 def evaluate(subject: Subject) -> Evaluated:
-    """Ask every rule that the object is for. One that raises is not evaluated; see `NotEvaluated.fault`."""
+    """Ask every rule that applies to the object. One that raises is not evaluated; see `NotEvaluated.fault`."""
     answers = _answers(subject, FAMILIES) if subject.workload.whole else [*_of_a_part(subject)]
     found: list[Finding] = []
     missing: list[NotEvaluated] = []
@@ -153,12 +153,12 @@ def evaluate_written(written: Written) -> Iterator[Answer]:
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """As they are reported: by rule, and as they came within one."""
+    """In the order of reports: by rule, and within a rule as they came."""
     return tuple(sorted(findings, key=lambda finding: _ORDER[finding.rule]))
 
 
 def _of_a_part(subject: Subject) -> Iterator[Answer]:
-    """What the rules say that need no more than the constraints; those that need a cluster are not evaluated."""
+    """Answers about an operator's object: of rules that need only constraints; those that need a cluster lack it."""
     yield from (each for each in _answers(subject, FAMILIES) if BY_ID[each.rule].of_a_part)
     if subject.placed:
         yield from (
@@ -167,7 +167,7 @@ def _of_a_part(subject: Subject) -> Iterator[Answer]:
 
 
 def noted(missing: Iterable[NotEvaluated]) -> tuple[NotEvaluated, ...]:
-    """Each rule once: what it raised, else what it lacked first."""
+    """Each rule once: with what it raised, else with the first fact that it lacked."""
     found: dict[str, NotEvaluated] = {}
     for each in missing:
         if each.rule not in found or (each.fault is not None and found[each.rule].fault is None):
@@ -176,10 +176,11 @@ def noted(missing: Iterable[NotEvaluated]) -> tuple[NotEvaluated, ...]:
 
 
 def _with_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
-    """The findings with fixes that were tried, where anybody hears of them.
+    """The findings, with fixes that were tried if anybody sees them.
 
-    A constraint that counts other pods than before may hold its own back: where nobody waits for the answer, the rules
-    about places and other workloads must not warn either. At admission nobody applies a fix.
+    A fix that changes which pods a constraint counts may keep the workload's own pods from being placed. So offline,
+    where there is time, rules about places and about other workloads must not warn after it either; at admission, where
+    nobody applies fixes, they are not asked.
     """
     if not subject.circumstances.fixes:
         return Tried(tuple(findings))
@@ -191,7 +192,7 @@ def _with_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
 
 
 def _of_places(subject: Subject) -> Iterator[Answer]:
-    """What is said of the object, and the warnings about its pods' places and about other workloads."""
+    """Answers about the object alone, and warnings about its pods' places and about other workloads."""
     yield from _of_the_object(subject)
     for family in _ASKED_AGAIN[AskedAgain.AFTER_RECOUNTS]:
         for each in guarded(family.rules, family.ask, subject):
@@ -200,7 +201,7 @@ def _of_places(subject: Subject) -> Iterator[Answer]:
 
 
 def _of_the_object(subject: Subject) -> Iterator[Answer]:
-    """What the rules say that look at the object alone, cluster or not."""
+    """Answers of the rules that look at the object alone."""
     for family in _ASKED_AGAIN[AskedAgain.AFTER_FIXES]:
         for each in guarded(family.rules, family.ask, subject):
             if subject.workload.whole or BY_ID[each.rule].of_a_part:
@@ -208,7 +209,7 @@ def _of_the_object(subject: Subject) -> Iterator[Answer]:
 
 
 def _answers(subject: Subject, asked: Iterable[Family]) -> list[Answer]:
-    """What the families answer, and which of their rules time was too short for."""
+    """The answers of the families, and of rules for which time ran out, that it did."""
     answers: list[Answer] = []
     looks = subject.index is not None and bool(subject.placed)
     for family in asked:

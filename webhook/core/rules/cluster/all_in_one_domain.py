@@ -1,4 +1,4 @@
-"""The rule about where the pods of a workload stand, whatever it declares."""
+"""The rule about workloads whose running pods are all in one domain, whatever they declare."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Where those that add nodes or move pods read a constraint in another way than kube-scheduler.
+"""The rule about constraints that Karpenter, the cluster autoscaler or the descheduler read unlike kube-scheduler.
 
 Source: kubernetes-sigs/karpenter scheduling/topology.go, topologygroup.go, topologynodefilter.go, preferences.go;
 kubernetes-sigs/descheduler removepodsviolatingtopologyspreadconstraint; kubernetes/autoscaler#3879.

@@ -1,4 +1,4 @@
-"""Rules about what declaring constraints does at all: nothing, less than thought, or that none is declared."""
+"""Rules about the effect of declaring constraints: none, lost defaults, or that constraints are missing."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple

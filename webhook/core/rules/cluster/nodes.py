@@ -1,4 +1,4 @@
-"""Rules about which nodes exist: those with the topology key, and the domains that they make."""
+"""Rules about the nodes that exist: which of them have the topology key."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ _NOTICED = 20
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
-    """What the two rules say of each constraint; of a pod that has its node, nothing is to be decided any more."""
+    """The two rules about each constraint; bound pods are skipped."""
     if not subject.placed or (subject.workload.is_pod and subject.placed[0].template.template.pod_spec.node_name):
         return
     missing = subject.lacks("nodes")
@@ -32,7 +32,7 @@ def evaluate(subject: Subject) -> Iterator[Answer]:
     for placed, ground in subject.timely(usable_nodes_of(subject, view)):
         key = placed.constraint.topology_key
         if placed.template.template.pod_spec.node_name:
-            continue  # what has its node is not scheduled
+            continue  # a bound pod is not scheduled any more
         if key in view.keys and key is not None:
             if view.column(key).present != view.live:
                 yield from guarded(

@@ -1,4 +1,4 @@
-"""The rule about the other workloads of the namespace: whom a constraint counts besides the workload's own pods."""
+"""The rule about other workloads of the namespace whose pods a constraint counts too."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -46,7 +46,7 @@ _NAMED = 2
 
 
 class _Other(Struct, frozen=True):
-    """Another workload, and its pods that a constraint counts."""
+    """Another workload, and those of its pods that a constraint counts."""
 
     owner: Owner
     selector: Selector

@@ -1,1 +1,1 @@
-"""Rules about what is written, which need no cluster."""
+"""Rules about the object itself, which need no cluster."""

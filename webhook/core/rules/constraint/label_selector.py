@@ -1,7 +1,7 @@
-"""Rules about labelSelector: whom a constraint counts.
+"""Rules about labelSelector: which pods a constraint counts.
 
-A constraint balances a workload only if it counts the workload's own pods. What it counts is decided requirement by
-requirement against the labels that the pods will have; a requirement on a label that somebody adds later is open.
+A constraint spreads a workload only if it counts the workload's own pods. That is decided for each requirement by the
+labels that the pods will have; a requirement on a label that is added later stays undecided.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ NO_LABELS = "labels of the pods, which a patch or an excerpt leaves out"
 
 
 def evaluate(subject: Subject) -> Iterator[Answer]:
-    """What the three rules say of each constraint; at most one of them speaks of it."""
+    """The three rules about each constraint; at most one of them has a finding."""
     for placed in subject.placed:
         selector = placed.constraint.selector
         if selector is None:
@@ -140,7 +140,7 @@ def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
 
 
 def _keyed(placed: Placed, workload: Workload) -> bool:
-    """Whether matchLabelKeys makes a selector out of nothing."""
+    """Whether matchLabelKeys gives an empty selector a condition."""
     labels = placed.template.template.labels
     return any(
         key in labels or may_be_added(workload, key, in_template=False)
@@ -196,7 +196,7 @@ def _mismatch(placed: Placed, failing: list[Requirement], subject: Subject) -> F
 
 
 def _labelled(placed: Placed, failing: list[Requirement]) -> Fix:
-    """The labels that pods without any need; where a requirement takes several values, the first."""
+    """The labels that pods need to match; of several allowed values, the first."""
     wanted = {each.key: (each.values or ("",))[0] for each in failing}
     labels = f"{placed.template.path}metadata.labels"
     text = f"add {flow(wanted)} to {labels}"

@@ -1,1 +1,1 @@
-"""What rules are made of, and what several of them share."""
+"""What rules are made of, and the questions that several of them ask."""

@@ -1,4 +1,4 @@
-"""What a finding's fix says, and the same change for programs: made together, so that they cannot differ.
+"""A finding's fix as text, and the same change as edits: made together, so that they cannot differ.
 
 The grammar of `Finding.fix`, where it has edits:
 
@@ -22,13 +22,13 @@ from webhook.core.json_edits import Edit
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.yaml_flow import one_field, plain
 
-# A line that nobody reads to its end: above any selector that people write.
+# The longest text of a fix: longer than with any selector that people write.
 _MOST_CHARS = 500
 _VERBS = frozenset({"add", "remove", "set", "move", "rename"})
 
 
 class Fix(Struct, frozen=True):
-    """A fix as people read it and as programs apply it: ``Finding(fix=fix.text, edits=fix.edits)``."""
+    """A fix as text for people and as edits for programs: ``Finding(fix=fix.text, edits=fix.edits)``."""
 
     text: str = ""
     edits: tuple[Edit, ...] = ()
@@ -38,16 +38,16 @@ NO_FIX = Fix()
 
 
 def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fields: object) -> Fix:
-    """Other values of a constraint's fields; None takes a field out.
+    """The fix that sets fields of a constraint; the value None removes a field.
 
-    Shape: ``fields`` are named as in the API and have values of JSON or of the model. ``at`` is the finding's path,
-    unless that is the one field. ``named`` says in which constraint, where the finding stands in another.
+    Shape: ``fields`` have the API's names, and values of JSON or of `api.types`. ``at`` is the finding's path, if that
+    is not the one field. ``named`` adds the constraint's name, for findings in another constraint.
     """
     return change(placed, fields, at, named=named)
 
 
 def change(placed: Placed, fields: Mapping[str, object], at: str | None = None, *, named: bool = False) -> Fix:
-    """The same for fields whose names are values."""
+    """As `changes`, for field names that are values."""
     texts = []
     for name, value in fields.items():
         written = one_field(name, value)
@@ -64,7 +64,7 @@ def change(placed: Placed, fields: Mapping[str, object], at: str | None = None, 
 
 
 def changes_in(several: Sequence[Placed], every: Sequence[Placed], **fields: object) -> Fix:
-    """The same values in several constraints; ``every`` are all that there are beside them."""
+    """The fix that sets the same fields in several constraints; ``every`` are all constraints."""
     if len(several) == 1 and len(every) == 1:
         return change(several[0], fields, "")
     texts = []
@@ -76,12 +76,12 @@ def changes_in(several: Sequence[Placed], every: Sequence[Placed], **fields: obj
 
 
 def removal(placed: Placed, *, named: bool = False) -> Fix:
-    """Out with the constraint."""
+    """The fix that removes the constraint."""
     return Fix(f"remove {placed.name}" if named else "remove the constraint", (Edit(placed.path),))
 
 
 def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -> Fix:
-    """ScheduleAnyway, without minDomains; where a soft constraint with the same key stands, the hard one goes.
+    """The fix that makes a constraint soft, without minDomains; or removes it, if a soft one with its key exists.
 
     Shape: ``every`` are all constraints of its template.
     """
@@ -94,22 +94,22 @@ def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -
 
 
 def all_of(fixes: Iterable[Fix]) -> Fix:
-    """Several fixes of which none helps without the others."""
-    given = [each for each in fixes if each != NO_FIX]
-    found = [each for place, each in enumerate(given) if not _is_covered(each, given[place + 1 :])]
-    if len(found) < 2:
-        return found[0] if found else NO_FIX
-    return Fix(_bounded(" and ".join(map(_as_words, found))), tuple(edit for each in found for edit in each.edits))
+    """One fix from several that only help together."""
+    several = [each for each in fixes if each != NO_FIX]
+    needed = [each for place, each in enumerate(several) if not _is_covered(each, several[place + 1 :])]
+    if len(needed) < 2:
+        return needed[0] if needed else NO_FIX
+    return Fix(_bounded(" and ".join(map(_as_words, needed))), tuple(edit for each in needed for edit in each.edits))
 
 
 def _is_covered(fix: Fix, later: Iterable[Fix]) -> bool:
-    """Whether what it writes is written anew by another."""
+    """Whether a later fix overwrites everything that this one writes."""
     paths = tuple(f"{edit.path}{mark}" for each in later for edit in each.edits for mark in ".[")
     return bool(paths) and all(f"{edit.path}.".startswith(paths) for edit in fix.edits)
 
 
 def in_words(fix: Fix) -> Fix:
-    """The fix for people alone."""
+    """The fix as text only, without edits."""
     return Fix(_as_words(fix))
 
 

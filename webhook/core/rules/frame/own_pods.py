@@ -1,4 +1,4 @@
-"""Which pods are a workload's own, and which of others a constraint counts."""
+"""Which pods are a workload's own, and which pods of other workloads a constraint counts."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -20,16 +20,16 @@ from webhook.core.workloads.workload import Workload
 NO_SELECTOR = "which pods are its own: the kind has no selector"
 # Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
 OWN_LABELS = REVISION_LABELS | {*JOB_LABELS}
-# Whoever counts more workloads than this counts half the namespace; a look at each of them takes time, under the lock.
+# A constraint that counts more workloads than this counts half the namespace; each look takes time, under the lock.
 _MOST_WORKLOADS = 16
-_MOST_SHARDS = 256  # of an operator, which may be left out only when they are known
+_MOST_SHARDS = 256  # for an operator's workloads: shards are left out later, so all of them have to be seen first
 _NAME_CHARS = 32
 LATE_LABELS = "labels that are added after the template"
 _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 
 
 def own_selector(workload: Workload) -> Selector | None:
-    """What selects a workload's pods, of every revision; None where the kind has no selector or it cannot be read."""
+    """The selector of a workload's pods in every revision; None if the kind has none, or if it is invalid."""
     written = workload.selector
     if written is None and workload.group_kind == REPLICATION_CONTROLLER and workload.templates:
         return selector_from_labels(workload.templates[0].template.labels)
@@ -37,7 +37,7 @@ def own_selector(workload: Workload) -> Selector | None:
 
 
 def compiled(written: LabelSelector | None) -> Selector | None:
-    """A workload's selector; None for one that says nothing or cannot be read."""
+    """A workload's selector, compiled; None for an empty or invalid one."""
     try:
         selector = compile_selector(written)
     except SelectorError:
@@ -46,7 +46,7 @@ def compiled(written: LabelSelector | None) -> Selector | None:
 
 
 def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:
-    """Whether everything that the constraint counts is also selected by the workload, by their plain labels."""
+    """Whether all pods that the constraint counts are the workload's own, as far as matchLabels show it."""
     if selector is None or own is None or own.match_expressions:
         return False
     wanted: Mapping[str, str] = selector.match_labels or {}
@@ -54,12 +54,12 @@ def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | No
 
 
 def selects(constraint: SpreadConstraint) -> bool:
-    """Whether the constraint has a selector of its own; for null and empty ones there are other rules."""
+    """Whether the constraint's selector has conditions; there are rules of their own for null and empty ones."""
     return has_conditions(constraint.selector)
 
 
 def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
-    """What the constraint counts for a pod with these labels; None where kube-apiserver would refuse the selector."""
+    """The selector by which the constraint counts, for a pod with these labels; None if it is invalid."""
     try:
         return counting_selector(constraint, labels)
     except SelectorError:
@@ -67,7 +67,7 @@ def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -
 
 
 def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ClusterIndex) -> Counts:
-    """The pods that the selector counts and the workload's own does not match."""
+    """The pods that the selector matches and the workload's own selector does not."""
     pods = index.count(namespace, selector)
     return counts_without(pods, index.count(namespace, selector.joined(own.requirements))) if pods else pods
 
@@ -82,7 +82,7 @@ def counts_without(counts: Counts, *parts: Counts) -> Counts:
 
 
 def counted_workloads(workload: Workload, selector: Selector, index: ClusterIndex) -> Iterator[Owner]:
-    """The first of the other workloads whose templates the selector matches."""
+    """Other workloads with a template that the selector matches, up to a limit."""
     mine = (*workload.group_kind, workload.meta.name)
     most = _MOST_WORKLOADS if workload.meta.controller is None else _MOST_SHARDS
     for owner in index.workloads(workload.meta.namespace, selector, most):
@@ -91,21 +91,21 @@ def counted_workloads(workload: Workload, selector: Selector, index: ClusterInde
 
 
 def have_one_controller(workload: Workload, owner: Owner) -> bool:
-    """Whether the same object made both, as an operator makes its shards."""
+    """Whether both have the same controller, as an operator's shards do."""
     mine, theirs = workload.meta.controller, owner.meta.controller
     return mine is not None and theirs is not None and (mine.kind, mine.name) == (theirs.kind, theirs.name)
 
 
 def called(owner: Owner, workload: Workload) -> str:
-    """The name of another workload of the namespace; with its kind where that tells it from this one."""
+    """The name of another workload of the namespace in messages, with its kind if this workload has the same name."""
     name = quoted(owner.meta.name, _NAME_CHARS)
     return f"{owner.kind} {name}" if owner.meta.name == workload.meta.name else name
 
 
 def own_labels(placed: Placed, workload: Workload) -> Mapping[str, str] | None:
-    """Labels that tell the workload's own pods: those of its own selector, else those that commonly name one.
+    """Labels that identify the workload's pods: those of its selector, else those that commonly name an application.
 
-    Shape: without the constraint's matchLabelKeys, which must not stand in its selector too; None where none is left.
+    Shape: without the constraint's matchLabelKeys, which must not be in its selector too; None if no label is left.
     """
     labels, keys = placed.template.template.labels, placed.constraint.match_label_keys or ()
     own = workload.selector.match_labels if workload.selector else None

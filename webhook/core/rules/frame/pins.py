@@ -1,4 +1,4 @@
-"""What node selector and affinity leave of a constraint, read from the object alone."""
+"""What node selector and affinity leave for a constraint to do, as far as the object alone shows it."""
 
 from webhook.core.api.selectors import SelectorError, compile_selector
 from webhook.core.api.types import IGNORE, LabelSelector, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
@@ -10,7 +10,7 @@ from webhook.core.workloads.workload import Template
 
 
 def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | None:
-    """Why a constraint can have no effect, in short and in full; None where it may have one."""
+    """Why a constraint cannot have an effect, in short and in full; None if it may have one."""
     template, constraint = placed.template, placed.constraint
     spec = template.template.pod_spec
     if (not spec.node_selector and spec.affinity is None) or (constraint.max_skew or 0) < 1 or not is_asked(subject):
@@ -47,7 +47,7 @@ def who_pins(template: Template) -> str:
 
 
 def pinned_values(template: Template, key: str) -> frozenset[str] | None:
-    """The values of a node label that node selector and required node affinity leave; None where they leave all."""
+    """The values of a node label that node selector and required node affinity allow; None for all."""
     spec = template.template.pod_spec
     value = (spec.node_selector or {}).get(key)
     values = None if value is None else frozenset({value})
@@ -79,7 +79,7 @@ def matches_its_pods(selector: LabelSelector, template: Template) -> bool:
 
 
 def shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
-    """Whether all pods of the workload, and these alone, have to be in one domain of the constraint's key."""
+    """Whether pod affinity requires all pods of the workload, and no others, in one domain of the constraint's key."""
     affinity = placed.template.template.pod_spec.affinity
     near = affinity.pod_affinity if affinity else None
     return any(
@@ -92,7 +92,7 @@ def shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
 
 
 def _is_apart(placed: Placed) -> bool:
-    """Whether no domain may have a pod beside one that the constraint counts."""
+    """Whether anti-affinity allows no second pod that the constraint counts in a domain."""
     affinity = placed.template.template.pod_spec.affinity
     apart = affinity.pod_anti_affinity if affinity else None
     selector = placed.constraint.selector
@@ -108,7 +108,7 @@ def _is_apart(placed: Placed) -> bool:
 
 
 def _is_here(term: PodAffinityTerm, constraint: SpreadConstraint) -> bool:
-    """Whether a term is about the constraint's key and the pod's own namespace, in every revision."""
+    """Whether a term has the constraint's key and applies to the pod's own namespace, in every revision."""
     elsewhere = term.namespaces or term.namespace_selector is not None
     return (
         term.topology_key == constraint.topology_key

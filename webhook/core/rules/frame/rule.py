@@ -1,4 +1,4 @@
-"""What a rule is, what it needs, and what it answers: nothing, findings, or that it could not look."""
+"""What a rule is, what it needs, and what it answers: nothing, findings, or that it was not evaluated."""
 
 from collections.abc import Callable, Iterable
 from enum import Enum, StrEnum, auto
@@ -14,12 +14,12 @@ from webhook.core.rules.frame.written import Written
 # Kinds that keep no number of pods running, or one on each node.
 NO_REPLICAS = frozenset({0, 1})
 NOT_YET = "not in this release"
-# kube-apiserver asks for 120 characters a warning; beyond 4,096 in all it cuts every one of them.
+# The API recommends at most 120 characters a warning; beyond 4,096 in all, kube-apiserver truncates each.
 WARNING_CHARS = 120
 
 
 class Severity(StrEnum):
-    """How much is lost if nobody acts."""
+    """How bad it is if nobody acts."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -29,15 +29,14 @@ class Severity(StrEnum):
 class Finding(Struct, frozen=True, kw_only=True):
     """One rule broken at one place; a value, never an exception.
 
-    Shape: ``path`` is the whole API path. ``summary`` has the numbers and ``remedy`` the smallest fix in a few words:
-    together they are a warning, unless ``warning`` has its words, and the first line of a denial, unless ``headline``
-    has. ``detail`` is what it means, and ``fix`` what to write instead of the text at ``path``, or in words what to do.
-    ``edits`` are the same change for programs: together they make the finding go and bring no other that warns (notes
-    that the fault had hidden may come to light); without them the fix is for people. ``key`` tells the same finding in
-    another version of the object: it holds no index. ``warns`` is None for the rule's own default mode; True asks for a
-    warning and False for silence where
-    nobody configured the rule. ``at_most`` is the highest mode that this finding may have, whatever is configured.
-    ``severity`` is None for the rule's own.
+    Shape: ``path`` is the full API path. ``summary`` (with the numbers) and ``remedy`` (the smallest fix in a few
+    words) together make a warning, unless ``warning`` is set, and the first line of a denial, unless ``headline`` is.
+    ``detail`` explains; ``fix`` is what to write in place of the text at ``path``, or words that say what to do.
+    ``edits`` are the same change for programs: applied together they remove the finding and cause no other that warns
+    (notes that were hidden may appear); without edits the fix is for people. ``key`` identifies the finding in other
+    versions of the object, and so has no index. ``warns`` None stands for the rule's default mode; True and False ask
+    for a warning or for silence, if the rule is not configured. ``at_most`` is the highest mode of this finding,
+    whatever is configured. ``severity`` None stands for the rule's own.
     """
 
     rule: str
@@ -56,9 +55,9 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class NotEvaluated(Struct, frozen=True):
-    """A rule that could have spoken of this object, and the fact that it lacked.
+    """A rule that applies to the object but was not evaluated, and the fact that was missing.
 
-    Shape: ``fault`` is what the rule raised, which is our fault and nobody else's.
+    Shape: ``fault`` is the exception that the rule raised, which is a bug.
     """
 
     rule: str
@@ -76,7 +75,7 @@ _P = ParamSpec("_P")
 def guarded(
     rules: Iterable["Rule"], ask: Callable[_P, Iterable[Answer]], *args: _P.args, **kwargs: _P.kwargs
 ) -> list[Answer]:
-    """What these rules answer; if asking raises, they are not evaluated, and no other rule hears of it."""
+    """The answers of these rules; if asking raises, they are not evaluated, and other rules are not affected."""
     answers: list[Answer] = []
     try:
         answers.extend(ask(*args, **kwargs))  # what it answered before it raised stays
@@ -91,7 +90,7 @@ def failed(rules: Iterable["Rule"], error: Exception) -> list[NotEvaluated]:
 
 
 class Need(Enum):
-    """What of the cluster a rule looks through; it takes the longer the more there is of it."""
+    """What a rule looks through in the cluster; the more there is of it, the longer it takes."""
 
     NODES = auto()
     PODS = auto()
@@ -101,7 +100,7 @@ class Need(Enum):
 
 
 class AskedAgain(Enum):
-    """When a rule is asked again, to see whether a fix of another rule brings a finding of this one."""
+    """When a rule is asked again, to see whether another rule's fix causes a finding of this one."""
 
     NEVER = auto()
     AFTER_FIXES = auto()
@@ -139,11 +138,11 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def slow(self) -> bool:
-        """Whether it may run out of time without a word; a dry run tells so itself."""
+        """Whether it may run out of time unnoticed; a dry run reports that itself."""
         return bool(self.needs or self.uses) and Need.DRY_RUN not in self.needs
 
 
 def short_enough(rule: str, *lines: str) -> str:
-    """The first of the lines that a warning of the rule has room for; empty where it has for none."""
+    """The first of the lines that fits a warning of the rule; empty if none does."""
     room = WARNING_CHARS - len(f"evenspread/{rule}: ")
     return next((line for line in lines if len(line) <= room), "")

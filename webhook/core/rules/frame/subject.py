@@ -1,4 +1,4 @@
-"""What a rule is asked about: one object, its constraints, and what is known around them."""
+"""What a rule is asked about: one object, its constraints, and the circumstances in which it is examined."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
@@ -20,12 +20,12 @@ from webhook.core.workloads.workload import Template, Workload
 NO_CLUSTER = "no cluster"
 STALE = "what is known of the cluster is older than maxStaleness"
 NO_TIME = "no time left"
-# Nobody writes as many in one template. The pods are counted for each, which takes up to 40 ms among 40,000 others.
+# More than anybody writes in one template. Pods are counted for each, which takes up to 40 ms among 40,000 others.
 MOST_COUNTED = 16
 # Each is looked up on every node.
 MOST_RESOURCES = 32
 TOO_MANY = f"more than {MOST_COUNTED} constraints and pod affinity terms, or {MOST_RESOURCES} resources"
-# At 5,000 nodes, what there is to say of one template takes less than a millisecond, and a few where much is wrong.
+# With 5,000 nodes, examining one template takes less than a millisecond, and a few if much is wrong.
 LEAST_SECONDS = 0.01
 
 
@@ -33,7 +33,7 @@ _Item = TypeVar("_Item")
 
 
 class Placed(Struct, frozen=True):
-    """One constraint and where it stands."""
+    """One constraint with its template and index."""
 
     template: Template
     index: int
@@ -46,13 +46,13 @@ class Placed(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """How messages call it: ``zone[0]``."""
+        """Its name in messages: ``zone[0]``."""
         segment = (self.constraint.topology_key or "").rpartition("/")[2]
         return f"{quoted(segment, 40) if segment else 'constraint'}[{self.index}]"
 
     @property
     def noun(self) -> str:
-        """How messages call one of its domains: ``zone``; a host is a node."""
+        """The word for one of its domains in messages: ``zone``; a host is a node."""
         return noun_of(self.constraint.topology_key or "")
 
     @property
@@ -62,20 +62,18 @@ class Placed(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What stays the same when constraints are put in front of it."""
+        """An identity that stays the same if other constraints are inserted before it."""
         return f"{self.template.path} {self.constraint.topology_key} {self.constraint.when_unsatisfiable}"
 
 
 class Circumstances(Struct, frozen=True, kw_only=True):
-    """With what an object is looked at: the same for all rules, and for all objects of one run.
+    """The circumstances in which an object is examined: the same for all rules, and mostly for all objects of a run.
 
-    Shape: ``index`` is None where no cluster is known. ``today`` is an ISO date (UTC), ``now`` an ISO time (UTC), empty
-    where it is not known. ``namespace`` is where the object would be created if it names none. ``scalers`` are
-    autoscalers that come with it. ``offline`` says that no kube-apiserver sees the object in this moment, so that its
-    warnings are ours to give. ``creating`` is false where the object exists already. ``fixes`` is false where nobody
-    hears of them, so that none is tried.
-    Unit: ``age`` says how many seconds ago the cluster was last known to be as the index has it, ``remaining`` how many
-    seconds there are for an answer.
+    Shape: ``index`` is None without a cluster. ``today`` is an ISO date (UTC), ``now`` an ISO time (UTC), empty if
+    unknown. ``namespace`` is where the object would be created if it names none. ``scalers`` are autoscalers that come
+    with it. ``offline`` says that no kube-apiserver sees the object now, so that we give its warnings. ``creating`` is
+    false if the object exists already. ``fixes`` is false if nobody sees them; then none is tried.
+    Unit: both in seconds, ``age`` since the index was last known to be current, ``remaining`` until the answer is due.
     """
 
     policy: Policy
@@ -101,7 +99,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def policy(self) -> Policy:
-        """What the platform team decided."""
+        """The configured policy."""
         return self.circumstances.policy
 
     @property
@@ -111,17 +109,17 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def index(self) -> ClusterIndex | None:
-        """What is known of the cluster; None where nothing is."""
+        """The cluster; None if there is none."""
         return self.circumstances.index
 
     @property
     def offline(self) -> bool:
-        """Whether no kube-apiserver sees the object in this moment."""
+        """Whether no kube-apiserver sees the object now."""
         return self.circumstances.offline
 
     @property
     def scaler(self) -> Autoscaler | None:
-        """What scales the workload, as it comes with it or as the cluster has it."""
+        """The autoscaler of the workload: one that comes with it, else the cluster's."""
         of = self.workload.api_version, self.workload.kind
         namespace, name = self.workload.meta.namespace, self.workload.meta.name
         beside = (
@@ -132,11 +130,11 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def pods(self) -> str:
-        """How messages call the pods: as in "but the pods have"."""
+        """The pods as subject of a sentence in messages: "the pods have"."""
         return "this pod has" if self.workload.is_pod else "the pods have"
 
     def lacks(self, *resources: str) -> str:
-        """What is missing to look at these resources of the cluster, for `NotEvaluated`; empty where nothing is."""
+        """Why these resources of the cluster cannot be looked at, for `NotEvaluated`; empty if they can."""
         if self.index is None:
             return NO_CLUSTER
         if missing := self.index.lacks(*resources):
@@ -169,12 +167,12 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         return known[compute]
 
     def computed(self, compute: Callable[["Subject"], _Item]) -> _Item | None:
-        """What `once` has computed; None where nobody asked, or the function raised."""
+        """The result of `once`, if it was asked for; else None, also if the function raised."""
         known: dict[object, _Item] = self.__dict__.get("_computed", {})
         return known.get(compute)
 
     def timely(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """The items as long as there is time for them; that there was none for the rest, `rules.evaluate` tells."""
+        """The items for which there is time; `rule_set` reports it if time ran out."""
         for item in items:
             if self.late:
                 return
@@ -198,7 +196,7 @@ def _resources(spec: PodSpec) -> int:
 
 
 def _counted(spec: PodSpec) -> int:
-    """For how many selectors of its own a verdict on the pod counts pods."""
+    """Number of selectors whose pods must be counted for a verdict on the pod."""
     near = spec.affinity.pod_affinity if spec.affinity else None
     apart = spec.affinity.pod_anti_affinity if spec.affinity else None
     terms = (near.required if near else None) or (), (apart.required if apart else None) or ()

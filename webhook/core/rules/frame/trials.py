@@ -1,11 +1,11 @@
-"""Which fixes help: each is made, and the rules are asked again; one that does not help is for people alone.
+"""Try fixes: each is applied, and the rules are asked again; a fix that does not help loses its edits.
 
-There are two ways to make one. In the pod templates, as they are in memory: a constraint that counts nothing, or that
-kube-apiserver refuses, keeps other rules from speaking, and where a fix would make them speak, their fixes join it. And
-in the whole object, which is read and looked at anew: that takes longer, and nobody may be waiting.
+There are two ways to apply one. In the pod templates in memory: a constraint that counts nothing, or that
+kube-apiserver refuses, hides findings of other rules; if a fix reveals them, their fixes are joined to it. And in the
+whole object, which is then read and examined anew: this takes longer, and is for callers that can wait.
 
-What is expected is no fault: an edit that cannot be made, and an object that nobody can read afterwards. Whatever else
-is raised is a fault of a rule as any other (`finding.guarded`); the finding stays, and its fix is for people.
+Two failures are expected: an edit that cannot be applied, and an object that cannot be read afterwards. Any other
+exception is a bug of a rule (`rule.guarded`); the finding stays, and its fix loses its edits.
 """
 
 from collections import Counter
@@ -32,14 +32,14 @@ _MOST_AS_A_WHOLE = 16
 
 
 class Tried(NamedTuple):
-    """The findings with what is left of their fixes, and what was raised while they were tried, once a rule."""
+    """The findings, with edits only where they help, and what was raised meanwhile, once for each rule."""
 
     findings: tuple[Finding, ...]
     faults: tuple[NotEvaluated, ...] = ()
 
 
 class _Said:
-    """What the rules answer of an object before any fix, to compare with what they answer afterwards."""
+    """The rules' answers about an object before any fix, to compare with those afterwards."""
 
     def __init__(self, answers: Iterable[Answer]) -> None:
         given = [*answers]
@@ -59,11 +59,11 @@ class _Said:
         return _identity(finding) not in self._same
 
     def stays(self, finding: Finding, left: Iterable[Finding]) -> bool:
-        """Whether as many as before are left that nobody could tell from it; of what was not said nobody knows."""
+        """Whether as many findings with its identity are left as before; False if there was none before."""
         return 0 < self._same[_identity(finding)] <= sum(_identity(each) == _identity(finding) for each in left)
 
     def more(self, left: Sequence[Finding]) -> list[Finding]:
-        """Findings of the rules that have more to say than before; what an edit changes may be part of their keys."""
+        """Findings of rules that have more findings than before; their keys may contain what an edit changes."""
         grown = Counter(each.rule for each in left) - Counter(each.rule for each in self.findings)
         return [each for each in left if each.rule in grown]
 

@@ -1,4 +1,4 @@
-"""The nodes as one template's pods see them."""
+"""Which nodes the pods of one template may use, and which of them count for its constraints."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -13,12 +13,12 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerated_nodes, usable_nodes
 from webhook.core.workloads.workload import Template
 
-# More domains than any cluster has nodes.
+# No cluster has as many domains: a minDomains of this or more is there on purpose, to make maxSkew a cap.
 A_CAP = 100_000
 
 
 class UsableNodes:
-    """The nodes as the pods of one template see them; what few rules ask is computed when it is asked for."""
+    """The nodes for the pods of one template, in several senses, each computed on first use."""
 
     def __init__(self, template: Template, policy: Policy, view: NodeView) -> None:
         self.template = template
@@ -27,7 +27,7 @@ class UsableNodes:
 
     @cached_property
     def usable(self) -> int:
-        """The nodes that node selector and affinity leave."""
+        """The nodes that node selector and node affinity allow."""
         spec = self.template.template.pod_spec
         if not spec.node_selector and spec.affinity is None:
             return self.view.live
@@ -40,12 +40,12 @@ class UsableNodes:
 
     @cached_property
     def open(self) -> int:
-        """The nodes that the pods may use, apart from room: those that stay, and let them in."""
+        """The nodes that the pods may use, regardless of resources, without nodes that are starting or leaving."""
         return self.usable & self.tolerated & settled_nodes(self.view)
 
     @cached_property
     def with_hard_keys(self) -> int:
-        """The nodes with the keys of all hard constraints; no other counts for any of them."""
+        """The nodes with the keys of all hard constraints; only these count for any of them."""
         nodes = self.view.live
         for constraint in self.template.template.pod_spec.constraints:
             if constraint.hard:
@@ -67,7 +67,7 @@ class UsableNodes:
     def domains(self, placed: Placed) -> int:
         """How many domains are eligible.
 
-        Shape: with the domains that the configuration names. Of a node on its way in or out the domain stays.
+        Shape: including domains in the configuration, and domains of nodes that are starting or leaving.
         """
         constraint, view = placed.constraint, self.view
         nodes = self.with_hard_keys
@@ -79,9 +79,9 @@ class UsableNodes:
 
 
 def usable_nodes_of(subject: Subject, view: NodeView) -> Iterator[tuple[Placed, UsableNodes]]:
-    """Each constraint with the nodes as its template's pods see them."""
-    ground: UsableNodes | None = None
+    """Each constraint with the nodes for its template's pods."""
+    nodes: UsableNodes | None = None
     for placed in subject.placed:
-        if ground is None or ground.template is not placed.template:
-            ground = UsableNodes(placed.template, subject.policy, view)
-        yield placed, ground
+        if nodes is None or nodes.template is not placed.template:
+            nodes = UsableNodes(placed.template, subject.policy, view)
+        yield placed, nodes

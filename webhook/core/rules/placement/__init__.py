@@ -1,1 +1,1 @@
-"""Rules that count places."""
+"""Rules about whether the pods of a workload find nodes."""

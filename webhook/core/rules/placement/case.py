@@ -1,7 +1,7 @@
-"""One pod template with its hard constraints and its places in the cluster, and how messages speak of domains.
+"""One pod template with its hard constraints and the nodes for its pods, and the words for domains in messages.
 
-What rules about places have in common: whom they ask about, how many pods there are to be, and that where capacity
-grows nothing is more than a note.
+What rules about places share: which templates they examine, how many pods there will be, and that findings are at most
+notes if nodes can be added.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -64,7 +64,7 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def running(self) -> int:
-        """The workload's own pods that have a node."""
+        """How many of the workload's own pods have a node."""
         return sum(self.places.running.values())
 
     def fits(self, hard: Sequence[CountedConstraint], replicas: int, *, lost: int = 0) -> bool:
@@ -132,7 +132,7 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
         return Mode.AUDIT if self.grows else Mode.DENY
 
     def fit(self, admitted: int) -> str:
-        """How many fit, as messages begin."""
+        """The beginning of messages: how many pods fit."""
         said = (
             f"at most {admitted} of {self.wanted} fit"
             if admitted < self.wanted
@@ -142,7 +142,7 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def run(self) -> str:
-        """How many of them run, as messages go on."""
+        """The part of messages about how many pods run."""
         many = self.running
         return f" ({many} run{'s' if many == 1 else ''} already)" if many else ""
 
@@ -168,7 +168,7 @@ def counts_tainted_nodes(subject: Subject) -> bool:
 
 
 def is_replicated(workload: Workload) -> bool:
-    """Whether the object asks for several pods at a time."""
+    """Whether the object makes several equal pods that run at the same time."""
     return workload.traits.replicated and workload.replicas not in NO_REPLICAS and not workload.suspended
 
 
@@ -235,7 +235,7 @@ def _places(
 
 
 def _keys(constraint: SpreadConstraint) -> Iterator[str]:
-    """The labels on which the constraint's count depends."""
+    """The keys of labels that decide which pods the constraint counts."""
     yield from constraint.match_label_keys or ()
     yield from selected_keys(constraint.selector)
 

@@ -1,4 +1,4 @@
-"""What the loss of a zone costs: its nodes stay for a while, count with no pod, and hold the other zones down."""
+"""How many pods stay Pending after a zone is lost: its nodes still count, with no pods, and limit the other zones."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -53,7 +53,7 @@ def worst_loss(case: TemplateUnderRule) -> Loss | None:
     if not found or not case.fits_today():
         return None
     for negative, zone, lost, placed in case.subject.timely(sorted(found, key=lambda each: each[:2])):
-        if case.has_room(case.wanted + negative + 1, lost=lost):  # else it is room that they lack
+        if case.has_room(case.wanted + negative + 1, lost=lost):  # otherwise capacity is the cause
             return Loss(placed, zone, lost, -negative)
     return None
 
