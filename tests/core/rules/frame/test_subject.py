@@ -1,0 +1,19 @@
+"""What a subject computes for those who ask."""
+
+from manifest import DENY, RECENT, examined, workload
+
+from webhook.core.rules.frame.subject import Circumstances, Subject, place
+
+
+def test_what_several_ask_for_is_computed_once():
+    known = examined(workload("Deployment", "app=web", "zone hard 1 app=web")).workload
+    subject = Subject(workload=known, placed=place(known), circumstances=Circumstances(policy=DENY, version=RECENT))
+    asked = []
+
+    def names(of):
+        asked.append(of)
+        return [each.name for each in of.placed]
+
+    assert subject.computed(names) is None
+    assert subject.once(names) == subject.once(names) == subject.computed(names) == ["zone[0]"]
+    assert asked == [subject]
