@@ -18,7 +18,8 @@ _VALID_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII
 _VALID_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _MAX_NAME = 63
 _MAX_SUBDOMAIN = 253
-# The longest legal key has 253 + 1 + 63 = 317 characters. Longer texts are checked too, but not cached.
+# Of texts that may be right it is remembered whether they are. Faults are not: they are many times as long as the text,
+# and anybody may send them.
 _LONGEST = _MAX_SUBDOMAIN + 1 + _MAX_NAME
 _CACHED = 8192
 
@@ -41,10 +42,14 @@ def key_faults(key: str, version: KubernetesVersion = RECORDED) -> tuple[str, ..
 
     Source: content.IsLabelKey.
     """
-    return _key_faults(key, version) if len(key) <= _LONGEST else _key_faults.__wrapped__(key, version)
+    return () if len(key) <= _LONGEST and _right_key(key) else _key_faults(key, version)
 
 
 @lru_cache(maxsize=_CACHED)
+def _right_key(key: str) -> bool:
+    return not _key_faults(key, RECORDED)
+
+
 def _key_faults(key: str, version: KubernetesVersion) -> tuple[str, ...]:
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
@@ -72,10 +77,14 @@ def value_faults(value: str, version: KubernetesVersion = RECORDED) -> tuple[str
 
     Source: content.IsLabelValue.
     """
-    return _value_faults(value, version) if len(value) <= _LONGEST else _value_faults.__wrapped__(value, version)
+    return () if len(value) <= _MAX_NAME and _right_value(value) else _value_faults(value, version)
 
 
 @lru_cache(maxsize=_CACHED)
+def _right_value(value: str) -> bool:
+    return not _value_faults(value, RECORDED)
+
+
 def _value_faults(value: str, version: KubernetesVersion) -> tuple[str, ...]:
     faults = []
     if _bytes(value) > _MAX_NAME:

@@ -65,7 +65,7 @@ def parse_quantity(written: str | float) -> Quantity:
     return _parse(text) if len(text) <= _CACHED_LENGTH else _parse.__wrapped__(text)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)  # of up to 4 KiB: a quantity may say 1e9999
 def _parse(text: str) -> Quantity:
     match = _TEXT.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None
     if match is None:

@@ -10,7 +10,7 @@ Unit: cpu in milli-CPU, everything else in whole units, both rounded up after su
 Source: k8s.io/component-helpers resource/helpers.go, scheduler framework/types.go Resource, fit.go.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 from msgspec import Struct
@@ -36,6 +36,11 @@ ResourceList = Mapping[str, Quantity] | None
 _NANO = 10**9
 _MAX_INT64 = 2**63 - 1
 _NANO_PER_MILLI = 10**6
+# Characters, in all names of a list of amounts and in one quantity, up to which a result is remembered. A cache counts
+# entries and not what each takes, and anybody may write a long one.
+_CACHED_NAMES = 256
+_CACHED_OFFERS = 2048
+_CACHED_QUANTITY = 32
 
 
 class Request(Struct, frozen=True, gc=False):
@@ -173,7 +178,8 @@ def allocatable_of(node: Node) -> Mapping[str, int]:
     amounts = node.status.allocatable if node.status else None
     if not amounts:
         return {}
-    return _allocatable(tuple(sorted((name, str(amount)) for name, amount in amounts.items())))
+    written = tuple(sorted((name, str(amount)) for name, amount in amounts.items()))
+    return (_allocatable if len("".join(amounts)) <= _CACHED_OFFERS else _allocatable.__wrapped__)(written)
 
 
 @lru_cache(maxsize=256)
@@ -194,7 +200,6 @@ def _resize_infeasible(pod: Pod) -> bool:
     return False
 
 
-@lru_cache(maxsize=1024)
 def is_extended(name: str) -> bool:
     """Whether this is an extended resource, such as ``example.com/gpu``.
 
@@ -234,10 +239,18 @@ def _finish(
         _raise_to(pod_level, status_level)
         amounts.update({name: amount for name, amount in pod_level.items() if pod_level_resource(name)})
     _add(amounts, _amounts(spec.overhead))
-    return _request(tuple(amounts.items()))
+    return _remembered_request(tuple(amounts.items())) if _short(amounts) else _request(tuple(amounts.items()))
+
+
+def _short(names: Iterable[str]) -> bool:
+    return len("".join(names)) <= _CACHED_NAMES
 
 
 @lru_cache(maxsize=4096)
+def _remembered_request(amounts: tuple[tuple[str, int], ...]) -> Request:
+    return _request(amounts)
+
+
 def _request(amounts: tuple[tuple[str, int], ...]) -> Request:
     of = dict(amounts)
     names = (*(name for name in _FIRST if name in of), *sorted(name for name in of if is_scalar(name)))
@@ -247,7 +260,10 @@ def _request(amounts: tuple[tuple[str, int], ...]) -> Request:
 
 def _one_container(container: Container) -> Request:
     requests = container.resources.requests if container.resources else None
-    return _written_request(tuple(requests.items())) if requests else NOTHING
+    if not requests:
+        return NOTHING
+    written = tuple(requests.items())
+    return _written_request(written) if _short(requests) else _written_request.__wrapped__(written)
 
 
 @lru_cache(maxsize=4096)
@@ -263,8 +279,12 @@ def _amounts(resources: ResourceList) -> Amounts:
     return {name: _nanos(amount) for name, amount in resources.items()} if resources else {}
 
 
-@lru_cache(maxsize=4096)
 def _nanos(written: Quantity) -> int:
+    return _parsed_nanos(written) if len(str(written)) <= _CACHED_QUANTITY else _parsed_nanos.__wrapped__(written)
+
+
+@lru_cache(maxsize=1024)  # of up to 4 KiB: a quantity may say 1e9999
+def _parsed_nanos(written: Quantity) -> int:
     """The quantity in nanos; 0 for text that is no quantity, which the API server never stores."""
     try:
         quantity = parse_quantity(written)
