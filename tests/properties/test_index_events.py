@@ -4,6 +4,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from bench.index_memory import weight
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import (
     Affinity,
@@ -213,8 +214,8 @@ class Truth:
         for pod in listed if in_order else reversed(listed):
             self.index.apply("ADDED", pod)
 
-    def told_anew(self):
-        index = ClusterIndex()
+    def told_anew(self, **more):
+        index = ClusterIndex(**more)
         for node in self.nodes.values():
             index.apply("ADDED", node)
         for pod in self.pods.values():
@@ -295,3 +296,21 @@ def test_counts_after_events_are_those_of_a_naive_recount(history, selector, lea
         assert {names[slot]: number for slot, number in counts.items()} == recounted(
             truth, namespace, selector, leaving=leaving
         )
+
+
+# Room for tables that are not quite full, counts that are kept for selectors asked for, and spare slots.
+SLACK = 8 * 1024
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(histories, constraints)
+def test_an_index_after_events_takes_no_more_memory_than_one_told_anew(history, wanted):
+    truth = Truth()
+    add_namespaces(truth.index)
+    for step in history:
+        truth.step(*step)
+    anew = truth.told_anew(learn_at=4)
+    for index in (truth.index, anew):
+        verdict_of(index, incoming(wanted))
+    assert truth.index.namespaces() == anew.namespaces()
+    assert weight(truth.index) <= weight(anew) + SLACK

@@ -3,7 +3,6 @@
 Nothing here waits, asks the API server, or expires. An object that is not in the index is unknown; it may exist.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Literal, TypeVar
 
@@ -16,11 +15,13 @@ from webhook.core.index.node_table import Nodes, NodeView
 from webhook.core.index.objects import ApiObject, Autoscaler, Namespace, Owner
 from webhook.core.index.pod_groups import LEARN_AT, Counts
 from webhook.core.index.pod_table import FINISHED, Pods
+from webhook.core.index.tables import drop, drop_under, put_under
 from webhook.core.index.template_table import Templates
 from webhook.core.workloads.kinds import GroupKind, group_of
 
 Event = Literal["ADDED", "MODIFIED", "DELETED"]  # the words of a watch; a list is events ADDED
 
+_Outer = TypeVar("_Outer")
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -39,17 +40,17 @@ class ClusterIndex:
         self._nodes: dict[str, Node] = {}
         self.node_table = Nodes()
         self.pod_table = Pods(self.node_table, learn_at)
-        self._waiting: dict[str, dict[str, Pod]] = defaultdict(dict)
-        self._nominated: dict[str, dict[tuple[str, str], Pod]] = defaultdict(dict)
+        self._waiting: dict[str, dict[str, Pod]] = {}
+        self._nominated: dict[str, dict[tuple[str, str], Pod]] = {}
         self._namespaces: dict[str, Namespace] = {}
-        self._services: dict[str, dict[str, Service]] = defaultdict(dict)
-        self._owners: dict[str, dict[GroupKind, dict[str, Owner]]] = defaultdict(dict)
-        self._templates: dict[str, Templates] = defaultdict(Templates)
-        self._autoscalers: dict[str, dict[str, Autoscaler]] = defaultdict(dict)
-        self._claims: dict[str, dict[str, Claim]] = defaultdict(dict)
+        self._services: dict[str, dict[str, Service]] = {}
+        self._owners: dict[str, dict[GroupKind, dict[str, Owner]]] = {}
+        self._templates: dict[str, Templates] = {}
+        self._autoscalers: dict[str, dict[str, Autoscaler]] = {}
+        self._claims: dict[str, dict[str, Claim]] = {}
         self._volumes: dict[str, PersistentVolume] = {}
-        self._unclaimed: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)  # by class
-        self._claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = defaultdict(dict)  # by claim
+        self._unclaimed: dict[str, dict[str, PersistentVolume]] = {}  # by class
+        self._claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = {}  # by claim
         self._classes: dict[str, StorageClass] = {}
         self._attach_limits: dict[str, Mapping[str, int]] = {}
         self._lacking: dict[str, str] = {}
@@ -86,27 +87,33 @@ class ClusterIndex:
                 _put(self._namespaces, value.meta.name, value, event)
             case Service():
                 meta = value.metadata or ObjectMeta()
-                _put(self._services[meta.namespace], meta.name, value, event)
+                _put_under(self._services, meta.namespace, meta.name, value, event)
             case Owner():
                 self._apply_owner(event, value)
             case Autoscaler():
-                _put(self._autoscalers[value.meta.namespace], value.meta.name, value, event)
+                _put_under(self._autoscalers, value.meta.namespace, value.meta.name, value, event)
             case _:
                 self._apply_storage(event, value)
 
     def _apply_owner(self, event: Event, owner: Owner) -> None:
         namespace, group, name = owner.meta.namespace, group_of(owner.api_version), owner.meta.name
-        _put(self._owners[namespace].setdefault((group, owner.kind), {}), name, owner, event)
+        kinds = self._owners.setdefault(namespace, {})
+        _put_under(kinds, (group, owner.kind), name, owner, event)
+        if not kinds:
+            drop(self._owners, namespace)
+        templates = self._templates.setdefault(namespace, Templates())
         if event == "DELETED":
-            self._templates[namespace].remove((group, owner.kind, name))
+            templates.remove((group, owner.kind, name))
         else:
-            self._templates[namespace].put((group, owner.kind, name), owner)
+            templates.put((group, owner.kind, name), owner)
+        if not templates:
+            drop(self._templates, namespace)
 
     def _apply_storage(self, event: Event, value: Claim | PersistentVolume | StorageClass | CsiNode) -> None:
         name = value.meta.name
         match value:
             case Claim():
-                _put(self._claims[value.meta.namespace], name, value, event)
+                _put_under(self._claims, value.meta.namespace, name, value, event)
             case PersistentVolume():
                 self._apply_volume(event, value, name)
             case StorageClass():
@@ -116,16 +123,19 @@ class ClusterIndex:
 
     def _apply_volume(self, event: Event, volume: PersistentVolume, name: str) -> None:
         before = self._volumes.get(name)
-        if before is not None:
-            self._shelf(before).pop(name, None)
+        claim = None if before is None else before.spec.claim_ref
+        if claim is not None:
+            drop_under(self._claimed, (claim.namespace, claim.name), name)
+        elif before is not None:
+            drop_under(self._unclaimed, before.storage_class, name)
         _put(self._volumes, name, volume, event)
-        if event != "DELETED":
-            self._shelf(volume)[name] = volume
-
-    def _shelf(self, volume: PersistentVolume) -> dict[str, PersistentVolume]:
-        """The table in which `volumes_for` finds this volume."""
         claim = volume.spec.claim_ref
-        return self._unclaimed[volume.storage_class] if claim is None else self._claimed[claim.namespace, claim.name]
+        if event == "DELETED":
+            return
+        if claim is None:
+            put_under(self._unclaimed, volume.storage_class, name, volume)
+        else:
+            put_under(self._claimed, (claim.namespace, claim.name), name, volume)
 
     def _apply_node(self, event: Event, node: Node) -> None:
         _put(self._nodes, node.name, node, event)
@@ -150,18 +160,16 @@ class ClusterIndex:
         if namespace in self._waiting:
             self._stop_waiting(namespace, key)
         if not pod.pod_spec.node_name and not (pod.status is not None and pod.status.phase in FINISHED):
-            self._waiting[namespace][key] = pod
+            put_under(self._waiting, namespace, key, pod)
             node = pod.status.nominated_node_name if pod.status is not None else None
             if node:
-                self._nominated[node][namespace, key] = pod
+                put_under(self._nominated, node, (namespace, key), pod)
 
     def _stop_waiting(self, namespace: str, key: str) -> None:
-        pod = self._waiting[namespace].pop(key, None) if namespace in self._waiting else None
+        pod = drop_under(self._waiting, namespace, key)
         node = pod.status.nominated_node_name if pod is not None and pod.status is not None else None
         if node:
-            del self._nominated[node][namespace, key]
-            if not self._nominated[node]:
-                del self._nominated[node]
+            drop_under(self._nominated, node, (namespace, key))
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, cordoned and unready ones included."""
@@ -282,6 +290,13 @@ class ClusterIndex:
 
 def _put(table: dict[_Key, _Value], key: _Key, value: _Value, event: Event) -> None:
     if event == "DELETED":
-        table.pop(key, None)
+        drop(table, key)
     else:
         table[key] = value
+
+
+def _put_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Key, value: _Value, event: Event) -> None:
+    if event == "DELETED":
+        drop_under(tables, outer, key)
+    else:
+        put_under(tables, outer, key, value)

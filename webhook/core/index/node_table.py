@@ -7,11 +7,14 @@ A slot is a small number that a node keeps while it exists; sets of nodes are in
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from heapq import heapify, heappop, heappush
+from itertools import islice
 
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Request, allocatable_of
 from webhook.core.api.types import Node, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS
 from webhook.core.index import node_sets
+from webhook.core.index.tables import drop, drop_under
 
 # Up to this many values a column keeps a set of nodes for each. Zones and node pools have few values, hostnames
 # thousands; the limit has to stay below 256, since a value's number must fit a byte.
@@ -21,6 +24,11 @@ NO_NODE = 2**62
 # A view with more columns than this inherits none, so that columns nobody asks for any more are dropped.
 _MOST_INHERITED = 64
 _NO_LABELS: Mapping[str, str] = {}
+# Resources that have a column always; of others, so many that were asked for last. Anybody may ask for more.
+_ALWAYS = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
+_MOST_COLUMNS = 32
+# So many slots may stay unused, or a quarter of all: nodes come and go, and a view of another size inherits nothing.
+_SPARE = 64
 
 
 class Column:
@@ -234,14 +242,16 @@ class _Facts:
 class Nodes:
     """All nodes by slot, with what the pods on each leave free.
 
-    Shape: a slot may hold pods before its node exists and after it is gone. ``allocatable`` and ``free`` have one list
-    for each resource; slots without a node are at NO_NODE, less what pods use there. ``free`` may be negative.
+    Shape: a slot may hold pods before its node exists and after it is gone. ``allocatable`` and ``free`` are columns,
+    of resources that nodes offer; slots without a node are at NO_NODE, less what pods use there. ``free`` may be
+    negative. What is not among the columns is added up when somebody asks: whoever may create pods could name any
+    number of resources, and a column is as long as the cluster has nodes.
     Unit: cpu in milli-CPU, everything else in whole units.
     """
 
     def __init__(self) -> None:
         self._slots: dict[str, int] = {}
-        self._unused: list[int] = []
+        self._unused: list[int] = []  # a heap
         self._names: list[str] = []
         self._facts: list[_Facts | None] = []
         self._live = 0
@@ -250,8 +260,10 @@ class Nodes:
         self._last: NodeView | None = None
         self._changed: set[int] = set()  # slots, since the last view
         self._pods: list[int] = []
-        self.allocatable: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
-        self.free: dict[str, list[int]] = {name: [] for name in (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)}
+        self._offers: Counter[str] = Counter()  # how many nodes offer each resource, never 0
+        self._held: dict[int, dict[str, int]] = {}  # what pods take of resources that are not in _ALWAYS, by slot
+        self.allocatable: dict[str, list[int]] = {name: [] for name in _ALWAYS}
+        self.free: dict[str, list[int]] = {name: [] for name in _ALWAYS}
         # A lower bound of the smallest free amount of each resource, exact unless the resource is in `_risen`: most
         # requests fit every node, and comparing with one number shows it.
         self._least: dict[str, int] = dict.fromkeys(self.free, NO_NODE)
@@ -278,22 +290,23 @@ class Nodes:
         facts, before = _Facts(node), self._facts[slot]
         self._facts[slot] = facts
         if before is None or not facts.same_view(before):
-            self._recount_keys(before, facts)
+            _recount(self._keys, {} if before is None else before.labels, facts.labels)
             self._live |= 1 << slot
             self._view = None
             self._changed.add(slot)
         if before is None or facts.allocatable != before.allocatable:
-            for name in facts.allocatable:
-                self._column(name)
+            self._recount_offers({} if before is None else before.allocatable, facts.allocatable)
             for name in self.allocatable:
                 self._give(name, slot, facts.allocatable.get(name, 0))
 
     def remove(self, name: str) -> None:
         """Remove a node; its slot stays taken until its pods are gone too."""
         slot = self._slots.get(name)
-        if slot is None or self._facts[slot] is None:
+        facts = None if slot is None else self._facts[slot]
+        if slot is None or facts is None:
             return
-        self._recount_keys(self._facts[slot], None)
+        _recount(self._keys, facts.labels, {})
+        self._recount_offers(facts.allocatable, {})
         self._facts[slot] = None
         self._live &= ~(1 << slot)
         self._view = None
@@ -306,7 +319,7 @@ class Nodes:
         """The slot of the node with that name, which need not exist yet."""
         slot = self._slots.get(name)
         if slot is None:
-            slot = self._slots[name] = self._unused.pop() if self._unused else self._grow()
+            slot = self._slots[name] = self._free_slot()
             self._names[slot] = name
         return slot
 
@@ -315,14 +328,16 @@ class Nodes:
         self._pods[slot] += sign
         self._take(PODS, slot, sign)
         for name, amount in request.amounts:
-            if name not in self.free:
-                self._column(name)
-            self._take(name, slot, amount if sign > 0 else -amount)
+            taken = amount if sign > 0 else -amount
+            if name in self.free:
+                self._take(name, slot, taken)
+            if name not in _ALWAYS:
+                self._hold(name, slot, taken)
 
     def short_of(self, name: str, amount: int) -> tuple[int, ...] | None:
         """A copy of the free amounts of a resource by slot; None if every node has this amount free."""
-        if name not in self.free:
-            return self._short_of_all(amount)
+        if not self._has_column(name):
+            return _unless_enough(self._added_up(name)[0], amount)
         free = self.free[name]
         if amount > self._least[name] and name in self._risen:
             self._risen.discard(name)
@@ -331,8 +346,8 @@ class Nodes:
 
     def never_enough(self, name: str, amount: int) -> tuple[int, ...] | None:
         """A copy of the allocatable amounts of a resource by slot; None if every node has this amount."""
-        if name not in self.allocatable:
-            return self._short_of_all(amount)
+        if not self._has_column(name):
+            return _unless_enough(self._added_up(name)[1], amount)
         allocatable, smallest = self.allocatable[name], self._smallest.get(name)
         if smallest is None:
             smallest = self._smallest[name] = min(allocatable, default=NO_NODE)
@@ -340,31 +355,56 @@ class Nodes:
 
     def amounts(self, name: str) -> tuple[Sequence[int], Sequence[int]]:
         """The free and the allocatable amounts of a resource, by slot."""
-        if name not in self.free:
-            return self._nothing(), self._nothing()
-        return self.free[name], self.allocatable[name]
-
-    def _short_of_all(self, amount: int) -> tuple[int, ...] | None:
-        """Amounts of a resource that no node has: made anew each time, since requests can name any number of them."""
-        nothing = self._nothing()
-        return None if amount <= min(nothing, default=NO_NODE) else nothing
-
-    def _nothing(self) -> tuple[int, ...]:
-        return tuple([NO_NODE if facts is None else 0 for facts in self._facts])
+        return (self.free[name], self.allocatable[name]) if self._has_column(name) else self._added_up(name)
 
     def release(self, slot: int) -> None:
         """Make a slot available again, if its node is gone and no pod is left on it."""
         if self._facts[slot] is None and not self._pods[slot]:
-            del self._slots[self._names[slot]]
-            self._unused.append(slot)
+            drop(self._slots, self._names[slot])
+            self._names[slot] = ""
+            heappush(self._unused, slot)
+            if len(self._unused) > max(_SPARE, len(self._names) // 4):
+                self._shrink()
 
-    def _recount_keys(self, before: _Facts | None, after: _Facts | None) -> None:
-        if after is not None:
-            self._keys.update(after.labels.keys())
-        for key in () if before is None else before.labels:
-            self._keys[key] -= 1
-            if not self._keys[key]:
-                del self._keys[key]
+    def _has_column(self, name: str) -> bool:
+        """Whether the resource has a column, which is made for one that some node offers."""
+        if name in self.free:
+            return True
+        if name not in self._offers:
+            return False
+        if len(self.free) >= len(_ALWAYS) + _MOST_COLUMNS:
+            self._drop_column(next(islice(self.free, len(_ALWAYS), None)))
+        self.free[name], self.allocatable[name] = self._added_up(name)
+        self._least[name] = min(self.free[name])
+        return True
+
+    def _drop_column(self, name: str) -> None:
+        del self.free[name], self.allocatable[name], self._least[name]
+        self._risen.discard(name)
+        self._smallest.pop(name, None)
+
+    def _added_up(self, name: str) -> tuple[list[int], list[int]]:
+        """The free and the allocatable amounts of a resource that has no column."""
+        if name in self._offers:
+            allocatable = [NO_NODE if facts is None else facts.allocatable.get(name, 0) for facts in self._facts]
+        else:
+            allocatable = [NO_NODE if facts is None else 0 for facts in self._facts]
+        free = allocatable.copy()
+        for slot, held in self._held.items():
+            free[slot] -= held.get(name, 0)
+        return free, allocatable
+
+    def _recount_offers(self, before: Mapping[str, int], after: Mapping[str, int]) -> None:
+        _recount(self._offers, before, after)
+        for name in [name for name in self.free if name not in _ALWAYS and name not in self._offers]:
+            self._drop_column(name)
+
+    def _hold(self, name: str, slot: int, amount: int) -> None:
+        left = self._held.get(slot, {}).get(name, 0) + amount
+        if left:
+            self._held.setdefault(slot, {})[name] = left
+        else:
+            drop_under(self._held, slot, name)
 
     def _take(self, name: str, slot: int, amount: int) -> None:
         free = self.free[name]
@@ -381,16 +421,10 @@ class Nodes:
         allocatable[slot] = amount
         self._smallest.pop(name, None)
 
-    def _column(self, name: str) -> list[int]:
-        """The free amounts of a resource; a resource that was not known before starts at 0 on every node."""
-        if name not in self.free:
-            self.allocatable[name] = list(self._nothing())
-            self.free[name] = list(self.allocatable[name])
-            self._least[name] = 0
-            self._risen.add(name)
-        return self.free[name]
-
-    def _grow(self) -> int:
+    def _free_slot(self) -> int:
+        """The lowest slot that is unused, so that those at the end can be given back."""
+        if self._unused:
+            return heappop(self._unused)
         self._facts.append(None)
         self._names.append("")
         self._pods.append(0)
@@ -398,4 +432,33 @@ class Nodes:
             for amounts in table.values():
                 amounts.append(NO_NODE)
         self._view = None
+        self._changed.add(len(self._facts) - 1)
         return len(self._facts) - 1
+
+    def _shrink(self) -> None:
+        """Give back the unused slots at the end."""
+        size = len(self._names)
+        while size and self._slots.get(self._names[size - 1]) != size - 1:
+            size -= 1
+        if size == len(self._names):
+            return
+        del self._facts[size:], self._names[size:]
+        for numbers in (self._pods, *self.allocatable.values(), *self.free.values()):
+            del numbers[size:]
+        self._unused = [slot for slot in self._unused if slot < size]
+        heapify(self._unused)
+        self._changed = {slot for slot in self._changed if slot < size}
+        self._view = None
+
+
+def _unless_enough(amounts: list[int], wanted: int) -> tuple[int, ...] | None:
+    return None if wanted <= min(amounts, default=NO_NODE) else tuple(amounts)
+
+
+def _recount(counts: Counter[str], before: Mapping[str, object], after: Mapping[str, object]) -> None:
+    """Take away one for each key before, and add one for each key after; none stays at 0."""
+    counts.update(after.keys())
+    for key in before:
+        counts[key] -= 1
+        if not counts[key]:
+            drop(counts, key)

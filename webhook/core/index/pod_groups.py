@@ -10,7 +10,7 @@ Selectors on such keys stay exact: their presence is the group's, their values a
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from sys import intern
+from typing import TypeVar
 
 from webhook.core.api.resources import Request
 from webhook.core.api.selectors import Requirement
@@ -24,6 +24,7 @@ from webhook.core.api.well_known import (
     WORKER_INDEX,
     ZONE,
 )
+from webhook.core.index.tables import discard, drop, drop_under, shared
 
 # Keys whose values are known to differ from pod to pod, or are copied from the node.
 MANY_VALUED = frozenset(
@@ -37,12 +38,20 @@ LEARN_AT = 256
 _PODS_PER_VALUE = 2
 # A key that became many-valued too early (when each app had one pod) becomes ordinary again at this many pods a value.
 _PODS_PER_FEW = 8
+# Keys are examined again, too, when fewer than this part of the pods at which they would be examined next is left.
+_FORGET_AT = 4
 # Measured: up to this many groups, evaluating a requirement on each is cheaper than intersecting sets.
 _FEW_GROUPS = 64
 # The counts of a selector that took more groups than this are kept, and updated by events.
 _WORTH_KEEPING = 48
 _KEPT_COUNTS = 8
+# Only selectors up to this many values, and characters in them, are kept: anybody may ask for longer ones.
+_KEPT_VALUES = 64
+_KEPT_TEXT = 4096
+# Groups with more labels than this are compared one by one: an entry for each label takes more than the label.
+_MOST_INDEXED = 48
 
+_Key = TypeVar("_Key")
 Counts = dict[int, int]
 Requirements = tuple[Requirement, ...]
 
@@ -95,7 +104,7 @@ class _Kept:
         for requirement in self.requirements:
             if not requirement.matches(aside if requirement.key in aside else labels):
                 return
-        _bump(self.counts, record.slot, sign)
+        bump(self.counts, record.slot, sign)
 
 
 class NamespacePods:
@@ -105,6 +114,7 @@ class NamespacePods:
         self.records: dict[str, Record] = {}
         self.groups: dict[frozenset[tuple[str, str]], Group] = {}
         self._by_label: dict[str, dict[str, set[Group]]] = {}
+        self._many_labelled: set[Group] = set()  # those that are not in _by_label
         self._many_valued = set(MANY_VALUED)
         self._aside: dict[str, dict[str, set[Record]]] = {}
         self._kept: dict[Requirements, _Kept] = {}
@@ -123,8 +133,11 @@ class NamespacePods:
         return (self._new_group(key) if group is None else group), aside
 
     def _new_group(self, key: frozenset[tuple[str, str]]) -> Group:
-        group = self.groups[key] = Group({intern(name): intern(value) for name, value in key})
-        for name, value in key:
+        group = self.groups[key] = Group({shared(name): shared(value) for name, value in key})
+        if len(key) > _MOST_INDEXED:
+            self._many_labelled.add(group)
+            return group
+        for name, value in group.labels.items():
             values = self._by_label.setdefault(name, {})
             members = values.get(value)
             if members is None:
@@ -146,39 +159,48 @@ class NamespacePods:
 
     def remove(self, name: str) -> Record | None:
         """Remove a pod; None if there is none of that name."""
-        record = self.records.pop(name, None)
+        record = drop(self.records, name)
         if record is None:
             return None
         for key, value in record.aside.items():
-            values = self._aside[key]
-            values[value].discard(record)
-            if not values[value]:
-                del values[value]
+            self._put_back(key, value, record)
         self._count(record, -1)
         group = record.group
         if not group.counts and not group.leaving:
             self._drop_group(group)
+        if self._least < self._learn_at > len(self.records) * _FORGET_AT:
+            self._learn_at = max(self._least, 2 * len(self.records))
+            self._learn()
         return record
+
+    def _put_back(self, key: str, value: str, record: Record) -> None:
+        holders = self._aside[key][value]
+        discard(holders, record)
+        if not holders:
+            drop_under(self._aside, key, value)
+            if key not in self._aside and key not in MANY_VALUED:
+                discard(self._many_valued, key)
 
     def _count(self, record: Record, sign: int) -> None:
         if record.leaving:
-            _bump(record.group.leaving, record.slot, sign)
+            bump(record.group.leaving, record.slot, sign)
             return
-        _bump(record.group.counts, record.slot, sign)
-        _bump(self._total, record.slot, sign)
+        bump(record.group.counts, record.slot, sign)
+        bump(self._total, record.slot, sign)
         if self._kept:
             for kept in self._kept.values():
                 kept.update(record, sign)
 
     def _drop_group(self, group: Group) -> None:
-        del self.groups[frozenset(group.labels.items())]
+        drop(self.groups, frozenset(group.labels.items()))
+        if group in self._many_labelled:
+            discard(self._many_labelled, group)
+            return
         for name, value in group.labels.items():
-            values = self._by_label[name]
-            values[value].discard(group)
-            if not values[value]:
-                del values[value]
-                if not values:
-                    del self._by_label[name]
+            members = self._by_label[name][value]
+            discard(members, group)
+            if not members:
+                drop_under(self._by_label, name, value)
 
     def _learn(self) -> None:
         """Decide anew which keys are many-valued, and regroup all pods if that changed."""
@@ -188,12 +210,13 @@ class NamespacePods:
             for name, values in self._by_label.items()
             if len(values) >= self._least and len(values) * _PODS_PER_VALUE > pods
         }
-        few = {name for name in learnt if len(self._aside.get(name, ())) * _PODS_PER_FEW < pods}
+        few = {name for name in learnt if len(self._aside.get(name, ())) * _PODS_PER_FEW < pods or pods < self._least}
         if not many and not few:
             return
         self._many_valued = (self._many_valued | many) - few
         records, self.records = self.records, {}
         self.groups, self._by_label, self._aside, self._kept, self._total = {}, {}, {}, {}, {}
+        self._many_labelled.clear()
         for name, record in records.items():
             labels = {key: value for key, value in record.group.labels.items() if value != ASIDE}
             record.group, record.aside = self.group({**labels, **record.aside})
@@ -210,7 +233,7 @@ class NamespacePods:
             if requirement.operator in _POSITIVE:
                 values = self._by_label.get(requirement.key)
                 left = sum(len(values[value]) for value in requirement.values if value in values) if values else 0
-                if not left:
+                if not left and not self._many_labelled:
                     return ()
                 if left < size:
                     chosen, size = requirement, left
@@ -223,6 +246,10 @@ class NamespacePods:
     def _with_value(self, requirement: Requirement) -> set[Group]:
         values = self._by_label.get(requirement.key, {})
         sets = [values[value] for value in requirement.values if value in values]
+        if self._many_labelled:
+            sets.append(
+                {group for group in self._many_labelled if group.labels.get(requirement.key) in requirement.values}
+            )
         return sets[0] if len(sets) == 1 else set().union(*sets)
 
     def _narrowed(self, groups: Collection[Group], requirement: Requirement) -> Collection[Group]:
@@ -252,8 +279,8 @@ class NamespacePods:
         counts, asked = self._count_groups(by_group, leaving=leaving)
         for record in self._holders(by_value):
             if _meets(record.group, by_group) and (leaving or not record.leaving):
-                _bump(counts, record.slot, -1)
-        if asked > _WORTH_KEEPING and not leaving:
+                bump(counts, record.slot, -1)
+        if asked > _WORTH_KEEPING and not leaving and _short(requirements):
             if len(self._kept) >= _KEPT_COUNTS:
                 del self._kept[next(iter(self._kept))]
             self._kept[requirements] = _Kept(requirements, dict(counts))
@@ -286,7 +313,7 @@ class NamespacePods:
             return self._with_value(requirement)
         values = self._by_label.get(requirement.key, {})
         if requirement.operator == "DoesNotExist":
-            return set().union(*values.values())
+            return {group for group in self._many_labelled if requirement.key in group.labels}.union(*values.values())
         if sum(map(len, values.values())) == len(self.groups):
             return set()
         return {group for group in self.groups.values() if requirement.key not in group.labels}
@@ -299,7 +326,7 @@ class NamespacePods:
         for record in self._holders((positive,)):
             wanted = leaving or not record.leaving
             if wanted and _meets(record.group, by_group) and all(each.matches(record.aside) for each in by_value):
-                _bump(counts, record.slot, 1)
+                bump(counts, record.slot, 1)
         return counts
 
     def _holders(self, requirements: Iterable[Requirement]) -> set[Record]:
@@ -320,12 +347,19 @@ def _meets(group: Group, requirements: Requirements) -> bool:
     return all(requirement.matches(group.labels) for requirement in requirements)
 
 
-def _bump(counts: Counts, slot: int, by: int) -> None:
-    number = counts.get(slot, 0) + by
+def _short(requirements: Requirements) -> bool:
+    """Whether the selector is as short as those that people write."""
+    values = sum(1 + len(each.values) for each in requirements)
+    return values <= _KEPT_VALUES and sum(len(text) for each in requirements for text in each.values) <= _KEPT_TEXT
+
+
+def bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
+    """Add to a number, which is there only while it is not 0."""
+    number = counts.get(key, 0) + by
     if number:
-        counts[slot] = number
+        counts[key] = number
     else:
-        del counts[slot]
+        drop(counts, key)
 
 
 def _merged(groups: Collection[Group], *, leaving: bool) -> Counts:

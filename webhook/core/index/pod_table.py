@@ -14,12 +14,17 @@ from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.types import Container, ObjectMeta, Pod, PodAffinityTerm, PodSpec, Volume
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.node_table import Nodes
-from webhook.core.index.pod_groups import Counts, NamespacePods, Record, Requirements
+from webhook.core.index.pod_groups import Counts, NamespacePods, Record, Requirements, bump
+from webhook.core.index.tables import discard, drop, drop_under, put_under
 
 FINISHED = frozenset({"Succeeded", "Failed"})
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what an absent hostIP means, not an address to bind to
+# A term is looked up by namespace and label if that takes at most this many entries: their product can be immense.
+_MOST_SHELVES = 16
 
+_Outer = TypeVar("_Outer")
 _Key = TypeVar("_Key")
+_Shelf = TypeVar("_Shelf", str, tuple[str, str, str])
 # Weight of a volume that is no plain claim: looking at it can fail. More than any limit, so that the scheduler's
 # NodeVolumeLimits always looks, and fails where upstream does.
 PAST_ANY_LIMIT = 2**31
@@ -193,7 +198,7 @@ class Pods:
             self._drop_extras(namespace, key, record.slot, record.extras)
         self._nodes.release(record.slot)
         if not space.records:
-            del self._namespaces[namespace]
+            drop(self._namespaces, namespace)
         return True
 
     def keys(self, namespace: str) -> tuple[str, ...]:
@@ -257,58 +262,79 @@ class Pods:
 
     def _take_extras(self, namespace: str, key: str, slot: int, extras: _Extras) -> None:
         for port in extras.ports:
-            used = self.ports.setdefault(slot, {})
-            used[port] = used.get(port, 0) + 1
+            bump(self.ports.setdefault(slot, {}), port, 1)
         if extras.mounted is not None:
-            self.mounted.setdefault(slot, {})[namespace, key] = extras.mounted
-            self.mounts[slot] = self.mounts.get(slot, 0) + extras.mounted.weight
+            put_under(self.mounted, slot, (namespace, key), extras.mounted)
+            bump(self.mounts, slot, extras.mounted.weight)
             for claim in _claims(extras.mounted.volumes):
-                users = self._claim_users.setdefault((namespace, claim), {})
-                users[slot] = users.get(slot, 0) + 1
+                bump(self._claim_users.setdefault((namespace, claim), {}), slot, 1)
         for term in extras.terms:
             use = self._terms.get(term)
             if use is None:
                 use = self._terms[term] = TermUse(term)
-                for shelf in self._shelves(term):
-                    shelf.add(use)
-            use.counts[slot] = use.counts.get(slot, 0) + 1
+                self._shelve(use)
+            bump(use.counts, slot, 1)
 
     def _drop_extras(self, namespace: str, key: str, slot: int, extras: _Extras) -> None:
         for port in extras.ports:
-            _drop_one(self.ports[slot], port)
-            if not self.ports[slot]:
-                del self.ports[slot]
+            _drop_one(self.ports, slot, port)
         if extras.mounted is not None:
-            del self.mounted[slot][namespace, key]
-            self.mounts[slot] -= extras.mounted.weight
-            if not self.mounted[slot]:
-                del self.mounted[slot], self.mounts[slot]
+            drop_under(self.mounted, slot, (namespace, key))
+            bump(self.mounts, slot, -extras.mounted.weight)
             for claim in _claims(extras.mounted.volumes):
-                _drop_one(self._claim_users[namespace, claim], slot)
-                if not self._claim_users[namespace, claim]:
-                    del self._claim_users[namespace, claim]
+                _drop_one(self._claim_users, (namespace, claim), slot)
         for term in extras.terms:
             use = self._terms[term]
-            _drop_one(use.counts, slot)
+            bump(use.counts, slot, -1)
             if not use.counts:
-                del self._terms[term]
-                for shelf in self._shelves(term):
-                    shelf.discard(use)
+                drop(self._terms, term)
+                self._unshelve(use)
 
-    def _shelves(self, term: Term) -> Iterable[set[TermUse]]:
-        """The sets in which `terms_matching` looks for the term: by a label that pods must have, or by namespace."""
-        if not term.namespace_selector.nothing:
-            yield self._selecting_terms
+    def _shelve(self, use: TermUse) -> None:
+        """Put the term where `terms_matching` looks for it."""
+        namespaces, labels = _shelves(use.term)
+        if namespaces is None:
+            self._selecting_terms.add(use)
             return
-        if term.selector.nothing:
+        for namespace in namespaces:
+            if labels is None:
+                self._other_terms.setdefault(namespace, set()).add(use)
+            for key, value in labels or ():
+                self._terms_by_label.setdefault((namespace, key, value), set()).add(use)
+
+    def _unshelve(self, use: TermUse) -> None:
+        namespaces, labels = _shelves(use.term)
+        if namespaces is None:
+            discard(self._selecting_terms, use)
             return
-        label = next((r for r in term.selector.requirements if r.operator in ("=", "In")), None)
-        for namespace in term.namespaces:
-            if label is None:
-                yield self._other_terms.setdefault(namespace, set())
-            else:
-                for value in label.values:
-                    yield self._terms_by_label.setdefault((namespace, label.key, value), set())
+        for namespace in namespaces:
+            if labels is None:
+                _take_off(self._other_terms, namespace, use)
+            for key, value in labels or ():
+                _take_off(self._terms_by_label, (namespace, key, value), use)
+
+
+def _shelves(term: Term) -> tuple[Iterable[str] | None, list[tuple[str, str]] | None]:
+    """Under which namespaces, and under which labels of theirs, a term is looked up.
+
+    Shape: no namespaces if all pods are compared with it; no labels if those of these namespaces are.
+    """
+    if not term.namespace_selector.nothing:
+        return None, None
+    if term.selector.nothing:
+        return (), None
+    if len(term.namespaces) > _MOST_SHELVES:
+        return None, None
+    positive = (each for each in term.selector.requirements if each.operator in ("=", "In"))
+    narrow = (each for each in positive if len(set(each.values)) * len(term.namespaces) <= _MOST_SHELVES)
+    label = next(narrow, None)
+    return term.namespaces, None if label is None else [(label.key, value) for value in set(label.values)]
+
+
+def _take_off(shelves: dict[_Shelf, set[TermUse]], shelf: _Shelf, use: TermUse) -> None:
+    discard(shelves[shelf], use)
+    if not shelves[shelf]:
+        drop(shelves, shelf)
 
 
 def _extras_of(meta: ObjectMeta, spec: PodSpec) -> _Extras:
@@ -349,7 +375,7 @@ def _in_tree(volume: Volume) -> bool:
     )
 
 
-def _drop_one(counts: dict[_Key, int], key: _Key) -> None:
-    counts[key] -= 1
-    if not counts[key]:
-        del counts[key]
+def _drop_one(tables: dict[_Outer, dict[_Key, int]], outer: _Outer, key: _Key) -> None:
+    bump(tables[outer], key, -1)
+    if not tables[outer]:
+        drop(tables, outer)

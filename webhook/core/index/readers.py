@@ -5,7 +5,6 @@ Only fields that an answer depends on are kept: no environment of containers, an
 
 import functools
 from collections.abc import Callable, Mapping
-from sys import intern
 from typing import Generic, TypeVar
 
 import msgspec
@@ -36,6 +35,7 @@ from webhook.core.api.well_known import (
 )
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.objects import ApiObject, Autoscaler, Declared, Namespace, Owner
+from webhook.core.index.tables import shared
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.reading import has_template, read_workload
 
@@ -166,7 +166,7 @@ def _owner(
         kind=of.kind or "",
         meta=_owner_meta(meta or ObjectMeta()),
         replicas=replicas,
-        selector=_interned(selector),
+        selector=_shared_texts(selector),
         templates=templates,
     )
 
@@ -175,7 +175,7 @@ def _owner_meta(meta: _OwnerMeta | ObjectMeta) -> ObjectMeta:
     controller = controller_of(meta.owner_references)
     return ObjectMeta(
         name=meta.name,
-        namespace=intern(meta.namespace),
+        namespace=shared(meta.namespace),
         uid=meta.uid,
         resource_version=meta.resource_version,
         annotations=_kept(meta.annotations),
@@ -185,19 +185,19 @@ def _owner_meta(meta: _OwnerMeta | ObjectMeta) -> ObjectMeta:
 
 def _reference(controller: OwnerReference) -> OwnerReference:
     return OwnerReference(
-        api_version=intern(controller.api_version),
-        kind=intern(controller.kind),
+        api_version=shared(controller.api_version),
+        kind=shared(controller.kind),
         name=controller.name,
         uid=controller.uid,
         controller=True,
     )
 
 
-def _interned(selector: LabelSelector | None) -> LabelSelector | None:
-    """The selector with interned texts: a workload's revisions and pods repeat the same labels."""
+def _shared_texts(selector: LabelSelector | None) -> LabelSelector | None:
+    """The selector with shared texts: a workload's revisions and pods repeat the same labels."""
     if selector is None or not selector.match_labels or selector.match_expressions:
         return selector
-    return LabelSelector(match_labels={intern(key): intern(value) for key, value in selector.match_labels.items()})
+    return LabelSelector(match_labels={shared(key): shared(value) for key, value in selector.match_labels.items()})
 
 
 def _projected(meta: ObjectMeta) -> ObjectMeta:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from webhook.core.api.selectors import EQUALS, IN, Requirement, Selector
 from webhook.core.index.objects import Owner
+from webhook.core.index.tables import drop, drop_under, put_under
 
 OwnerKey = tuple[str, str, str]  # group, kind, name
 
@@ -27,16 +28,17 @@ class Templates:
         if owner.templates:
             self._owners[key] = owner
             for label in _labels(owner):
-                self._labelled.setdefault(label, {})[key] = owner
+                put_under(self._labelled, label, key, owner)
 
     def remove(self, key: OwnerKey) -> None:
         """Remove a workload, if it is there."""
-        owner = self._owners.pop(key, None)
+        owner = drop(self._owners, key)
         for label in () if owner is None else _labels(owner):
-            sharing = self._labelled[label]
-            del sharing[key]
-            if not sharing:
-                del self._labelled[label]
+            drop_under(self._labelled, label, key)
+
+    def __bool__(self) -> bool:
+        """Whether there is any workload."""
+        return bool(self._owners)
 
     def matching(self, selector: Selector, most: int) -> Iterator[Owner]:
         """The workloads with a template that the selector matches, among the first ``most`` candidates."""

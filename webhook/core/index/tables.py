@@ -1,0 +1,66 @@
+"""Tables that give back what they took: a dict of dicts without empty ones, and dicts and sets that shrink again.
+
+A dict keeps its memory when entries are deleted. Whoever may create objects could make one large and delete them all;
+so a table is made anew when most of it is empty.
+"""
+
+from collections.abc import Hashable
+from functools import lru_cache
+from sys import getsizeof
+from typing import TypeVar
+
+_Outer = TypeVar("_Outer", bound=Hashable)
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+# Bytes for each entry, above which a table counts as mostly empty. One that only ever grew has at most 130.
+_ROOMY = 256
+_LONGEST_SHARED = 63  # of a label's value; names of namespaces and kinds are shorter
+
+
+def put_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Key, value: _Value) -> None:
+    """Set one value in the inner table, which is made if need be."""
+    tables.setdefault(outer, {})[key] = value
+
+
+def drop_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Key) -> _Value | None:
+    """Take one value out, and the inner table with its last; None if there is no such value."""
+    inner = tables.get(outer)
+    if inner is None:
+        return None
+    value = drop(inner, key)
+    if not inner:
+        drop(tables, outer)
+    return value
+
+
+def drop(table: dict[_Key, _Value], key: _Key) -> _Value | None:
+    """Take one value out, with its memory in the end; None if there is no such value."""
+    value = table.pop(key, None)
+    if getsizeof(table) > _ROOMY * (len(table) + 8):
+        kept = list(table.items())
+        table.clear()
+        dict.update(table, kept)  # not Counter's own, which would count the entries
+    return value
+
+
+def discard(members: set[_Value], member: _Value) -> None:
+    """Take one member out, with its memory in the end."""
+    members.discard(member)
+    if getsizeof(members) > _ROOMY * (len(members) + 8):
+        kept = list(members)
+        members.clear()
+        members.update(kept)
+
+
+def shared(text: str) -> str:
+    """The same object for equal texts, as long as it is among those used lately.
+
+    Not ``sys.intern``, which in some versions of Python keeps every text for ever.
+    """
+    return _shared(text) if len(text) <= _LONGEST_SHARED else text
+
+
+@lru_cache(maxsize=8192)
+def _shared(text: str) -> str:
+    return text
