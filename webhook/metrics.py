@@ -77,6 +77,11 @@ class Metrics:
         self._refusals = counter("evenspread_admission_refusals", "Requests answered with a 4xx.", ["status"])
         self.errors = counter("evenspread_admission_errors", "Reviews that failed by a bug and were allowed.")
         self.open_connections = gauge("evenspread_open_connections", "Connections on the admission port.")
+        self._connection_ends = counter(
+            "evenspread_connections_ended",
+            "Connections that the server ended or refused: made-room, over-share, refused, body-bytes, late.",
+            ["port", "reason"],
+        )
         self.certificate_expiry = gauge(
             "evenspread_certificate_expiry_timestamp_seconds", "When the served certificate ends."
         )
@@ -151,6 +156,10 @@ class Metrics:
     def waited(self, outcome: str, seconds: float) -> None:
         """One review that waited: ``arrived``, ``gave-up``, or ``crowded`` where too many waited already."""
         self._waits.labels(outcome).observe(seconds)
+
+    def connection_ended(self, port: str, reason: str) -> None:
+        """One connection that was ended or refused by the server, for want of room or of a request."""
+        self._connection_ends.labels(port, reason).inc()
 
     def refused(self, status: int) -> None:
         """One request answered with a 4xx."""

@@ -45,8 +45,8 @@ class Server(NamedTuple):
             setattr(context, name, value)
         return context
 
-    def connect(self, context=None, timeout=15.0):
-        plain = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+    def connect(self, context=None, timeout=15.0, source="127.0.0.1"):
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=timeout, source_address=(source, 0))
         try:
             return (context or self.tls()).wrap_socket(plain, server_hostname="localhost")
         except BaseException:

@@ -8,8 +8,8 @@ from server.conftest import eventually, posted, read_reply, review, serving, str
 
 DENIED = BODY.replace(b'{"padding": ""}', b'{"topologySpreadConstraints": [{"maxSkew": 0}]}')
 HASTY = (
-    "from webhook.server import request_body, worker; request_body.BODY_SECONDS = worker.FIRST_REQUEST_SECONDS = 2.0; "
-    "from webhook.server.run import OPTIONS; OPTIONS['worker_connections'] = 200; "
+    "from webhook.server import connection, request_body; "
+    "request_body.BODY_SECONDS = connection.FIRST_REQUEST_SECONDS = 2.0; "
 )
 
 
@@ -20,47 +20,18 @@ def test_silent_and_half_sent_connections_hold_up_nobody_and_are_ended():
         eventually(lambda: server.metric("evenspread_open_connections") == 0)
         answers(server)
 
-        # The same process, since a start takes longer than the test: its limit is 200 connections.
-        context = server.tls()
-        with contextlib.ExitStack() as stack:
-            kept = [stack.enter_context(_used(server, context)) for _ in range(200)]
-            assert _comes_to_nothing(server, context)
-            assert server.get("/healthz") == (200, "ok\n")
-            assert _answers(kept[-1])
-        eventually(lambda: answers_soon(server))
-
+        # The same process, since a start takes longer than the test.
         exhaust_descriptors(server, limit=64, sockets=100)
         eventually(lambda: answers_soon(server))
-
-
-def _used(server, context):
-    """A connection that stays: one that never asked is ended, and on a slow machine before the last is open."""
-    connection = server.connect(context)
-    assert _answers(connection)
-    return connection
-
-
-def _answers(connection):
-    connection.sendall(posted(BODY))
-    with connection.makefile("rb") as stream:
-        return read_reply(stream).status == 200
-
-
-def _comes_to_nothing(server, context):
-    """Whether a further connection is ended without an answer."""
-    with contextlib.suppress(OSError), server.connect(context) as extra:
-        extra.sendall(posted(BODY))
-        return extra.recv(1) == b""
-    return True
 
 
 def test_a_standard_error_that_nobody_reads_stops_nothing(tmp_path):
     with serving("--config", strict_policy(tmp_path), stalled=True) as server:
         with server.connect() as connection, connection.makefile("rb") as stream:
-            for _ in range(3000):  # 400 bytes of log each; a pipe holds 64 KiB
+            for _ in range(1800):  # 400 bytes of log each; a pipe holds 64 KiB, the queue 1,024 lines
                 connection.sendall(posted(DENIED))
                 assert b'"allowed":false' in read_reply(stream).body
-        assert server.metric("evenspread_log_lines_dropped_total") > 1000
+        assert server.metric("evenspread_log_lines_dropped_total") > 200
 
 
 def test_a_burst_of_connections_loses_nothing(server):

@@ -2,6 +2,8 @@
 
     run            the settings of one process, and gunicorn around them
     worker         gunicorn's asgi worker with its defects fixed: TLS, deadlines, limits, drain
+    listener       accepting connections, known by their source address before the handshake
+    connection_table  which connection gives way where there is no room for all of them
     connection     one connection on gunicorn's protocol, with a fast path for reviews
     asgi           the ASGI callables: the two admission routes, health
     request_body   reading a body within limits

@@ -17,8 +17,19 @@ from webhook import admission
 from webhook.admission import MAX_REVIEW_BYTES, Answer, ReviewError, Route
 from webhook.logs import bounded
 from webhook.server.owner_wait import OwnerWait
-from webhook.server.request_body import Application, BodyError, Receive, Scope, Send, header, read_body, refuse, respond
-from webhook.server.state import MAX_HELD_BYTES, State
+from webhook.server.request_body import (
+    Application,
+    BodyError,
+    Receive,
+    Scope,
+    Send,
+    header,
+    held,
+    read_body,
+    refuse,
+    respond,
+)
+from webhook.server.state import State
 
 # kube-apiserver sends its remaining time in whole seconds, rounded up, at most 30; without it, its own default.
 _TIMEOUT = re.compile(rb"(?:^|&)timeout=(\d{1,3})s(?:&|$)")
@@ -67,6 +78,7 @@ class AdmissionApp:
                 await refuse(scope, receive, send, error.status, error.message)
         else:
             await respond(send, 200, answer.body, (_JSON,))
+            scope["connection"].served()
             self._state.account(route, answer, time.perf_counter() - began)
 
     def direct(self, target: bytes, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bytes | None:
@@ -97,16 +109,11 @@ class AdmissionApp:
         return self._dated[1]
 
     async def _answer(self, route: Route, scope: Scope, receive: Receive, began: float) -> Answer:
-        state = self._state
         media = header(scope, b"content-type").partition(b";")[0].strip().lower()
         if media != b"application/json":
             stated = bounded(media.decode("latin-1"), 64)
             raise BodyError(f"Content-Type is {stated!r}; only application/json is read", 415)
-        reserved = _reserved(scope)
-        if state.held_bytes + reserved > MAX_HELD_BYTES:
-            raise BodyError("too many large reviews at once", 429)
-        state.held_bytes += reserved
-        try:
+        with held(scope, MAX_REVIEW_BYTES):
             body = await read_body(scope, receive, MAX_REVIEW_BYTES)
             deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
 
@@ -116,8 +123,6 @@ class AdmissionApp:
                 return self._judge(route, body, deadline, waited=waited)
 
             return await self._patience.answer(judge, lambda: deadline - time.perf_counter())
-        finally:
-            state.held_bytes -= reserved
 
     def _judge(self, route: Route, body: bytes, deadline: float, *, waited: bool) -> Answer:
         state = self._state
@@ -138,11 +143,15 @@ def health_app(state: State, other: Application) -> Application:
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         match scope["path"]:
             case "/healthz":
+                scope["connection"].served()
                 await respond(send, 200, b"ok\n")
             case "/readyz":
                 ready, text = state.readiness()
+                scope["connection"].served()
                 await respond(send, 200 if ready else 503, text.encode())
-            case _:
+            case path:
+                if path == "/metrics":
+                    scope["connection"].served()
                 await other(scope, receive, send)
 
     return call
@@ -163,19 +172,6 @@ class _Pool:
             return await asyncio.get_running_loop().run_in_executor(self._threads, judge)
         finally:
             self._running -= 1
-
-
-def _reserved(scope: Scope) -> int:
-    """How many of the bytes that may be held at once this body reserves: its length, or the limit if none is stated.
-
-    Short bodies reserve nothing: the number of connections bounds them, and nobody can block them by announcing long
-    ones.
-    """
-    stated = header(scope, b"content-length")
-    if stated:
-        length = int(stated)
-        return min(length, MAX_REVIEW_BYTES) if length > LONG_BODY_BYTES else 0
-    return MAX_REVIEW_BYTES if header(scope, b"transfer-encoding") else 0
 
 
 def _seconds(query: bytes) -> float:

@@ -10,10 +10,24 @@ Source: gunicorn 27.0.1 asgi/protocol.py, asgi/parser.py.
 import asyncio
 import re
 import time
+from functools import partial
 from typing import Any
 
 from gunicorn.asgi import protocol
-from gunicorn.asgi.parser import PythonProtocol
+from gunicorn.asgi.parser import LimitRequestHeaders, PythonProtocol
+
+from webhook.server.connection_table import ConnectionTable
+
+# From being accepted to the end of the first head; kube-apiserver gives up a handshake after as long.
+FIRST_REQUEST_SECONDS = 10.0
+# Twice what any caller waits for an answer.
+STUCK_SECONDS = 60.0
+# Answers are a few KiB: whoever has not taken 64 of them by then reads none.
+UNREAD_SECONDS = 5.0
+# kube-apiserver's heads have some 500 bytes, with a token to authenticate itself a few thousand.
+_HEAD_BYTES = 32 * 1024
+# What waits for the application, or for its turn behind an answer that is not read, on each connection.
+_BUFFER_BYTES = 64 * 1024
 
 # RFC 9110 sections 5.1 and 5.5: a token, a colon, and no control character but a tab.
 _PLAIN_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
@@ -48,6 +62,9 @@ PRIVATE_NAMES = (
             "_on_headers_complete",
             "_on_body",
             "_on_message_complete",
+            "_build_http_scope",
+            "_http1_buffered",
+            "_resume_reading",
             "connection_made",
             "connection_lost",
         ),
@@ -62,12 +79,18 @@ PRIVATE_ATTRIBUTES = frozenset(
         "transport",
         "worker",
         "_awaiting_request",
+        "_body_receiver",
         "_callback_parser",
         "_closed",
         "_conn_lost_handled",
         "_current_request",
         "_flow_control",
+        "_is_ssl",
         "_keepalive",
+        "_max_buffer_size",
+        "_request_ready",
+        "_task",
+        "writer",
     }
 )
 
@@ -83,7 +106,10 @@ class Parser(PythonProtocol):  # type: ignore[misc]  # gunicorn publishes no typ
     def _parse_headers(self) -> bool:
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0 or self._headers_list:
-            return bool(super()._parse_headers())
+            whole = bool(super()._parse_headers())
+            if not whole and len(self._buffer) + sum(map(_length, self._headers_list)) > _HEAD_BYTES:
+                raise LimitRequestHeaders("Request headers are too large")
+            return whole
         lines = bytes(self._buffer[:end]).split(b"\r\n")
         if len(lines) > self._limit_request_fields or max(map(len, lines)) + 2 > self._limit_request_field_size:
             return bool(super()._parse_headers())
@@ -101,44 +127,116 @@ class Parser(PythonProtocol):  # type: ignore[misc]  # gunicorn publishes no typ
         return True
 
 
-class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publishes no types
-    """One connection to the admission port."""
+def _length(field: tuple[bytes, bytes]) -> int:
+    return len(field[0]) + len(field[1])
 
-    def __init__(self, worker: Any) -> None:  # noqa: ANN401 gunicorn publishes no types
+
+class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publishes no types
+    """One connection to the admission port, from when it is accepted until nothing of it is left."""
+
+    _task: asyncio.Task[None] | None
+
+    def __init__(self, worker: Any, source: str) -> None:  # noqa: ANN401 gunicorn publishes no types
         super().__init__(worker)
+        self._table: ConnectionTable = worker.admission_table
         self._direct = worker.direct
+        self.source = source
+        self.held_bytes = 0
+        self.used = time.monotonic()
+        # Whether it has sent a request that this port is for.
+        self.valid = False
+        self.greeting: asyncio.Task[None] | None = None
+        self._max_buffer_size = _BUFFER_BYTES
         # The body so far of a review whose head was parsed in the current call; None on gunicorn's own way.
         self._held: list[bytes] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Accept the connection, or abort it if there are too many."""
-        self.used = time.monotonic()
+        """Begin to read, as much as is needed to have the next record whole."""
         super().connection_made(transport)
-        self.worker.connections.add(self)
-        self._admit(transport)
+        if self._is_ssl:
+            transport.set_read_buffer_limits(high=_BUFFER_BYTES)  # type: ignore[attr-defined]  # uvloop's
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        self.worker.connections.discard(self)
+        """Forget the connection, and leave nothing for the collector: it hardly ever runs over a large index."""
+        self._table.leave(self)
+        # gunicorn would keep the connection for three seconds, in case the application wants to know.
+        task, self._task = self._task, None
         super().connection_lost(exc)
+        if self._flow_control is not None:
+            self._flow_control.resume_writing()
+        if task is None or task.done():
+            self._dissolve()
+            return
+        if self._awaiting_request:
+            self._request_ready.set()
+        stop = self.worker.loop.call_later(STUCK_SECONDS, task.cancel)
+        task.add_done_callback(partial(self._dissolve, stop))
+
+    def _dissolve(self, stop: asyncio.TimerHandle | None = None, _task: object = None) -> None:
+        """Let go of what points back to here."""
+        if stop is not None:
+            stop.cancel()
+        for name in ("_callback_parser", "_body_receiver", "_flow_control", "transport", "writer", "greeting"):
+            setattr(self, name, None)
+
+    def close(self) -> None:
+        """Send what is to be sent, then end."""
+        self._close_transport()
+
+    def end(self) -> None:
+        """End at once, in the middle of a handshake too."""
+        if self.transport is not None:
+            self.transport.abort()
+        elif self.greeting is not None:
+            self.greeting.cancel()
 
     @property
     def idle(self) -> bool:
         """Whether no request is in progress: the next head is incomplete, or the connection is closing."""
         return self._current_request is None or self._closed
 
-    def overdue(self, now: float, first_request_seconds: float) -> bool:
-        """Whether it has been idle for too long: before its first request, or since its last."""
-        allowed = first_request_seconds if self.req_count < 2 else self._keepalive
-        return self.idle and now - self.used > allowed
+    @property
+    def busy(self) -> bool:
+        """Whether a whole request is being answered, to somebody who reads answers."""
+        if self.idle or self._flow_control is None or self._flow_control.write_paused:
+            return False
+        receiver = self._body_receiver
+        return receiver is None or bool(receiver._complete)  # noqa: SLF001 gunicorn's own
 
-    def _admit(self, transport: asyncio.Transport) -> None:
-        if self.worker.nr_conns > self.cfg.worker_connections:
-            transport.abort()
+    def overdue(self, now: float) -> bool:
+        """Whether it has been waited for too long: its handshake and first request, its next, its reading."""
+        if self._flow_control is not None and self._flow_control.write_paused:
+            return now - self.used > UNREAD_SECONDS
+        allowed = STUCK_SECONDS if not self.idle else self._keepalive if self.valid else FIRST_REQUEST_SECONDS
+        return now - self.used > allowed
+
+    def served(self) -> None:
+        """A valid request has been answered."""
+        self.used = time.monotonic()
+        self.valid = True
+        self._table.served(self)
+
+    def hold(self, size: int) -> bool:
+        """Whether so many bytes of a body may be held in memory, until `release`."""
+        return self._table.hold(self, size)
+
+    def release(self) -> None:
+        """The body is gone."""
+        self._table.release(self)
+
+    def _build_http_scope(self, request: object, sockname: object, peername: object) -> dict[str, Any]:
+        scope: dict[str, Any] = super()._build_http_scope(request, sockname, peername)
+        scope["connection"] = self
+        return scope
 
     def _will_close(self, request: object, response_requires_close: bool) -> bool:
         self.used = time.monotonic()
         return bool(self.worker.draining or super()._will_close(request, response_requires_close))
+
+    def _resume_reading(self) -> None:
+        """Read on once what is pipelined is answered: gunicorn would read more after each answer, without end."""
+        if self._http1_buffered() <= _BUFFER_BYTES:
+            super()._resume_reading()
 
     def _is_websocket_upgrade(self, _request: object) -> bool:
         return False
@@ -171,6 +269,7 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         ):
             self._held = []
             return False
+        self.used = time.monotonic()
         return bool(super()._on_headers_complete())
 
     def _on_body(self, chunk: bytes) -> None:
@@ -190,7 +289,7 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         if response is None:
             return self._hand_over([body])
         self.transport.write(response)
-        self.used = time.monotonic()
+        self.served()
         self.req_count += 1
         # gunicorn's timer runs from when its own task began to wait; `overdue` takes its place.
         self._cancel_keepalive_timer()
@@ -200,6 +299,7 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
 
     def _hand_over(self, held: list[bytes]) -> bytes:
         """Let gunicorn handle the request as usual, with the held body."""
+        self.used = time.monotonic()
         super()._on_headers_complete()
         for chunk in held:
             super()._on_body(chunk)
@@ -209,21 +309,24 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
 
 
 class HealthConnection(Connection):
-    """One connection to the plain port; it does not count, so that probes work when the admission port is full."""
+    """One connection to the plain port, of which gunicorn counts none: an idle one does not hold up a stop."""
 
-    def __init__(self, worker: Any) -> None:  # noqa: ANN401 gunicorn publishes no types
-        super().__init__(worker)
+    def __init__(self, worker: Any, source: str) -> None:  # noqa: ANN401 gunicorn publishes no types
+        super().__init__(worker, source)
+        self._table = worker.health_table
         self.app = worker.health
         self._direct = _never
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Begin to read."""
+        super().connection_made(transport)
+        self.worker.nr_conns -= 1
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         if not self._conn_lost_handled:
             self.worker.nr_conns += 1
         super().connection_lost(exc)
-
-    def _admit(self, _transport: asyncio.Transport) -> None:
-        self.worker.nr_conns -= 1
 
 
 def _never(_target: bytes, _headers: object, _body: bytes) -> None:

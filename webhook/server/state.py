@@ -10,9 +10,6 @@ from webhook.cluster.feed import Feed
 from webhook.logs import bounded, described
 from webhook.metrics import Known, Metrics
 
-# The most bytes of long bodies in memory at once: nine bodies of the largest size.
-MAX_HELD_BYTES = 64 * 1024 * 1024
-
 _log = logging.getLogger("webhook.decisions")
 
 
@@ -30,7 +27,6 @@ class State:
         self.draining = False
         self.config_fault = ""
         self.certificate_fault = ""
-        self.held_bytes = 0
         self._day = (0, "")
         self._second = (-1, "")
 

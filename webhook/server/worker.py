@@ -2,7 +2,7 @@
 
     plaintext     gunicorn would serve without TLS if the context cannot be built: here the worker exits with code 3
     deadlines     a connection without a request would stay for ever: it is aborted after 10 s
-    limits        gunicorn reads worker_connections but does not enforce it: connections beyond it are aborted
+    limits        gunicorn reads worker_connections but does not enforce it: sources share them (`connection_table`)
     drain         idle connections would delay a stop by the whole graceful_timeout: see `Worker.drain`
     second port   health and metrics, without TLS, on the same event loop
     upgrades      WebSocket is not offered (`connection`)
@@ -14,14 +14,19 @@ Source: gunicorn 27.0.1 workers/gasgi.py.
 """
 
 import asyncio
+import contextlib
+import ctypes
 import gc
 import logging
+import os
 import resource
 import signal
 import socket
 import ssl
 import time
 from collections.abc import Coroutine
+from functools import partial
+from itertools import chain
 from typing import Any, Protocol
 
 from gunicorn.arbiter import Arbiter
@@ -30,19 +35,29 @@ from gunicorn.workers import gasgi
 
 from webhook.server.asgi import AdmissionApp
 from webhook.server.connection import Connection, HealthConnection, Parser
+from webhook.server.connection_table import ConnectionTable
+from webhook.server.listener import Listener
 from webhook.server.request_body import Application
 from webhook.server.state import State
 
-FIRST_REQUEST_SECONDS = 10.0
+# Probes and a few scrapers; each source gets in, whoever holds the rest.
+HEALTH_CONNECTIONS = 100
+_HEALTH_BODY_BYTES = 1024 * 1024
 _SWEEP_SECONDS = 1.0
+# gunicorn's own: the master kills a worker of which it has not heard for 30 s.
+_HEARTBEAT_SECONDS = 1.0
 _GOODBYE_SECONDS = 1.0
 _OTHER_DESCRIPTORS = 200
+# Below, nobody misses what the C library keeps.
+_MUCH_BYTES = 8 * 1024 * 1024
 
 PRIVATE_NAMES = (
-    (gasgi, ("ASGIProtocol",)),
     (protocol, ("_CACHED_SERVER_HEADER",)),
     (Arbiter, ("handle_hup", "handle_term", "init_signals")),
-    (gasgi.ASGIWorker, ("_serve", "_get_ssl_context", "handle_exit_signal", "init_signals", "load_wsgi", "run")),
+    (
+        gasgi.ASGIWorker,
+        ("_serve", "_get_ssl_context", "_shutdown", "handle_exit_signal", "init_signals", "load_wsgi", "run"),
+    ),
 )
 
 _log = logging.getLogger(__name__)
@@ -68,12 +83,10 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
     app: Served
 
     def init_process(self) -> None:
-        """Make gunicorn use our connections, with enough file descriptors for them."""
-        _raise_descriptor_limit(self.cfg.worker_connections + _OTHER_DESCRIPTORS)
-        gasgi.ASGIProtocol = Connection
+        """Make gunicorn use our parser, with enough file descriptors for all connections."""
+        _raise_descriptor_limit(self.cfg.worker_connections + HEALTH_CONNECTIONS + _OTHER_DESCRIPTORS)
         protocol.PythonProtocol = Parser
         protocol._CACHED_SERVER_HEADER = b""  # noqa: SLF001 who attacks need not be told what answers
-        self.connections: set[Connection] = set()
         super().init_process()
 
     def init_signals(self) -> None:
@@ -90,6 +103,9 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         gc.freeze()
         self.direct = self.asgi.direct
         self.health = self.app.health()
+        ended = self.app.state.metrics.connection_ended
+        self.admission_table = ConnectionTable("admission", self.cfg.worker_connections, ended=ended)
+        self.health_table = ConnectionTable("health", HEALTH_CONNECTIONS, budget=_HEALTH_BODY_BYTES, ended=ended)
 
     @property
     def draining(self) -> bool:
@@ -112,17 +128,17 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
     def _stop(self) -> None:
         for server in self.servers:
             server.close()
-        for connection in list(self.connections):
+        for connection in chain(self.admission_table, self.health_table):
             if connection.idle:
-                connection._close_transport()  # noqa: SLF001 gunicorn's own way to close: flush, then end
+                connection.close()
         self.loop.call_later(_GOODBYE_SECONDS, self._abort_idle)
         self.handle_exit_signal()
 
     def _abort_idle(self) -> None:
-        """Abort idle connections: a client that does not answer the end of TLS would delay the stop by 30 s."""
-        for connection in list(self.connections):
+        """Abort idle connections: a client that does not answer the end of TLS would delay the stop."""
+        for connection in chain(self.admission_table, self.health_table):
             if connection.idle:
-                connection.transport.abort()
+                connection.end()
 
     def _get_ssl_context(self) -> ssl.SSLContext:
         try:
@@ -133,31 +149,40 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
 
     async def _serve(self) -> None:
         self.loop.set_exception_handler(_unhandled)
-        health = await self.loop.create_server(lambda: HealthConnection(self), sock=self.app.health_socket())
-        beside = [self.loop.create_task(self._sweep())]
-        beside += [self.loop.create_task(self._announce())]
-        beside += [self.loop.create_task(task) for task in self.app.upkeep()]
+        admission, health = partial(Connection, self), partial(HealthConnection, self)
+        tls = self._get_ssl_context()
+        self.servers = [Listener(each.sock, self.admission_table, admission, tls) for each in self.sockets]
+        plain = Listener(self.app.health_socket(), self.health_table, health)
+        beside = [self.loop.create_task(task) for task in (self._sweep(), *self.app.upkeep())]
+        self.app.on_ready()
         try:
-            await super()._serve()
+            while self.alive and self.ppid == os.getppid():
+                self.notify()
+                await asyncio.sleep(_HEARTBEAT_SECONDS)
+            await self._shutdown()
         finally:
             for task in beside:
                 task.cancel()
-            health.close()
-
-    async def _announce(self) -> None:
-        while not self.servers:  # noqa: ASYNC110 gunicorn has no event for it
-            await asyncio.sleep(0.01)
-        self.app.on_ready()
+            plain.close()
 
     async def _sweep(self) -> None:
-        """Abort connections that never sent a request, or none for longer than callers keep idle connections."""
+        """End connections that have waited for their peer for too long; return memory after large bodies."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            self.app.state.metrics.open_connections.set(self.nr_conns)
+            self.app.state.metrics.open_connections.set(self.admission_table.count)
             now = time.monotonic()
-            for connection in list(self.connections):
-                if connection.overdue(now, FIRST_REQUEST_SECONDS):
-                    connection.transport.abort()
+            for table in (self.admission_table, self.health_table):
+                for connection in table:
+                    if connection.overdue(now):
+                        table.end(connection, "late")
+            if all(each.idle for each in self.admission_table) and self.admission_table.drained(_MUCH_BYTES):
+                _give_memory_back()
+
+
+def _give_memory_back() -> None:
+    """Have the C library return what large bodies took; it would keep it, in pieces. Takes a millisecond or two."""
+    with contextlib.suppress(OSError, AttributeError):  # a C library without it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _raise_descriptor_limit(wanted: int) -> None:

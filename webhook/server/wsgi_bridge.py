@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from webhook.server.request_body import Application, BodyError, Receive, Scope, Send, read_body, refuse, respond
+from webhook.server.request_body import Application, BodyError, Receive, Scope, Send, held, read_body, refuse, respond
 
 WsgiApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _Response = tuple[int, list[tuple[bytes, bytes]], bytes]
@@ -36,13 +36,13 @@ def bridge(make: Callable[[], WsgiApplication], *, limit: int) -> Application:
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            body = await read_body(scope, receive, limit)
+            with held(scope, limit):
+                environ = _environ(scope, await read_body(scope, receive, limit))
+                status, headers, content = await asyncio.get_running_loop().run_in_executor(pool, run, environ)
         except BodyError as error:
             if error.status is not None:
                 await refuse(scope, receive, send, error.status, error.message)
             return
-        environ = _environ(scope, body)
-        status, headers, content = await asyncio.get_running_loop().run_in_executor(pool, run, environ)
         await respond(send, status, content, headers)
 
     return call

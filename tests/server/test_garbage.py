@@ -1,0 +1,109 @@
+"""What ends leaves nothing behind, without the collector: it is off in the server of these tests.
+
+Over a large index it hardly ever runs, since it would hold up every request.
+"""
+
+import asyncio
+import contextlib
+import time
+
+import pytest
+from server.attack import BODY
+from server.conftest import eventually, posted, read_reply, review, serving
+
+WITHOUT_COLLECTOR = "import gc; gc.disable(); gc.enable = lambda: None; "
+LARGE = review(size=7 * 1024 * 1024 - 4096)
+# What a request of its kind needs once, and the allocator keeps.
+MOST_GROWTH_MIB = 10
+
+
+@pytest.fixture(name="server", scope="module")
+def _server():
+    with serving(before=WITHOUT_COLLECTOR) as running:
+        for attack in (handshakes, reviews, probes, large_reviews, half_bodies):
+            attack(running, 2)
+        yield running
+
+
+def handshakes(server, count):
+    """28 KiB each, if they stayed."""
+
+    async def one(gate, context):
+        async with gate:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+            writer.transport.abort()
+
+    async def all_of_them():
+        gate, context = asyncio.Semaphore(20), server.tls()
+        await asyncio.gather(*(one(gate, context) for _ in range(count)))
+
+    asyncio.run(all_of_them())
+
+
+def reviews(server, count, body=BODY):
+    context = server.tls()
+    for _ in range(count):
+        with server.connect(context) as connection, connection.makefile("rb") as stream:
+            connection.sendall(posted(body))
+            assert read_reply(stream).status == 200
+
+
+def probes(server, count):
+    for _ in range(count):
+        assert server.get("/healthz")[0] == server.get("/metrics")[0] == 200
+
+
+def large_reviews(server, count):
+    """7 MiB each, if they stayed."""
+    reviews(server, count, LARGE)
+
+
+def half_bodies(server, count):
+    context = server.tls()
+    for _ in range(count):
+        with server.connect(context) as connection, contextlib.suppress(OSError):
+            connection.sendall(posted(LARGE)[: len(LARGE) // 2])
+
+
+def storm(server, count):
+    """Large reviews all at once; most are refused."""
+    sent = posted(LARGE)
+
+    async def one(context):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            for at in range(0, len(sent), 65536):
+                writer.write(sent[at : at + 65536])
+                await writer.drain()
+            await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+
+    async def all_of_them():
+        context = server.tls()
+        most = server.resident()
+        tasks = [asyncio.ensure_future(one(context)) for _ in range(count)]
+        while not all(task.done() for task in tasks):
+            most = max(most, server.resident())
+            await asyncio.sleep(0.05)
+        return most
+
+    return asyncio.run(all_of_them())
+
+
+def test_bodies_stay_within_their_budget_and_are_given_back():
+    """64 MiB, what two threads make of a body each, and what 40 connections have on their way."""
+    with serving() as server:
+        reviews(server, 5)
+        before = server.resident()
+        assert storm(server, 40) - before < 64 + 32 + 40 * 2
+        eventually(lambda: server.resident() - before < 20)
+
+
+@pytest.mark.parametrize(
+    ("attack", "count"), [(handshakes, 600), (reviews, 300), (probes, 100), (large_reviews, 12), (half_bodies, 12)]
+)
+def test_nothing_that_ends_waits_for_the_collector(server, attack, count):
+    before = server.resident()
+    attack(server, count)
+    time.sleep(0.5)
+    assert server.resident() - before < MOST_GROWTH_MIB

@@ -1,0 +1,137 @@
+"""Neighbours on the network that take all the room there is, from addresses of their own; small.
+
+kube-apiserver is 127.0.0.1 here; who attacks is any other address of the loopback.
+"""
+
+import contextlib
+import http.client
+import json
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+from server.attack import BODY
+from server.conftest import eventually, posted, read_reply, review, serving
+
+SMALL = (
+    "from webhook.server import worker; from webhook.server.run import OPTIONS; "
+    "OPTIONS['worker_connections'] = 40; worker.HEALTH_CONNECTIONS = 16; "
+)
+KEPT = 6
+MIB = 1024 * 1024
+
+
+@pytest.fixture(name="server", scope="module")
+def _server():
+    with serving(before=SMALL) as running:
+        yield running
+
+
+@pytest.fixture(name="trust", scope="module")
+def _trust(server):
+    return server.tls()
+
+
+@pytest.fixture(name="stack")
+def _stack():
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+def silent(stack, port, source, count):
+    """Connections that never say a word."""
+    for _ in range(count):
+        plain = socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(source, 0))
+        stack.enter_context(plain)
+
+
+def used(stack, server, trust, source="127.0.0.1"):
+    """A connection that has asked once."""
+    connection = stack.enter_context(server.connect(trust, source=source))
+    assert answered(connection)
+    return connection
+
+
+def answered(connection, body=BODY):
+    connection.sendall(posted(body))
+    with connection.makefile("rb") as stream:
+        reply = read_reply(stream)
+    return reply is not None and reply.status == 200
+
+
+def asked(server, trust, source):
+    with server.connect(trust, source=source) as connection:
+        return answered(connection)
+
+
+def ends(server, reason, port="admission"):
+    return server.metric(f'evenspread_connections_ended_total{{port="{port}",reason="{reason}"}}')
+
+
+def test_one_neighbour_cannot_shut_the_api_server_out(server, trust, stack):
+    kept = [used(stack, server, trust) for _ in range(KEPT)]
+    silent(stack, server.port, "127.0.0.2", 100)
+    assert all(answered(each) for each in kept)
+    assert asked(server, trust, "127.0.0.1")
+    assert asked(server, trust, "127.0.0.9"), "a new API server"
+    assert ends(server, "over-share") >= 80
+    assert server.metric("evenspread_open_connections") <= 40
+
+
+def test_many_neighbours_cannot_either(server, trust, stack):
+    kept = [used(stack, server, trust) for _ in range(KEPT)]
+    for number in range(60):
+        silent(stack, server.port, f"127.0.1.{number + 1}", 2)
+    assert all(answered(each) for each in kept)
+    assert asked(server, trust, "127.0.0.1")
+    assert asked(server, trust, "127.0.0.10"), "a new API server"
+    assert ends(server, "made-room") > 50
+    full = [json.loads(line) for line in server.lines if '"full: ' in line]
+    assert 1 <= len(full) <= 3, "one line in ten seconds, however many come"
+    assert full[0]["port"] == "admission"
+
+
+def test_neighbours_that_send_valid_reviews_leave_the_api_server_its_share(server, trust, stack):
+    kept = [used(stack, server, trust) for _ in range(KEPT)]
+    for number in range(60):
+        used(stack, server, trust, f"127.0.2.{number % 20 + 1}")
+    # The largest sources give way: what is left to the API server is what everybody has.
+    assert any(_still(each) for each in kept)
+    assert asked(server, trust, "127.0.0.1")
+    assert asked(server, trust, "127.0.0.11"), "a new API server"
+
+
+def _still(connection):
+    try:
+        return answered(connection)
+    except OSError:
+        return False
+
+
+def test_the_plain_port_is_bounded_and_leaves_probes_and_admission_alone(server, trust, stack):
+    host, port = urlsplit(server.health).hostname, urlsplit(server.health).port
+    kept = http.client.HTTPConnection(host, port, timeout=10)
+    stack.callback(kept.close)
+    for _ in range(2):
+        for number in range(30):
+            silent(stack, port, f"127.0.3.{number + 1}", 3)
+        kept.request("GET", "/healthz")
+        assert kept.getresponse().read() == b"ok\n"
+        assert server.get("/readyz")[0] == 200
+        assert asked(server, trust, "127.0.0.1")
+    assert ends(server, "made-room", "health") > 100
+
+
+def test_bodies_that_do_not_end_leave_room_for_those_that_do(server, trust, stack):
+    assert asked(server, trust, "127.0.0.1")
+    large = posted(review(size=7 * MIB - 4096))
+    before = server.resident()
+    for _ in range(12):
+        greedy = stack.enter_context(server.connect(trust, source="127.0.0.2"))
+        with contextlib.suppress(OSError):
+            greedy.sendall(large[:-1])
+    eventually(lambda: server.metric('evenspread_admission_refusals_total{status="429"}') >= 3)
+    assert server.resident() - before < 64 + 32
+    with server.connect(trust) as connection:
+        assert answered(connection, review(size=7 * MIB - 4096))
+    assert ends(server, "body-bytes") >= 4

@@ -1,0 +1,261 @@
+"""Who may hold connections, and bytes of bodies, where there is not room for all.
+
+The port is open to the whole network, so room is shared by source: an address, of IPv6 the /64 that one machine has to
+itself. While there is room everybody is let in, up to half of it a source. In a full table whoever comes takes the
+place of the oldest idle connection of the source that holds most; connections that have not sent a valid request go
+first. Sources that have sent one and strangers are two groups: strangers are pushed out until an eighth is left to
+them, which nobody takes from them. So no crowd of strangers shuts kube-apiserver out, and a new kube-apiserver, a
+stranger at first, always gets in.
+
+Bytes of bodies are shared by the same rule, where the table has connections.
+"""
+
+import ipaddress
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from heapq import nlargest
+from typing import Literal, Protocol
+
+# With the largest body allowed, nine of them.
+MAX_HELD_BYTES = 64 * 1024 * 1024
+# Bodies up to this size may take a quarter more, so that no long ones, of whomever, keep them out.
+SHORT_BODY_BYTES = 256 * 1024
+# Sources whose connections have ended, and that are no strangers when they come back.
+_REMEMBERED = 1024
+_LOG_SECONDS = 10.0
+
+Reason = Literal["made-room", "over-share", "refused", "body-bytes", "late"]
+
+_log = logging.getLogger(__name__)
+
+
+class Member(Protocol):
+    """What the table asks of a connection. Shape: ``source`` is as `source_of` has it."""
+
+    source: str
+    held_bytes: int
+
+    @property
+    def idle(self) -> bool:
+        """Whether no whole head has arrived that is not answered."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a whole request has arrived and is being answered."""
+
+    def overdue(self, now: float) -> bool:
+        """Whether its peer has been waited for too long, by the monotonic clock."""
+
+    def close(self) -> None:
+        """Send what is to be sent, then end."""
+
+    def end(self) -> None:
+        """End at once; nothing is waited for."""
+
+
+class _Source:
+    """The connections of one source, the one used longest ago first."""
+
+    def __init__(self, *, proven: bool) -> None:
+        self.proven = proven
+        self.unproven: OrderedDict[Member, None] = OrderedDict()
+        self.served: OrderedDict[Member, None] = OrderedDict()
+        self.held_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self.unproven) + len(self.served)
+
+    def __iter__(self) -> Iterator[Member]:
+        yield from self.unproven
+        yield from self.served
+
+
+class ConnectionTable:
+    """See the module; for one port and one event loop.
+
+    Shape: ``ended`` is told of each connection that is ended from here, and why.
+    """
+
+    def __init__(
+        self,
+        port: str,
+        limit: int,
+        *,
+        budget: int = MAX_HELD_BYTES,
+        ended: Callable[[str, Reason], None] = lambda _port, _reason: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._port = port
+        self._limit = limit
+        self._budget = budget
+        self._ended = ended
+        self._clock = clock
+        self._sources: dict[str, _Source] = {}
+        self._remembered: OrderedDict[str, None] = OrderedDict()
+        self._strangers = 0
+        self.count = 0
+        self.held_bytes = 0
+        self._strangers_held = self._most_held = 0
+        self._ended_since_told = 0
+        self._tell_at = 0.0
+
+    def __iter__(self) -> Iterator[Member]:
+        """All connections, as they were when asked for."""
+        return iter([each for source in self._sources.values() for each in source])
+
+    def admit(self, connection: Member) -> bool:
+        """Take the connection in, in place of another if need be; false if nobody can make room."""
+        name = connection.source
+        source = self._sources.get(name)
+        if source is None:
+            source = _Source(proven=name in self._remembered)
+        room = True
+        if len(source) >= max(1, self._limit // 2):
+            room = self._end_oldest([source], "over-share")
+        elif self.count >= self._limit:
+            room = self._end_oldest(self._largest(source), "made-room")
+        if not room:
+            self._tell("refused")
+            return False
+        self._sources[name] = source
+        source.unproven[connection] = None
+        self.count += 1
+        self._strangers += not source.proven
+        return True
+
+    def leave(self, connection: Member) -> None:
+        """Forget the connection, if it is known."""
+        source = self._sources.get(connection.source)
+        if source is None or (connection not in source.unproven and connection not in source.served):
+            return
+        self.release(connection)
+        source.unproven.pop(connection, None)
+        source.served.pop(connection, None)
+        self.count -= 1
+        self._strangers -= not source.proven
+        if not source:
+            del self._sources[connection.source]
+
+    def served(self, connection: Member) -> None:
+        """The connection has sent a valid request: it is the last of its source to be ended, and that no stranger."""
+        source = self._sources.get(connection.source)
+        if source is None:
+            return
+        if connection in source.served:
+            source.served.move_to_end(connection)
+        elif connection in source.unproven:
+            del source.unproven[connection]
+            source.served[connection] = None
+        if not source.proven:
+            source.proven = True
+            self._strangers -= len(source)
+            self._strangers_held -= source.held_bytes
+            self._remember(connection.source)
+
+    def hold(self, connection: Member, size: int) -> bool:
+        """Count so many bytes as the connection's, until `release`; false if others have a better right to them."""
+        source = self._sources.get(connection.source)
+        if source is None:
+            return False
+        budget = self._budget if size > SHORT_BODY_BYTES else self._budget * 5 // 4
+        while self.held_bytes + size > budget:
+            heaviest = self._heaviest(source, size)
+            if heaviest is None or not self._end_oldest([heaviest], "body-bytes"):
+                self._tell("body-bytes")
+                return False
+        self._count_bytes(connection, source, size)
+        return True
+
+    def release(self, connection: Member) -> None:
+        """The body is gone."""
+        source = self._sources.get(connection.source)
+        if source is not None and connection.held_bytes:
+            self._count_bytes(connection, source, -connection.held_bytes)
+
+    def drained(self, much: int) -> bool:
+        """Whether nothing is held, and so much was since this was last true."""
+        if self.held_bytes or self._most_held < much:
+            return False
+        self._most_held = 0
+        return True
+
+    def end(self, connection: Member, reason: Reason) -> None:
+        """End the connection, and count why."""
+        self.leave(connection)
+        connection.end()
+        self._ended(self._port, reason)
+
+    def _count_bytes(self, connection: Member, source: _Source, size: int) -> None:
+        connection.held_bytes += size
+        source.held_bytes += size
+        self.held_bytes += size
+        self._most_held = max(self._most_held, self.held_bytes)
+        if not source.proven:
+            self._strangers_held += size
+
+    def _largest(self, newcomer: _Source) -> Iterable[_Source]:
+        """Whose connections give way to the newcomer's: mostly the first's; the others where all of its are busy."""
+        strangers = self._strangers + (not newcomer.proven)
+        proven = strangers <= self._limit // 8
+        return nlargest(3, (each for each in self._sources.values() if each.proven is proven), key=len)
+
+    def _heaviest(self, mine: _Source, size: int) -> _Source | None:
+        """Whose bytes give way to mine: a source that holds more than I would, unless I am known and it is not."""
+        strangers = self._strangers_held + (0 if mine.proven else size)
+        proven = strangers <= self._budget // 8
+        group = (each for each in self._sources.values() if each.proven is proven)
+        heaviest = max(group, key=lambda each: each.held_bytes, default=mine)
+        weaker = mine.proven and not heaviest.proven
+        if heaviest is mine or not (weaker or heaviest.held_bytes > mine.held_bytes + size):
+            return None
+        return heaviest
+
+    def _end_oldest(self, sources: Iterable[_Source], reason: Reason) -> bool:
+        """End the connection that was used longest ago, of the first source that has one that is not busy."""
+        for source in sources:
+            for each in source:
+                if not each.busy and (reason != "body-bytes" or each.held_bytes):
+                    self._tell(None)
+                    self.end(each, reason)
+                    return True
+        return False
+
+    def _remember(self, name: str) -> None:
+        self._remembered[name] = None
+        self._remembered.move_to_end(name)
+        if len(self._remembered) > _REMEMBERED:
+            self._remembered.popitem(last=False)
+
+    def _tell(self, refused: Reason | None) -> None:
+        """One line in ten seconds, however many come."""
+        if refused is not None:
+            self._ended(self._port, refused)
+        self._ended_since_told += 1
+        now = self._clock()
+        if now < self._tell_at:
+            return
+        self._tell_at = now + _LOG_SECONDS
+        name, largest = max(self._sources.items(), key=lambda item: len(item[1]))
+        fields = {
+            "port": self._port,
+            "connections": self.count,
+            "bodyBytes": self.held_bytes,
+            "sources": len(self._sources),
+            "largestSource": name,
+            "itsConnections": len(largest),
+            "ended": self._ended_since_told,
+        }
+        self._ended_since_told = 0
+        _log.warning("full: connections are ended or refused to make room for others", extra={"fields": fields})
+
+
+def source_of(host: str) -> str:
+    """The source that an address belongs to: an IPv4 address, or the /64 of an IPv6 one."""
+    if ":" not in host:
+        return host
+    address = ipaddress.IPv6Address(host.partition("%")[0])
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((address, 64), strict=False))

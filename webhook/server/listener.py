@@ -1,0 +1,82 @@
+"""Accepting connections: one at a time, so that the table knows each by its address before a handshake is paid for.
+
+The event loop's own server asks for a protocol before it knows who calls, and counts nobody who is still greeting.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Callable
+
+from webhook.server.connection import FIRST_REQUEST_SECONDS, Connection
+from webhook.server.connection_table import ConnectionTable, source_of
+
+# As long as a burst is waited for elsewhere; then it is the others' turn.
+_AT_ONCE = 64
+# Descriptors or memory of the kernel are used up: asking again at once would be a busy loop.
+_PAUSE_SECONDS = 0.1
+_GOODBYE_SECONDS = 2.0
+
+
+class Listener:
+    """A listening socket whose connections the table knows."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        table: ConnectionTable,
+        make: Callable[[str], Connection],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._socket = listening
+        self._table = table
+        self._make = make
+        self._tls = tls
+        self._open = True
+        listening.setblocking(False)
+        self._listen()
+
+    def close(self) -> None:
+        """Accept no more."""
+        if self._open:
+            self._open = False
+            self._loop.remove_reader(self._socket)
+
+    async def wait_closed(self) -> None:
+        """Nothing to wait for; gunicorn asks."""
+
+    def _listen(self) -> None:
+        if self._open:
+            self._loop.add_reader(self._socket, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                accepted, address = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:
+                self._loop.remove_reader(self._socket)
+                self._loop.call_later(_PAUSE_SECONDS, self._listen)
+                return
+            accepted.setblocking(False)
+            connection = self._make(source_of(address[0]))
+            if self._table.admit(connection):
+                connection.greeting = self._loop.create_task(self._greet(accepted, connection))
+            else:
+                accepted.close()
+
+    async def _greet(self, accepted: socket.socket, connection: Connection) -> None:
+        """Hand the connection to its protocol, after the handshake where there is one."""
+        seconds = {}
+        if self._tls is not None:
+            seconds = {"ssl_handshake_timeout": FIRST_REQUEST_SECONDS, "ssl_shutdown_timeout": _GOODBYE_SECONDS}
+        try:
+            with contextlib.suppress(OSError):
+                await self._loop.connect_accepted_socket(lambda: connection, accepted, ssl=self._tls, **seconds)
+        finally:
+            if connection.transport is None:
+                self._table.leave(connection)
+                accepted.close()
