@@ -3,7 +3,7 @@
 import pytest
 from build import NAMESPACE, cluster
 from build import running as running_pod
-from manifest import examined, pods_term, said, told, workload
+from manifest import examined, pods_term, said, template, told, workload
 from msgspec.structs import replace
 
 from webhook.core.api.storage import (
@@ -426,3 +426,14 @@ def test_volumes_that_nobody_may_list():
     assert stateful(NODES, "", ZONE, replicas=3, lacks="persistentvolumes")[1] == [
         "not evaluated: persistentvolumes: 403 Forbidden"
     ]
+
+
+def test_of_two_templates_only_the_one_that_is_pinned():
+    free, pinned = (template("app=web", ZONE + IGNORE, **spec) for spec in ({}, IN_A))
+    ray = workload("RayCluster", "app=web")
+    groups = [{"replicas": 7, "template": each} for each in (free, pinned)]
+    ray["spec"] = {"headGroupSpec": {"template": template("app=head")}, "workerGroupSpecs": groups}
+    answers = examined(ray, FIXED, index=cluster("a: n1 | b: n2 | c: n3"))
+    paths = [each.finding.path for each in answers.findings if each.finding.rule == CONFLICTS]
+    assert len(paths) == 1
+    assert paths[0].startswith("spec.workerGroupSpecs[1].")

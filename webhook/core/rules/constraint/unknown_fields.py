@@ -91,7 +91,7 @@ def _finding(path: str, right: str, value: Mapping[str, object], *, built_in: bo
 
 
 def _renaming(above: str, name: str, right: str, value: Mapping[str, object]) -> tuple[str, Fix]:
-    """The same field under the name that was right; without it where that one is there already."""
+    """The same field under the right name; without it where that one is there already."""
     beside = _at(value, above)
     path = f"{above}.{name}".removeprefix(".")
     if not isinstance(beside, dict) or name not in beside:
