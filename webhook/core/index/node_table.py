@@ -26,6 +26,7 @@ _MOST_INHERITED = 64
 _NO_LABELS: Mapping[str, str] = {}
 # Resources that have a column always; of others, so many that were asked for last. Anybody may ask for more.
 _ALWAYS = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
+_ALWAYS_NAMES = frozenset(_ALWAYS)
 _MOST_COLUMNS = 32
 # So many slots may stay unused, or a quarter of all: nodes come and go, and a view of another size inherits nothing.
 _SPARE = 64
@@ -331,7 +332,7 @@ class Nodes:
             taken = amount if sign > 0 else -amount
             if name in self.free:
                 self._take(name, slot, taken)
-            if name not in _ALWAYS:
+            if name not in _ALWAYS_NAMES:
                 self._hold(name, slot, taken)
 
     def short_of(self, name: str, amount: int) -> tuple[int, ...] | None:

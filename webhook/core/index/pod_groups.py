@@ -168,7 +168,7 @@ class NamespacePods:
         group = record.group
         if not group.counts and not group.leaving:
             self._drop_group(group)
-        if self._least < self._learn_at > len(self.records) * _FORGET_AT:
+        if len(self.records) * _FORGET_AT < self._learn_at > self._least:
             self._learn_at = max(self._least, 2 * len(self.records))
             self._learn()
         return record

@@ -158,14 +158,11 @@ class Pods:
         namespace, node_name = meta.namespace, spec.node_name
         if not node_name or (status is not None and status.phase in FINISHED):
             return self.remove(namespace, key)
-        space = self._namespaces.get(namespace)
-        if space is None:
-            space = self._namespaces[namespace] = NamespacePods(self._learn_at)
         slot, leaving = self._nodes.slot(node_name), meta.deletion_timestamp is not None
         request, extras = existing_request(pod, version), _extras_of(meta, spec)
-        group, aside = space.group(meta.labels or {})
-        old = space.records.get(key)
+        old = self.record(namespace, key)
         if old is not None:
+            group, aside = self._namespaces[namespace].group(meta.labels or {})
             if (
                 old.group is group
                 and old.slot == slot
@@ -177,8 +174,11 @@ class Pods:
             ):
                 return False
             self.remove(namespace, key)  # which may let go of the namespace, the group and the slot
-            return self.put(pod, key, version)
-        record = Record(meta.uid, slot, group, aside, request)
+            slot = self._nodes.slot(node_name)
+        space = self._namespaces.get(namespace)
+        if space is None:
+            space = self._namespaces[namespace] = NamespacePods(self._learn_at)
+        record = Record(meta.uid, slot, *space.group(meta.labels or {}), request)
         record.leaving, record.extras = leaving, extras
         space.add(key, record)
         self._nodes.use(slot, request, 1)

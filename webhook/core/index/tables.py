@@ -15,6 +15,7 @@ _Value = TypeVar("_Value")
 
 # Bytes for each entry, above which a table counts as mostly empty. One that only ever grew has at most 130.
 _ROOMY = 256
+_LOOK_EACH = 16  # entries: a watch event takes several out of tables, and looking takes as long as that
 _LONGEST_SHARED = 63  # of a label's value; names of namespaces and kinds are shorter
 
 
@@ -37,7 +38,7 @@ def drop_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Ke
 def drop(table: dict[_Key, _Value], key: _Key) -> _Value | None:
     """Take one value out, with its memory in the end; None if there is no such value."""
     value = table.pop(key, None)
-    if getsizeof(table) > _ROOMY * (len(table) + 8):
+    if not len(table) % _LOOK_EACH and getsizeof(table) > _ROOMY * (len(table) + _LOOK_EACH):
         kept = list(table.items())
         table.clear()
         dict.update(table, kept)  # not Counter's own, which would count the entries
@@ -47,7 +48,7 @@ def drop(table: dict[_Key, _Value], key: _Key) -> _Value | None:
 def discard(members: set[_Value], member: _Value) -> None:
     """Take one member out, with its memory in the end."""
     members.discard(member)
-    if getsizeof(members) > _ROOMY * (len(members) + 8):
+    if not len(members) % _LOOK_EACH and getsizeof(members) > _ROOMY * (len(members) + _LOOK_EACH):
         kept = list(members)
         members.clear()
         members.update(kept)
