@@ -19,7 +19,7 @@ from typing import TextIO
 
 LONGEST_TEXT = 256
 LEVELS = ("debug", "info", "warning", "error")
-# A pipe holds some 200 more. At most a few MiB, with the longest lines.
+# Lines that wait for whoever writes them; the pipe itself buffers about 200 more. At most a few MiB.
 _LINES_WAITING = 1024
 _FLUSH_SECONDS = 1.0
 _DELETE = "\x7f"  # the one control character that JSON leaves as it is

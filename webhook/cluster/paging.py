@@ -18,7 +18,7 @@ _BAD_REQUEST, _GONE = 400, 410
 
 
 class Paging:
-    """See the module.
+    """The pages of one list request.
 
     Shape: ``plural`` is empty until `discover`, if the resource does not have it.
     """

@@ -14,27 +14,14 @@ from webhook.config.document import Document, read_document
 from webhook.config.faults import ConfigError, Fault, Path, parse_path, render_path, shown
 from webhook.config.kubernetes_checks import upstream_fault
 from webhook.core.api.types import NodeAffinity
+from webhook.core.scheduler import problem
 from webhook.core.scheduler.args import SYSTEM, ArgsError, PodTopologySpreadArgs, decode_args, validate_args
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
-# The filters of the default profile, in their order. Source: pkg/scheduler/apis/config/v1/default_plugins.go.
-FILTERS = (
-    "NodeName",
-    "NodeUnschedulable",
-    "TaintToleration",
-    "NodeAffinity",
-    "NodePorts",
-    "NodeResourcesFit",
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeZone",
-    "PodTopologySpread",
-    "InterPodAffinity",
-    "DynamicResources",
-    "NodeDeclaredFeatures",
-)
+# The filters of the default profile: those that verdicts know, and two that they do not look at.
+# Source: pkg/scheduler/apis/config/v1/default_plugins.go.
+FILTERS = (*problem.FILTERS, "DynamicResources", "NodeDeclaredFeatures")
 _T = TypeVar("_T", bound="_Value")
 
 

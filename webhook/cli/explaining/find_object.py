@@ -47,7 +47,7 @@ def parse(text: str, namespace: str, embedded: Iterable[EmbeddedKind] = ()) -> W
 
 
 def is_wanted(wanted: Wanted, item: Item) -> bool:
-    """Whether an object of a snapshot is the one; of one whose metadata cannot be read nobody knows."""
+    """Whether this object of a snapshot is the one that is asked for."""
     if item.of.kind != wanted.kind or group_of(item.of.api_version or "") not in wanted.groups:
         return False
     meta = read_meta(item.raw)

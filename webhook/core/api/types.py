@@ -98,6 +98,11 @@ class SpreadConstraint(_Value, frozen=True):
         """Whether it is DoNotSchedule, and so filters nodes; a soft one only scores them."""
         return self.when_unsatisfiable == DO_NOT_SCHEDULE
 
+    @property
+    def identity(self) -> tuple[str | None, str | None]:
+        """What kube-apiserver tells the constraints of one pod apart by: the topology key and whenUnsatisfiable."""
+        return self.topology_key, self.when_unsatisfiable
+
 
 class NodeSelectorRequirement(_Value, frozen=True):
     key: str = ""

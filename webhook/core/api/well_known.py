@@ -101,9 +101,6 @@ JOB_COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 CRONJOB_SCHEDULED_TIMESTAMP = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 
-REVISION_LABELS = frozenset({POD_TEMPLATE_HASH, CONTROLLER_REVISION_HASH, ROLLOUTS_POD_TEMPLATE_HASH})
-"""By these a controller tells the revisions of its template from each other."""
-
 JOB_LABELS = (JOB_NAME, CONTROLLER_UID, OLD_JOB_NAME, OLD_CONTROLLER_UID)
 """Which Job a pod is of; by these its generated selector counts."""
 

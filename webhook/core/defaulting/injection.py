@@ -256,7 +256,7 @@ def _decided(
     Kubernetes allows one constraint for a key and whenUnsatisfiable; of two that become equal, the one that was written
     so stays.
     """
-    written = {_identity(default.constraint) for default in wanted if default.hard_when_domains is None}
+    written = {default.constraint.identity for default in wanted if default.hard_when_domains is None}
     decided: set[tuple[str | None, str | None]] = set()
     for default in wanted:
         constraint = default.constraint
@@ -268,9 +268,9 @@ def _decided(
                 # kube-apiserver refuses minDomains on a soft constraint.
                 min_domains=constraint.min_domains if hard else None,
             )
-            if _identity(constraint) in written | decided:
+            if constraint.identity in written | decided:
                 continue
-        decided.add(_identity(constraint))
+        decided.add(constraint.identity)
         yield constraint
 
 
@@ -293,10 +293,6 @@ def _has_domains(
     if chooses:
         return view.column(key).domain_count(nodes) >= wanted
     return domain_count(policy, view, key, nodes) >= wanted
-
-
-def _identity(constraint: SpreadConstraint) -> tuple[str | None, str | None]:
-    return constraint.topology_key, constraint.when_unsatisfiable
 
 
 def _complete(

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from webhook.core.api.types import OwnerReference, Pod, SpreadConstraint
+from webhook.core.api.types import OwnerReference, Pod
 from webhook.core.explain.fixes import Fix
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
@@ -103,12 +103,8 @@ def _places(pod: Pod, top: OwnerReference, index: ClusterIndex) -> dict[int, int
     owner = index.owner(top.api_version, top.kind, pod.meta.namespace, top.name)
     if owner is None or not owner.templates:
         return {place: place for place in range(len(own))}
-    by_identity = {_identity(each): place for place, each in enumerate(owner.templates[0].constraints)}
-    return {place: by_identity[_identity(each)] for place, each in enumerate(own) if _identity(each) in by_identity}
-
-
-def _identity(constraint: SpreadConstraint) -> tuple[str | None, str | None]:
-    return constraint.topology_key, constraint.when_unsatisfiable
+    by_identity = {each.identity: place for place, each in enumerate(owner.templates[0].constraints)}
+    return {place: by_identity[each.identity] for place, each in enumerate(own) if each.identity in by_identity}
 
 
 def patch(fix: Fix, where: Target, pod: Pod) -> list[dict[str, Json]] | None:

@@ -21,8 +21,11 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
+from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
 from webhook.core.scheduler.plugins.status import Status
+from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
+from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, VOLUME_ZONE
 from webhook.core.scheduler.problem import Problem, not_evaluated, take
 from webhook.core.scheduler.verdict import Verdict
 
@@ -263,6 +266,7 @@ _WORDS: Mapping[str, str] = {
     node_filters.NODE_PORTS: "with the port taken",
     pod_topology_spread.NAME: "over the limit",
     INTER_POD_AFFINITY: "by pod affinity",
+    **dict.fromkeys((VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE), "by its volumes"),
 }
 
 
@@ -278,4 +282,4 @@ def in_short(status: Status, *, within: bool) -> str:
     if status.plugin == node_filters.NODE_RESOURCES_FIT:
         words = ", ".join(status.reasons).replace("Too many pods", "full of pods")
         return words.replace("Insufficient ", "short of ", 1).replace("Insufficient ", "")
-    return _WORDS.get(status.plugin, "by its volumes")
+    return _WORDS[status.plugin]

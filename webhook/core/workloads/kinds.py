@@ -332,3 +332,6 @@ REVISIONED: Mapping[GroupKind, str] = {
     kind: row.revision for kind, row in KINDS.items() if row.in_replica_sets and row.revision
 }
 """Workloads that make ReplicaSets, and the label by which each tells its ReplicaSets apart."""
+
+REVISION_LABELS = frozenset(row.revision for row in KINDS.values() if row.revision)
+"""By these a controller tells the revisions of its template from each other."""

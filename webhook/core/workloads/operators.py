@@ -253,7 +253,7 @@ def _prometheus_labels(constraint: OperatedConstraint, labels: Mapping[str, str]
 
 
 def _zone_aware(constraint: OperatedConstraint, labels: Mapping[str, str], beside: Beside) -> SpreadConstraint:
-    """Selectors are filled only beside zoneAwareness; of which key, its operator knows."""
+    """The operator fills in selectors only if zoneAwareness is set, and chooses the key itself."""
     selector = constraint.selector
     if beside.zone_awareness is None or has_conditions(selector):
         return constraint

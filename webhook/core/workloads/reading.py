@@ -1,6 +1,6 @@
 """The pod templates of an object of any kind, and what rules need to know of the object around them.
 
-Built-in kinds are decoded in one typed pass; custom resources are walked by their `layouts` (`operators` has more).
+Built-in kinds are decoded in one typed pass; custom resources are walked by their `Layout` (`operators` has more).
 
 Source: the API types of k8s.io/api.
 """

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from webhook.core.api.selectors import EQUALS, Selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, Pod
-from webhook.core.api.well_known import REVISION_LABELS
 from webhook.core.api.written_selector import pairs_text
 from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod
 from webhook.core.explain.fixes import changed
@@ -40,6 +39,7 @@ from webhook.core.scheduler.problem import Problem, take
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural
 from webhook.core.workloads.controller_labels import may_be_added
+from webhook.core.workloads.kinds import REVISION_LABELS
 from webhook.core.workloads.workload import Workload
 
 _NAMED = 2

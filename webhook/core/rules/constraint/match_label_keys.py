@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from webhook.core.api import gates
 from webhook.core.api.well_known import (
     POD_TEMPLATE_HASH,
-    REVISION_LABELS,
     ROLLOUTS_POD_TEMPLATE_HASH,
     ZONE,
 )
@@ -41,7 +40,7 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
-from webhook.core.workloads.kinds import DEPLOYMENT
+from webhook.core.workloads.kinds import DEPLOYMENT, REVISION_LABELS
 from webhook.core.workloads.rolling_update import DEFAULT_SURGE, surge_of, worst_final_skew
 from webhook.core.workloads.workload import Workload
 
@@ -63,7 +62,7 @@ SEEN: Mapping[int, Mapping[int, tuple[int, int]]] = {
     12: {2: (13, 4), 3: (13, 3), 4: (20, 3)},
 }
 RUNS = 20
-# Fewer than one rollout in so many is for whoever looks for it.
+# If rarer than one rollout in ten, it is a note for whoever audits, not a warning.
 _NOTICED = 10
 
 

@@ -38,7 +38,7 @@ _EXPRESSION = re.compile(r"\.matchExpressions\[(\d+)\]\.(operator|values)")
 _ITEM = re.compile(r"\[(\d+)\]")
 _MISFIT = re.compile(r"json: cannot unmarshal (string|number|bool).* of type (\S+)", re.DOTALL)
 _DIGITS = re.compile(r"[-+]?[0-9]{1,10}", re.ASCII)
-# Where any text may stand, as far as it is a label's.
+# Paths whose values are label keys or values.
 _LABEL_TEXTS = re.compile(r"\.(?:labels|matchLabels|nodeSelector)[.\[][^\[\]]+\]?|\.(?:values|matchLabelKeys)\[\d+\]")
 _POSITIVE = {"maxSkew", "minDomains"}
 _MOST_INT32 = 2**31 - 1

@@ -9,7 +9,7 @@ _FIELDS = (
     *(*LabelSelector.__struct_encode_fields__, *LabelSelectorRequirement.__struct_encode_fields__),
 )
 _SLIPS = 2  # letters that a misspelt name may be off; cases do not count
-# Of a shorter name too little is left.
+# Shorter names are skipped: two wrong letters leave too little to recognise.
 _BY_LETTERS = {each.lower(): each for each in _FIELDS if len(each) // 2 > _SLIPS}
 _MOST_LETTERS = 2 * len(CONSTRAINTS)
 

@@ -6,7 +6,7 @@ from itertools import chain
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.selectors import Selector, SelectorError, compile_selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, SpreadConstraint
-from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME, JOB_LABELS, REVISION_LABELS
+from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME, JOB_LABELS
 from webhook.core.api.written_selector import has_conditions
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
@@ -14,7 +14,7 @@ from webhook.core.index.pod_groups import Counts
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.text import quoted
-from webhook.core.workloads.kinds import REPLICATION_CONTROLLER, group_kind
+from webhook.core.workloads.kinds import REPLICATION_CONTROLLER, REVISION_LABELS, group_kind
 from webhook.core.workloads.workload import Workload
 
 NO_SELECTOR = "which pods are its own: the kind has no selector"

@@ -24,8 +24,8 @@ from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.workloads.reading import parsed
 from webhook.core.workloads.workload import Template
 
-# Beside so many findings with edits, others are told as they are: each takes a second look at the templates. While a
-# request waits there is less time for it.
+# Beyond this many findings with edits, further fixes are reported untried: each takes a second look at the templates.
+# While a request waits there is less time for it.
 _MOST_IN_TEMPLATES, _MOST_OFFLINE = 16, 200
 # Each is an evaluation of the whole object; the edits of others are left out.
 _MOST_AS_A_WHOLE = 16

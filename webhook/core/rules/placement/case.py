@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import IGNORE, ObjectMeta, Pod, SpreadConstraint
-from webhook.core.api.well_known import HOSTNAME, REVISION_LABELS, ZONE
+from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.defaulting.next_pod import namespace_of
@@ -35,6 +35,7 @@ from webhook.core.rules.frame.subject import Placed, Subject, noun_of
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
+from webhook.core.workloads.kinds import REVISION_LABELS
 from webhook.core.workloads.workload import Template, Workload
 
 

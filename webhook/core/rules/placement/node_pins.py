@@ -7,7 +7,7 @@ Part of `spread-conflicts-affinity`.
     pods that must share a domain                   as n = 1, if this is the only domain; else at most maxSkew pods
     pods that must not share a domain               no domain ever has more than one of them
 
-Where nodes are known, `conflicts` and `effect` look at them instead.
+Where nodes are known, `affinity_conflicts` and `effect` look at them instead.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Rules that need the cluster: its nodes, the other pods, or a dry run.
+"""Rules that this release does not have yet, and the objects that they would speak of.
 
 They are listed with the objects of which they could speak, so that a clean result never looks like approval by a
 rule that could not look.
@@ -14,7 +14,7 @@ from webhook.core.rules.frame.subject import Subject
 
 
 class Shape(NamedTuple):
-    """What of an object decides which of these rules could speak of it."""
+    """The facts about an object that decide which of these rules would apply."""
 
     hard: bool
     replicated: bool

@@ -124,7 +124,7 @@ def _finding(found: Explanation, subject: Subject, index: ClusterIndex) -> Findi
             key="spec",
             at_most=Mode.AUDIT,
         )
-    # Of a pod that would get its constraints by injection there is no place to show.
+    # Injected constraints have no path in the object.
     placed = next((each for each in subject.placed if each.index == blocking.index), None)
     texts = [one_line(fix_text(fix, found.balances), 120) for fix in found.fixes]
     remedy = texts[0] if texts else ""

@@ -93,7 +93,7 @@ def spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool:
 
 
 def removed(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
-    """Out with a constraint that has one domain, if it is the only one: beside others, it keeps defaults away."""
+    """Remove a constraint of one domain, if it is the only one; beside others, it keeps defaults away."""
     if len(_constraints(case)) == 1:
         yield Remedy(WHEN, f"remove {placed.name}", removal(placed), ())
 
