@@ -1,5 +1,7 @@
 """A workload as rules see it, whatever its kind: its templates, replicas, selector and strategy."""
 
+from functools import cached_property
+
 from msgspec import Struct
 
 from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate
@@ -46,7 +48,7 @@ class ClaimTemplates(Struct, frozen=True):
     classes: tuple[str, ...] = ()
 
 
-class Workload(Struct, frozen=True, kw_only=True):
+class Workload(Struct, frozen=True, kw_only=True, dict=True):
     """An object that is a pod or makes pods.
 
     Shape: ``built_in`` says that kube-apiserver itself validates the templates. ``group`` is
@@ -75,17 +77,17 @@ class Workload(Struct, frozen=True, kw_only=True):
     manual_selector: bool = False
     whole: bool = True
 
-    @property
+    @cached_property
     def group_kind(self) -> GroupKind:
         """Its kind, whatever the version."""
         return self.group, self.kind
 
-    @property
+    @cached_property
     def traits(self) -> Traits:
-        """What follows of its kind."""
-        return traits((self.group, self.kind))
+        """What follows of its kind; some ten rules ask for it in every review."""
+        return traits(self.group_kind)
 
     @property
     def is_pod(self) -> bool:
         """Whether it is a pod itself, and makes none."""
-        return (self.group, self.kind) == POD
+        return self.group_kind == POD
