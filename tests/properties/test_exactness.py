@@ -14,7 +14,7 @@ from webhook.core.apiserver.decoding import BUILT_IN, DecodeError, as_go_reads, 
 from webhook.core.apiserver.go_json import is_plain, resolve
 from webhook.core.apiserver.validation import (
     _errors,
-    _evidently_valid,
+    are_plainly_right,
     constraint_warnings,
     merge_match_label_keys,
     selector_errors,
@@ -140,7 +140,7 @@ class TestValidation:
 
     @given(found=constraint_lists, version=versions)
     def test_the_short_cut(self, found, version):
-        if _evidently_valid(found):
+        if are_plainly_right(found):
             assert list(_errors(found, PATH, version)) == []
 
     @given(selector=selectors)
