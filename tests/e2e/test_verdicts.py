@@ -94,7 +94,7 @@ class Cluster:
         )
         wanted = int(changed["metadata"]["resourceVersion"])
         self._await(lambda index: (node := index.node(name)) and int(node.metadata.resource_version) >= wanted)
-        eventually(lambda: self._finds(revision))
+        eventually(lambda: self._finds(revision), 30)  # beside the other end-to-end tests it may take ten seconds
 
     def _finds(self, revision: str) -> bool:
         spec = {
