@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.cli.checking import add_defaults
+from webhook.manifests import atomic_write
 
 POLICY = """\
 apiVersion: config.evenspread.io/v1alpha1
@@ -121,7 +121,7 @@ class TestWrite:
         def full(*_):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(add_defaults, "replace_file", full)
+        monkeypatch.setattr(atomic_write, "replace_file", full)
         code, out, err = add("--add-defaults", "--write", "web.yaml")
         assert (code, out) == (1, "")
         assert err == ("web.yaml: error: not written: no space left on device\nconstraints were added to 0 workloads\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.cli.checking import fixing
+from webhook.manifests import atomic_write
 
 WEB = """\
 apiVersion: apps/v1
@@ -130,7 +130,7 @@ def test_what_cannot_be_written(fix, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fixing, "replace_file", full)
+    monkeypatch.setattr(atomic_write, "replace_file", full)
     code, out, err = fix("--fix", "--write", "web.yaml", web=WEB.replace("maybe", "ScheduleAnyway"))
     assert (code, out) == (1, "")
     assert "web.yaml: error: not written: no space left on device\n" in err

@@ -23,7 +23,7 @@ from webhook.core.rules.placement import affinity_conflicts, pod_fits, tainted_n
 from webhook.core.rules.placement.case import templates_under_rule
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.reading import read_workload
-from webhook.manifests.atomic_write import replace_file
+from webhook.manifests.atomic_write import written
 from webhook.manifests.documents import Fault
 from webhook.manifests.files import File
 from webhook.manifests.insertion import FIELD
@@ -72,15 +72,12 @@ def add_defaults(files: Iterable[File | Fault], frame: Frame, *, write: bool) ->
 def _written(files: Iterable[Amended], unwritten: list[Fault]) -> Iterator[str]:
     """Write each file, and say what was added where."""
     for amended in files:
-        name = amended.file.name
-        try:
-            replace_file(name, amended.file.data, amended.after)
-        except OSError as error:
-            unwritten.append(Fault(file=name, message=f"not written: {(error.strerror or str(error)).lower()}"))
+        if fault := written(amended.file, amended.after):
+            unwritten.append(fault)
             continue
         for addition in amended.additions:
             line = addition.manifest.locate(addition.path).line
-            yield f"{one_line(name)}:{line}: {addition.manifest.title}: {addition.names}\n"
+            yield f"{one_line(amended.file.name)}:{line}: {addition.manifest.title}: {addition.names}\n"
 
 
 def _summarize(amendment: Amendment, policy: Policy, index: ClusterIndex, *, write: bool) -> None:

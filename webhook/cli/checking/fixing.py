@@ -13,7 +13,7 @@ from webhook.cli.checking.run import look
 from webhook.cli.exit_codes import Exit
 from webhook.cli.terminal import print_faults, print_results
 from webhook.core.text import one_line, plural
-from webhook.manifests.atomic_write import replace_file
+from webhook.manifests.atomic_write import written
 from webhook.manifests.documents import Fault
 from webhook.manifests.files import File
 from webhook.manifests.unified_diff import line_diff
@@ -53,11 +53,8 @@ def fix_files(files: Iterable[File | Fault], frame: Frame, *, write: bool, fail_
 def _written(files: Iterable[Mended], unwritten: list[Fault]) -> Iterator[str]:
     """Write each file, and say what was fixed where; positions are those in the file before."""
     for mended in files:
-        name = mended.file.name
-        try:
-            replace_file(name, mended.file.data, mended.after)
-        except OSError as error:
-            unwritten.append(Fault(file=name, message=f"not written: {(error.strerror or str(error)).lower()}"))
+        if fault := written(mended.file, mended.after):
+            unwritten.append(fault)
             continue
         for row in mended.rows:
             yield f"{_place(row)}: fixed {row.judged.finding.rule}: {row.manifest.title}: {fix(row)}\n"

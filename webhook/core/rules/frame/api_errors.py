@@ -35,7 +35,6 @@ _OPERATORS: Mapping[str, str] = {
     **dict.fromkeys(("doesnotexist", "doesnotexists", "notexist", "notexists", "!"), "DoesNotExist"),
 }
 _EXPRESSION = re.compile(r"\.matchExpressions\[(\d+)\]\.(operator|values)")
-_ITEM = re.compile(r"\[(\d+)\]")
 _MISFIT = re.compile(r"json: cannot unmarshal (string|number|bool).* of type (\S+)", re.DOTALL)
 _DIGITS = re.compile(r"[-+]?[0-9]{1,10}", re.ASCII)
 # Paths whose values are label keys or values.
