@@ -43,7 +43,7 @@ BREAKS = {
         "import webhook.core.rules.placement.remedies",
     ),
     "inside the review": ("webhook/cli/commands/version.py", "import webhook.core.review.messages"),
-    "inside the manifests' room": ("webhook/cli/commands/version.py", "import webhook.manifests.positions"),
+    "inside the manifests' room": ("webhook/cli/commands/version.py", "import webhook.manifests.reading.positions"),
     "inside the conformance room": ("webhook/cli/commands/version.py", "import webhook.conformance.validate_cases"),
     "inside checking": ("webhook/cli/commands/version.py", "import webhook.cli.checking.mending"),
     "inside the formats": ("webhook/cli/commands/version.py", "import webhook.cli.formats.sarif"),

@@ -33,7 +33,7 @@ from webhook.core.review.review import examine, mutate, review
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import RULES
 from webhook.core.workloads.kinds import KINDS, NATIVE, TEMPLATED
-from webhook.manifests.files import File
+from webhook.manifests.reading.files import File
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
 CUSTOM = [kind for kind in KINDS if kind in TEMPLATED and kind not in NATIVE]

@@ -11,7 +11,7 @@ from webhook.cli.checking.frame import Frame
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
-from webhook.manifests.files import File
+from webhook.manifests.reading.files import File
 
 KEYS = ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
 SOFT = (SpreadConstraint(max_skew=2, topology_key=key, when_unsatisfiable="ScheduleAnyway") for key in KEYS)

@@ -12,9 +12,9 @@ from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.mending import mend
 from webhook.cli.checking.run import look
 from webhook.core.policy.policy import Policy
-from webhook.manifests.files import File
-from webhook.manifests.manifest import read_manifests
-from webhook.manifests.proven_edits import value_of
+from webhook.manifests.editing.proven_edits import value_of
+from webhook.manifests.reading.files import File
+from webhook.manifests.reading.manifest import read_manifests
 
 FRAME = Frame(policy=Policy(), today="2026-11-21")
 

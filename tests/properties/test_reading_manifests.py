@@ -5,9 +5,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.manifests.documents import Fault
-from webhook.manifests.manifest import read_manifests
-from webhook.manifests.positions import find, json_tree, yaml_tree
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.manifest import read_manifests
+from webhook.manifests.reading.positions import find, json_tree, yaml_tree
 
 TEXT = "a¦: ¦- ¦\n¦  ¦{¦}¦[¦]¦,¦\"¦'¦&a ¦*a¦<<: ¦!!int ¦|\n¦---\n¦...¦# ¦\t¦\r\n¦\xff¦\0¦? ¦1¦.5¦~¦yes¦\xef\xbb\xbf¦"
 TEXT += (

@@ -18,7 +18,7 @@ from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import decide_verdict
 from webhook.core.api.types import TypeMeta
 from webhook.core.policy.policy import Policy
-from webhook.manifests.files import File
+from webhook.manifests.reading.files import File
 from webhook.snapshot.anonymise import Names
 from webhook.snapshot.projection import project
 

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import click
 
-from webhook.manifests.documents import Fault
+from webhook.manifests.reading.documents import Fault
 
 PATIENCE_SECONDS = 1.0  # after this long, progress is shown
 _STEP_SECONDS = 0.1

@@ -26,8 +26,8 @@ from webhook.core.apiserver.validation import (
 from webhook.core.scheduler.args import ArgsError, decode_args, validate_args
 from webhook.core.workloads.reading import reaches_template, read_workload
 from webhook.core.workloads.refused_pods import refusals
-from webhook.manifests.go_scalars import UnreadableError
-from webhook.manifests.go_yaml import read_document
+from webhook.manifests.reading.go_scalars import UnreadableError
+from webhook.manifests.reading.go_yaml import read_document
 
 _JSON = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")

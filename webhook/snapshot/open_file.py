@@ -10,9 +10,9 @@ import msgspec
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.workloads.custom_kinds import EmbeddedKind
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import STDIN, read_files
-from webhook.manifests.manifest import read_manifests
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import STDIN, read_files
+from webhook.manifests.reading.manifest import read_manifests
 from webhook.snapshot.load import Item, Snapshot, SnapshotError, read_snapshot
 
 _GZIP = b"\x1f\x8b"

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.manifests import atomic_write
+from webhook.manifests.editing import atomic_write
 
 POLICY = """\
 apiVersion: config.evenspread.io/v1alpha1

@@ -6,8 +6,8 @@ from webhook.core.api.types import SpreadConstraint
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import File
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import File
 
 SOFT = SpreadConstraint(max_skew=1, topology_key="example.com/rack", when_unsatisfiable="ScheduleAnyway")
 POOL = EmbeddedKind(

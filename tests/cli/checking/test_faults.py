@@ -15,8 +15,8 @@ from webhook.cli.checking.whole_cluster import survey
 from webhook.cli.exit_codes import Exit
 from webhook.cli.formats import renderer
 from webhook.core.policy.policy import Policy
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import File
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import File
 from webhook.report.documents import ReportApi
 
 FRAME = Frame(policy=Policy(), today="2026-01-01")

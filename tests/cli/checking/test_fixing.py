@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.manifests import atomic_write
+from webhook.manifests.editing import atomic_write
 
 WEB = """\
 apiVersion: apps/v1

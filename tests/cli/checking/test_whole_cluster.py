@@ -10,7 +10,7 @@ from webhook.cli.checking.whole_cluster import survey
 from webhook.cli.formats.json import as_values
 from webhook.cluster.resources import BUILT_IN
 from webhook.core.policy.policy import Policy
-from webhook.manifests.files import File
+from webhook.manifests.reading.files import File
 
 CLUSTER = Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl"
 OBJECTS = [json.loads(line) for line in CLUSTER.read_text().splitlines()][1:]

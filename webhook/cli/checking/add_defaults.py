@@ -23,13 +23,13 @@ from webhook.core.rules.placement import affinity_conflicts, pod_fits, tainted_n
 from webhook.core.rules.placement.case import templates_under_rule
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.reading import read_workload
-from webhook.manifests.atomic_write import written
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import File
-from webhook.manifests.insertion import FIELD
-from webhook.manifests.manifest import Manifest
-from webhook.manifests.proven_edits import value_of
-from webhook.manifests.unified_diff import line_diff
+from webhook.manifests.editing.atomic_write import written
+from webhook.manifests.editing.insertion import FIELD
+from webhook.manifests.editing.proven_edits import value_of
+from webhook.manifests.editing.unified_diff import line_diff
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import File
+from webhook.manifests.reading.manifest import Manifest
 
 # Rules about pods that find no node.
 _PLACES = frozenset(

@@ -22,11 +22,11 @@ from webhook.core.json_edits import Edit as EditOfObject
 from webhook.core.json_edits import applied
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import has_template, read_workload
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import File
-from webhook.manifests.insertion import FIELD, Edit, RefusedError, insertion
-from webhook.manifests.manifest import Manifest, read_manifests
-from webhook.manifests.proven_edits import Change, edited, in_order, json_of, proven, value_of
+from webhook.manifests.editing.insertion import FIELD, Edit, RefusedError, insertion
+from webhook.manifests.editing.proven_edits import Change, edited, in_order, json_of, proven, value_of
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import File
+from webhook.manifests.reading.manifest import Manifest, read_manifests
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 

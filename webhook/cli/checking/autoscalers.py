@@ -9,8 +9,8 @@ from msgspec import structs
 from webhook.core.api.types import ObjectMeta
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, ScaleTarget
 from webhook.core.workloads.kinds import DEPLOYMENT, group_kind, native_version
-from webhook.manifests.files import File
-from webhook.manifests.manifest import Manifest, read_manifests
+from webhook.manifests.reading.files import File
+from webhook.manifests.reading.manifest import Manifest, read_manifests
 
 Json = Any
 

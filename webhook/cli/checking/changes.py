@@ -7,8 +7,8 @@ import click
 from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import Exit
 from webhook.core.policy.policy import Policy
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import STDIN, File
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import STDIN, File
 
 
 def check_usage(  # noqa: PLR0913 one parameter an option

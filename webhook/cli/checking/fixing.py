@@ -13,10 +13,10 @@ from webhook.cli.checking.run import look
 from webhook.cli.exit_codes import Exit
 from webhook.cli.terminal import print_faults, print_results
 from webhook.core.text import one_line, plural
-from webhook.manifests.atomic_write import written
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import File
-from webhook.manifests.unified_diff import line_diff
+from webhook.manifests.editing.atomic_write import written
+from webhook.manifests.editing.unified_diff import line_diff
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import File
 
 
 def fix_files(files: Iterable[File | Fault], frame: Frame, *, write: bool, fail_on: str) -> Exit:

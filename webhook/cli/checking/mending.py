@@ -13,13 +13,13 @@ from webhook.cli.checking.results import Row
 from webhook.cli.checking.run import CheckRun, with_autoscalers
 from webhook.core.json_edits import marked, without_gone
 from webhook.core.rules.frame.rule import Finding
-from webhook.manifests.documents import Fault
-from webhook.manifests.edit_rounds import Pieces
-from webhook.manifests.files import File
-from webhook.manifests.insertion import RefusedError
-from webhook.manifests.manifest import Manifest, read_manifests
-from webhook.manifests.proven_edits import Change, edited, in_order, proven, value_of
-from webhook.manifests.rewriting import rewritten
+from webhook.manifests.editing.edit_rounds import Pieces
+from webhook.manifests.editing.insertion import RefusedError
+from webhook.manifests.editing.proven_edits import Change, edited, in_order, proven, value_of
+from webhook.manifests.editing.rewriting import rewritten
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import File
+from webhook.manifests.reading.manifest import Manifest, read_manifests
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 

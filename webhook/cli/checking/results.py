@@ -8,8 +8,8 @@ from webhook.cli.checking.failures import Failure
 from webhook.cli.exit_codes import Exit
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
-from webhook.manifests.documents import Fault
-from webhook.manifests.manifest import Manifest, Place
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.manifest import Manifest, Place
 
 
 class Row(Struct, frozen=True, kw_only=True):

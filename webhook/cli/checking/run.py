@@ -15,10 +15,10 @@ from webhook.core.review.review import examine
 from webhook.core.rules.constraint.api import WRONG_TYPE
 from webhook.core.rules.constraint.unknown_fields import right_paths
 from webhook.core.workloads.reading import has_template
-from webhook.manifests.carried_texts import carried
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import File
-from webhook.manifests.manifest import Manifest, Place, read_manifests
+from webhook.manifests.reading.carried_texts import carried
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import File
+from webhook.manifests.reading.manifest import Manifest, Place, read_manifests
 
 
 def look(

@@ -19,9 +19,9 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.workloads.kinds import group_of
 from webhook.core.workloads.reading import has_template
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import File
-from webhook.manifests.manifest import Manifest
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import File
+from webhook.manifests.reading.manifest import Manifest
 from webhook.snapshot.load import Header, absent, read_header
 
 _NAMED = msgspec.json.Decoder(Named)

@@ -14,8 +14,8 @@ from webhook.cli.commands.options import Results, cluster_options, looking_optio
 from webhook.cli.formats import renderer
 from webhook.cli.live_cluster import Given
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results, say
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import File, read_files
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import File, read_files
 
 
 @click.command(

@@ -13,7 +13,7 @@ from webhook.cli.commands.options import Results, cluster_options, looking_optio
 from webhook.cli.formats import renderer
 from webhook.cli.live_cluster import Given
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results
-from webhook.manifests.files import read_files
+from webhook.manifests.reading.files import read_files
 
 
 @click.command(

@@ -23,7 +23,7 @@ from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.explain.explanation import explain as explain_pod
-from webhook.manifests.files import STDIN, read_files
+from webhook.manifests.reading.files import STDIN, read_files
 
 
 class _Asked(Struct, frozen=True):

@@ -26,8 +26,8 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import did_you_mean, one_line, plural
 from webhook.core.workloads.reading import has_template
-from webhook.manifests.documents import Document, Fault
-from webhook.manifests.files import read_files
+from webhook.manifests.reading.documents import Document, Fault
+from webhook.manifests.reading.files import read_files
 
 NOTHING = "nothing"
 

@@ -9,8 +9,8 @@ from webhook.cli.checking.results import Outcome
 from webhook.cli.checking.row_text import fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line
-from webhook.manifests.files import STDIN_NAME
-from webhook.manifests.manifest import Manifest, Place
+from webhook.manifests.reading.files import STDIN_NAME
+from webhook.manifests.reading.manifest import Manifest, Place
 
 _COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 

@@ -6,7 +6,7 @@ import msgspec
 
 from webhook.cli.checking.results import Gap, Outcome, Row
 from webhook.cli.checking.row_text import fix, message
-from webhook.manifests.manifest import Manifest, Place
+from webhook.manifests.reading.manifest import Manifest, Place
 
 
 def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 from webhook.cli.checking.results import Outcome, Row
 from webhook.cli.checking.row_text import fix, message
 from webhook.core.text import one_line
-from webhook.manifests.documents import Fault
+from webhook.manifests.reading.documents import Fault
 
 
 def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature

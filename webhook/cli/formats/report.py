@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from webhook.cli.checking.results import Outcome
 from webhook.core.review.judging import Judged
 from webhook.core.workloads.kinds import group_kind
-from webhook.manifests.manifest import Manifest
-from webhook.manifests.yaml_block import block_lines
+from webhook.manifests.editing.yaml_block import block_lines
+from webhook.manifests.reading.manifest import Manifest
 from webhook.report.documents import ReportApi, Reported, report
 
 _Workload = tuple[str, str, str, str]  # group, kind, namespace, name

@@ -15,8 +15,8 @@ from webhook.cli.checking.results import Outcome, Row
 from webhook.cli.checking.row_text import fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import RULES
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import STDIN_NAME
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import STDIN_NAME
 
 _LEVELS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "note"}
 _INDEX = {rule.id: number for number, rule in enumerate(RULES)}

@@ -9,7 +9,7 @@ from webhook.cli.terminal import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.rules.frame.rule import FAILED, NOT_YET, Severity
 from webhook.core.rules.frame.subject import NO_CLUSTER
 from webhook.core.text import one_line, plural
-from webhook.manifests.manifest import Place
+from webhook.manifests.reading.manifest import Place
 
 COLORS = {Severity.HIGH: RED, Severity.MEDIUM: YELLOW, Severity.LOW: BLUE}
 _MOST_QUOTED = 100  # characters of a line; beyond, it is cut around the field

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, SCHEDULE_ANYWAY, LabelSelector, Pod
-from webhook.core.explain.meant_keys import meant_by, near
+from webhook.core.index.meant_keys import meant_by, near
 from webhook.core.index.node_table import NodeView
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Counted, Domains

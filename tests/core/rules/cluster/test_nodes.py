@@ -6,7 +6,7 @@ from manifest import DENY, decide, examined, said, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
-from webhook.core.explain.meant_keys import near
+from webhook.core.index.meant_keys import near
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.messages import WARNING_CHARS
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import IGNORE, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
-from webhook.core.explain.meant_keys import ON_EVERY_NODE, intended
+from webhook.core.index.meant_keys import ON_EVERY_NODE, intended
 from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode

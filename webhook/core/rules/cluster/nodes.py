@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook.core.api.well_known import SUCCESSORS
-from webhook.core.explain.meant_keys import ON_EVERY_NODE, PLACES, meant_by, near
+from webhook.core.index.meant_keys import ON_EVERY_NODE, PLACES, meant_by, near
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, removal

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook.core.api.well_known import HOSTNAME, SUCCESSORS, ZONE
-from webhook.core.explain.meant_keys import meant_by
+from webhook.core.index.meant_keys import meant_by
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, removal
 from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Rule, Severity, guarded

@@ -4,8 +4,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.manifests.go_yaml import read_document
-from webhook.manifests.yaml_block import block_lines, scalar
+from webhook.manifests.editing.yaml_block import block_lines, scalar
+from webhook.manifests.reading.go_yaml import read_document
 
 PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")) | st.sampled_from(" :#-'\"\\"))
 SCALARS = PRINTABLE | st.integers(-(2**53), 2**53) | st.booleans() | st.none()

@@ -1,6 +1,6 @@
 import pytest
 
-from webhook.manifests.positions import find, json_duplicates, json_tree, yaml_tree
+from webhook.manifests.reading.positions import find, json_duplicates, json_tree, yaml_tree
 
 YAML = """\
 a:

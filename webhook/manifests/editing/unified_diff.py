@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from webhook.manifests.insertion import Edit
+from webhook.manifests.editing.insertion import Edit
 
 _CONTEXT = 3  # lines around a change
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")

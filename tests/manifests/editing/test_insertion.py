@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from webhook.manifests.documents import Fault
-from webhook.manifests.insertion import RefusedError, insertion
-from webhook.manifests.manifest import read_manifests
+from webhook.manifests.editing.insertion import RefusedError, insertion
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.manifest import read_manifests
 
 CONSTRAINTS = [{"maxSkew": 1, "labelSelector": {"matchLabels": {"app": "web"}}, "matchLabelKeys": ["y"]}]
 

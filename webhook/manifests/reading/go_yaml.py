@@ -30,7 +30,7 @@ from yaml.events import (
 )
 from yaml.reader import ReaderError
 
-from webhook.manifests.go_scalars import UnreadableError, json_number, key_text, resolve_plain, resolve_tagged
+from webhook.manifests.reading.go_scalars import UnreadableError, json_number, key_text, resolve_plain, resolve_tagged
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 

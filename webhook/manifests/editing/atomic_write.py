@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from webhook.core.text import one_line
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import File
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import File
 
 _ANYBODY_WRITES = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 

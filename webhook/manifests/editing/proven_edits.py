@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from webhook.manifests.documents import Fault
-from webhook.manifests.files import File
-from webhook.manifests.insertion import Edit
-from webhook.manifests.manifest import Manifest, read_manifests
+from webhook.manifests.editing.insertion import Edit
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.files import File
+from webhook.manifests.reading.manifest import Manifest, read_manifests
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 

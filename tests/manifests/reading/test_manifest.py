@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from webhook.manifests import manifest
-from webhook.manifests.documents import Fault
-from webhook.manifests.manifest import MAX_YAML_BYTES, read_manifests
+from webhook.manifests.reading import manifest
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.manifest import MAX_YAML_BYTES, read_manifests
 
 
 def read(data):

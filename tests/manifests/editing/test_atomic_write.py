@@ -3,8 +3,8 @@ import stat
 
 import pytest
 
-from webhook.manifests import atomic_write
-from webhook.manifests.atomic_write import replace_file
+from webhook.manifests.editing import atomic_write
+from webhook.manifests.editing.atomic_write import replace_file
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 import pytest
 
 from webhook.core.json_edits import Edit, applied, marked
-from webhook.manifests.edit_rounds import Pieces
-from webhook.manifests.insertion import Edit as Bytes
-from webhook.manifests.insertion import RefusedError
-from webhook.manifests.manifest import read_manifests
-from webhook.manifests.proven_edits import Change, edited, value_of
-from webhook.manifests.rewriting import rewritten
+from webhook.manifests.editing.edit_rounds import Pieces
+from webhook.manifests.editing.insertion import Edit as Bytes
+from webhook.manifests.editing.insertion import RefusedError
+from webhook.manifests.editing.proven_edits import Change, edited, value_of
+from webhook.manifests.editing.rewriting import rewritten
+from webhook.manifests.reading.manifest import read_manifests
 
 HEAD = "apiVersion: v1\nkind: Thing\n"
 

@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from webhook.manifests.go_scalars import UnreadableError, is_timestamp
-from webhook.manifests.go_yaml import MAX_DEPTH, Duplicate, read_document
+from webhook.manifests.reading.go_scalars import UnreadableError, is_timestamp
+from webhook.manifests.reading.go_yaml import MAX_DEPTH, Duplicate, read_document
 
 # What sigs.k8s.io/yaml v1.6.0 and apimachinery v0.37.1 made of each text.
 RECORDED = [
-    json.loads(line) for line in (Path(__file__).parents[1] / "testdata" / "go-yaml.jsonl").read_text().splitlines()
+    json.loads(line) for line in (Path(__file__).parents[2] / "testdata" / "go-yaml.jsonl").read_text().splitlines()
 ]
 
 

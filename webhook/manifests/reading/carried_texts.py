@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from webhook.manifests.documents import Fault
-from webhook.manifests.manifest import Manifest
+from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.manifest import Manifest
 
 Json = Any  # raw JSON from outside
 

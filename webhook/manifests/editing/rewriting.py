@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from webhook.core.json_edits import GONE, without_gone
 from webhook.core.yaml_flow import flow, one_field, scalar
-from webhook.manifests.insertion import Edit, RefusedError, line_break, line_end, text_of
-from webhook.manifests.manifest import Manifest
-from webhook.manifests.positions import Node, Span, follow
-from webhook.manifests.yaml_block import block_lines
+from webhook.manifests.editing.insertion import Edit, RefusedError, line_break, line_end, text_of
+from webhook.manifests.editing.yaml_block import block_lines
+from webhook.manifests.reading.manifest import Manifest
+from webhook.manifests.reading.positions import Node, Span, follow
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.manifests.go_scalars import resolve_plain
+from webhook.manifests.reading.go_scalars import resolve_plain
 
 Json = Any
 

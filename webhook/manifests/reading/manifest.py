@@ -16,10 +16,10 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from webhook.core.text import one_line
-from webhook.manifests.documents import Document, Fault, split
-from webhook.manifests.go_scalars import UnreadableError
-from webhook.manifests.go_yaml import MAX_DEPTH, MAX_DUPLICATES, read_document
-from webhook.manifests.positions import Node, find, is_deeper, json_duplicates, json_tree, yaml_tree
+from webhook.manifests.reading.documents import Document, Fault, split
+from webhook.manifests.reading.go_scalars import UnreadableError
+from webhook.manifests.reading.go_yaml import MAX_DEPTH, MAX_DUPLICATES, read_document
+from webhook.manifests.reading.positions import Node, find, is_deeper, json_duplicates, json_tree, yaml_tree
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from webhook.manifests.insertion import Edit
+from webhook.manifests.editing.insertion import Edit
 
 
 class _Piece(Struct, frozen=True):

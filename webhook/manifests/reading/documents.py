@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from webhook.core.text import one_line
-from webhook.manifests.go_yaml import MAX_DEPTH
+from webhook.manifests.reading.go_yaml import MAX_DEPTH
 
 _SEPARATOR = re.compile(rb"^---([^\n]*)\n?", re.MULTILINE)
 _SOURCE = re.compile(rb"^# Source: ([^\r\n]{1,256})", re.MULTILINE)

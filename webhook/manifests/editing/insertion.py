@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from webhook.manifests.manifest import Manifest
-from webhook.manifests.positions import Node, Span, follow, json_tree, yaml_tree
-from webhook.manifests.yaml_block import block_lines
+from webhook.manifests.editing.yaml_block import block_lines
+from webhook.manifests.reading.manifest import Manifest
+from webhook.manifests.reading.positions import Node, Span, follow, json_tree, yaml_tree
 
 FIELD = "topologySpreadConstraints"
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.manifests.insertion import Edit
-from webhook.manifests.unified_diff import line_diff
+from webhook.manifests.editing.insertion import Edit
+from webhook.manifests.editing.unified_diff import line_diff
 
 TEN = b"".join(b"%d\n" % number for number in range(10))
 

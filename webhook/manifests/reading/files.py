@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from webhook.manifests.documents import Fault
+from webhook.manifests.reading.documents import Fault
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"

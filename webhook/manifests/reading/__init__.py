@@ -1,0 +1,1 @@
+"""Files as Kubernetes' clients read them: documents, objects, and the place of each field."""
