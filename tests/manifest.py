@@ -112,6 +112,11 @@ def said(rule, manifest, **kwargs):
     return [each.finding.summary for each in found.findings if each.finding.rule == rule] + missing
 
 
+def headline(decision):
+    """The first line of what a denial says; None for what is allowed."""
+    return None if decision.allowed else decision.message.partition("\n")[0]
+
+
 def request(new, old=None, **fields):
     group, _, version = (new or old)["apiVersion"].rpartition("/")
     asked = {

@@ -142,7 +142,12 @@ def test_a_fix_that_raises_is_counted_and_logged_and_the_denial_stays(caplog, mo
     state = State(ENGINE, Metrics())
     body = json.dumps(document).encode()
     _, _, answered = call(AdmissionApp(state, nothing), request(body=body), (body,))
-    assert json.loads(answered)["response"]["allowed"] is False
+    response = json.loads(answered)["response"]
+    assert not response["allowed"]
+    assert response["status"]["message"].splitlines()[0] == (
+        "Deployment shop/web: "
+        "spec.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero"
+    )
     text = state.metrics.text().decode()
     assert 'evenspread_rule_results_total{mode="",result="error",rule="max-skew"} 1.0\n' in text
     assert 'evenspread_rule_results_total{mode="deny",result="fail",rule="max-skew"} 1.0\n' in text

@@ -181,10 +181,15 @@ def test_the_example_prints_its_address_and_commands_that_work_anywhere(tmp_path
         rollout, deployment, pod = commands(said)
         denied = json.loads(shell(rollout, tmp_path))["response"]
         assert denied["allowed"] is False
-        assert "must be greater than zero" in denied["status"]["message"]
+        assert denied["status"]["message"].splitlines()[0] == (
+            "Rollout shop/web: "
+            "spec.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero"
+        )
         warned = json.loads(shell(deployment, tmp_path))["response"]
         assert warned["allowed"] is True
-        assert warned["warnings"][0].startswith("evenspread/selector-not-self: ")
+        assert warned["warnings"][0] == (
+            "evenspread/selector-not-self: zone[0] counts app=web but the pods have app=web-v2; use app=web-v2"
+        )
         patch = json.loads(shell(pod, tmp_path))
         assert any(operation["path"] == "/spec/topologySpreadConstraints" for operation in patch)
     finally:

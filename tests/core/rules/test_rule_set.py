@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from build import cluster
 from core.rules.pages import PAGES
-from manifest import DENY, RECENT, decide, examined, request, workload
+from manifest import DENY, RECENT, decide, examined, headline, request, workload
 from msgspec.structs import replace
 
 from webhook.core import rules
@@ -85,7 +85,7 @@ def test_a_rule_that_is_listed_is_asked(made_up):
 def test_and_judged(made_up):
     denying = replace(DENY, rules={made_up.id: Mode.DENY})
     assert said(decide(WEB, policy=denying).findings) == [("deny", "something", "")]
-    assert not decide(WEB, policy=denying).allowed
+    assert headline(decide(WEB, policy=denying)) == "Deployment shop/web: something"
     pod = workload("Pod", "app=web", "zone hard 1 app=web")
     assert said(decide(pod, policy=denying).findings) == [("warn", "something", "never denied here")]
     assert said(decide(WEB, WEB, policy=denying).findings) == [("warn", "something", "the old object had it")]
