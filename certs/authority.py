@@ -18,6 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 from msgspec import Struct
 
+# Each is derived in the module.
 CLOCK_SKEW = timedelta(hours=1)
 CA_LIFE = timedelta(days=365)
 LEAF_LIFE = timedelta(days=7)

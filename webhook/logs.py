@@ -17,11 +17,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
+# Characters. Every name in Kubernetes fits (253), and whoever sends longer texts does not fill the log.
 LONGEST_TEXT = 256
 LEVELS = ("debug", "info", "warning", "error")
 # Lines that wait for whoever writes them; the pipe itself buffers about 200 more. At most a few MiB.
 _LINES_WAITING = 1024
-_FLUSH_SECONDS = 1.0
+_FLUSH_SECONDS = 1.0  # at the end, for a reader that has stopped reading: the process must end all the same
 _DELETE = "\x7f"  # the one control character that JSON leaves as it is
 
 

@@ -12,7 +12,7 @@ import click
 from webhook.manifests.reading.documents import Fault
 
 PATIENCE_SECONDS = 1.0  # after this long, progress is shown
-_STEP_SECONDS = 0.1
+_STEP_SECONDS = 0.1  # between two counts: nobody reads faster, and each is a write to the terminal
 _CLEAR = "\r\033[K"  # the line of a terminal
 BOLD, DIM, RED, YELLOW, BLUE, GREEN = "1", "2", "31", "33", "34", "32"
 

@@ -20,7 +20,7 @@ from webhook.logs import bounded
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # client-go waits 32 s by default; here a person waits.
 _SECONDS = 10.0
-_CHUNK_BYTES = 64 * 1024
+_CHUNK_BYTES = 64 * 1024  # of one read, which returns what has come: four records of TLS
 # Objects have up to 1.5 MiB (etcd's limit): room for a page of a hundred, and for one in a line of a watch.
 _PAGE_BYTES = 256 * 1024 * 1024
 _LINE_BYTES = 8 * 1024 * 1024

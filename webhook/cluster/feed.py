@@ -19,8 +19,8 @@ from webhook.core.index.cluster_index import ClusterIndex, Event
 from webhook.core.index.objects import ApiObject
 
 _VERSION_SECONDS = 600.0  # how often the API server's release is requested, to notice an upgrade
-_LOOK_SECONDS = 0.2
-_STOP_SECONDS = 2.0
+_LOOK_SECONDS = 0.2  # until it is looked again whether all is listed; only `gc.freeze` waits for that
+_STOP_SECONDS = 2.0  # for a thread to end; one that hangs in a read is a daemon, and ends with the process
 # After this many objects of the first lists, they are hidden from the garbage collector: they stay, and its repeated
 # walks would take half of the time.
 _FREEZE = 2000

@@ -13,7 +13,7 @@ from webhook.cluster.wire import read_plural
 from webhook.core.index.readers import Reader
 
 _PAGE = 100  # objects. Decoding holds the interpreter's lock; a hundred pods take half a millisecond
-_LARGEST_PAGE = 10_000
+_LARGEST_PAGE = 10_000  # as many as kube-apiserver itself requests of etcd at once (etcd3/store.go maxLimit)
 _BAD_REQUEST, _GONE = 400, 410
 
 

@@ -16,7 +16,7 @@ from webhook.core.workloads.kinds import KINDS, POD, TEMPLATED, plural
 NAME = "evenspread-local"
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
 _MANAGER = {APP_NAME: "evenspread", APP_MANAGED_BY: "evenspread-webhook"}
-_TIMEOUT_SECONDS = 2
+_TIMEOUT_SECONDS = 2  # as in the chart: so long each write waits if this process is gone but still registered
 _SYSTEM = ("kube-system", "kube-public", "kube-node-lease")
 
 _WRITES = ("CREATE", "UPDATE")

@@ -19,6 +19,7 @@ RULES_VERSION = max((rule.since for rule in RULES), key=release)
 MAX_STALENESS_SECONDS = 24 * 3600.0  # a copy of a cluster that is a day old says nothing about it
 
 _DURATION_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)")
+# Go's units (time.ParseDuration), since the same people write both; both ways to write micro.
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 

@@ -25,7 +25,7 @@ EVALUATORS: Mapping[str, Evaluator] = {
 }
 
 _GZIP = b"\x1f\x8b"
-_MAX_FIRST = 10
+_MAX_FIRST = 10  # differences that are kept of each kind: a wrong rule would differ in thousands
 # A record that has one of these names the whole answer of its kind.
 _WHOLE = {
     "validate": {"errors", "warnings", "topologySpreadConstraints"},

@@ -46,15 +46,17 @@ class Reported(Struct, frozen=True, kw_only=True):
 
 SOURCE = "evenspread"
 CATEGORY = "Topology Spread"
+# Of the greatest length, 3 KiB, as many as `MOST_BYTES` holds.
 MOST_RESULTS = 64
 # kubectl apply keeps the whole document in an annotation, and all annotations together hold 256 KiB.
 MOST_BYTES = 192 * 1024
 
 _KINDS = {ReportApi.OPEN_REPORTS: "Report", ReportApi.POLICY_REPORTS: "PolicyReport"}
 _NAME_CHARS = 63  # so that it can be a label's value too
+# A message and a detail of 1,024, a fix of 512 and the short ones: 3 KiB a result.
 _TEXT_CHARS = 1024
 _FIX_CHARS = 512
-_NAME_TEXT_CHARS = 253
+_NAME_TEXT_CHARS = 253  # the longest name that kube-apiserver accepts
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _RANKS = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
 

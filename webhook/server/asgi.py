@@ -39,6 +39,7 @@ _MARGIN_SECONDS = 0.25
 
 # A review of this size takes about a millisecond; for shorter ones a thread would cost more than it gains.
 LONG_BODY_BYTES = 256 * 1024
+# They take turns at the interpreter, so more are not faster; the second is for a review behind a much longer one.
 _POOL_THREADS = 2
 # With two threads and at most 50 ms for a review of 7 MiB, the last one waits less than a caller does.
 _POOL_WAITING = 16

@@ -24,7 +24,7 @@ MAX_HELD_BYTES = 64 * 1024 * 1024
 SHORT_BODY_BYTES = 256 * 1024
 # Sources whose connections have ended, and that are no strangers when they come back.
 _REMEMBERED = 1024
-_LOG_SECONDS = 10.0
+_LOG_SECONDS = 10.0  # between two lines about it: whoever opens thousands of connections does not fill the log
 
 Reason = Literal["made-room", "over-share", "refused", "body-bytes", "late"]
 

@@ -15,8 +15,8 @@ from webhook.logs import bounded
 from webhook.server.state import State
 from webhook.server.tls import RotatingTls
 
-_LOOK_SECONDS = 1.0
-_RENEW_SECONDS = 60.0
+_LOOK_SECONDS = 1.0  # a few system calls; the kubelet takes up to a minute to bring a changed Secret or ConfigMap
+_RENEW_SECONDS = 60.0  # what is due then has more than two days left
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from webhook.server.connection_table import ConnectionTable, source_of
 _AT_ONCE = 64
 # Descriptors or memory of the kernel are used up: asking again at once would be a busy loop.
 _PAUSE_SECONDS = 0.1
-_GOODBYE_SECONDS = 2.0
+_GOODBYE_SECONDS = 2.0  # for the peer to confirm the end of TLS; until then its descriptor is in use
 
 
 class Listener:

@@ -14,7 +14,7 @@ from webhook.cluster.waiters import Waiters
 from webhook.core.index.owners import Awaited
 from webhook.metrics import Metrics
 
-_MOST_SECONDS = 0.25
+_MOST_SECONDS = 0.25  # 25 times what was ever missing; a pod whose owner never comes is held up no longer
 _SHARE = 0.25  # of the caller's remaining time
 # Each holds a body of at most 256 KiB, usually 6; further reviews are answered at once.
 MOST_WAITING = 256

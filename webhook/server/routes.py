@@ -15,7 +15,7 @@ from webhook.server.state import State
 
 _TEXT = "text/plain; charset=utf-8"
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
-_CALLER_SECONDS = 10.0
+_CALLER_SECONDS = 10.0  # kube-apiserver's own timeoutSeconds: these routes are not told another
 
 
 def create_admission(state: State) -> Flask:

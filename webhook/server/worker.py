@@ -42,12 +42,12 @@ from webhook.server.state import State
 
 # Probes and a few scrapers; each source gets in, whoever holds the rest.
 HEALTH_CONNECTIONS = 100
-_HEALTH_BODY_BYTES = 1024 * 1024
-_SWEEP_SECONDS = 1.0
+_HEALTH_BODY_BYTES = 1024 * 1024  # of all connections; probes and scrapers send none
+_SWEEP_SECONDS = 1.0  # the time that a peer has is exceeded by no more; a sweep looks at each connection
 # gunicorn's own: the master kills a worker of which it has not heard for 30 s.
 _HEARTBEAT_SECONDS = 1.0
-_GOODBYE_SECONDS = 1.0
-_OTHER_DESCRIPTORS = 200
+_GOODBYE_SECONDS = 1.0  # for idle peers at the stop; kubelet and API server answer at once
+_OTHER_DESCRIPTORS = 200  # listeners, files, and a watch for each of some twenty kinds, with room
 # Below, nobody misses what the C library keeps.
 _MUCH_BYTES = 8 * 1024 * 1024
 

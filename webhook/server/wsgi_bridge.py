@@ -17,7 +17,7 @@ from webhook.server.request_body import Application, BodyError, Receive, Scope, 
 WsgiApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _Response = tuple[int, list[tuple[bytes, bytes]], bytes]
 
-_THREADS = 16
+_THREADS = 16  # requests at once: health and metrics of several scrapers, none of which waits for a slow one
 _UNPREFIXED = {"CONTENT_TYPE", "CONTENT_LENGTH"}
 
 

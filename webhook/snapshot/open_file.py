@@ -17,7 +17,7 @@ from webhook.snapshot.load import Item, Snapshot, SnapshotError, read_snapshot
 
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_PEEKED = 4096
+_PEEKED = 4096  # white space before the first brace; no program writes more of it
 
 
 def load_snapshot(

@@ -8,7 +8,7 @@ import msgspec
 from webhook.cli.exit_codes import Exit
 from webhook.conformance.vectors import Tally, VectorError, compare_file
 
-_SHOWN = 3
+_SHOWN = 3  # differences of a kind: the next ones mostly have the same cause, and JSON has ten
 _MAX_SHOWN = 400  # characters of a value; a verdict of many nodes is long
 
 

@@ -22,7 +22,7 @@ from webhook.core.text import plural
 from webhook.snapshot.capture import CapturedSnapshot, take, take_file, without_names
 from webhook.snapshot.load import SnapshotError
 
-_MOST_KINDS = 4
+_MOST_KINDS = 4  # named, those with most objects first: the sentence is one line of a terminal
 
 
 @click.command(

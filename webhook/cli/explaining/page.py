@@ -30,10 +30,10 @@ from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import UNSCHEDULABLE, Status
 from webhook.core.text import one_line, plural
 
-WIDTH = 80
+WIDTH = 80  # columns: terminals open with so many, and mails and tickets keep them
 PREEMPTION = "preemption is not tried: the pod has a priority, and pods of a lower one may make room for it"
 _MOST_DOMAINS = 6  # a line each; beyond, domains that are alike share a line
-_MOST_LINES = 20
+_MOST_LINES = 20  # of one table: with its heading it fits a terminal of 24 lines
 _MOST_PARTS = 8  # of nodes that one filter rejects, by what else keeps them out
 _WIDEST = 68  # column of fixes: with the number of nodes it fits the page
 _NAME = 40  # characters of a name in a table

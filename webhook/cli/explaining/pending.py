@@ -29,7 +29,7 @@ _WAITS = {
     FOREIGN: ("waits for another scheduler", "wait for another scheduler"),
 }
 _MOST_GROUPS = 12  # of some five lines: a screen
-_MOST_WORKLOADS = 3
+_MOST_WORKLOADS = 3  # named in a group, those with most pods first
 
 
 class Group(Struct, frozen=True, kw_only=True):

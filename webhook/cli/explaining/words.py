@@ -40,7 +40,7 @@ _PARTS: Mapping[str, str] = {
     "volumes": "its volumes",
     "pods": "affinity between pods",
 }
-_MOST_WAYS = 3
+_MOST_WAYS = 3  # told of those that would lift the cause: each is enough, and the smallest come first
 _MOST_NAMES = 3  # of nodes in a line, and of workloads
 
 

@@ -12,6 +12,7 @@ from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import one_line, plural
 
+# Kinds in a line, names in a table: the page is to be read whole, and -o json has everything.
 _MOST_KINDS = 8
 _MOST_WORST = 10
 _SEVERITIES = tuple(reversed(Severity))

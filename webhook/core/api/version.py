@@ -21,6 +21,7 @@ class KubernetesVersion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
+# The releases whose sources were read: docs/exactness.md.
 OLDEST = KubernetesVersion(1, 29)
 NEWEST = KubernetesVersion(1, 38)
 RECORDED = KubernetesVersion(1, 37)  # the release whose verdicts are recorded in conformance/

@@ -25,7 +25,7 @@ from webhook.core.apiserver.go_types import TABLE
 
 # As many strict warnings as upstream collects (kubernetes_patch.go saveStrictError).
 _MAX_STRICT = 100
-_INTEGERS = {"int32": 2**31, "int64": 2**63}
+_INTEGERS = {"int32": 2**31, "int64": 2**63}  # the first number that is too large; its negative fits
 _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _OPAQUE = frozenset({"v1.Time", "resource.Quantity", "intstr.IntOrString", "v1.FieldsV1"})

@@ -4,7 +4,7 @@ from webhook.core.api.well_known import ARCH, HOSTNAME, INSTANCE_TYPE, OS, REGIO
 from webhook.core.index.node_table import NodeView
 from webhook.core.text import nearest
 
-_SLIPS = 2
+_SLIPS = 2  # letters; three lie between ``host`` and ``zone``, and a key that is right would be called wrong
 # Clusters in one location lack these labels, and manifests written for larger clusters run there too.
 PLACES = frozenset({ZONE, REGION})
 ON_EVERY_NODE = PLACES | {HOSTNAME}

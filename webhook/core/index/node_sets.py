@@ -7,6 +7,7 @@ bytes or to a list of slots takes about ten.
 from collections.abc import Iterable
 from itertools import compress
 
+# The letters 0 and 1 as numbers, and numbers as these letters: Python translates and counts in C, far faster than we.
 _TO_FLAG = bytes(int(char == ord("1")) for char in range(256))
 _TO_DIGIT = bytes(ord("1") if char else ord("0") for char in range(256))
 # Measured: below this many slots, setting bits one by one is faster than converting a byte for each node.

@@ -44,7 +44,7 @@ _FORGET_AT = 4
 _FEW_GROUPS = 64
 # The counts of a selector that took more groups than this are kept, and updated by events.
 _WORTH_KEEPING = 48
-_KEPT_COUNTS = 8
+_KEPT_COUNTS = 8  # each is looked at with every event of a pod, and takes 150 KB with pods on 5,000 nodes
 # Only selectors up to this many values, and characters in them, are kept: anybody may ask for longer ones.
 _KEPT_VALUES = 64
 _KEPT_TEXT = 4096

@@ -9,9 +9,11 @@ from webhook.core.policy.policy import Messages
 from webhook.core.rules.frame.rule import WARNING_CHARS, Finding
 from webhook.core.text import one_line, plural, shortened
 
+# kubectl prints them above its own line, among those of other webhooks: more of them hide that the object was accepted.
 MOST_WARNINGS = 3
+# Each of up to 1.6 KB: an answer has room for 8,192 characters, and whoever has so many mends the first ones first.
 MOST_BLOCKS = 10
-_LEAST_SAID = len("evenspread/: ") + 20
+_LEAST_SAID = len("evenspread/: ") + 20  # 20 characters: a few words
 
 
 def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:

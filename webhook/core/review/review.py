@@ -50,6 +50,7 @@ from webhook.core.workloads.reading import (
 )
 from webhook.core.workloads.workload import Workload
 
+# Of 1,024 characters each: together they stay within the 10 KiB that one audit annotation of Kubernetes' own may have.
 _MOST_AUDITED = 8
 # The longest that one request may take while others wait for the index. An ordinary object takes less than a hundredth
 # of it, also with 5,000 nodes.

@@ -69,5 +69,6 @@ class Verdict:
         return f"0/{total} nodes are available: {', '.join(sorted(f'{n} {reason}' for reason, n in counts.items()))}."
 
 
+# `Verdict.codes`: a set of nodes is printed as 0 and 1, and for each code a table turns the 1 into its number.
 _NUMBERS = {"Unschedulable": 1, "UnschedulableAndUnresolvable": 2, ERROR: 3}
 _TABLES = tuple(bytes(number if char == ord("1") else 0 for char in range(256)) for number in range(5))

@@ -23,7 +23,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 _NOTHING = re.compile(
     r"(?P<sign>[ \t]*:)(?:[ \t]*(?:\[[ \t]*\]|null|Null|NULL|~))?(?P<rest>[ \t]*|[ \t]+#[^\r\n]*)(?=\r?\n|$)"
 )
-_MOST_GUESSED_INDENT = 8
+_MOST_GUESSED_INDENT = 8  # further right, items were put under something; nobody indents lists so far
 
 
 class RefusedError(Exception):

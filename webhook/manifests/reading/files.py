@@ -27,7 +27,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 MAX_BYTES = 2**30
 
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
-_CHUNK = 2**20
+_CHUNK = 2**20  # by which a compressed file may pass the limit before it is refused
 _GZIP = b"\x1f\x8b"
 
 

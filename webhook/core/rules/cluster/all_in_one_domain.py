@@ -41,7 +41,7 @@ from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.workload import Template, Workload
 
-_FEWEST = 2
+_FEWEST = 2  # pods that could be apart, and domains to be apart in
 _NOUNS = {HOSTNAME: "node", ZONE: "zone"}
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
 # Of a StatefulSet with volumes each pod is tried by itself, the first ones.

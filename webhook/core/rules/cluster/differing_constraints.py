@@ -27,7 +27,7 @@ from webhook.core.workloads.kinds import group_kind
 from webhook.core.workloads.workload import Template
 
 _OWNERS = ("deployments", "statefulsets")  # of others there are few, and many clusters have none
-_KEY_CHARS = 32
+_KEY_CHARS = 32  # of a key of the users' own, so that two of them leave room in a warning of 120
 _Late = Callable[[str], bool]  # whether the pods may get a label that their template does not have
 
 

@@ -42,7 +42,7 @@ from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import REVISION_LABELS
 from webhook.core.workloads.workload import Workload
 
-_NAMED = 2
+_NAMED = 2  # of the other workloads: of usual length, two names fit into a warning of 120 characters
 
 
 class _Other(Struct, frozen=True):

@@ -61,7 +61,7 @@ SEEN: Mapping[int, Mapping[int, tuple[int, int]]] = {
     11: {2: (5, 3), 3: (7, 3), 4: (17, 3)},
     12: {2: (13, 4), 3: (13, 3), 4: (20, 3)},
 }
-RUNS = 20
+RUNS = 20  # so that what happens in one rollout of ten is seen with a probability of 88 %
 # If rarer than one rollout in ten, it is a note for whoever audits, not a warning.
 _NOTICED = 10
 

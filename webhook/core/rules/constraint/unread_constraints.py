@@ -38,13 +38,13 @@ _NAME = CONSTRAINTS.lower()
 # No text without any of these holds constraints, whatever they are called.
 _HINTS = re.compile(rb"spread|constrain|maxSkew|topologyKey|whenUnsatisfiable", re.IGNORECASE)
 _SLIPS = 3  # letters that a misspelt name may be off; cases, hyphens and underscores do not count
-# Deeper and larger than any object that people write.
+# Deeper and larger than any object that people write; looking at so many values takes about a second.
 _MOST_DEPTH = 128
 _MOST_VALUES = 300_000
 _TOO_LARGE = f"more than {_MOST_VALUES:,} lists and mappings in an object, or {_MOST_DEPTH} levels"
-_MOST_TOLD = 16
-_MOST_NAMED = 3
-_MOST_CHARS = 500
+_MOST_TOLD = 16  # places of one object, items of a list counted once: more have one cause, a generator's
+_MOST_NAMED = 3  # places where the constraints may belong: the nearest
+_MOST_CHARS = 500  # of a fix: a whole line of configuration, with two paths and a kind from outside
 # What is no part of the object as somebody wrote it.
 _PASSED = frozenset({("status",), ("metadata", "managedFields"), ("metadata", "annotations"), ("metadata", "labels")})
 _PATTERNS = (".kyverno.io", ".gatekeeper.sh")

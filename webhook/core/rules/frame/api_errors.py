@@ -26,7 +26,7 @@ _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _POLICIES = (HONOR, IGNORE)
 # A value that differs from one of the API's by so many letters, hyphens and cases aside, was meant to be that one.
 _SLIPS = 2
-_MOST_LETTERS = 32
+_MOST_LETTERS = 32  # that are compared: the longest value has 14, and comparing takes time for each letter
 _MOST_REMOVED = 16  # constraints that one fix takes out
 _OPERATORS: Mapping[str, str] = {
     **dict.fromkeys(("in", "=", "==", "equal", "equals"), "In"),
@@ -40,7 +40,7 @@ _DIGITS = re.compile(r"[-+]?[0-9]{1,10}", re.ASCII)
 # Paths whose values are label keys or values.
 _LABEL_TEXTS = re.compile(r"\.(?:labels|matchLabels|nodeSelector)[.\[][^\[\]]+\]?|\.(?:values|matchLabelKeys)\[\d+\]")
 _POSITIVE = {"maxSkew", "minDomains"}
-_MOST_INT32 = 2**31 - 1
+_MOST_INT32 = 2**31 - 1  # maxSkew and minDomains are of this type
 
 
 class Broken(Struct, frozen=True):

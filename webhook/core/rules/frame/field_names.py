@@ -11,6 +11,7 @@ _FIELDS = (
 _SLIPS = 2  # letters that a misspelt name may be off; cases do not count
 # Shorter names are skipped: two wrong letters leave too little to recognise.
 _BY_LETTERS = {each.lower(): each for each in _FIELDS if len(each) // 2 > _SLIPS}
+# No longer name is near to one of ours; comparing takes time for each letter, and whoever writes it chooses how many.
 _MOST_LETTERS = 2 * len(CONSTRAINTS)
 
 

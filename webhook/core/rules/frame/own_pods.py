@@ -23,7 +23,7 @@ OWN_LABELS = REVISION_LABELS | {*JOB_LABELS}
 # A constraint that counts more workloads than this counts half the namespace; each look takes time, under the lock.
 _MOST_WORKLOADS = 16
 _MOST_SHARDS = 256  # for an operator's workloads: shards are left out later, so all of them have to be seen first
-_NAME_CHARS = 32
+_NAME_CHARS = 32  # of a workload's name within a warning of 120
 LATE_LABELS = "labels that are added after the template"
 _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 

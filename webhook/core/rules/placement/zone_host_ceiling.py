@@ -17,7 +17,7 @@ from webhook.core.rules.placement.lost_zones import costs_pods
 from webhook.core.rules.placement.remedies import WHEN, first_that_helps, softened
 from webhook.core.text import plural
 
-_MOST_SIZES = 4
+_MOST_SIZES = 4  # zones whose nodes are listed; of more, the smallest and the largest number
 
 
 def concerns(subject: Subject) -> bool:

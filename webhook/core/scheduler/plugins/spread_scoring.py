@@ -18,7 +18,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.pod_groups import Counts
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Counted, Eligible
 
-MAX_NODE_SCORE = 100
+MAX_NODE_SCORE = 100  # kube-scheduler framework/interface.go MaxNodeScore
 # Upstream marks nodes without a score by this number, and also takes a raw score of -1 for that mark.
 _INVALID = -1
 
