@@ -17,7 +17,7 @@ import msgspec
 
 from webhook.core.api.types import Node, NodeStatus, ObjectMeta, TypeMeta
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.readers import decode_object, fields_read
+from webhook.core.index.readers import decode_object, decoded_type
 
 KINDS = (
     ("v1", "Pod"),
@@ -57,7 +57,7 @@ def fields(api_version, kind):
 
 
 def _type(api_version, kind):
-    return fields_read(TypeMeta(api_version=api_version, kind=kind))
+    return decoded_type(TypeMeta(api_version=api_version, kind=kind))
 
 
 def _plain(info):

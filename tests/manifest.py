@@ -8,7 +8,7 @@ import json
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.policy.policy import Mode, Policy
-from webhook.core.review.decision import Request
+from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import examine, review
 from webhook.core.rules.frame.subject import Circumstances
 
@@ -130,7 +130,7 @@ def request(new, old=None, **fields):
         "object": json.dumps(new).encode() if new else None,
         "old_object": json.dumps(old).encode() if old else None,
     }
-    return Request(**{**asked, **fields})
+    return AdmissionRequest(**{**asked, **fields})
 
 
 def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, remaining=2.0, age=0.0, **fields):

@@ -11,7 +11,7 @@ import pytest
 from webhook.admission import Engine, ReviewError, answer, decode, encode
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Mode, Policy
-from webhook.core.review.decision import Decision, Request
+from webhook.core.review.decision import AdmissionRequest, Decision
 
 REVIEWS = Path(__file__).parent / "testdata" / "reviews" / "reviews.jsonl.gz"
 BROKEN = (  # the one that is denied
@@ -219,7 +219,7 @@ def test_an_object_with_huge_numbers_is_answered():
     assert told(body)["response"]["uid"] == "e2296"
 
 
-REQUEST = Request(uid="u", operation="CREATE", group="", version="v1", kind="Pod")
+REQUEST = AdmissionRequest(uid="u", operation="CREATE", group="", version="v1", kind="Pod")
 
 
 def encoded(**decision):

@@ -22,7 +22,7 @@ from msgspec import Raw, Struct
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Policy
-from webhook.core.review.decision import Decision, Request
+from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.review import mutate, review
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.logs import bounded, described
@@ -78,7 +78,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     """The bytes for the wire, and what they were made from, for logs and metrics."""
 
     body: bytes
-    request: Request
+    request: AdmissionRequest
     decision: Decision
     failed: bool = False
 
@@ -142,7 +142,7 @@ _DECODER = msgspec.json.Decoder(_Review)
 _ENCODER = msgspec.json.Encoder()
 
 
-def decode(body: bytes) -> Request:
+def decode(body: bytes) -> AdmissionRequest:
     """Read the envelope; the objects in it stay bytes.
 
     Errors: ReviewError for a body that is no AdmissionReview v1 with a request.
@@ -164,7 +164,7 @@ def decode(body: bytes) -> Request:
     if not 0 < len(asked.uid) <= _LONGEST_UID:
         raise ReviewError("request.uid is empty or longer than any uid")
     user = asked.user_info
-    return Request(
+    return AdmissionRequest(
         uid=asked.uid,
         operation=asked.operation,
         group=asked.kind.group,
@@ -183,7 +183,7 @@ def decode(body: bytes) -> Request:
 
 def answer(  # noqa: PLR0913 what differs from one request to the next
     route: Route,
-    request: Request,
+    request: AdmissionRequest,
     engine: Engine,
     *,
     today: str,
@@ -215,7 +215,7 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
     return Answer(body=encode(request, decision), request=request, decision=decision, failed=True)
 
 
-def encode(request: Request, decision: Decision) -> bytes:
+def encode(request: AdmissionRequest, decision: Decision) -> bytes:
     """The AdmissionReview that carries a decision.
 
     Errors: UnicodeEncodeError for text that is none.
@@ -233,7 +233,7 @@ def encode(request: Request, decision: Decision) -> bytes:
     return _ENCODER.encode(_Reply(response=response))
 
 
-def facts(request: Request) -> dict[str, Any]:
+def facts(request: AdmissionRequest) -> dict[str, Any]:
     """The request's fields, as logs name it. Its objects never go into a log: pods hold secrets."""
     return {
         "uid": request.uid,
@@ -247,7 +247,9 @@ def facts(request: Request) -> dict[str, Any]:
     }
 
 
-def _decide(route: Route, request: Request, circumstances: Circumstances, engine: Engine, *, waited: bool) -> Decision:
+def _decide(
+    route: Route, request: AdmissionRequest, circumstances: Circumstances, engine: Engine, *, waited: bool
+) -> Decision:
     with engine.lock:
         if route == "validate":
             return review(request, circumstances)

@@ -28,7 +28,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.json_edits import applied
 from webhook.core.policy.policy import Messages, Mode, Policy
-from webhook.core.review.decision import Request
+from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import examine, mutate, review
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import RULES
@@ -290,7 +290,7 @@ def faults(number):
     group, _, version = world.object["apiVersion"].rpartition("/")
     raw, old = json.dumps(world.object).encode(), json.dumps(world.old).encode()
     for operation in ("CREATE", "UPDATE"):
-        request = Request(
+        request = AdmissionRequest(
             uid="u", operation=operation, group=group, version=version, kind=world.object["kind"], namespace="shop",
             name="web", object=raw, old_object=old if operation == "UPDATE" else None,
         )  # fmt: skip

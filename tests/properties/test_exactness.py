@@ -10,7 +10,7 @@ from webhook.core.api.quantity import parse_quantity
 from webhook.core.api.selectors import SelectorError, compile_selector
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, PodTemplate, SpreadConstraint
 from webhook.core.api.version import NEWEST, OLDEST, RECORDED, KubernetesVersion
-from webhook.core.apiserver.decoding import BUILT_IN, DecodeError, as_go_reads, decode, decode_strictly
+from webhook.core.apiserver.decoding import GO_KINDS, DecodeError, as_go_reads, decode, decode_strictly
 from webhook.core.apiserver.go_json import is_plain, resolve
 from webhook.core.apiserver.validation import (
     _errors,
@@ -90,7 +90,7 @@ class TestDecoding:
     """Whatever stands in the JSON, decoding gives a value of the model or a DecodeError, and nothing else."""
 
     @settings(max_examples=50)
-    @given(text=pod_texts | texts, kind=st.sampled_from(sorted(BUILT_IN)))
+    @given(text=pod_texts | texts, kind=st.sampled_from(sorted(GO_KINDS)))
     def test_strictly(self, text, kind):
         outcome = attempt(as_go_reads, text.encode(), f"v1.{kind}", refused=DecodeError)
         if isinstance(outcome, DecodeError):
@@ -110,7 +110,7 @@ class TestDecoding:
             assert decode(text.encode(), POD, "v1.Pod") == exact
 
     @settings(max_examples=50)
-    @given(text=pod_texts | texts, kind=st.sampled_from(sorted(BUILT_IN)))
+    @given(text=pod_texts | texts, kind=st.sampled_from(sorted(GO_KINDS)))
     def test_a_plain_value_has_no_fault_and_no_warning(self, text, kind):
         value = json.loads(text)
         if is_plain(value, resolve(f"v1.{kind}")) and value is not None:

@@ -13,7 +13,7 @@ from webhook.cluster.waiters import Waiters
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import DefaultsOverride
-from webhook.core.review.decision import Request
+from webhook.core.review.decision import AdmissionRequest
 from webhook.metrics import Metrics
 from webhook.server import owner_wait
 from webhook.server.owner_wait import MOST_WAITING, OwnerWait
@@ -23,7 +23,7 @@ POD = {
     "metadata": {"labels": {"app": "web"}, "ownerReferences": [REFERENCE]},
     "spec": {"containers": [{"name": "c", "image": "i"}]},
 }
-REQUEST = Request(
+REQUEST = AdmissionRequest(
     uid="1", operation="CREATE", group="", version="v1", kind="Pod", namespace="shop", object=json.dumps(POD).encode()
 )
 OLD, NEW = (owner("ReplicaSet/web-7d4", f"app={uid}", replicas=3, uid=uid) for uid in ("old", "new"))

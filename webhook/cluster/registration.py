@@ -11,7 +11,7 @@ from typing import Any
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.core.api.well_known import APP_MANAGED_BY, APP_NAME, MIRROR_ANNOTATION, NAMESPACE_NAME, SKIP_ANNOTATION
 from webhook.core.policy.policy import Defaults
-from webhook.core.workloads.kinds import KINDS, POD, TEMPLATED, plural
+from webhook.core.workloads.kinds import KINDS, POD, TEMPLATED, resource_name
 
 NAME = "evenspread-local"
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -21,12 +21,12 @@ _SYSTEM = ("kube-system", "kube-public", "kube-node-lease")
 
 _WRITES = ("CREATE", "UPDATE")
 # Group, resources, operations. A pod's constraints cannot change after its creation.
-_PODS = (POD[0], (plural(POD),), ("CREATE",))
+_PODS = (POD[0], (resource_name(POD),), ("CREATE",))
 _REVIEWED = [kind for kind, row in KINDS.items() if row.reviewed and kind != POD]
 _VALIDATED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     _PODS,
     *(
-        (group, tuple(plural(kind) for kind in _REVIEWED if kind[0] == group), _WRITES)
+        (group, tuple(resource_name(kind) for kind in _REVIEWED if kind[0] == group), _WRITES)
         for group in dict.fromkeys(group for group, _ in _REVIEWED)
     ),
 )

@@ -14,7 +14,7 @@ from webhook.core.workloads.kinds import (
     GroupKind,
     group_of,
     native_version,
-    plural,
+    resource_name,
 )
 from webhook.core.workloads.reading import has_template
 
@@ -51,7 +51,7 @@ class Resource(Struct, frozen=True, kw_only=True):
 
 def native(kind: GroupKind) -> Resource:
     """A workload of Kubernetes itself."""
-    return Resource(kind=kind[1], name=plural(kind), api_versions=(native_version(kind),))
+    return Resource(kind=kind[1], name=resource_name(kind), api_versions=(native_version(kind),))
 
 
 def group_path(api_version: str) -> str:

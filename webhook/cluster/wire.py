@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from webhook.cluster.connection import ClusterError, RefusedError
 from webhook.core.api.types import ListMeta, Named, ObjectMeta
 from webhook.core.index.objects import ApiObject, Owner
-from webhook.core.index.readers import Change, Page, Reader
+from webhook.core.index.readers import Page, Reader, WatchEvent
 from webhook.logs import bounded
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -87,7 +87,7 @@ def read_raw_page(body: bytes) -> RawPage:
     return _decoded(body, RawPage)
 
 
-def read_change(line: bytes, read: Reader) -> tuple[Change, str]:
+def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
     """One line of a watch, and the error of its object if that cannot be decoded.
 
     Errors: RefusedError for an ERROR event, ClusterError for text that is no line of a watch.
@@ -106,7 +106,7 @@ def read_change(line: bytes, read: Reader) -> tuple[Change, str]:
     if raw.type == "ERROR":
         status = _decoded(raw.object, _Status)
         raise RefusedError(status.code, status.message)
-    return Change(type="DELETED", value=nothing_but(_decoded(raw.object, Named).meta, read)), fault
+    return WatchEvent(type="DELETED", value=nothing_but(_decoded(raw.object, Named).meta, read)), fault
 
 
 def nothing_but(meta: ObjectMeta, read: Reader) -> ApiObject:

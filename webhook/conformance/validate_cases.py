@@ -16,7 +16,7 @@ from yaml.scanner import ScannerError
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.version import RECORDED
 from webhook.core.api.written_selector import as_json
-from webhook.core.apiserver.decoding import BUILT_IN, DecodeError, as_go_reads, type_of
+from webhook.core.apiserver.decoding import GO_KINDS, DecodeError, as_go_reads, type_of
 from webhook.core.apiserver.validation import (
     FieldError,
     constraint_warnings,
@@ -77,7 +77,7 @@ def decide_validate(case: Mapping[str, bytes]) -> Mapping[str, object]:
     }
     try:
         kind = type_of(case["object"]).kind or ""
-        if kind not in BUILT_IN:
+        if kind not in GO_KINDS:
             return {"id": answer["id"], "undecidable": f"{kind[:64]!r} is no kind with a recorded strategy"}
         value, strict = as_go_reads(case["object"], f"v1.{kind}")
     except DecodeError as error:

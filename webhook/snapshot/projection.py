@@ -70,7 +70,7 @@ def is_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
 @functools.cache
 def _shape_of(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Shape:
     """What is copied of objects of a kind; nothing for a kind that no answer depends on."""
-    read = readers.fields_read(of)
+    read = readers.decoded_type(of)
     shape = _typed(type_info(read)) if read is not None else None
     for path, type_ in reading.fields_read(of, embedded):
         shape = _either(shape, _at(path, _typed(type_info(type_))))

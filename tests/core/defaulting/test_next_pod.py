@@ -9,7 +9,7 @@ from webhook.core.api.well_known import SKIP_ANNOTATION
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason
 from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod, unknown_labels
 from webhook.core.policy.policy import Policy
-from webhook.core.workloads.controller_labels import NOT_YET, labels_given
+from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, labels_given
 from webhook.core.workloads.reading import read_workload
 
 HASH = "pod-template-hash"
@@ -36,30 +36,35 @@ def made(kind, cluster=None, *, applied=False, **more):
 @pytest.mark.parametrize(
     ("kind", "name", "added", "owned"),
     [
-        ("Deployment", f"web-{NOT_YET}-{NOT_YET}", {HASH: NOT_YET}, ("ReplicaSet", f"web-{NOT_YET}")),
+        (
+            "Deployment",
+            f"web-{NOT_YET_KNOWN}-{NOT_YET_KNOWN}",
+            {HASH: NOT_YET_KNOWN},
+            ("ReplicaSet", f"web-{NOT_YET_KNOWN}"),
+        ),
         (
             "Rollout",
-            f"web-{NOT_YET}-{NOT_YET}",
-            {"rollouts-pod-template-hash": NOT_YET},
-            ("ReplicaSet", f"web-{NOT_YET}"),
+            f"web-{NOT_YET_KNOWN}-{NOT_YET_KNOWN}",
+            {"rollouts-pod-template-hash": NOT_YET_KNOWN},
+            ("ReplicaSet", f"web-{NOT_YET_KNOWN}"),
         ),
-        ("ReplicaSet", f"web-{NOT_YET}", {}, ("ReplicaSet", "web")),
+        ("ReplicaSet", f"web-{NOT_YET_KNOWN}", {}, ("ReplicaSet", "web")),
         (
             "DaemonSet",
-            f"web-{NOT_YET}",
-            {"controller-revision-hash": NOT_YET, "pod-template-generation": NOT_YET},
+            f"web-{NOT_YET_KNOWN}",
+            {"controller-revision-hash": NOT_YET_KNOWN, "pod-template-generation": NOT_YET_KNOWN},
             ("DaemonSet", "web"),
         ),
         (
             "CronJob",
-            f"web-{NOT_YET}-{NOT_YET}",
+            f"web-{NOT_YET_KNOWN}-{NOT_YET_KNOWN}",
             {
-                "batch.kubernetes.io/job-name": NOT_YET,
-                "batch.kubernetes.io/controller-uid": NOT_YET,
-                "job-name": NOT_YET,
-                "controller-uid": NOT_YET,
+                "batch.kubernetes.io/job-name": NOT_YET_KNOWN,
+                "batch.kubernetes.io/controller-uid": NOT_YET_KNOWN,
+                "job-name": NOT_YET_KNOWN,
+                "controller-uid": NOT_YET_KNOWN,
             },
-            ("Job", f"web-{NOT_YET}"),
+            ("Job", f"web-{NOT_YET_KNOWN}"),
         ),
         (
             "StatefulSet",
@@ -67,18 +72,18 @@ def made(kind, cluster=None, *, applied=False, **more):
             {
                 "statefulset.kubernetes.io/pod-name": "web-0",
                 "apps.kubernetes.io/pod-index": "0",
-                "controller-revision-hash": NOT_YET,
+                "controller-revision-hash": NOT_YET_KNOWN,
             },
             ("StatefulSet", "web"),
         ),
         (
             "Job",
-            f"web-{NOT_YET}",
+            f"web-{NOT_YET_KNOWN}",
             {
                 "batch.kubernetes.io/job-name": "web",
-                "batch.kubernetes.io/controller-uid": NOT_YET,
+                "batch.kubernetes.io/controller-uid": NOT_YET_KNOWN,
                 "job-name": "web",
-                "controller-uid": NOT_YET,
+                "controller-uid": NOT_YET_KNOWN,
             },
             ("Job", "web"),
         ),
@@ -140,19 +145,19 @@ def test_an_applied_deployment_makes_pods_of_its_largest_replicaset():
     )
     template = made("Deployment", cluster, applied=True).template
     assert (template.labels[HASH], template.meta.controller.name) == ("new", "web-new")
-    assert made("Deployment", cluster).template.labels[HASH] == NOT_YET
-    assert made("Deployment", index(), applied=True).template.labels[HASH] == NOT_YET
+    assert made("Deployment", cluster).template.labels[HASH] == NOT_YET_KNOWN
+    assert made("Deployment", index(), applied=True).template.labels[HASH] == NOT_YET_KNOWN
 
 
 def test_a_replicaset_without_its_hash_is_taken_for_none():
     cluster = index(owner("ReplicaSet/web-1", "app=web", replicas=1, above="Deployment/web"))
-    assert made("Deployment", cluster, applied=True).template.labels[HASH] == NOT_YET
+    assert made("Deployment", cluster, applied=True).template.labels[HASH] == NOT_YET_KNOWN
 
 
 def test_owners_that_may_not_exist_yet():
     above, replica_set = made("Deployment").owners
-    assert (above.kind, above.replicas, above.meta.uid) == ("Deployment", 3, NOT_YET)
-    assert replica_set.selector.match_labels == {"app": "web", HASH: NOT_YET}
+    assert (above.kind, above.replicas, above.meta.uid) == ("Deployment", 3, NOT_YET_KNOWN)
+    assert replica_set.selector.match_labels == {"app": "web", HASH: NOT_YET_KNOWN}
     assert [each.kind for each in made("StatefulSet", uid="u1").owners] == ["StatefulSet"]
 
 
@@ -165,9 +170,11 @@ def test_labels_that_constraints_ask_for_and_nobody_knows(keys, expected):
 
 
 def test_a_selector_may_ask_for_an_unknown_label():
-    incoming = pod(f"app=web {HASH}={NOT_YET} job-name={NOT_YET}", constraints=(constraint(select=f"app=web {HASH}"),))
+    incoming = pod(
+        f"app=web {HASH}={NOT_YET_KNOWN} job-name={NOT_YET_KNOWN}", constraints=(constraint(select=f"app=web {HASH}"),)
+    )
     assert unknown_labels(incoming) == (HASH,)
-    null = pod(f"app=web {HASH}={NOT_YET}", constraints=(constraint(),))
+    null = pod(f"app=web {HASH}={NOT_YET_KNOWN}", constraints=(constraint(),))
     assert unknown_labels(null) == ()
 
 

@@ -7,11 +7,11 @@ from webhook.core.policy.policy import (
     DefaultsOverride,
     Exemption,
     Match,
+    MatchedObject,
     Mode,
     NamespaceCeiling,
     NamespaceMatch,
     Policy,
-    Target,
     ceiling_for,
     exempted,
     mode_for,
@@ -77,7 +77,9 @@ def test_a_configured_mode_holds_for_a_newer_rule_too():
     assert mode_for(policy, "selector-empty", Mode.WARN, "1.4") is Mode.AUDIT
 
 
-WEB = Target(namespace="legacy", namespace_labels={"team": "red"}, kind="Deployment", name="web", labels={"app": "web"})
+WEB = MatchedObject(
+    namespace="legacy", namespace_labels={"team": "red"}, kind="Deployment", name="web", labels={"app": "web"}
+)
 
 
 @pytest.mark.parametrize(

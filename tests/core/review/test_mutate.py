@@ -6,7 +6,7 @@ from build import index, owner, policy
 
 from webhook.core.api.version import RECORDED
 from webhook.core.index.owners import Awaited
-from webhook.core.review.decision import Request
+from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import mutate
 from webhook.core.rules.frame.subject import Circumstances
 
@@ -27,7 +27,7 @@ CLUSTER = index(owner("ReplicaSet/web-7d4", "app=web pod-template-hash=7d4", rep
 def request(raw=POD, **fields):
     told = {"operation": "CREATE", "group": "", "version": "v1", "kind": "Pod", "namespace": "shop"} | fields
     body = raw if raw is None or isinstance(raw, bytes) else json.dumps(raw).encode()
-    return Request(uid="1", object=body, **told)
+    return AdmissionRequest(uid="1", object=body, **told)
 
 
 def decide(asked, configured=None, cluster=CLUSTER, **more):

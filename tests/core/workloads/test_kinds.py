@@ -11,7 +11,7 @@ from webhook.cluster.registration import configurations
 from webhook.core.apiserver import decoding
 from webhook.core.policy.policy import Defaults
 from webhook.core.workloads import kinds
-from webhook.core.workloads.kinds import KINDS, POD_TEMPLATE, TEMPLATED, Traits, native_version, plural, traits
+from webhook.core.workloads.kinds import KINDS, POD_TEMPLATE, TEMPLATED, Traits, native_version, resource_name, traits
 
 APPS = {("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")}
 KRUISE = {("apps.kruise.io", "CloneSet"), ("apps.kruise.io", "StatefulSet")}
@@ -73,18 +73,18 @@ def test_a_kind_of_another_group_has_only_its_name_in_common():
 
 
 def test_the_decoder_names_the_kinds_of_kubernetes():
-    assert {name for _, name in {*kinds.BUILT_IN, POD_TEMPLATE}} == decoding.BUILT_IN
+    assert {name for _, name in {*kinds.BUILT_IN_KINDS, POD_TEMPLATE}} == decoding.GO_KINDS
 
 
 def test_what_the_api_calls_them():
-    assert (plural(ROLLOUT), native_version(CONTROLLER)) == ("rollouts", "v1")
+    assert (resource_name(ROLLOUT), native_version(CONTROLLER)) == ("rollouts", "v1")
     assert native_version(("apps", "Deployment")) == "apps/v1"
 
 
 def test_every_kind_is_reviewed_or_made_by_one_that_is():
     rules = configurations("https://x", b"", Defaults())[0]["webhooks"][0]["rules"]
     reviewed = {(rule["apiGroups"][0], resource) for rule in rules for resource in rule["resources"]}
-    assert {(kind[0], plural(kind)) for kind in KINDS} - reviewed == {
+    assert {(kind[0], resource_name(kind)) for kind in KINDS} - reviewed == {
         ("", "podtemplates"),
         ("serving.knative.dev", "configurations"),
     }

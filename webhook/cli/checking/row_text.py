@@ -5,7 +5,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.rule_set import API_RULES, OFFLINE
 from webhook.core.text import one_line
-from webhook.core.workloads.kinds import BUILT_IN, group_kind
+from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
 
 MOST_CHARS = 4096  # of one text from outside; a field of an object can have megabytes
 
@@ -23,7 +23,7 @@ def fix(row: Row) -> str:
 def consequence(row: Row) -> str:
     """What happens to the object because of the finding: refused, warned about, or only reported here."""
     manifest, judged = row.manifest, row.judged
-    built_in = group_kind(manifest.api_version, manifest.kind) in BUILT_IN
+    built_in = group_kind(manifest.api_version, manifest.kind) in BUILT_IN_KINDS
     if built_in and judged.finding.rule in API_RULES:
         return "kube-apiserver refuses it"
     if built_in and judged.finding.rule == UNKNOWN_FIELD.id:

@@ -7,10 +7,10 @@ import msgspec
 import yaml
 
 from webhook.cli.explaining.words import Answer, node_names, not_evaluated, relief_text
-from webhook.core.explain.edit_target import Target
+from webhook.core.explain.edit_target import EditTarget
 from webhook.core.explain.explanation import Balance
 from webhook.core.explain.fix_text import fix_text
-from webhook.core.explain.fixes import Fix
+from webhook.core.explain.fixes import PodFix
 from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.status import OK
 from webhook.core.scheduler.verdict import Verdict
@@ -52,7 +52,7 @@ def shape(answer: Answer) -> Json:
     }
 
 
-def _fix(fix: Fix, answer: Answer) -> Json:
+def _fix(fix: PodFix, answer: Answer) -> Json:
     found, path = answer.explanation, answer.question.path
     changes = [
         {
@@ -70,7 +70,7 @@ def _fix(fix: Fix, answer: Answer) -> Json:
     }
 
 
-def _edit(target: Target) -> Json:
+def _edit(target: EditTarget) -> Json:
     return {
         "apiVersion": target.api_version,
         "kind": target.kind,

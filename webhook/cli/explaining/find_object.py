@@ -10,7 +10,15 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.resources import group_path
 from webhook.core.workloads.custom_kinds import EmbeddedKind
-from webhook.core.workloads.kinds import KINDS, NATIVE_GROUPS, TEMPLATED, group_kind, group_of, native_version, plural
+from webhook.core.workloads.kinds import (
+    KINDS,
+    NATIVE_GROUPS,
+    TEMPLATED,
+    group_kind,
+    group_of,
+    native_version,
+    resource_name,
+)
 from webhook.core.workloads.reading import read_meta
 from webhook.snapshot.load import Item
 
@@ -74,7 +82,7 @@ def in_cluster(wanted: Wanted, server: ApiServer, source: str) -> Mapping[str, o
 def _located(wanted: Wanted, group: str, server: ApiServer, source: str) -> tuple[str, str] | None:
     """The API version that serves the kind, and its plural; None if the API server does not have it."""
     if group in NATIVE_GROUPS:
-        return native_version((group, wanted.kind)), plural((group, wanted.kind))
+        return native_version((group, wanted.kind)), resource_name((group, wanted.kind))
     served = _get(server, f"/apis/{group}", source) or {}
     preferred = served.get("preferredVersion")
     version = preferred.get("groupVersion") if isinstance(preferred, dict) else None

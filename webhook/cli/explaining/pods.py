@@ -17,7 +17,7 @@ from webhook.core.api.types import Pod
 from webhook.core.apiserver.decoding import decode
 from webhook.core.defaulting.injection import Injection, Skip
 from webhook.core.defaulting.next_pod import AdmittedPod, after_admission, namespace_of, next_pod, unknown_labels
-from webhook.core.explain.edit_target import Target, target
+from webhook.core.explain.edit_target import EditTarget, target
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controller_kind, controllers
@@ -50,7 +50,7 @@ class Question(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     exists: bool = True
     refused: tuple[Refused, ...] = ()
-    target: Target | None = None
+    target: EditTarget | None = None
     settled: str = ""
 
     @property

@@ -9,7 +9,7 @@ from webhook.cli.explaining.pods import Question
 from webhook.core.api.well_known import NODE_STATES
 from webhook.core.explain.edit_target import Json, command, patch
 from webhook.core.explain.explanation import Balance, Cause, Explanation, standstill
-from webhook.core.explain.fixes import Fix
+from webhook.core.explain.fixes import PodFix
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.explain.reliefs import (
     CAPACITY_FILTERS,
@@ -56,12 +56,12 @@ class Answer(Struct, frozen=True):
     missing: tuple[str, ...] = ()
     options: str = ""
 
-    def patch(self, fix: Fix) -> list[dict[str, Json]] | None:
+    def patch(self, fix: PodFix) -> list[dict[str, Json]] | None:
         """The fix as a JSON patch of the object to edit; None where there is none."""
         target = self.question.target
         return None if target is None else patch(fix, target, self.question.pod)
 
-    def command(self, fix: Fix) -> str | None:
+    def command(self, fix: PodFix) -> str | None:
         """The same as a command to copy."""
         target, operations = self.question.target, self.patch(fix)
         return None if target is None or operations is None else command(operations, target, self.options)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from webhook.core.api import gates
 from webhook.core.api.label_syntax import key_faults
 from webhook.core.api.quantity import parse_quantity
-from webhook.core.api.types import Container, ContainerStatus, Node, Pod, PodStatus, Quantity
+from webhook.core.api.types import Container, ContainerStatus, Node, Pod, PodStatus, WrittenQuantity
 from webhook.core.api.version import KubernetesVersion
 
 CPU = "cpu"
@@ -32,7 +32,7 @@ _NATIVE_DOMAIN = "kubernetes.io/"
 _QUOTA_PREFIX = "requests."
 # Resource name -> amount. Unit: 10**-9 of the resource's unit, so that sums are exact and rounding comes last.
 Amounts = dict[str, int]
-ResourceList = Mapping[str, Quantity] | None
+ResourceList = Mapping[str, WrittenQuantity] | None
 # From the unit of `Amounts` to whole units and to milli-CPU; upstream an amount is an int64.
 _NANO = 10**9
 _MAX_INT64 = 2**63 - 1
@@ -44,7 +44,7 @@ _CACHED_OFFERS = 2048
 _CACHED_QUANTITY = 32
 
 
-class Request(Struct, frozen=True, gc=False):
+class PodRequest(Struct, frozen=True, gc=False):
     """What one pod takes from a node.
 
     Shape: ``amounts`` has only resources above 0: cpu, memory, ephemeral storage, then the others sorted by name
@@ -54,12 +54,12 @@ class Request(Struct, frozen=True, gc=False):
     amounts: tuple[tuple[str, int], ...] = ()
 
 
-NOTHING = Request()
+NO_REQUEST = PodRequest()
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _NO_STATUS = PodStatus()
 
 
-def incoming_request(pod: Pod, version: KubernetesVersion) -> Request:
+def incoming_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
     """The request of a pod that has no node yet.
 
     Source: fit.go ``computePodResourceRequest``.
@@ -68,7 +68,7 @@ def incoming_request(pod: Pod, version: KubernetesVersion) -> Request:
     return _finish(pod, amounts, {}, version)
 
 
-def existing_request(pod: Pod, version: KubernetesVersion) -> Request:
+def existing_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
     """What a pod holds on its node. While it is resized in place: the largest of spec, allocated and actual resources.
 
     Source: framework/types.go ``CalculateResource``; helpers.go ``AggregateContainerRequests``.
@@ -99,7 +99,7 @@ def _resizing(pod: Pod) -> bool:
     return status.conditions is not None and _resize_infeasible(pod)
 
 
-def _resized_request(pod: Pod, version: KubernetesVersion) -> Request:
+def _resized_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
     spec, status = pod.pod_spec, pod.status or _NO_STATUS
     infeasible = _resize_infeasible(pod)
     reported = status.resources.requests if status.resources else None
@@ -231,7 +231,7 @@ def pod_level_resource(name: str) -> bool:
 
 def _finish(
     pod: Pod, amounts: Amounts, status_level: Amounts, version: KubernetesVersion, *, spec_counts: bool = True
-) -> Request:
+) -> PodRequest:
     """The containers' amounts with pod-level requests and overhead, rounded."""
     spec = pod.pod_spec
     requests = spec.resources.requests if spec.resources else None
@@ -248,27 +248,27 @@ def _short(names: Iterable[str]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _remembered_request(amounts: tuple[tuple[str, int], ...]) -> Request:
+def _remembered_request(amounts: tuple[tuple[str, int], ...]) -> PodRequest:
     return _request(amounts)
 
 
-def _request(amounts: tuple[tuple[str, int], ...]) -> Request:
+def _request(amounts: tuple[tuple[str, int], ...]) -> PodRequest:
     of = dict(amounts)
     names = (*(name for name in _FIRST if name in of), *sorted(name for name in of if is_scalar(name)))
     rounded = ((name, _rounded(name, of[name])) for name in names)
-    return Request(tuple((name, amount) for name, amount in rounded if amount))
+    return PodRequest(tuple((name, amount) for name, amount in rounded if amount))
 
 
-def _one_container(container: Container) -> Request:
+def _one_container(container: Container) -> PodRequest:
     requests = container.resources.requests if container.resources else None
     if not requests:
-        return NOTHING
+        return NO_REQUEST
     written = tuple(requests.items())
     return _written_request(written) if _short(requests) else _written_request.__wrapped__(written)
 
 
 @lru_cache(maxsize=4096)
-def _written_request(requests: tuple[tuple[str, Quantity], ...]) -> Request:
+def _written_request(requests: tuple[tuple[str, WrittenQuantity], ...]) -> PodRequest:
     return _request(tuple((name, _nanos(amount)) for name, amount in requests))
 
 
@@ -280,12 +280,12 @@ def _amounts(resources: ResourceList) -> Amounts:
     return {name: _nanos(amount) for name, amount in resources.items()} if resources else {}
 
 
-def _nanos(written: Quantity) -> int:
+def _nanos(written: WrittenQuantity) -> int:
     return _parsed_nanos(written) if len(str(written)) <= _CACHED_QUANTITY else _parsed_nanos.__wrapped__(written)
 
 
 @lru_cache(maxsize=1024)  # of up to 4 KiB: a quantity may say 1e9999
-def _parsed_nanos(written: Quantity) -> int:
+def _parsed_nanos(written: WrittenQuantity) -> int:
     """The quantity in nanos; 0 for text that is no quantity, which the API server never stores."""
     try:
         quantity = parse_quantity(written)
@@ -322,7 +322,7 @@ def compare_amounts(one: ResourceList, other: ResourceList, name: str) -> int:
     return _nanos((one or {}).get(name, 0)) - _nanos((other or {}).get(name, 0))
 
 
-def to_milli(written: Quantity) -> Quantity:
+def to_milli(written: WrittenQuantity) -> WrittenQuantity:
     """The quantity rounded up to thousandths, as the API server stores it."""
     nanos = _nanos(written)
     return written if nanos % _NANO_PER_MILLI == 0 else f"{-(-nanos // _NANO_PER_MILLI)}m"

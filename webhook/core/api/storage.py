@@ -12,9 +12,9 @@ from webhook.core.api.types import (
     LabelSelector,
     Named,
     NodeSelector,
-    Quantity,
     ResourceRequirements,
     VolumeIdSource,
+    WrittenQuantity,
 )
 from webhook.core.api.well_known import BETA_STORAGE_CLASS, BIND_COMPLETED, MIGRATED_PLUGINS, SELECTED_NODE
 
@@ -44,7 +44,7 @@ class VolumeNodeAffinity(_Value, frozen=True):
 
 
 class PersistentVolumeSpec(_Value, frozen=True):
-    capacity: Mapping[str, Quantity] | None = None
+    capacity: Mapping[str, WrittenQuantity] | None = None
     access_modes: tuple[str, ...] | None = None
     claim_ref: ClaimReference | None = None
     storage_class_name: str | None = None

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 # A quantity is text in canonical JSON; the decoder of Kubernetes takes bare numbers as well.
-Quantity = str | int | float
+WrittenQuantity = str | int | float
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"
@@ -169,8 +169,8 @@ class Toleration(_Value, frozen=True, gc=False):
 
 
 class ResourceRequirements(_Value, frozen=True):
-    requests: Mapping[str, Quantity] | None = None
-    limits: Mapping[str, Quantity] | None = None
+    requests: Mapping[str, WrittenQuantity] | None = None
+    limits: Mapping[str, WrittenQuantity] | None = None
 
 
 class ContainerPort(_Value, frozen=True, gc=False):
@@ -263,7 +263,7 @@ class PodSpec(_Value, frozen=True):
     host_network: bool | None = None
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[Container, ...] | None = None
-    overhead: Mapping[str, Quantity] | None = None
+    overhead: Mapping[str, WrittenQuantity] | None = None
     resources: ResourceRequirements | None = None
     volumes: tuple[Volume, ...] | None = None
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
@@ -329,7 +329,7 @@ class Named(_Value, frozen=True):
 
 class ContainerStatus(_Value, frozen=True):
     name: str = ""
-    allocated_resources: Mapping[str, Quantity] | None = None
+    allocated_resources: Mapping[str, WrittenQuantity] | None = None
     resources: ResourceRequirements | None = None
 
 
@@ -345,7 +345,7 @@ class PodStatus(_Value, frozen=True):
     conditions: tuple[PodCondition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
-    allocated_resources: Mapping[str, Quantity] | None = None
+    allocated_resources: Mapping[str, WrittenQuantity] | None = None
     resources: ResourceRequirements | None = None
 
 
@@ -368,7 +368,7 @@ class NodeSpec(_Value, frozen=True):
 
 
 class NodeStatus(_Value, frozen=True):
-    allocatable: Mapping[str, Quantity] | None = None
+    allocatable: Mapping[str, WrittenQuantity] | None = None
 
 
 class Node(_Value, frozen=True):

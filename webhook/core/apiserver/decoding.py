@@ -17,7 +17,7 @@ from webhook.core.apiserver import go_json
 T = TypeVar("T")
 
 # Kinds that kube-apiserver names in its decoding errors; each is version v1 of its group.
-BUILT_IN = frozenset(
+GO_KINDS = frozenset(
     {
         *("Pod", "PodTemplate", "ReplicationController", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
         *("Job", "CronJob"),
@@ -41,7 +41,7 @@ class DecodeError(Exception):
 
 
 def _refused(path: str, text: str, kind: str) -> DecodeError:
-    if kind in BUILT_IN:
+    if kind in GO_KINDS:
         return DecodeError(
             path=path, text=text, message=f'{kind} in version "v1" cannot be handled as a {kind}: {text}'
         )
@@ -77,7 +77,7 @@ def as_go_reads(raw: bytes | msgspec.Raw, go_type: str, prefix: tuple[str, ...] 
     Shape: JSON values of known fields only; nulls and repeated fields are resolved, quantities are text.
     Errors: DecodeError.
     """
-    outcome = go_json.decode(_read(raw), go_type, prefix)
+    outcome = go_json.decode_go(_read(raw), go_type, prefix)
     if outcome.fault is not None:
         raise _refused(outcome.fault.path, outcome.fault.text, go_type.removeprefix("v1."))
     return outcome.value, outcome.strict
@@ -92,8 +92,8 @@ def type_of(raw: bytes) -> TypeMeta:
         return _TYPE_META.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    stated = go_json.stated_type(_read(raw))
-    if isinstance(stated, go_json.Fault):
+    stated = go_json.interpreted_type(_read(raw))
+    if isinstance(stated, go_json.DecodeFault):
         raise DecodeError(path=stated.path, text=stated.text, message=stated.text)
     return TypeMeta(api_version=stated["apiVersion"] or None, kind=stated["kind"] or None)
 

@@ -45,18 +45,18 @@ class Members(list[tuple[str, object]]):
     """The members of a JSON object in order, repeated names included."""
 
 
-class Fault(Struct, frozen=True):
+class DecodeFault(Struct, frozen=True):
     """Shape: ``path`` has indices, as in ``spec.topologySpreadConstraints[0].maxSkew``; "" is the whole document."""
 
     path: str
     text: str
 
 
-class Outcome(Struct, frozen=True):
+class Decoded(Struct, frozen=True):
     """What decoding gave: builtin values keyed by JSON names, or a fault; and the strict decoder's warnings."""
 
     value: object
-    fault: Fault | None
+    fault: DecodeFault | None
     strict: tuple[str, ...]
 
 
@@ -137,9 +137,9 @@ def _cleaned(node: object) -> object:
 
 
 def is_plain(value: object, target: GoType) -> bool:
-    """Whether every field of parsed JSON is known and of its type, or null, so that `decode` would change nothing.
+    """Whether every field of parsed JSON is known and of its type, or null, so that `decode_go` would change nothing.
 
-    Several times faster than `decode`, which finds no fault in such a value and warns of nothing.
+    Several times faster than `decode_go`, which finds no fault in such a value and warns of nothing.
     Shape: ``value`` comes from a JSON parser, so that no name occurs twice.
     """
     kind = target.kind
@@ -178,11 +178,11 @@ def _plain_scalar(value: object, target: GoType) -> bool:
         return isinstance(value, str) and time_fault(value) is None
     if target.name == "intstr.IntOrString":
         return type(value) is str or (type(value) is int and -(2**31) <= value < 2**31)
-    # Quantities that are numbers, or unusual texts, are left to `decode`.
+    # Quantities that are numbers, or unusual texts, are left to `decode_go`.
     return target.name == "v1.FieldsV1" or (isinstance(value, str) and _SIMPLE_QUANTITY.fullmatch(value) is not None)
 
 
-def decode(node: object, go_type: str, prefix: tuple[str, ...] = ()) -> Outcome:
+def decode_go(node: object, go_type: str, prefix: tuple[str, ...] = ()) -> Decoded:
     """Decode the result of `read` into a Go type.
 
     Shape: ``prefix`` are the fields above the node, for the fault's path and text.
@@ -191,13 +191,13 @@ def decode(node: object, go_type: str, prefix: tuple[str, ...] = ()) -> Outcome:
     try:
         value = walk.value(node, resolve(go_type), _MISSING)
     except _SelfDecodingError as error:
-        return Outcome(None, Fault(walk.path(), str(error)), ())
+        return Decoded(None, DecodeFault(walk.path(), str(error)), ())
     if walk.fault is not None:
-        return Outcome(None, walk.fault, ())
-    return Outcome({} if value is _MISSING else value, None, tuple(walk.strict))
+        return Decoded(None, walk.fault, ())
+    return Decoded({} if value is _MISSING else value, None, tuple(walk.strict))
 
 
-def stated_type(node: object) -> dict[str, str] | Fault:
+def interpreted_type(node: object) -> dict[str, str] | DecodeFault:
     """The apiVersion and kind of a document, "" where absent, or the fault that hides them.
 
     Only here are names matched in any letter case, because upstream uses the standard library for this step.
@@ -205,7 +205,7 @@ def stated_type(node: object) -> dict[str, str] | Fault:
     """
     if not isinstance(node, Members):
         text = f"{_INTERPRETING}: json: cannot unmarshal {_kind_of(node)} into Go value of type {_TYPE_META}"
-        return Fault("", text)
+        return DecodeFault("", text)
     stated, fault = {"apiVersion": "", "kind": ""}, None
     for name, value in node:
         known = {"apiversion": "apiVersion", "kind": "kind"}.get(name.casefold())
@@ -215,7 +215,7 @@ def stated_type(node: object) -> dict[str, str] | Fault:
             stated[known] = value
         elif fault is None:
             field = f"Go struct field .{known} of type string"
-            fault = Fault(known, f"{_INTERPRETING}: json: cannot unmarshal {_kind_of(value)} into {field}")
+            fault = DecodeFault(known, f"{_INTERPRETING}: json: cannot unmarshal {_kind_of(value)} into {field}")
     return fault or stated
 
 
@@ -233,7 +233,7 @@ class _Walk:
     """The state of one decoding: the field it is at, the first fault, and the warnings."""
 
     def __init__(self, prefix: tuple[str, ...]) -> None:
-        self.fault: Fault | None = None
+        self.fault: DecodeFault | None = None
         self.strict: dict[str, None] = {}
         self.where = [part if part.startswith("[") else "." + part for part in prefix]
         self.fields = [part for part in prefix if not part.startswith("[")]
@@ -249,7 +249,7 @@ class _Walk:
 
     def wrong(self, value: str, go_type: str) -> None:
         if self.fault is None:
-            self.fault = Fault(self.path(), self.text(value, go_type))
+            self.fault = DecodeFault(self.path(), self.text(value, go_type))
 
     def note(self, what: str, name: str) -> None:
         if len(self.strict) < _MAX_STRICT:

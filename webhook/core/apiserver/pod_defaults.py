@@ -29,9 +29,9 @@ from webhook.core.api.types import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
-    Quantity,
     ResourceRequirements,
     Volume,
+    WrittenQuantity,
 )
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
@@ -87,7 +87,7 @@ def _defaulted_volume(volume: Volume) -> Volume:
     return replace(volume, azure_disk=replace(disk, kind="Shared"))
 
 
-def _rounded(amounts: Mapping[str, Quantity] | None) -> dict[str, Quantity] | None:
+def _rounded(amounts: Mapping[str, WrittenQuantity] | None) -> dict[str, WrittenQuantity] | None:
     """Round up to thousandths. Source: ``SetDefaults_ResourceList``."""
     return None if amounts is None else {name: to_milli(amount) for name, amount in amounts.items()}
 

@@ -76,7 +76,7 @@ class Skip(Struct, frozen=True, gc=False):
     reason: SkipReason
 
 
-class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class InjectionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of the annotation ``evenspread.io/injected``.
 
     Shape: ``revision`` identifies the defaults in force. ``filled`` are the indices of the pod's own constraints that
@@ -97,7 +97,7 @@ class Injection(Struct, frozen=True, kw_only=True):
     """
 
     constraints: tuple[SpreadConstraint, ...]
-    record: Record
+    record: InjectionRecord
     withheld: tuple[str, ...] = ()
     patch: tuple[Operation, ...] = ()
 
@@ -209,7 +209,7 @@ def _fill(pod: PodTemplate, defaults: Defaults, selector: LabelSelector) -> Inje
         constraints[place] = msgspec.structs.replace(own, label_selector=wanted)
         filled.append(place)
         operations.append(_add(f"/spec/topologySpreadConstraints/{place}/labelSelector", _plain(wanted)))
-    record = Record(revision=revision(defaults), filled=tuple(filled))
+    record = InjectionRecord(revision=revision(defaults), filled=tuple(filled))
     return _recorded(pod, defaults, Injection(constraints=tuple(constraints), record=record), operations)
 
 
@@ -227,7 +227,7 @@ def _defaults(
     if not constraints:
         return Skip(SkipReason.NO_DEFAULTS)
     name = None if override is None else override.name
-    record = Record(revision=revision(defaults), override=name, constraints=constraints)
+    record = InjectionRecord(revision=revision(defaults), override=name, constraints=constraints)
     value = _plain(constraints)
     if pod.spec is None:
         operation = _add("/spec", {"topologySpreadConstraints": value})

@@ -23,7 +23,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import reference_to
 from webhook.core.policy.policy import Policy
-from webhook.core.workloads.controller_labels import NOT_YET, labels_given, ordinal_labels
+from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, labels_given, ordinal_labels
 from webhook.core.workloads.kinds import (
     CRON_JOB,
     JOB,
@@ -88,7 +88,10 @@ def next_pod(
     if workload.is_pod:
         return NextPod(template=template.template)
     own = replace(
-        workload.meta, namespace=namespace, uid=workload.meta.uid or NOT_YET, name=workload.meta.name or NOT_YET
+        workload.meta,
+        namespace=namespace,
+        uid=workload.meta.uid or NOT_YET_KNOWN,
+        name=workload.meta.name or NOT_YET_KNOWN,
     )
     above = Owner(
         api_version=workload.api_version,
@@ -105,7 +108,7 @@ def next_pod(
     elif kind == CRON_JOB:
         made = _in_job(above)
     else:
-        made = _Child(f"{own.name}-{NOT_YET}", above)
+        made = _Child(f"{own.name}-{NOT_YET_KNOWN}", above)
     written = template.template
     meta = ObjectMeta(
         name=made.name,
@@ -129,7 +132,7 @@ class _Child(NamedTuple):
 def _labels(workload: Workload, written: PodTemplate, made: _Child, *, applied: bool) -> Mapping[str, str]:
     labels = {**labels_given(workload, written), **made.labels}
     # For a workload in the cluster, the next pod may be of the running revision, whose hash is not known here.
-    if applied and labels.get(CONTROLLER_REVISION_HASH) == NOT_YET:
+    if applied and labels.get(CONTROLLER_REVISION_HASH) == NOT_YET_KNOWN:
         del labels[CONTROLLER_REVISION_HASH]
     return labels
 
@@ -145,10 +148,10 @@ def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label
     current = max(sets, key=lambda each: (each.replicas or 0, each.meta.name), default=None) if applied else None
     labelled = ((current.selector.match_labels if current and current.selector else None) or {}).get(label)
     if current is not None and labelled is not None:
-        return _Child(f"{current.meta.name}-{NOT_YET}", current, {label: labelled})
+        return _Child(f"{current.meta.name}-{NOT_YET_KNOWN}", current, {label: labelled})
     selector = above.selector or LabelSelector(match_labels=template.template.labels)
-    pairs = {**(selector.match_labels or {}), label: NOT_YET}
-    name = f"{above.meta.name}-{NOT_YET}"
+    pairs = {**(selector.match_labels or {}), label: NOT_YET_KNOWN}
+    name = f"{above.meta.name}-{NOT_YET_KNOWN}"
     new = Owner(
         api_version=native_version(REPLICA_SET),
         kind=REPLICA_SET[1],
@@ -156,14 +159,14 @@ def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label
         meta=ObjectMeta(
             name=name,
             namespace=namespace,
-            uid=NOT_YET,
+            uid=NOT_YET_KNOWN,
             annotations=above.meta.annotations,
             owner_references=(reference_to(above),),
         ),
         replicas=above.replicas,
         selector=replace(selector, match_labels=pairs),
     )
-    return _Child(f"{name}-{NOT_YET}", new, {label: NOT_YET})
+    return _Child(f"{name}-{NOT_YET_KNOWN}", new, {label: NOT_YET_KNOWN})
 
 
 def _is_of(owner: Owner, above: Owner) -> bool:
@@ -184,12 +187,14 @@ def _ordinal(above: Owner, index: ClusterIndex, first: int) -> _Child:
 
 def _in_job(above: Owner) -> _Child:
     """The next pod of a CronJob: from its next Job."""
-    name = f"{above.meta.name}-{NOT_YET}"
-    meta = ObjectMeta(name=name, namespace=above.meta.namespace, uid=NOT_YET, owner_references=(reference_to(above),))
+    name = f"{above.meta.name}-{NOT_YET_KNOWN}"
+    meta = ObjectMeta(
+        name=name, namespace=above.meta.namespace, uid=NOT_YET_KNOWN, owner_references=(reference_to(above),)
+    )
     job = Owner(
         api_version=native_version(JOB), kind=JOB[1], meta=meta, replicas=above.replicas, selector=above.selector
     )
-    return _Child(f"{name}-{NOT_YET}", job)
+    return _Child(f"{name}-{NOT_YET_KNOWN}", job)
 
 
 def unknown_labels(pod: Pod) -> tuple[str, ...]:
@@ -197,7 +202,7 @@ def unknown_labels(pod: Pod) -> tuple[str, ...]:
     asked: set[str] = set()
     for constraint in pod.pod_spec.constraints:
         asked.update(constraint.match_label_keys or (), selected_keys(constraint.selector))
-    return tuple(key for key, value in pod.labels.items() if key in asked and value == NOT_YET)
+    return tuple(key for key, value in pod.labels.items() if key in asked and value == NOT_YET_KNOWN)
 
 
 def namespace_of(workload: Workload, otherwise: str = "") -> str:

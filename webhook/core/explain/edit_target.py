@@ -11,15 +11,15 @@ import msgspec
 from msgspec import Struct
 
 from webhook.core.api.types import OwnerReference, Pod
-from webhook.core.explain.fixes import Fix
+from webhook.core.explain.fixes import PodFix
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
-from webhook.core.workloads.kinds import BUILT_IN, CRON_JOB, JOB, KINDS, TEMPLATED, GroupKind, group_kind, traits
+from webhook.core.workloads.kinds import BUILT_IN_KINDS, CRON_JOB, JOB, KINDS, TEMPLATED, GroupKind, group_kind, traits
 
 Json = Any  # values of a patch
 
 
-class Target(Struct, frozen=True, kw_only=True):
+class EditTarget(Struct, frozen=True, kw_only=True):
     """The object to edit.
 
     Shape: ``path`` is what precedes the pod's ``spec`` in the object; None if it is unknown or immutable. ``note`` is a
@@ -44,15 +44,15 @@ class Target(Struct, frozen=True, kw_only=True):
     def resource(self) -> str:
         """Its kind as an argument of kubectl: ``deployment``, ``rollout.argoproj.io``."""
         group, kind = group_kind(self.api_version, self.kind)
-        return self.kind.lower() if (group, kind) in BUILT_IN else f"{self.kind.lower()}.{group}"
+        return self.kind.lower() if (group, kind) in BUILT_IN_KINDS else f"{self.kind.lower()}.{group}"
 
 
-def target(pod: Pod, index: ClusterIndex) -> Target:
+def target(pod: Pod, index: ClusterIndex) -> EditTarget:
     """The object to edit to change the next pod: the topmost controller, or the pod itself if it has none."""
     chain, namespace = controllers(pod, index), pod.meta.namespace
     if not chain:
         note = "the constraints of a Pod cannot be changed: delete it, and create it anew with the change"
-        return Target(api_version="v1", kind="Pod", namespace=namespace, name=pod.meta.name, note=note)
+        return EditTarget(api_version="v1", kind="Pod", namespace=namespace, name=pod.meta.name, note=note)
     top = chain[-1]
     kind = group_kind(top.api_version, top.kind)
     path = _path_of(kind)
@@ -67,7 +67,7 @@ def target(pod: Pod, index: ClusterIndex) -> Target:
     places = _places(pod, top, index)
     if path is not None and not places:
         path, note = None, "its template has no such constraints: something else puts them into the pods"
-    return Target(
+    return EditTarget(
         api_version=top.api_version,
         kind=top.kind,
         namespace=namespace,
@@ -107,7 +107,7 @@ def _places(pod: Pod, top: OwnerReference, index: ClusterIndex) -> dict[int, int
     return {place: by_identity[each.identity] for place, each in enumerate(own) if each.identity in by_identity}
 
 
-def patch(fix: Fix, where: Target, pod: Pod) -> list[dict[str, Json]] | None:
+def patch(fix: PodFix, where: EditTarget, pod: Pod) -> list[dict[str, Json]] | None:
     """The fix as a JSON patch (RFC 6902) of the object; None if it cannot be expressed.
 
     Shape: it tests the keys of the constraints first, so that it fails on a template that has changed meanwhile.
@@ -117,7 +117,7 @@ def patch(fix: Fix, where: Target, pod: Pod) -> list[dict[str, Json]] | None:
     return [*_operations(fix, where, pod)]
 
 
-def _operations(fix: Fix, where: Target, pod: Pod) -> Iterator[dict[str, Json]]:
+def _operations(fix: PodFix, where: EditTarget, pod: Pod) -> Iterator[dict[str, Json]]:
     root = f"/{(where.path or '').replace('.', '/')}spec/topologySpreadConstraints"
     for index in dict.fromkeys(change.index for change in fix.changes):
         key = pod.pod_spec.constraints[index].topology_key
@@ -132,7 +132,7 @@ def _operations(fix: Fix, where: Target, pod: Pod) -> Iterator[dict[str, Json]]:
         yield {"op": "remove", "path": f"{root}/{index}"}
 
 
-def command(operations: list[dict[str, Json]], where: Target, options: str = "") -> str:
+def command(operations: list[dict[str, Json]], where: EditTarget, options: str = "") -> str:
     """A ``kubectl patch`` command, quoted for a shell; ``options`` select the cluster as the command line did."""
     text = msgspec.json.encode(operations).decode()
     named = f"{quote(where.resource)} {quote(where.name)} -n {quote(where.namespace)}"

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 from webhook.core.explain.counted_pods import Company, company
-from webhook.core.explain.fixes import Fix, Narrowing, changed, fixes, meant_on
+from webhook.core.explain.fixes import Narrowing, PodFix, changed, fixes, meant_on
 from webhook.core.explain.obstacles import Obstacle, constraint_name, grouped, obstacles, segment_of
 from webhook.core.explain.reliefs import CAPACITY_FILTERS, Relief, Way, reliefs, ways, without_limits
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
-from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
+from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
 from webhook.core.scheduler.plugins.status import Status
@@ -48,7 +48,9 @@ def _why(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
         return None, verdict.feasible
     # A node that only one filter rejects is counted for that filter, so a filter that rejects none is no cause alone.
     rejecting = {status.plugin for status, members in verdict.failed if members}
-    spread_alone = decide(without_spread(problem)).feasible if pod_topology_spread.NAME in rejecting else 0
+    spread_alone = (
+        decide(without_spread(problem)).feasible if pod_topology_spread.POD_TOPOLOGY_SPREAD in rejecting else 0
+    )
     if spread_alone:
         return Cause.SPREAD, spread_alone
     capacity_alone = decide(without_limits(problem)).feasible if CAPACITY_FILTERS & rejecting else 0
@@ -112,7 +114,7 @@ class Explanation(Struct, frozen=True):
     cause: Cause | None
     otherwise: int
     balances: tuple[Balance, ...]
-    fixes: tuple[Fix, ...]
+    fixes: tuple[PodFix, ...]
     reliefs: tuple[Relief, ...]
     not_evaluated: tuple[str, ...]
     ways: tuple[Way, ...] = ()
@@ -264,7 +266,7 @@ _WORDS: Mapping[str, str] = {
     node_filters.TAINT_TOLERATION: "tainted",
     node_filters.NODE_AFFINITY: "not selected",
     node_filters.NODE_PORTS: "with the port taken",
-    pod_topology_spread.NAME: "over the limit",
+    pod_topology_spread.POD_TOPOLOGY_SPREAD: "over the limit",
     INTER_POD_AFFINITY: "by pod affinity",
     **dict.fromkeys((VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE), "by its volumes"),
 }
@@ -277,7 +279,7 @@ def in_short(status: Status, *, within: bool) -> str:
     """
     if status.reasons == pod_topology_spread.MISSING_LABEL.reasons:
         return "without another key"
-    if within and status.plugin == pod_topology_spread.NAME:
+    if within and status.plugin == pod_topology_spread.POD_TOPOLOGY_SPREAD:
         return "over another limit"
     if status.plugin == node_filters.NODE_RESOURCES_FIT:
         words = ", ".join(status.reasons).replace("Too many pods", "full of pods")

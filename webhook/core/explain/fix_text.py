@@ -6,12 +6,12 @@ import msgspec
 
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.explain.explanation import Balance
-from webhook.core.explain.fixes import Change, Fix
+from webhook.core.explain.fixes import ConstraintChange, PodFix
 from webhook.core.text import together
 from webhook.core.yaml_flow import one_field
 
 
-def fix_text(fix: Fix, balances: Sequence[Balance]) -> str:
+def fix_text(fix: PodFix, balances: Sequence[Balance]) -> str:
     """A fix as people say it: ``set maxSkew: 2``; ``set maxSkew: 2 in zone[0]`` where another constraint is hard."""
     hard = {each.index: each for each in balances if each.hard}
     parts: dict[str, list[str]] = {}
@@ -28,7 +28,7 @@ def fix_text(fix: Fix, balances: Sequence[Balance]) -> str:
     return together(f"{together(said)}{f' in {together(names)}' if names else ''}" for names, said in by_names.items())
 
 
-def _verb(change: Change, written: SpreadConstraint | None, name: str) -> str:
+def _verb(change: ConstraintChange, written: SpreadConstraint | None, name: str) -> str:
     if not change.field:
         return f"remove {name}"
     if change.value is None:

@@ -21,7 +21,7 @@ from webhook.core.scheduler.problem import Problem
 _NO_LIMIT = 2**31 - 1
 
 
-class Change(Struct, frozen=True):
+class ConstraintChange(Struct, frozen=True):
     """One field of one constraint is set or removed; an empty ``field`` means that the whole constraint is removed.
 
     Shape: ``index`` is the constraint's index in the pod; ``value`` is None if the field is removed.
@@ -32,10 +32,10 @@ class Change(Struct, frozen=True):
     value: int | str | LabelSelector | None = None
 
 
-class Fix(Struct, frozen=True):
+class PodFix(Struct, frozen=True):
     """Changes after which some node admits the pod; ``open`` are those nodes."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[ConstraintChange, ...]
     open: int
 
     @property
@@ -62,7 +62,7 @@ def changed(problem: Problem, change: Callable[[Problem], Problem]) -> Problem:
     return replace(change(problem), nominated=nominated)
 
 
-def fixes(problem: Problem, narrowing: Narrowing | None = None) -> Iterator[Fix]:
+def fixes(problem: Problem, narrowing: Narrowing | None = None) -> Iterator[PodFix]:
     """Fixes for a pod that no node admits, smallest first; none if only a change of the cluster helps.
 
     Shape: first the correction of misspelt keys, with one of the other changes if need be. Then changes of one
@@ -81,7 +81,7 @@ def fixes(problem: Problem, narrowing: Narrowing | None = None) -> Iterator[Fix]
         yield from _narrowed(problem.pod, narrowing, sorted(narrowing.selectors))
 
 
-def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[Fix]:
+def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[PodFix]:
     domains = Cycle(problem).domains
     alone = [[each] for each in enumerate(declared)]
     together = [[*enumerate(declared)]]
@@ -105,7 +105,7 @@ def meant_on(key: str, nodes: NodeView) -> str | None:
     return meant if meant in nodes.keys else near(key, nodes)
 
 
-def _respelt(problem: Problem, declared: Sequence[int]) -> Iterator[Fix]:
+def _respelt(problem: Problem, declared: Sequence[int]) -> Iterator[PodFix]:
     """Correct the keys of all constraints whose key no node has; if that is not enough, with one more change."""
     constraints = problem.pod.pod_spec.constraints
     guesses = {index: meant_on(constraints[index].topology_key or "", problem.nodes) for index in declared}
@@ -113,7 +113,7 @@ def _respelt(problem: Problem, declared: Sequence[int]) -> Iterator[Fix]:
     there = {(each.topology_key, each.hard) for each in constraints}
     if not meant or len({*meant.values()}) < len(meant) or any((key, True) in there for key in meant.values()):
         return  # kube-apiserver refuses two constraints with the same key and whenUnsatisfiable
-    changes = tuple(Change(index, "topologyKey", key) for index, key in meant.items())
+    changes = tuple(ConstraintChange(index, "topologyKey", key) for index, key in meant.items())
     fix = _proven(problem, declared, changes)
     if fix is not None:
         yield fix
@@ -129,10 +129,10 @@ def _respelt(problem: Problem, declared: Sequence[int]) -> Iterator[Fix]:
         return replace(each, pod=pod, hard=_applied(each.hard, wanted))
 
     for more in _loosened(changed(problem, with_keys), declared):
-        yield Fix((*changes, *more.changes), more.open)
+        yield PodFix((*changes, *more.changes), more.open)
 
 
-def _narrowed(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Iterator[Fix]:
+def _narrowed(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Iterator[PodFix]:
     """Narrow the selector of one constraint; if that is not enough, of all that count other workloads."""
     helping = [fix for index in places if (fix := _with_selectors(pod, narrowing, [index]))]
     if not helping and len(places) > 1:
@@ -140,14 +140,14 @@ def _narrowed(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Iterator
     yield from helping
 
 
-def _with_selectors(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> Fix | None:
+def _with_selectors(pod: Pod, narrowing: Narrowing, places: Sequence[int]) -> PodFix | None:
     constraints = [*pod.pod_spec.constraints]
     for index in places:
         constraints[index] = replace(constraints[index], label_selector=narrowing.selectors[index])
     spec = replace(pod.pod_spec, topology_spread_constraints=tuple(constraints))
     feasible = decide(narrowing.take(replace(pod, spec=spec))).feasible
-    changes = tuple(Change(index, "labelSelector", narrowing.selectors[index]) for index in places)
-    return Fix(changes, feasible) if feasible else None
+    changes = tuple(ConstraintChange(index, "labelSelector", narrowing.selectors[index]) for index in places)
+    return PodFix(changes, feasible) if feasible else None
 
 
 def _hard_places(pod: Pod) -> tuple[int, ...]:
@@ -159,27 +159,29 @@ def _hard_places(pod: Pod) -> tuple[int, ...]:
 _Group = Sequence[tuple[int, int]]
 
 
-def _honored(field: str, written: Callable[[Constraint], str]) -> Callable[..., tuple[Change, ...]]:
+def _honored(field: str, written: Callable[[Constraint], str]) -> Callable[..., tuple[ConstraintChange, ...]]:
     """Set a node policy to Honor, so that only nodes count that the pod can use."""
 
-    def changes(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
+    def changes(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[ConstraintChange, ...]:
         return tuple(
-            Change(index, field, HONOR) for place, index in group if written(domains[place].constraint) != HONOR
+            ConstraintChange(index, field, HONOR)
+            for place, index in group
+            if written(domains[place].constraint) != HONOR
         )
 
     return changes
 
 
-def _fewer(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
+def _fewer(_: Problem, domains: Sequence[Domains], group: _Group) -> tuple[ConstraintChange, ...]:
     """Lower minDomains to the number of eligible domains."""
     counted = [(index, domains[place]) for place, index in group]
     eligible = [
         (index, each.column.domain_count(each.counting), each.constraint.min_domains) for index, each in counted
     ]
-    return tuple(Change(index, "minDomains", there) for index, there, least in eligible if 0 < there < least)
+    return tuple(ConstraintChange(index, "minDomains", there) for index, there, least in eligible if 0 < there < least)
 
 
-def _widened(problem: Problem, domains: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
+def _widened(problem: Problem, domains: Sequence[Domains], group: _Group) -> tuple[ConstraintChange, ...]:
     """Raise maxSkew as little as possible, so that some node that passes all other filters is admitted."""
     places = [place for place, _ in group]
     open_ = decide(changed(problem, lambda each: _with_skews(each, dict.fromkeys(places, _NO_LIMIT)))).feasible
@@ -190,7 +192,7 @@ def _widened(problem: Problem, domains: Sequence[Domains], group: _Group) -> tup
     combinations += _needed(domains, places, open_)
     _, needed = min(((sum(skews), skews) for skews in combinations), default=(0, ()))
     return tuple(
-        Change(index, "maxSkew", skew)
+        ConstraintChange(index, "maxSkew", skew)
         for (place, index), skew in zip(group, needed, strict=False)
         if skew > domains[place].constraint.max_skew
     )
@@ -234,23 +236,23 @@ def _with_skews(problem: Problem, skews: Mapping[int, int]) -> Problem:
     return replace(problem, hard=replace(problem.hard, constraints=constraints))
 
 
-def _softened(problem: Problem, _: Sequence[Domains], group: _Group) -> tuple[Change, ...]:
+def _softened(problem: Problem, _: Sequence[Domains], group: _Group) -> tuple[ConstraintChange, ...]:
     """Set ScheduleAnyway. kube-apiserver then allows no minDomains, and no second soft constraint with the key."""
     constraints = problem.pod.pod_spec.constraints
-    changes: list[Change] = []
+    changes: list[ConstraintChange] = []
     for _place, index in group:
         mine = constraints[index]
         if any(each.topology_key == mine.topology_key and not each.hard for each in constraints):
-            changes.append(Change(index))
+            changes.append(ConstraintChange(index))
             continue
-        changes.append(Change(index, "whenUnsatisfiable", SCHEDULE_ANYWAY))
+        changes.append(ConstraintChange(index, "whenUnsatisfiable", SCHEDULE_ANYWAY))
         if mine.min_domains is not None:
-            changes.append(Change(index, "minDomains"))
+            changes.append(ConstraintChange(index, "minDomains"))
     return tuple(changes)
 
 
 # From changes that still spread the pods over the nodes they can use to the one that gives up the guarantee.
-_CANDIDATES: Sequence[Callable[[Problem, Sequence[Domains], _Group], tuple[Change, ...]]] = (
+_CANDIDATES: Sequence[Callable[[Problem, Sequence[Domains], _Group], tuple[ConstraintChange, ...]]] = (
     _honored("nodeTaintsPolicy", lambda constraint: constraint.node_taints_policy),
     _honored("nodeAffinityPolicy", lambda constraint: constraint.node_affinity_policy),
     _fewer,
@@ -259,17 +261,17 @@ _CANDIDATES: Sequence[Callable[[Problem, Sequence[Domains], _Group], tuple[Chang
 )
 
 
-def _proven(problem: Problem, declared: Sequence[int], changes: Sequence[Change]) -> Fix | None:
+def _proven(problem: Problem, declared: Sequence[int], changes: Sequence[ConstraintChange]) -> PodFix | None:
     """The changes as a fix, if some node then admits the pod."""
     places = {index: place for place, index in enumerate(declared)}
-    wanted: dict[int, list[Change]] = {}
+    wanted: dict[int, list[ConstraintChange]] = {}
     for change in changes:
         wanted.setdefault(places[change.index], []).append(change)
     feasible = decide(changed(problem, lambda each: replace(each, hard=_applied(each.hard, wanted)))).feasible
-    return Fix(tuple(changes), feasible) if feasible else None
+    return PodFix(tuple(changes), feasible) if feasible else None
 
 
-def _applied(counted: Counted, wanted: Mapping[int, Sequence[Change]]) -> Counted:
+def _applied(counted: Counted, wanted: Mapping[int, Sequence[ConstraintChange]]) -> Counted:
     """The hard constraints after the changes, without those that became soft or were removed."""
     kept = [
         (constraint, counts)
@@ -279,7 +281,7 @@ def _applied(counted: Counted, wanted: Mapping[int, Sequence[Change]]) -> Counte
     return replace(counted, constraints=tuple(each for each, _ in kept), counts=tuple(each for _, each in kept))
 
 
-def _constraint(constraint: Constraint, changes: Sequence[Change]) -> Constraint | None:
+def _constraint(constraint: Constraint, changes: Sequence[ConstraintChange]) -> Constraint | None:
     for change in changes:
         match change.field, change.value:
             case "maxSkew" | "minDomains" as field, int(value):

@@ -27,8 +27,12 @@ from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_table import Term
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
-from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
-from webhook.core.scheduler.plugins.inter_pod_affinity import NO_AFFINITY, REJECTED_BY_EXISTING, REJECTED_BY_OWN
+from webhook.core.scheduler.plugins.inter_pod_affinity import (
+    INTER_POD_AFFINITY,
+    NO_AFFINITY,
+    REJECTED_BY_EXISTING,
+    REJECTED_BY_OWN,
+)
 from webhook.core.scheduler.plugins.node_filters import TOO_MANY_PODS
 from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_of_terms, usable_nodes
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, TOO_MANY_VOLUMES
@@ -347,6 +351,6 @@ _NAMED: Mapping[str, Callable[[Cycle, Verdict, ClusterIndex | None], Iterable[tu
     NODE_VOLUME_LIMITS: _limits,
     VOLUME_BINDING: _binding,
     VOLUME_ZONE: _zone,
-    pod_topology_spread.NAME: _spread,
+    pod_topology_spread.POD_TOPOLOGY_SPREAD: _spread,
     INTER_POD_AFFINITY: _neighbours,
 }

@@ -19,7 +19,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.node_table import NO_NODE
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
-from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
+from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.status import UNRESOLVABLE
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
@@ -31,7 +31,7 @@ from webhook.core.scheduler.verdict import Verdict
 CAPACITY_FILTERS = frozenset({node_filters.NODE_PORTS, node_filters.NODE_RESOURCES_FIT, NODE_VOLUME_LIMITS})
 # Filters by what people would change in one go; the names are those of `Way.parts`.
 PARTS = {
-    "spread": frozenset({pod_topology_spread.NAME}),
+    "spread": frozenset({pod_topology_spread.POD_TOPOLOGY_SPREAD}),
     "room": CAPACITY_FILTERS,
     "cordons": frozenset({node_filters.NODE_UNSCHEDULABLE}),
     "taints": frozenset({node_filters.TAINT_TOLERATION}),

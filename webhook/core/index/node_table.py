@@ -10,7 +10,7 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
-from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Request, allocatable_of
+from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, PodRequest, allocatable_of
 from webhook.core.api.types import Node, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS
 from webhook.core.index import node_sets
@@ -324,7 +324,7 @@ class Nodes:
             self._names[slot] = name
         return slot
 
-    def use(self, slot: int, request: Request, sign: int) -> None:
+    def use(self, slot: int, request: PodRequest, sign: int) -> None:
         """Add (1) or take away (-1) one pod with this request."""
         self._pods[slot] += sign
         self._take(PODS, slot, sign)

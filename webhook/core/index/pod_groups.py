@@ -12,7 +12,7 @@ Selectors on such keys stay exact: their presence is the group's, their values a
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
-from webhook.core.api.resources import Request
+from webhook.core.api.resources import PodRequest
 from webhook.core.api.selectors import Requirement
 from webhook.core.api.well_known import (
     HOSTNAME,
@@ -56,7 +56,7 @@ Counts = dict[int, int]
 Requirements = tuple[Requirement, ...]
 
 
-class Group:
+class PodGroup:
     """Pods with the same labels.
 
     Shape: ``counts`` and ``leaving`` map a slot to a number of pods, never 0. ``leaving`` are terminating pods, which
@@ -71,7 +71,7 @@ class Group:
         self.leaving: Counts = {}
 
 
-class Record:
+class PodRecord:
     """One pod on a node.
 
     Shape: ``aside`` has the values of many-valued keys; ``extras`` belongs to `pod_table` (ports, volumes, terms).
@@ -79,7 +79,7 @@ class Record:
 
     __slots__ = ("aside", "extras", "group", "leaving", "request", "slot", "uid")
 
-    def __init__(self, uid: str, slot: int, group: Group, aside: Mapping[str, str], request: Request) -> None:
+    def __init__(self, uid: str, slot: int, group: PodGroup, aside: Mapping[str, str], request: PodRequest) -> None:
         self.uid = uid
         self.slot = slot
         self.group = group
@@ -98,7 +98,7 @@ class _Kept:
         self.requirements = requirements
         self.counts = counts
 
-    def update(self, record: Record, sign: int) -> None:
+    def update(self, record: PodRecord, sign: int) -> None:
         """Count a pod that comes (1) or goes (-1), if the selector matches it."""
         labels, aside = record.group.labels, record.aside
         for requirement in self.requirements:
@@ -111,17 +111,17 @@ class NamespacePods:
     """The pods of one namespace that are on nodes."""
 
     def __init__(self, learn_at: int = LEARN_AT) -> None:
-        self.records: dict[str, Record] = {}
-        self.groups: dict[frozenset[tuple[str, str]], Group] = {}
-        self._by_label: dict[str, dict[str, set[Group]]] = {}
-        self._many_labelled: set[Group] = set()  # those that are not in _by_label
+        self.records: dict[str, PodRecord] = {}
+        self.groups: dict[frozenset[tuple[str, str]], PodGroup] = {}
+        self._by_label: dict[str, dict[str, set[PodGroup]]] = {}
+        self._many_labelled: set[PodGroup] = set()  # those that are not in _by_label
         self._many_valued = set(MANY_VALUED)
-        self._aside: dict[str, dict[str, set[Record]]] = {}
+        self._aside: dict[str, dict[str, set[PodRecord]]] = {}
         self._kept: dict[Requirements, _Kept] = {}
         self._total: Counts = {}
         self._least = self._learn_at = learn_at
 
-    def group(self, labels: Mapping[str, str]) -> tuple[Group, Mapping[str, str]]:
+    def group(self, labels: Mapping[str, str]) -> tuple[PodGroup, Mapping[str, str]]:
         """The group of pods with these labels, made if need be, and the values of their many-valued keys."""
         if self._many_valued.isdisjoint(labels):
             key: frozenset[tuple[str, str]] = frozenset(labels.items())
@@ -132,8 +132,8 @@ class NamespacePods:
         group = self.groups.get(key)
         return (self._new_group(key) if group is None else group), aside
 
-    def _new_group(self, key: frozenset[tuple[str, str]]) -> Group:
-        group = self.groups[key] = Group({shared(name): shared(value) for name, value in key})
+    def _new_group(self, key: frozenset[tuple[str, str]]) -> PodGroup:
+        group = self.groups[key] = PodGroup({shared(name): shared(value) for name, value in key})
         if len(key) > _MOST_INDEXED:
             self._many_labelled.add(group)
             return group
@@ -146,7 +146,7 @@ class NamespacePods:
                 members.add(group)
         return group
 
-    def add(self, name: str, record: Record) -> None:
+    def add(self, name: str, record: PodRecord) -> None:
         """Add a pod."""
         self.records[name] = record
         if record.aside:
@@ -157,7 +157,7 @@ class NamespacePods:
             self._learn_at = 2 * len(self.records)
             self._learn()
 
-    def remove(self, name: str) -> Record | None:
+    def remove(self, name: str) -> PodRecord | None:
         """Remove a pod; None if there is none of that name."""
         record = drop(self.records, name)
         if record is None:
@@ -173,7 +173,7 @@ class NamespacePods:
             self._learn()
         return record
 
-    def _put_back(self, key: str, value: str, record: Record) -> None:
+    def _put_back(self, key: str, value: str, record: PodRecord) -> None:
         holders = self._aside[key][value]
         discard(holders, record)
         if not holders:
@@ -181,7 +181,7 @@ class NamespacePods:
             if key not in self._aside and key not in MANY_VALUED:
                 discard(self._many_valued, key)
 
-    def _count(self, record: Record, sign: int) -> None:
+    def _count(self, record: PodRecord, sign: int) -> None:
         if record.leaving:
             bump(record.group.leaving, record.slot, sign)
             return
@@ -191,7 +191,7 @@ class NamespacePods:
             for kept in self._kept.values():
                 kept.update(record, sign)
 
-    def _drop_group(self, group: Group) -> None:
+    def _drop_group(self, group: PodGroup) -> None:
         drop(self.groups, frozenset(group.labels.items()))
         if group in self._many_labelled:
             discard(self._many_labelled, group)
@@ -222,7 +222,7 @@ class NamespacePods:
             record.group, record.aside = self.group({**labels, **record.aside})
             self.add(name, record)
 
-    def matching(self, requirements: Requirements) -> Collection[Group]:
+    def matching(self, requirements: Requirements) -> Collection[PodGroup]:
         """The groups that meet all requirements.
 
         Shape: no requirement asks for the value of a many-valued key.
@@ -237,13 +237,13 @@ class NamespacePods:
                     return ()
                 if left < size:
                     chosen, size = requirement, left
-        groups: Collection[Group] = self.groups.values() if chosen is None else self._with_value(chosen)
+        groups: Collection[PodGroup] = self.groups.values() if chosen is None else self._with_value(chosen)
         for requirement in requirements:
             if requirement is not chosen and groups:
                 groups = self._narrowed(groups, requirement)
         return groups
 
-    def _with_value(self, requirement: Requirement) -> set[Group]:
+    def _with_value(self, requirement: Requirement) -> set[PodGroup]:
         values = self._by_label.get(requirement.key, {})
         sets = [values[value] for value in requirement.values if value in values]
         if self._many_labelled:
@@ -252,7 +252,7 @@ class NamespacePods:
             )
         return sets[0] if len(sets) == 1 else set().union(*sets)
 
-    def _narrowed(self, groups: Collection[Group], requirement: Requirement) -> Collection[Group]:
+    def _narrowed(self, groups: Collection[PodGroup], requirement: Requirement) -> Collection[PodGroup]:
         key = requirement.key
         if len(groups) > _FEW_GROUPS:
             if requirement.operator == "NotIn":
@@ -294,7 +294,7 @@ class NamespacePods:
         if leaving or any(r.operator in _POSITIVE for r in requirements):
             groups = self.matching(requirements)
             return _merged(groups, leaving=leaving), len(groups)
-        others: set[Group] = set()
+        others: set[PodGroup] = set()
         for requirement in requirements:
             others |= self._not_meeting(requirement)
         if len(others) * 2 > len(self.groups):
@@ -307,7 +307,7 @@ class NamespacePods:
                 counts[slot] -= number
         return counts, len(self.groups)
 
-    def _not_meeting(self, requirement: Requirement) -> set[Group]:
+    def _not_meeting(self, requirement: Requirement) -> set[PodGroup]:
         """The groups that do not meet a NotIn, Exists or DoesNotExist."""
         if requirement.operator == "NotIn":
             return self._with_value(requirement)
@@ -329,9 +329,9 @@ class NamespacePods:
                 bump(counts, record.slot, 1)
         return counts
 
-    def _holders(self, requirements: Iterable[Requirement]) -> set[Record]:
+    def _holders(self, requirements: Iterable[Requirement]) -> set[PodRecord]:
         """The pods with a value that one of these requirements on many-valued keys names."""
-        holders: set[Record] = set()
+        holders: set[PodRecord] = set()
         for requirement in requirements:
             values = self._aside.get(requirement.key, {})
             holders.update(*(values[value] for value in requirement.values if value in values))
@@ -343,7 +343,7 @@ _POSITIVE = frozenset({"=", "In"})
 _BY_VALUE = frozenset({"=", "In", "NotIn"})
 
 
-def _meets(group: Group, requirements: Requirements) -> bool:
+def _meets(group: PodGroup, requirements: Requirements) -> bool:
     return all(requirement.matches(group.labels) for requirement in requirements)
 
 
@@ -362,7 +362,7 @@ def bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
         drop(counts, key)
 
 
-def _merged(groups: Collection[Group], *, leaving: bool) -> Counts:
+def _merged(groups: Collection[PodGroup], *, leaving: bool) -> Counts:
     parts = [group.counts for group in groups if group.counts]
     if leaving:
         parts += [group.leaving for group in groups if group.leaving]

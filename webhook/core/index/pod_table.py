@@ -14,7 +14,7 @@ from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.types import Container, ObjectMeta, Pod, PodAffinityTerm, PodSpec, Volume
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.node_table import Nodes
-from webhook.core.index.pod_groups import Counts, NamespacePods, Record, Requirements, bump
+from webhook.core.index.pod_groups import Counts, NamespacePods, PodRecord, Requirements, bump
 from webhook.core.index.tables import discard, drop, drop_under, put_under
 
 FINISHED = frozenset({"Succeeded", "Failed"})
@@ -178,7 +178,7 @@ class Pods:
         space = self._namespaces.get(namespace)
         if space is None:
             space = self._namespaces[namespace] = NamespacePods(self._learn_at)
-        record = Record(meta.uid, slot, *space.group(meta.labels or {}), request)
+        record = PodRecord(meta.uid, slot, *space.group(meta.labels or {}), request)
         record.leaving, record.extras = leaving, extras
         space.add(key, record)
         self._nodes.use(slot, request, 1)
@@ -210,7 +210,7 @@ class Pods:
         """The namespaces with a pod on a node."""
         return tuple(self._namespaces)
 
-    def record(self, namespace: str, key: str) -> Record | None:
+    def record(self, namespace: str, key: str) -> PodRecord | None:
         """One pod on a node."""
         space = self._namespaces.get(namespace)
         return None if space is None else space.records.get(key)

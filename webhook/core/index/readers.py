@@ -43,7 +43,7 @@ READ_ANNOTATIONS = frozenset(
     {SKIP_ANNOTATION, INJECTED_ANNOTATION, MIRROR_ANNOTATION, EXEMPT_ANNOTATION, FALLBACK_ANNOTATION}
 ).union(DESIRED_REPLICAS_ANNOTATIONS, KEPT_ANNOTATIONS)
 
-Raw = bytes | msgspec.Raw
+RawJson = bytes | msgspec.Raw
 _Wire = TypeVar("_Wire")  # what the JSON of a kind is decoded as
 
 
@@ -219,7 +219,7 @@ class Page(Struct, frozen=True, kw_only=True, gc=False):
     more: str
 
 
-class Change(Struct, frozen=True, kw_only=True, gc=False):
+class WatchEvent(Struct, frozen=True, kw_only=True, gc=False):
     """One line of a watch; ``type`` is its event type as the API writes it."""
 
     type: str
@@ -243,9 +243,9 @@ class Reader(Struct, frozen=True, kw_only=True):
     UnicodeDecodeError.
     """
 
-    value: Callable[[Raw], ApiObject]
-    page: Callable[[Raw], Page]
-    change: Callable[[Raw], Change]
+    value: Callable[[RawJson], ApiObject]
+    page: Callable[[RawJson], Page]
+    change: Callable[[RawJson], WatchEvent]
 
 
 def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], of: TypeMeta) -> Reader:
@@ -253,14 +253,14 @@ def _reader(wire: type[_Wire], value: Callable[[_Wire, TypeMeta], ApiObject], of
     pages = msgspec.json.Decoder(_ListPage[wire])  # type: ignore[valid-type]  # known only when it runs
     lines = msgspec.json.Decoder(_WatchLine[wire])  # type: ignore[valid-type]  # as above
 
-    def page(raw: Raw) -> Page:
+    def page(raw: RawJson) -> Page:
         read: _ListPage[_Wire] = pages.decode(raw)
         values = tuple([value(item, of) for item in read.items or ()])
         return Page(values=values, version=read.metadata.resource_version, more=read.metadata.continue_)
 
-    def change(raw: Raw) -> Change:
+    def change(raw: RawJson) -> WatchEvent:
         read: _WatchLine[_Wire] = lines.decode(raw)
-        return Change(type=read.type, value=value(read.object, of))
+        return WatchEvent(type=read.type, value=value(read.object, of))
 
     return Reader(value=lambda raw: value(one.decode(raw), of), page=page, change=change)
 
@@ -303,7 +303,7 @@ def reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Reader | No
     return _custom_reader(of, embedded) if has_template(api_version, kind, embedded) else None
 
 
-def fields_read(of: TypeMeta) -> type | None:
+def decoded_type(of: TypeMeta) -> type | None:
     """The type that an object of a built-in kind is decoded as; None for any other kind."""
     made = _KINDS.get((of.api_version or "", of.kind or ""))
     return None if made is None else made[0]
@@ -314,7 +314,7 @@ def _custom_reader(of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Reader:
     return _reader(msgspec.Raw, lambda raw, kind: _custom(raw, kind, embedded), of)
 
 
-def decode_object(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
+def decode_object(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> ApiObject | None:
     """The value that the index keeps of one API object; None for a kind that no answer depends on.
 
     Errors: msgspec.DecodeError for broken JSON, and for fields of a wrong type.
@@ -323,7 +323,7 @@ def decode_object(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = (
     return None if read is None else read.value(raw)
 
 
-def _custom(raw: Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner:
+def _custom(raw: RawJson, of: TypeMeta, embedded: tuple[EmbeddedKind, ...]) -> Owner:
     """An object of a custom kind that makes pods. The API server never checks its template, which may be broken."""
     try:
         workload = read_workload(raw, embedded, api_version=of.api_version, kind=of.kind)

@@ -28,7 +28,7 @@ from webhook.core.index.pod_table import Term
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import inter_pod_affinity, node_filters
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Eligible
-from webhook.core.scheduler.plugins.status import Outcome, Ran
+from webhook.core.scheduler.plugins.status import Ran, StatusOfNodes
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_ZONE
 from webhook.core.scheduler.problem import Problem, take
@@ -189,7 +189,7 @@ def candidate_nodes(places: WorkloadProblem, *, without: Collection[str] = (), p
     chosen = usable if AFFINITY in without else usable & ~_rejected(cycle.ran(node_filters.NODE_NAME), nodes.live)
     if VOLUMES not in without:
         chosen &= ~(_rejected(cycle.ran(VOLUME_BINDING), nodes.live) | _rejected(cycle.ran(VOLUME_ZONE), nodes.live))
-    for status, members in _outcomes(cycle.ran(inter_pod_affinity.NAME), nodes.live):
+    for status, members in _outcomes(cycle.ran(inter_pod_affinity.INTER_POD_AFFINITY), nodes.live):
         if (NEAR if status.reasons == inter_pod_affinity.NO_AFFINITY.reasons else APART) not in without:
             chosen &= ~members
     tolerated = cycle.eligible.tolerated | away
@@ -208,7 +208,7 @@ def _rejected(ran: Ran, asked: int) -> int:
     return sum(members for _, members in _outcomes(ran, asked))
 
 
-def _outcomes(ran: Ran, asked: int) -> Iterable[Outcome]:
+def _outcomes(ran: Ran, asked: int) -> Iterable[StatusOfNodes]:
     """The nodes that a plugin rejects; none if its PreFilter already failed, as for unknown claims."""
     return () if ran.decide is None else ran.decide(asked)
 

@@ -41,7 +41,7 @@ _RANKS = {Mode.OFF: 0, Mode.AUDIT: 1, Mode.WARN: 2, Mode.DENY: 3}
 _MODES = {mode.value: mode for mode in Mode}
 
 
-class Target(Struct, frozen=True, kw_only=True):
+class MatchedObject(Struct, frozen=True, kw_only=True):
     """The object that a `Match` is compared with, and its namespace.
 
     Shape: ``labels`` are the object's own. ``namespace_labels`` are empty for an unknown namespace; selectors then see
@@ -64,7 +64,7 @@ class Match(Struct, frozen=True, kw_only=True):
     name: str | None = None
     selector: Selector = EVERYTHING
 
-    def matches(self, target: Target) -> bool:
+    def matches(self, target: MatchedObject) -> bool:
         """Whether every field that is given matches the object."""
         return (
             self.namespace in {None, target.namespace}
@@ -206,7 +206,7 @@ def release(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
-def exempted(policy: Policy, rule: str, target: Target, today: str) -> Exemption | None:
+def exempted(policy: Policy, rule: str, target: MatchedObject, today: str) -> Exemption | None:
     """The first exemption from this rule that matches the object, if any.
 
     Shape: ``today`` is an ISO date (UTC); comparing the texts compares the dates.

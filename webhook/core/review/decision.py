@@ -14,7 +14,7 @@ from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.workloads.workload import Workload
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class AdmissionRequest(Struct, frozen=True, kw_only=True):
     """An admission request, as far as a decision depends on it."""
 
     uid: str

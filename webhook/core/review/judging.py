@@ -14,9 +14,9 @@ from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.api.well_known import EXEMPT_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.policy.policy import Mode, Policy, Target, ceiling_for, exempted, mode_for
+from webhook.core.policy.policy import MatchedObject, Mode, Policy, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Severity
+from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.placement.pod_fits import Feasibility
@@ -64,11 +64,11 @@ class Evaluation(Struct, frozen=True):
     feasibility: Feasibility | None = None
 
     @property
-    def answers(self) -> tuple[Answer, ...]:
+    def answers(self) -> tuple[RuleAnswer, ...]:
         """All of them, the findings first."""
         return (*self.findings, *self.not_evaluated)
 
-    def and_of(self, answers: Sequence[Answer]) -> "Evaluation":
+    def and_of(self, answers: Sequence[RuleAnswer]) -> "Evaluation":
         """The evaluation with the answers of further rules."""
         missing = (each for each in answers if isinstance(each, NotEvaluated))
         told = in_order((*self.findings, *(each for each in answers if isinstance(each, Finding))))
@@ -103,8 +103,8 @@ def evaluated(given: ReadObject, circumstances: Circumstances) -> Evaluation:
     return Evaluation(workload, findings, missing, feasibility=feasibility)
 
 
-def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ClusterIndex | None) -> Target:
-    return Target(
+def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ClusterIndex | None) -> MatchedObject:
+    return MatchedObject(
         namespace=namespace,
         namespace_labels=(index.namespace_labels(namespace) if index is not None else None) or {},
         kind=kind,
@@ -113,7 +113,9 @@ def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: Clu
     )
 
 
-def judge(found: Evaluation, circumstances: Circumstances, target: Target, meta: ObjectMeta) -> tuple[Judged, ...]:
+def judge(
+    found: Evaluation, circumstances: Circumstances, target: MatchedObject, meta: ObjectMeta
+) -> tuple[Judged, ...]:
     """Decide the mode of each finding; findings that are off are left out."""
     policy = circumstances.policy
     ceiling = ceiling_for(policy, target.namespace, target.namespace_labels)

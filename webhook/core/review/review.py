@@ -16,7 +16,7 @@ from webhook.core.apiserver.validation import constraint_warnings
 from webhook.core.defaulting.injection import Skip, inject
 from webhook.core.index.owners import Awaited
 from webhook.core.policy.policy import Mode, Policy
-from webhook.core.review.decision import Decision, Examination, Request
+from webhook.core.review.decision import AdmissionRequest, Decision, Examination
 from webhook.core.review.judging import (
     Evaluation,
     Judged,
@@ -32,7 +32,7 @@ from webhook.core.review.judging import (
 from webhook.core.review.messages import denial, warnings_of
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
-from webhook.core.rules.frame.rule import Answer, NotEvaluated
+from webhook.core.rules.frame.rule import NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
@@ -58,7 +58,7 @@ _MOST_SECONDS = 0.5
 _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
 
-def review(request: Request, circumstances: Circumstances) -> Decision:
+def review(request: AdmissionRequest, circumstances: Circumstances) -> Decision:
     """Judge one request of the validating route."""
     # Short cuts first; every other object is examined by all rules.
     if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
@@ -121,7 +121,7 @@ def _feasibility_note(feasibility: Feasibility | None) -> Mapping[str, str]:
     return {"feasibility": f"{feasibility.verdict}: {one_line(feasibility.answer.missing)}"}
 
 
-def mutate(request: Request, circumstances: Circumstances, *, waited: bool = False) -> Decision:
+def mutate(request: AdmissionRequest, circumstances: Circumstances, *, waited: bool = False) -> Decision:
     """Answer one request of the mutating route; it may patch, and never denies.
 
     Shape: if the decision ``awaits`` an object, it must not be sent: the caller calls again when the object has
@@ -196,7 +196,7 @@ def _exactly(
     if not circumstances.fixes:
         return found, strict
 
-    def again(changed: Mapping[str, object]) -> tuple[Answer, ...]:
+    def again(changed: Mapping[str, object]) -> tuple[RuleAnswer, ...]:
         return _exactly(changed, stated_type(changed), replace(circumstances, fixes=False))[0].answers
 
     rules = OFFLINE if circumstances.index is None else BY_ID.keys() - API_RULES
@@ -221,7 +221,7 @@ def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
     )
 
 
-def _old(request: Request, circumstances: Circumstances) -> Evaluation | None:
+def _old(request: AdmissionRequest, circumstances: Circumstances) -> Evaluation | None:
     """The evaluation of the object as it was before this request; None if there is none."""
     if request.operation != "UPDATE" or request.old_object is None:
         return None
@@ -247,7 +247,9 @@ def _relevant(workload: Workload) -> tuple[object, ...]:
     return (workload.replicas, workload.selector, workload.strategy, templates)
 
 
-def _decide(request: Request, policy: Policy, found: Evaluation, judged: Sequence[Judged], *, told: bool) -> Decision:
+def _decide(
+    request: AdmissionRequest, policy: Policy, found: Evaluation, judged: Sequence[Judged], *, told: bool
+) -> Decision:
     denied = [each.finding for each in judged if each.mode is Mode.DENY]
     warned = [each.finding for each in judged if each.mode is Mode.WARN] if told else []
     own = request.name or (found.workload.meta.generate_name if found.workload else "")

@@ -24,7 +24,7 @@ from webhook.core.rules.constraint import (
     unknown_fields,
     unread_constraints,
 )
-from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Need, NotEvaluated, Rule, failed, guarded
+from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, failed, guarded
 from webhook.core.rules.frame.subject import NO_TIME, Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
 from webhook.core.rules.frame.written import Written
@@ -93,7 +93,7 @@ class Family(NamedTuple):
     Shape: ``slow`` are those of the rules that take longer in a larger cluster.
     """
 
-    ask: Callable[[Subject], Iterable[Answer]]
+    ask: Callable[[Subject], Iterable[RuleAnswer]]
     rules: tuple[Rule, ...]
     slow: tuple[Rule, ...]
 
@@ -101,7 +101,7 @@ class Family(NamedTuple):
 def families(rules: Sequence[Rule]) -> tuple[Family, ...]:
     """The rules grouped by the functions that decide them; dry runs come first, while there is time."""
     of_places = partial(each_template.evaluate, [rule for rule in rules if isinstance(rule, PlacementRule)])
-    asked: dict[Callable[[Subject], Iterable[Answer]], list[Rule]] = {}
+    asked: dict[Callable[[Subject], Iterable[RuleAnswer]], list[Rule]] = {}
     for rule in rules:
         if isinstance(rule, PlacementRule):
             asked.setdefault(of_places, []).append(rule)
@@ -145,7 +145,7 @@ def evaluate(subject: Subject) -> Evaluated:
     return Evaluated(in_order(findings), noted((*missing, *faults)), subject.computed(pod_fits.judge))
 
 
-def evaluate_written(written: Written) -> Iterator[Answer]:
+def evaluate_written(written: Written) -> Iterator[RuleAnswer]:
     """Ask the rules about an object as somebody wrote it."""
     for rule in RULES:
         if rule.ask_written is not None:
@@ -157,7 +157,7 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: _ORDER[finding.rule]))
 
 
-def _of_a_part(subject: Subject) -> Iterator[Answer]:
+def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
     """Answers about an operator's object: of rules that need only constraints; those that need a cluster lack it."""
     yield from (each for each in _answers(subject, FAMILIES) if BY_ID[each.rule].of_a_part)
     if subject.placed:
@@ -191,7 +191,7 @@ def _with_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
     return Tried(found, faults + more)
 
 
-def _of_places(subject: Subject) -> Iterator[Answer]:
+def _of_places(subject: Subject) -> Iterator[RuleAnswer]:
     """Answers about the object alone, and warnings about its pods' places and about other workloads."""
     yield from _of_the_object(subject)
     for family in _ASKED_AGAIN[AskedAgain.AFTER_RECOUNTS]:
@@ -200,7 +200,7 @@ def _of_places(subject: Subject) -> Iterator[Answer]:
                 yield each
 
 
-def _of_the_object(subject: Subject) -> Iterator[Answer]:
+def _of_the_object(subject: Subject) -> Iterator[RuleAnswer]:
     """Answers of the rules that look at the object alone."""
     for family in _ASKED_AGAIN[AskedAgain.AFTER_FIXES]:
         for each in guarded(family.rules, family.ask, subject):
@@ -208,9 +208,9 @@ def _of_the_object(subject: Subject) -> Iterator[Answer]:
                 yield each
 
 
-def _answers(subject: Subject, asked: Iterable[Family]) -> list[Answer]:
+def _answers(subject: Subject, asked: Iterable[Family]) -> list[RuleAnswer]:
     """The answers of the families, and of rules for which time ran out, that it did."""
-    answers: list[Answer] = []
+    answers: list[RuleAnswer] = []
     looks = subject.index is not None and bool(subject.placed)
     for family in asked:
         timely = looks and bool(family.slow) and not subject.late

@@ -75,7 +75,7 @@ def decode_args(raw: bytes, at: str = ".profiles[0].pluginConfig[0]") -> PodTopo
     if node is None:
         node = go_json.Members()
     _check_type(node, at, raw)
-    outcome = go_json.decode(node, f"v1.{_KIND}")
+    outcome = go_json.decode_go(node, f"v1.{_KIND}")
     if outcome.fault is not None:
         raise ArgsError(f"decoding {at}: {_PLUGIN}: {outcome.fault.text}")
     if outcome.strict:
@@ -90,8 +90,8 @@ def _check_type(node: object, at: str, raw: bytes) -> None:
 
     Source: runtime/serializer/json Serializer.Decode; kube-scheduler PluginConfig.decodeNestedObjects.
     """
-    stated = go_json.stated_type(node)
-    if isinstance(stated, go_json.Fault):
+    stated = go_json.interpreted_type(node)
+    if isinstance(stated, go_json.DecodeFault):
         raise ArgsError(f"decoding {at}: {_PLUGIN}: {stated.text}")
     api_version, kind = stated["apiVersion"], stated["kind"] or _KIND
     group, slash, version = api_version.partition("/")

@@ -15,13 +15,22 @@ from webhook.core.api.types import Affinity, Pod
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
-from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
-from webhook.core.scheduler.plugins.inter_pod_affinity import run_inter_pod_affinity
+from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, run_inter_pod_affinity
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, run_node_volume_limits
 from webhook.core.scheduler.plugins.pod_topology_spread import Domains, Eligible
 from webhook.core.scheduler.plugins.spread_scoring import scores
-from webhook.core.scheduler.plugins.status import ERROR, OK, SKIP, SUCCESS, Outcome, Ran, Status, failure, unresolvable
+from webhook.core.scheduler.plugins.status import (
+    ERROR,
+    OK,
+    SKIP,
+    SUCCESS,
+    Ran,
+    Status,
+    StatusOfNodes,
+    failure,
+    unresolvable,
+)
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING, run_volume_binding
 from webhook.core.scheduler.plugins.volumes import (
     VOLUME_RESTRICTIONS,
@@ -122,9 +131,9 @@ class Cycle:
             asked &= ~sum(members for _, members in first)
         return Verdict(nodes, OK, [*failed, *self.filtered(asked, plugins)])
 
-    def filtered(self, asked: int, plugins: Sequence[str]) -> list[Outcome]:
+    def filtered(self, asked: int, plugins: Sequence[str]) -> list[StatusOfNodes]:
         """The nodes of ``asked`` that some plugin rejects, each with the status of the first that does."""
-        failed: list[Outcome] = []
+        failed: list[StatusOfNodes] = []
         for plugin in plugins:
             decide_nodes = self.ran(plugin).decide
             if decide_nodes is None or not asked:
@@ -199,7 +208,7 @@ _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
         cycle.problem.pod, cycle.problem.storage, cycle.problem.nodes, cycle.problem.version
     ),
     VOLUME_ZONE: lambda cycle: run_volume_zone(cycle.problem.pod, cycle.problem.storage, cycle.problem.nodes),
-    pod_topology_spread.NAME: lambda cycle: cycle.spread[0],
+    pod_topology_spread.POD_TOPOLOGY_SPREAD: lambda cycle: cycle.spread[0],
     INTER_POD_AFFINITY: lambda cycle: run_inter_pod_affinity(cycle.problem.neighbours, cycle.problem.nodes),
 }
 

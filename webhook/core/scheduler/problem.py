@@ -5,15 +5,14 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.resources import Request, incoming_request, is_extended
+from webhook.core.api.resources import PodRequest, incoming_request, is_extended
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_table import HostPort, host_ports
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
-from webhook.core.scheduler.plugins.inter_pod_affinity import NAME as INTER_POD_AFFINITY
-from webhook.core.scheduler.plugins.inter_pod_affinity import Neighbours, count_neighbours
+from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, Neighbours, count_neighbours
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, Counted, SpreadDefaults
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
@@ -30,7 +29,7 @@ FILTERS = (
         node_filters.NODE_PORTS,
     ),
     *(node_filters.NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
-    *(pod_topology_spread.NAME, INTER_POD_AFFINITY),
+    *(pod_topology_spread.POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY),
 )
 # What kube-scheduler looks at, but admission cannot know or the index does not have: key -> what is not evaluated.
 NOT_EVALUATED: Mapping[str, str] = {
@@ -81,7 +80,7 @@ class Problem(Struct, frozen=True):
     nodes: NodeView
     hard: Counted
     soft: Counted
-    request: Request
+    request: PodRequest
     room: node_filters.Room
     ports: tuple[HostPort, ...]
     taken_ports: Mapping[int, tuple[HostPort, ...]]
@@ -132,7 +131,7 @@ def _take(index: ClusterIndex, pod: Pod, defaults: SpreadDefaults, profile: Sche
     )
 
 
-def _without_ignored(request: Request, profile: SchedulerProfile) -> Request:
+def _without_ignored(request: PodRequest, profile: SchedulerProfile) -> PodRequest:
     """The request without resources that the profile ignores.
 
     Source: noderesources/fit.go ``fitsRequest``, ignoredResources and ignoredResourceGroups.
@@ -143,7 +142,7 @@ def _without_ignored(request: Request, profile: SchedulerProfile) -> Request:
         if not is_extended(name)
         or (name not in profile.ignored_resources and name.partition("/")[0] not in profile.ignored_resource_groups)
     )
-    return Request(kept)
+    return PodRequest(kept)
 
 
 def _with_nominated(index: ClusterIndex, problem: Problem, defaults: SpreadDefaults) -> dict[int, Problem]:

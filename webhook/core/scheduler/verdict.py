@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from webhook.core.index.node_table import NodeView
-from webhook.core.scheduler.plugins.status import ERROR, OK, Outcome, Status
+from webhook.core.scheduler.plugins.status import ERROR, OK, Status, StatusOfNodes
 
 
 class Verdict:
@@ -14,7 +14,7 @@ class Verdict:
     rejects them; ``feasible`` are the nodes that pass all filters.
     """
 
-    def __init__(self, nodes: NodeView, before: Status, failed: Sequence[Outcome]) -> None:
+    def __init__(self, nodes: NodeView, before: Status, failed: Sequence[StatusOfNodes]) -> None:
         self.nodes = nodes
         self.before = before
         self.failed = tuple(failed)

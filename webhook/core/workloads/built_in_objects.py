@@ -19,7 +19,7 @@ class RollingUpdate(Json, frozen=True):
     max_unavailable: IntOrText | None = None
 
 
-class Strategy(Json, frozen=True):
+class StrategyFields(Json, frozen=True):
     type: str | None = None
     rolling_update: RollingUpdate | None = None
 
@@ -36,16 +36,16 @@ class ClaimMeta(Json, frozen=True):
     name: str = ""
 
 
-class ClaimSpec(Json, frozen=True):
+class ClaimTemplateSpec(Json, frozen=True):
     storage_class_name: str | None = None
 
 
 class ClaimTemplate(Json, frozen=True):
     metadata: ClaimMeta | None = None
-    spec: ClaimSpec | None = None
+    spec: ClaimTemplateSpec | None = None
 
 
-class Ordinals(Json, frozen=True):
+class StatefulSetOrdinals(Json, frozen=True):
     start: Int32 | None = None
 
 
@@ -60,12 +60,12 @@ class Spec(Json, frozen=True):
     parallelism: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplate | None = None
-    strategy: Strategy | None = None
-    update_strategy: Strategy | None = None
+    strategy: StrategyFields | None = None
+    update_strategy: StrategyFields | None = None
     job_template: JobTemplate | None = None
     suspend: bool | None = None
     volume_claim_templates: tuple[ClaimTemplate, ...] | None = None
-    ordinals: Ordinals | None = None
+    ordinals: StatefulSetOrdinals | None = None
     completion_mode: str | None = None
     manual_selector: bool | None = None
 

@@ -23,7 +23,7 @@ from webhook.core.api.well_known import (
     ZONE,
 )
 from webhook.core.workloads.kinds import (
-    BUILT_IN,
+    BUILT_IN_KINDS,
     CRON_JOB,
     DAEMON_SET,
     GROUP_LABELS,
@@ -65,7 +65,7 @@ def may_be_added_to(kind: GroupKind, key: str) -> bool:
     if _among(key, _ANY):
         return True
     added = _added_to(kind)
-    return kind not in BUILT_IN if added is None else _among(key, added)
+    return kind not in BUILT_IN_KINDS if added is None else _among(key, added)
 
 
 def _added_to(kind: GroupKind) -> tuple[str, ...] | None:
@@ -88,29 +88,29 @@ def _among(key: str, names: tuple[str, ...]) -> bool:
 
 
 # What stands for a hash or uid that the controller has not given yet: no pod that runs has it.
-NOT_YET = "not-yet-known"
+NOT_YET_KNOWN = "not-yet-known"
 
 
 def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
-    """The labels that every pod of a template is created with; `NOT_YET` where the value is not known.
+    """The labels that every pod of a template is created with; `NOT_YET_KNOWN` where the value is not known.
 
     Shape: what a controller of a custom resource adds is not known, but for Argo Rollouts.
     Source: pkg/controller: deployment/sync.go, statefulset/stateful_set_utils.go, daemon/util/daemonset_util.go,
     job/job_controller.go; pkg/registry/batch/job strategy.go ``generateSelector``.
     """
-    kind, name = workload.group_kind, workload.meta.name or NOT_YET
+    kind, name = workload.group_kind, workload.meta.name or NOT_YET_KNOWN
     if kind in REVISIONED:
-        return {**template.labels, REVISIONED[kind]: NOT_YET}
+        return {**template.labels, REVISIONED[kind]: NOT_YET_KNOWN}
     if kind == STATEFUL_SET:
-        first, revision = workload.first_ordinal, {CONTROLLER_REVISION_HASH: NOT_YET}
+        first, revision = workload.first_ordinal, {CONTROLLER_REVISION_HASH: NOT_YET_KNOWN}
         return {**template.labels, **ordinal_labels(f"{name}-{first}", first), **revision}
     if kind == DAEMON_SET:
-        return {**template.labels, CONTROLLER_REVISION_HASH: NOT_YET, POD_TEMPLATE_GENERATION: NOT_YET}
+        return {**template.labels, CONTROLLER_REVISION_HASH: NOT_YET_KNOWN, POD_TEMPLATE_GENERATION: NOT_YET_KNOWN}
     if kind not in {JOB, CRON_JOB}:
         return dict(template.labels)
     index = {JOB_COMPLETION_INDEX: "0"} if workload.indexed else {}
     job = workload.meta if kind == JOB else ObjectMeta()
-    generated = {} if workload.manual_selector else _job_labels(job.name or NOT_YET, job.uid or NOT_YET)
+    generated = {} if workload.manual_selector else _job_labels(job.name or NOT_YET_KNOWN, job.uid or NOT_YET_KNOWN)
     return {**generated, **template.labels, **index}
 
 

@@ -124,7 +124,7 @@ def _children(here: object, name: str, *, many: bool) -> Iterator[tuple[str, obj
             yield name, here[name]
 
 
-def value_at(value: object, path: str | None) -> object:
+def value_at_layout_path(value: object, path: str | None) -> object:
     """The value at a path without wildcards, or None."""
     if path is None:
         return None

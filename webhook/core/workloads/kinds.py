@@ -308,7 +308,7 @@ def traits(kind: GroupKind) -> Traits:
     return KINDS.get(kind, _UNKNOWN)
 
 
-def plural(kind: GroupKind) -> str:
+def resource_name(kind: GroupKind) -> str:
     """The name of the kind's resource in the API."""
     return f"{kind[1].lower()}s"
 
@@ -320,7 +320,7 @@ def native_version(kind: GroupKind) -> str:
 
 NATIVE = tuple(kind for kind, row in KINDS.items() if row.built_in)
 NATIVE_GROUPS = frozenset(group for group, _ in NATIVE)
-BUILT_IN = frozenset(NATIVE)
+BUILT_IN_KINDS = frozenset(NATIVE)
 """Kinds whose templates kube-apiserver validates."""
 
 TEMPLATED = frozenset(kind for kind, row in KINDS.items() if row.layout.whole)

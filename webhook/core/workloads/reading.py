@@ -25,11 +25,11 @@ from webhook.core.workloads.custom_kinds import (
     Layout,
     Site,
     configured_layout,
-    value_at,
+    value_at_layout_path,
     walk,
 )
 from webhook.core.workloads.kinds import (
-    BUILT_IN,
+    BUILT_IN_KINDS,
     CRON_JOB,
     KINDS,
     POD,
@@ -103,7 +103,7 @@ def read_workload(
         api_version, kind = stated.api_version or "", stated.kind or ""
     own = configured_layout(api_version, kind, embedded) if embedded else None
     key = group_kind(api_version, kind)
-    if own is None and key in BUILT_IN:
+    if own is None and key in BUILT_IN_KINDS:
         return _READERS.get(key, _read_object)(raw, api_version, kind)
     layout = own or _layout(key)
     return None if layout is None else _walk(parsed(raw), api_version, kind, layout)
@@ -119,7 +119,7 @@ def read_exactly(
     Errors: DecodeError.
     """
     group, _, version = (stated.api_version or "").rpartition("/")
-    if version != "v1" or (group, stated.kind) not in BUILT_IN:
+    if version != "v1" or (group, stated.kind) not in BUILT_IN_KINDS:
         return raw, ()
     go_type = f"v1.{stated.kind}"
     if not isinstance(raw, bytes | Raw):
@@ -169,7 +169,7 @@ def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterat
     api_version, kind = of.api_version or "", of.kind or ""
     key = group_kind(api_version, kind)
     layout = configured_layout(api_version, kind, embedded)
-    if layout is None and key in BUILT_IN:
+    if layout is None and key in BUILT_IN_KINDS:
         yield "", _DECODED.get(key, built_in_objects.Object)
         return
     layout = layout or _layout(key)
@@ -188,7 +188,7 @@ def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterat
     if layout.selector:
         yield layout.selector, LabelSelector
     if layout.strategy:
-        yield layout.strategy, built_in_objects.Strategy
+        yield layout.strategy, built_in_objects.StrategyFields
     if layout.suspend:
         yield layout.suspend, bool
     for path in layout.late_labels:
@@ -278,7 +278,7 @@ def _claims(spec: built_in_objects.Spec) -> ClaimTemplates:
     return ClaimTemplates(names, classes)
 
 
-def _strategy(given: built_in_objects.Strategy | None) -> Strategy | None:
+def _strategy(given: built_in_objects.StrategyFields | None) -> Strategy | None:
     if given is None:
         return None
     rolling = given.rolling_update or built_in_objects.RollingUpdate()
@@ -290,7 +290,7 @@ _READERS = {POD: _read_pod, REPLICATION_CONTROLLER: _read_controller}
 
 def _walk(value: object, api_version: str, kind: str, layout: Layout) -> Workload:
     """Read a custom resource by its layout; what is not where it should be is absent."""
-    meta = _lenient(value_at(value, "metadata"), ObjectMeta) or _NO_META
+    meta = _lenient(value_at_layout_path(value, "metadata"), ObjectMeta) or _NO_META
     templates = tuple(_templates(value, layout, meta))
     counts = {template.replicas for template in templates}
     return Workload(
@@ -300,10 +300,10 @@ def _walk(value: object, api_version: str, kind: str, layout: Layout) -> Workloa
         meta=meta,
         templates=templates,
         replicas=counts.pop() if len(counts) == 1 else None,
-        selector=_selector(value_at(value, layout.selector)) if layout.whole else _given_labels(templates),
-        strategy=_strategy(_lenient(value_at(value, layout.strategy), built_in_objects.Strategy)),
-        suspended=value_at(value, layout.suspend) is True,
-        late_labels=tuple(key for path in layout.late_labels for key in _keys(value_at(value, path))),
+        selector=_selector(value_at_layout_path(value, layout.selector)) if layout.whole else _given_labels(templates),
+        strategy=_strategy(_lenient(value_at_layout_path(value, layout.strategy), built_in_objects.StrategyFields)),
+        suspended=value_at_layout_path(value, layout.suspend) is True,
+        late_labels=tuple(key for path in layout.late_labels for key in _keys(value_at_layout_path(value, path))),
         whole=layout.whole,
     )
 
@@ -320,7 +320,7 @@ def _templates(value: object, layout: Layout, meta: ObjectMeta) -> Iterator[Temp
         for path, found, entry in walk(value, site.alone or site.template):
             if found is not None:
                 at = "".join(part if part.startswith("[") else f".{part}" for part in path).removeprefix(".")
-                replicas = value_at(entry, site.replicas)
+                replicas = value_at_layout_path(entry, site.replicas)
                 template = _decode_alone(found, path) if site.alone else _decode_template(found, path)
                 yield Template(
                     path=f"{at.removesuffix(CONSTRAINTS)}" if site.alone else f"{at}." if at else "",

@@ -7,7 +7,7 @@ import pytest
 from webhook.core.api.version import RECORDED
 from webhook.core.json_edits import Edit, applied
 from webhook.core.policy.policy import Mode, Policy
-from webhook.core.review.decision import Request
+from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import examine, review
 from webhook.core.rules.constraint.unknown_fields import right_paths
 from webhook.core.rules.frame.subject import Circumstances
@@ -192,7 +192,7 @@ def test_the_order_is_that_of_rules():
 
 
 def test_the_webhook_leaves_it_to_kube_apiserver():
-    request = Request(
+    request = AdmissionRequest(
         uid="1",
         operation="CREATE",
         group="",

@@ -25,11 +25,11 @@ from webhook.core.rules.frame.own_pods import (
 )
 from webhook.core.rules.frame.rule import (
     NO_REPLICAS,
-    Answer,
     Finding,
     Need,
     NotEvaluated,
     Rule,
+    RuleAnswer,
     Severity,
 )
 from webhook.core.rules.frame.subject import Subject
@@ -58,7 +58,7 @@ class Away(NamedTuple):
     pods: int
 
 
-def evaluate(subject: Subject) -> Iterator[Answer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """What the rule says of a workload that keeps several pods running."""
     workload, index = subject.workload, subject.index
     if not workload.traits.replicated or workload.replicas in NO_REPLICAS or not workload.templates:
@@ -96,7 +96,7 @@ ALL_IN_ONE = Rule(
 )
 
 
-def _together(counts: Counts, own: Selector, subject: Subject, index: ClusterIndex) -> Iterator[Answer]:
+def _together(counts: Counts, own: Selector, subject: Subject, index: ClusterIndex) -> Iterator[RuleAnswer]:
     template, view = subject.workload.templates[0], index.view()
     affine, ground = _wanted_together(template), UsableNodes(template, subject.policy, view)
     pods = sum(counts.values())

@@ -17,7 +17,7 @@ from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, softening
 from webhook.core.rules.frame.own_pods import own_labels
-from webhook.core.rules.frame.rule import Answer, Finding, Need, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.text import one_line, plural
@@ -41,7 +41,7 @@ class _Difference(Struct, frozen=True):
     warns: bool | None = None
 
 
-def evaluate(subject: Subject) -> Iterator[Answer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """What the rule says of each constraint."""
     if not subject.placed:
         return

@@ -19,7 +19,7 @@ from webhook.core.rules.frame.own_pods import (
     readable_selector,
     selects,
 )
-from webhook.core.rules.frame.rule import Answer, Finding, Need, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import quoted
 from webhook.core.workloads.controller_labels import may_be_added, may_be_added_to
@@ -59,7 +59,7 @@ class _Terms(Struct, frozen=True):
         return f"{name}{here} here, {there} there"
 
 
-def evaluate(subject: Subject) -> Iterator[Answer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """One finding for each template that counts pods, and is counted by them, under other terms."""
     counting = [placed for placed in subject.placed if selects(placed.constraint)]
     if not counting or subject.workload.is_pod:

@@ -15,7 +15,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, removal
 from webhook.core.rules.frame.own_pods import counts_own_pods_only, own_selector, readable_selector
 from webhook.core.rules.frame.pins import nothing_to_balance
-from webhook.core.rules.frame.rule import Answer, Finding, Need, Rule, Severity, guarded
+from webhook.core.rules.frame.rule import Finding, Need, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject, place
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.scheduler.plugins.default_selector import pod_services
@@ -45,7 +45,7 @@ class _Why(NamedTuple):
     fix: str = _REMOVED
 
 
-def evaluate(subject: Subject) -> Iterator[Answer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """What the three rules say of the object."""
     workload = subject.workload
     for template in workload.templates:

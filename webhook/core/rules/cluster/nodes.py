@@ -7,7 +7,7 @@ from webhook.core.index.meant_keys import ON_EVERY_NODE, PLACES, meant_by, near
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, removal
-from webhook.core.rules.frame.rule import Answer, Finding, Need, NotEvaluated, Rule, Severity, guarded
+from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
 from webhook.core.scheduler.plugins.node_selection import settled_nodes
@@ -17,7 +17,7 @@ from webhook.core.text import one_line, plural, quoted
 _NOTICED = 20
 
 
-def evaluate(subject: Subject) -> Iterator[Answer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """The two rules about each constraint; bound pods are skipped."""
     if not subject.placed or (subject.workload.is_pod and subject.placed[0].template.template.pod_spec.node_name):
         return

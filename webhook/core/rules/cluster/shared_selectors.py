@@ -31,7 +31,7 @@ from webhook.core.rules.frame.own_pods import (
     readable_selector,
     selects,
 )
-from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Need, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import usable_nodes_of
 from webhook.core.scheduler.cycle import decide
@@ -58,7 +58,7 @@ class _Other(Struct, frozen=True):
         return sum(self.counts.values())
 
 
-def evaluate(subject: Subject) -> Iterator[Answer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """What the rule says of each constraint."""
     counting = [placed for placed in subject.placed if selects(placed.constraint)]
     missing = subject.lacks("pods")

@@ -10,14 +10,14 @@ from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import are_plainly_right, validate_constraints
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.api_errors import UNREAD_TEMPLATE, Broken, broken_at, fitting, fix_of
-from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.workloads.reading import reaches_template, takes_any_template
 
 _UNMARSHAL = re.compile(r"json: cannot unmarshal (.+) into Go .+ of type (.+)", re.DOTALL)
 
 
-def evaluate(subject: Subject) -> Iterator[Answer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """Every error of every template, in upstream's order; what only the pods will be told is `refused`'s."""
     if takes_any_template(subject.workload, subject.version):
         return

@@ -23,11 +23,11 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes
 from webhook.core.rules.frame.own_pods import LATE_LABELS, own_labels
 from webhook.core.rules.frame.rule import (
-    Answer,
     AskedAgain,
     Finding,
     NotEvaluated,
     Rule,
+    RuleAnswer,
     Severity,
     guarded,
     short_enough,
@@ -41,7 +41,7 @@ from webhook.core.yaml_flow import flow
 NO_LABELS = "labels of the pods, which a patch or an excerpt leaves out"
 
 
-def evaluate(subject: Subject) -> Iterator[Answer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """The three rules about each constraint; at most one of them has a finding."""
     for placed in subject.placed:
         selector = placed.constraint.selector
@@ -148,7 +148,7 @@ def _keyed(placed: Placed, workload: Workload) -> bool:
     )
 
 
-def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iterator[Answer]:
+def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iterator[RuleAnswer]:
     labels = placed.template.template.labels
     wanted = selector.match_labels or {}
     if not selector.match_expressions and wanted.items() <= labels.items():

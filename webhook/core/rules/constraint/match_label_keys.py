@@ -27,11 +27,11 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import changes
 from webhook.core.rules.frame.own_pods import counts_own_pods_only
 from webhook.core.rules.frame.rule import (
-    Answer,
     AskedAgain,
     Finding,
     NotEvaluated,
     Rule,
+    RuleAnswer,
     Severity,
     guarded,
     short_enough,
@@ -66,7 +66,7 @@ RUNS = 20  # so that what happens in one rollout of ten is seen with a probabili
 _NOTICED = 10
 
 
-def evaluate(subject: Subject) -> Iterator[Answer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """What the three rules say of each constraint."""
     is_deployment = subject.workload.group_kind == DEPLOYMENT
     for placed in subject.placed:
@@ -185,7 +185,7 @@ def _wrong_kind(placed: Placed, path: str, key: str, kind: str, right: str) -> F
     )
 
 
-def _mixed(placed: Placed, subject: Subject) -> Iterator[Answer]:
+def _mixed(placed: Placed, subject: Subject) -> Iterator[RuleAnswer]:
     workload, constraint = subject.workload, placed.constraint
     selector, max_skew = constraint.selector, constraint.max_skew or 0
     replicas = 1 if workload.replicas is None else workload.replicas

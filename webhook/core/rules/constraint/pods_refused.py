@@ -17,10 +17,10 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of
 from webhook.core.rules.frame.edits import Fix, all_of, changes
 from webhook.core.rules.frame.own_pods import LATE_LABELS
-from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, NotEvaluated, Rule, Severity, guarded
+from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
-from webhook.core.workloads.controller_labels import NOT_YET, labels_given, may_be_created_with
+from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, labels_given, may_be_created_with
 from webhook.core.workloads.kinds import POD, POD_TEMPLATE, STATEFUL_SET
 from webhook.core.workloads.reading import reaches_template, takes_any_template
 from webhook.core.workloads.refused_pods import Refusal, joined_terms, refusals
@@ -32,7 +32,7 @@ _MOST_CHARS = 63  # of a label's value
 _HASH = 10  # digits of the largest
 
 
-def evaluate(subject: Subject) -> Iterator[Answer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """What kube-apiserver would say of the next pod of each template, and says nowhere before."""
     if subject.workload.group_kind in (POD, POD_TEMPLATE):
         return  # no controller makes pods of them
@@ -64,7 +64,7 @@ REFUSED = Rule(
 )
 
 
-def _of_template(template: Template, subject: Subject) -> Iterator[Answer]:
+def _of_template(template: Template, subject: Subject) -> Iterator[RuleAnswer]:
     workload, version = subject.workload, subject.version
     spec = template.template.pod_spec
     terms = tuple(joined_terms(spec, version))
@@ -226,7 +226,7 @@ def _once(
             continue
         value = labels[key]
         named = any(each.operator == "In" and {*each.values} == {value} for each in asked)
-        if value != NOT_YET and named and all(is_refused(each) or each.matches(labels) for each in asked):
+        if value != NOT_YET_KNOWN and named and all(is_refused(each) or each.matches(labels) for each in asked):
             keys.remove(key)
         else:
             selector = without_key(selector, key)

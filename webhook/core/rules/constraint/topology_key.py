@@ -6,12 +6,12 @@ from webhook.core.api.well_known import HOSTNAME, SUCCESSORS, ZONE
 from webhook.core.index.meant_keys import meant_by
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, removal
-from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Rule, Severity, guarded
+from webhook.core.rules.frame.rule import AskedAgain, Finding, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import quoted
 
 
-def evaluate(subject: Subject) -> Iterator[Answer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """What the two rules say of each constraint."""
     for placed in subject.placed:
         key = placed.constraint.topology_key

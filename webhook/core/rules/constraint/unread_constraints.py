@@ -15,7 +15,7 @@ from webhook.core.api.types import ObjectMeta
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.field_names import meant
-from webhook.core.rules.frame.rule import Answer, Finding, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import Finding, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.written import Written
 from webhook.core.text import nearest, one_line, quoted
 from webhook.core.workloads.custom_kinds import (
@@ -23,9 +23,9 @@ from webhook.core.workloads.custom_kinds import (
     EmbeddedKind,
     configured_layout,
     leads_to,
-    value_at,
+    value_at_layout_path,
 )
-from webhook.core.workloads.kinds import BUILT_IN, KINDS, group_of
+from webhook.core.workloads.kinds import BUILT_IN_KINDS, KINDS, group_of
 from webhook.core.workloads.operators import OPERATED
 from webhook.core.workloads.reading import constraint_paths, has_template, read_meta
 from webhook.core.yaml_flow import flow
@@ -56,7 +56,7 @@ _CHARTS = frozenset(
 _PATHS = ("templatePath", "constraintsPath")
 _TYPE = re.compile("[A-Za-z][A-Za-z0-9]*")
 _PATH = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\[\*\])?(?:\.[A-Za-z][A-Za-z0-9_-]*(?:\[\*\])?)*")
-_BY_KIND = {kind: group for group, kind in BUILT_IN}
+_BY_KIND = {kind: group for group, kind in BUILT_IN_KINDS}
 
 _Steps = tuple[str, ...]
 
@@ -102,11 +102,11 @@ class _Object(Struct, frozen=True):
     @property
     def native(self) -> bool:
         """Whether kube-apiserver itself has the kind."""
-        is_own = (self.group, self.kind) in BUILT_IN
+        is_own = (self.group, self.kind) in BUILT_IN_KINDS
         return is_own and configured_layout(self.api_version, self.kind, self.embedded) is None
 
 
-def evaluate(written: Written) -> Iterator[Answer]:
+def evaluate(written: Written) -> Iterator[RuleAnswer]:
     """What the rule says of an object, whatever it is; it is decoded only if its text may hold constraints."""
     if isinstance(written.raw, bytes) and not _HINTS.search(written.raw):
         return
@@ -219,7 +219,7 @@ def _of_no_kind(of: _Object, kind: str) -> Finding:
     texts = [f"{edit.path}: {edit.value}" for edit in edits]
     nobody = "no API server" if "." in of.group else "no supported Kubernetes"
     # Older versions filled in a selector; today's want one.
-    selects = group != "apps" or isinstance(value_at(of.value, "spec.selector"), Mapping)
+    selects = group != "apps" or isinstance(value_at_layout_path(of.value, "spec.selector"), Mapping)
     return Finding(
         rule=UNREAD.id,
         path=edits[0].path,
@@ -255,8 +255,8 @@ def _misplaced(of: _Object, place: Place, right: str) -> Finding:
     """Constraints in an object of Kubernetes' own, where no such field is."""
     parent = right.rpartition(".")[0]
     is_misspelt = written_path(place.steps[:-1]) == parent
-    there = isinstance(value_at(of.value, parent), Mapping)
-    taken = value_at(of.value, right) is not None
+    there = isinstance(value_at_layout_path(of.value, parent), Mapping)
+    taken = value_at_layout_path(of.value, right) is not None
     edits: tuple[Edit, ...] = ()
     if not place.value:
         fix, edits = f"remove {place.key}", (Edit(place.path),)
@@ -352,9 +352,9 @@ def _entry(of: _Object, place: Place) -> Mapping[str, str]:
     last = max((number for number, step in enumerate(place.steps) if step.startswith("[")), default=-1)
     around = _at(of.value, place.steps[: last + 1]) if last >= 0 else of.value
     replicas = "replicas" if last >= 0 else "spec.replicas"
-    if type(value_at(around, replicas)) is int:
+    if type(value_at_layout_path(around, replicas)) is int:
         entry["replicasPath"] = replicas
-    if is_template and isinstance(value_at(of.value, "spec.selector"), Mapping):
+    if is_template and isinstance(value_at_layout_path(of.value, "spec.selector"), Mapping):
         entry["selectorPath"] = "spec.selector"
     return entry
 

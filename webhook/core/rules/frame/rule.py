@@ -13,7 +13,7 @@ from webhook.core.rules.frame.written import Written
 
 # Kinds that keep no number of pods running, or one on each node.
 NO_REPLICAS = frozenset({0, 1})
-NOT_YET = "not in this release"
+NOT_IN_THIS_RELEASE = "not in this release"
 # The API recommends at most 120 characters a warning; beyond 4,096 in all, kube-apiserver truncates each.
 WARNING_CHARS = 120
 
@@ -65,7 +65,7 @@ class NotEvaluated(Struct, frozen=True):
     fault: Exception | None = None
 
 
-Answer = Finding | NotEvaluated
+RuleAnswer = Finding | NotEvaluated
 FAILED = "the rule failed, which is a fault of evenspread"
 
 
@@ -73,10 +73,10 @@ _P = ParamSpec("_P")
 
 
 def guarded(
-    rules: Iterable["Rule"], ask: Callable[_P, Iterable[Answer]], *args: _P.args, **kwargs: _P.kwargs
-) -> list[Answer]:
+    rules: Iterable["Rule"], ask: Callable[_P, Iterable[RuleAnswer]], *args: _P.args, **kwargs: _P.kwargs
+) -> list[RuleAnswer]:
     """The answers of these rules; if asking raises, they are not evaluated, and other rules are not affected."""
-    answers: list[Answer] = []
+    answers: list[RuleAnswer] = []
     try:
         answers.extend(ask(*args, **kwargs))  # what it answered before it raised stays
     except Exception as error:  # noqa: BLE001 a rule may raise whatever it likes: every other rule still answers
@@ -126,8 +126,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     why: str
     silent: str
     since: str = "1.0"
-    ask: Callable[[Subject], Iterable[Answer]] | None = None
-    ask_written: Callable[[Written], Iterable[Answer]] | None = None
+    ask: Callable[[Subject], Iterable[RuleAnswer]] | None = None
+    ask_written: Callable[[Written], Iterable[RuleAnswer]] | None = None
     needs: tuple[Need, ...] = ()
     uses: tuple[Need, ...] = ()
     of_api: bool = False

@@ -19,7 +19,7 @@ from webhook.core.api.types import PodTemplate, SpreadConstraint
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.json_edits import Edit, applied
 from webhook.core.rules.frame.edits import Fix, all_of, in_words
-from webhook.core.rules.frame.rule import FAILED, Answer, Finding, NotEvaluated
+from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.workloads.reading import parsed
 from webhook.core.workloads.workload import Template
@@ -41,13 +41,13 @@ class Tried(NamedTuple):
 class _Said:
     """The rules' answers about an object before any fix, to compare with those afterwards."""
 
-    def __init__(self, answers: Iterable[Answer]) -> None:
+    def __init__(self, answers: Iterable[RuleAnswer]) -> None:
         given = [*answers]
         self.findings = [each for each in given if isinstance(each, Finding)]
         self._failed = {each.rule for each in given if isinstance(each, NotEvaluated) and each.fault is not None}
         self._same = Counter(map(_identity, self.findings))
 
-    def after(self, answers: Iterable[Answer]) -> list[Finding]:
+    def after(self, answers: Iterable[RuleAnswer]) -> list[Finding]:
         """The findings among the answers to a changed object. Errors: _FailedError for rules that fail only there."""
         given = [*answers]
         faults = [each for each in given if isinstance(each, NotEvaluated) and each.fault is not None]
@@ -98,10 +98,10 @@ def _all_tried(findings: Iterable[Finding], tried: Iterable[Finding], attempt: C
 
 
 def tried_as_a_whole(
-    answers: Sequence[Answer],
+    answers: Sequence[RuleAnswer],
     rules: Collection[str],
     raw: bytes | Mapping[str, object],
-    again: Callable[[Mapping[str, object]], Iterable[Answer]],
+    again: Callable[[Mapping[str, object]], Iterable[RuleAnswer]],
     warns: Callable[[Finding], bool],
 ) -> Tried:
     """The findings among the answers, those of these rules without edits that do not help or that nobody could try.
@@ -136,7 +136,7 @@ def tried_as_a_whole(
     return _all_tried(rest, editing[:_MOST_AS_A_WHOLE], attempt)
 
 
-Ask = Callable[[Subject], Iterable[Answer]]
+Ask = Callable[[Subject], Iterable[RuleAnswer]]
 
 
 def tried_in_templates(

@@ -16,7 +16,7 @@ from webhook.core.placement.workload_problem import (
 )
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import changes
-from webhook.core.rules.frame.rule import Answer, Finding, Need, NotEvaluated, Severity, short_enough
+from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import A_CAP
 from webhook.core.rules.placement.case import TemplateUnderRule, noun, staying
@@ -42,7 +42,7 @@ def concerns(subject: Subject) -> bool:
     return subject.workload.claims is not None or any(map(_is_pinned, subject.workload.templates))
 
 
-def evaluate_template(case: TemplateUnderRule) -> Iterator[Answer]:
+def evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     """What the rule says of one template."""
     template, workload = case.placed[0].template, case.subject.workload
     if not _is_pinned(template) and workload.claims is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from webhook.core.rules.frame.rule import Answer, AskedAgain, Finding, Need, NotEvaluated, Rule, guarded
+from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, guarded
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.placement.case import (
     TemplateUnderRule,
@@ -21,12 +21,12 @@ class PlacementRule(Rule, frozen=True, kw_only=True):
 
     needs: tuple[Need, ...] = (Need.NODES, Need.PODS)
     asked_again: AskedAgain = AskedAgain.AFTER_RECOUNTS
-    of_template: Callable[[TemplateUnderRule], Iterable[Answer]]
+    of_template: Callable[[TemplateUnderRule], Iterable[RuleAnswer]]
     concerns: Callable[[Subject], bool]
     unless_warned: bool = False
 
 
-def evaluate(rules: Sequence[PlacementRule], subject: Subject) -> Iterator[Answer]:
+def evaluate(rules: Sequence[PlacementRule], subject: Subject) -> Iterator[RuleAnswer]:
     """What the rules say of a workload, or which of them could not look."""
     hard = any(placed.constraint.hard for placed in subject.placed)
     asked = [rule for rule in rules if rule.concerns(subject)] if hard and is_replicated(subject.workload) else []
@@ -41,7 +41,7 @@ def evaluate(rules: Sequence[PlacementRule], subject: Subject) -> Iterator[Answe
         yield from _of_template(asked, case)
 
 
-def _of_template(rules: Sequence[PlacementRule], case: TemplateUnderRule) -> Iterator[Answer]:
+def _of_template(rules: Sequence[PlacementRule], case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     warned = False
     for rule in rules:
         if not (warned and rule.unless_warned):

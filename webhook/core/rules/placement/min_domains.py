@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.core.api.well_known import INJECTED_ANNOTATION
-from webhook.core.defaulting.injection import Record
+from webhook.core.defaulting.injection import InjectionRecord
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.workload_problem import CountedConstraint
 from webhook.core.policy.policy import Mode
@@ -22,7 +22,7 @@ from webhook.core.text import plural
 from webhook.core.workloads.workload import Template
 
 _FIELD = "minDomains"
-_record_decoder = msgspec.json.Decoder(Record)
+_record_decoder = msgspec.json.Decoder(InjectionRecord)
 
 
 def concerns(subject: Subject) -> bool:

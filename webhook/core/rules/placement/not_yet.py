@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_YET, Need, NotEvaluated, Rule, Severity
+from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_IN_THIS_RELEASE, Need, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Subject
 
 
@@ -66,7 +66,7 @@ _NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
 
 @cache  # at most 2 ** len(Shape) answers
 def _missing(shape: Shape) -> tuple[NotEvaluated, ...]:
-    return tuple(NotEvaluated(rule.id, NOT_YET) for rule, could_speak in _NEEDS if could_speak(shape))
+    return tuple(NotEvaluated(rule.id, NOT_IN_THIS_RELEASE) for rule, could_speak in _NEEDS if could_speak(shape))
 
 
 def _shape(subject: Subject) -> Shape:

@@ -17,7 +17,16 @@ from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode, profile_for
-from webhook.core.rules.frame.rule import NOT_YET, Answer, Finding, Need, NotEvaluated, Rule, Severity, short_enough
+from webhook.core.rules.frame.rule import (
+    NOT_IN_THIS_RELEASE,
+    Finding,
+    Need,
+    NotEvaluated,
+    Rule,
+    RuleAnswer,
+    Severity,
+    short_enough,
+)
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.volumes import claim_name
@@ -36,7 +45,7 @@ class Feasibility(Struct, frozen=True):
     answer: Finding | NotEvaluated | None = None
 
 
-def evaluate(subject: Subject) -> Iterator[Answer]:
+def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """What the dry run came to, or that there was none although spreading could be in the way."""
     tried = subject.once(judge)
     answer = _not_tried(subject) if tried is None else tried.answer
@@ -90,7 +99,7 @@ def _not_tried(subject: Subject) -> NotEvaluated | None:
         return None
     if not any(placed.constraint.hard for placed in subject.placed):
         return None
-    return NotEvaluated(DO_NOT_FIT.id, NOT_YET)
+    return NotEvaluated(DO_NOT_FIT.id, NOT_IN_THIS_RELEASE)
 
 
 def _tried(subject: Subject) -> PodTemplate | None:

@@ -32,7 +32,7 @@ class Remedy(Struct, frozen=True):
     is_last_word: bool = True
 
 
-NOTHING = Remedy(WHEN, "", NO_FIX, ())
+NO_REMEDY = Remedy(WHEN, "", NO_FIX, ())
 
 
 def first_that_helps(
@@ -58,7 +58,7 @@ def first_that_helps(
                 if more is None or not case.fits(more.hard, target) or brings(case.with_hard(more.hard)):
                     return replace(each, fix=in_words(each.fix))
                 return more
-    return replace(NOTHING, field=field)
+    return replace(NO_REMEDY, field=field)
 
 
 def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:

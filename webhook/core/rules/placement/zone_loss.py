@@ -10,7 +10,7 @@ from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.placement.case import TemplateUnderRule, counts_tainted_nodes
 from webhook.core.rules.placement.each_template import PlacementRule
 from webhook.core.rules.placement.lost_zones import Loss, costs_pods, worst_loss
-from webhook.core.rules.placement.remedies import NOTHING, TAINTS, Remedy, honoring
+from webhook.core.rules.placement.remedies import NO_REMEDY, TAINTS, Remedy, honoring
 from webhook.core.text import plural, quoted
 
 
@@ -75,7 +75,7 @@ def _remedy(case: TemplateUnderRule, loss: Loss) -> Remedy:
         after = case.fits(each.hard, case.wanted, lost=loss.nodes)
         if after and case.fits(each.hard, case.wanted) and not _goes_on(case, each):
             return each
-    return NOTHING
+    return NO_REMEDY
 
 
 def _goes_on(case: TemplateUnderRule, remedy: Remedy) -> bool:

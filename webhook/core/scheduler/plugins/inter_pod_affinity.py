@@ -22,9 +22,9 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import Term, resolve_term
-from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, unresolvable, unschedulable
+from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, unresolvable, unschedulable
 
-NAME = "InterPodAffinity"
+INTER_POD_AFFINITY = "InterPodAffinity"
 NO_AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
 REJECTED_BY_OWN = unschedulable("node(s) didn't match pod anti-affinity rules")
 REJECTED_BY_EXISTING = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
@@ -126,7 +126,7 @@ def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> Ran:
     if not (neighbours.wanted or neighbours.own or rejected):
         return PASSES
 
-    def decide(asked: int) -> list[Outcome]:
+    def decide(asked: int) -> list[StatusOfNodes]:
         lonely = asked & ~_nodes_meeting_affinity(neighbours, nodes)
         asked &= ~lonely
         own = asked & _nodes_in_domains(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from webhook.core.api import gates
-from webhook.core.api.resources import PODS, Request
+from webhook.core.api.resources import PODS, PodRequest
 from webhook.core.api.selectors import IN, RequiredNodes, first_untolerated
 from webhook.core.api.types import NodeSelector, NodeSelectorTerm, Pod, Taint
 from webhook.core.api.version import KubernetesVersion
@@ -20,7 +20,7 @@ from webhook.core.api.well_known import FILTERING_EFFECTS, NO_SCHEDULE, NODE_NAM
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import Nodes, NodeView
 from webhook.core.index.pod_table import ANY_ADDRESS, HostPort
-from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, Status, unresolvable, unschedulable
+from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, Status, StatusOfNodes, unresolvable, unschedulable
 
 NODE_NAME = "NodeName"
 NODE_UNSCHEDULABLE = "NodeUnschedulable"
@@ -57,7 +57,7 @@ class Room(Struct, frozen=True):
     allocatable: Mapping[str, tuple[int, ...]]
 
 
-def room_for(request: Request, nodes: Nodes) -> Room:
+def room_for(request: PodRequest, nodes: Nodes) -> Room:
     """Copy the amounts that decide about this request: of resources that every node has enough of, none."""
     free = {}
     for name, amount in ((PODS, 1), *request.amounts):
@@ -93,7 +93,7 @@ def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: Kub
     if version >= gates.SHORT_TAINT_REASON.since:
         return Ran(OK, lambda asked: [(UNTOLERATED, asked & ~tolerated)])
 
-    def decide(asked: int) -> list[Outcome]:
+    def decide(asked: int) -> list[StatusOfNodes]:
         failed = []
         for taints, members in nodes.taint_classes:
             taint = first_untolerated(taints, pod.pod_spec.tolerations, FILTERING_EFFECTS)
@@ -164,17 +164,17 @@ def ports_conflict(one: HostPort, other: HostPort) -> bool:
     return one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))
 
 
-def run_node_resources_fit(request: Request, room: Room) -> Ran:
+def run_node_resources_fit(request: PodRequest, room: Room) -> Ran:
     """The result of NodeResourcesFit. Source: noderesources/fit.go ``fitsRequest``."""
 
-    def decide(asked: int) -> list[Outcome]:
+    def decide(asked: int) -> list[StatusOfNodes]:
         parts: list[_Part] = [((), asked, 0)]
         for name, amount in ((PODS, 1), *request.amounts):
             if name in room.free:
                 short = _below(room.free[name], amount)
                 never = _below(room.allocatable[name], amount) if name in room.allocatable else 0
                 parts = _split(parts, TOO_MANY_PODS if name == PODS else f"Insufficient {name}", short, never)
-        failed: list[Outcome] = []
+        failed: list[StatusOfNodes] = []
         for reasons, nodes, never in parts:
             if reasons:
                 failed += [(unresolvable(*reasons), nodes & never), (unschedulable(*reasons), nodes & ~never)]

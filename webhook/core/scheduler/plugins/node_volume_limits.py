@@ -26,7 +26,16 @@ from webhook.core.api.well_known import (
 )
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
-from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, Status, failure, unresolvable, unschedulable
+from webhook.core.scheduler.plugins.status import (
+    OK,
+    PASSES,
+    Ran,
+    Status,
+    StatusOfNodes,
+    failure,
+    unresolvable,
+    unschedulable,
+)
 from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_claim
 
 NODE_VOLUME_LIMITS = "NodeVolumeLimits"
@@ -61,10 +70,10 @@ def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
     if not any(claim_name("", volume) is not None or _in_tree(volume) is not None for volume in volumes):
         return PASSES
 
-    def decide(asked: int) -> list[Outcome]:
+    def decide(asked: int) -> list[StatusOfNodes]:
         slots = [nodes.slots[name] for name in storage.limits if name in nodes.slots]
         described = node_sets.from_slots(slots, nodes.size)
-        failed: list[Outcome] = []
+        failed: list[StatusOfNodes] = []
         for part, migrates in ((asked & ~described, False), (asked & described, True)):
             if part:
                 try:
@@ -78,7 +87,7 @@ def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
     return Ran(OK, decide)
 
 
-def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, asked: int) -> Iterable[Outcome]:
+def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, asked: int) -> Iterable[StatusOfNodes]:
     full, members = 0, node_sets.flags(asked, nodes.size)
     for name, limits in storage.limits.items():
         slot = nodes.slots.get(name, -1)

@@ -26,10 +26,10 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import Column, NodeView
 from webhook.core.index.pod_groups import Counts
 from webhook.core.scheduler.plugins.default_selector import default_selector
-from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, failure, unresolvable, unschedulable
+from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, failure, unresolvable, unschedulable
 from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS
 
-NAME = "PodTopologySpread"
+POD_TOPOLOGY_SPREAD = "PodTopologySpread"
 MISSING_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
 TOO_SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 
@@ -268,7 +268,7 @@ def run_filter(counted: Counted, labels: Mapping[str, str], eligible: Eligible) 
         return PASSES, ()
     domains = count_domains(counted, labels, eligible)
 
-    def decide(nodes: int) -> list[Outcome]:
+    def decide(nodes: int) -> list[StatusOfNodes]:
         missing = skewed = 0
         for each in domains:
             without_key = nodes & ~each.column.present

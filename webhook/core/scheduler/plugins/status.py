@@ -31,7 +31,7 @@ OK = Status(SUCCESS)
 SKIPPED = Status(SKIP)
 
 # A status and the set of nodes that have it (`node_sets`).
-Outcome = tuple[Status, int]
+StatusOfNodes = tuple[Status, int]
 
 
 class Ran(Struct, frozen=True):
@@ -42,7 +42,7 @@ class Ran(Struct, frozen=True):
     """
 
     before: Status = OK
-    decide: Callable[[int], Iterable[Outcome]] | None = None
+    decide: Callable[[int], Iterable[StatusOfNodes]] | None = None
     allowed: frozenset[str] | None = None
 
 

@@ -21,7 +21,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
 from webhook.core.scheduler.plugins.node_selection import nodes_meeting
 from webhook.core.scheduler.plugins.node_volume_limits import owner_fault
-from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, failure, unresolvable
+from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, failure, unresolvable
 from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_claim, reachable_from
 
 VOLUME_BINDING = "VolumeBinding"
@@ -47,7 +47,7 @@ class _Reach(Struct):
     conflicting: int = 0
     unbindable: int = 0
     gone: int = 0
-    errors: list[Outcome] = []
+    errors: list[StatusOfNodes] = []
 
 
 def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
@@ -107,7 +107,7 @@ def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, vers
     return Ran(OK, lambda asked: _decide(question, asked))
 
 
-def _decide(question: _Question, asked: int) -> list[Outcome]:
+def _decide(question: _Question, asked: int) -> list[StatusOfNodes]:
     """The plugin's Filter. Source: binder.go ``FindPodVolumes``."""
     reach = _Reach(errors=[])
     _check_bound(question, asked, reach)
@@ -118,7 +118,7 @@ def _decide(question: _Question, asked: int) -> list[Outcome]:
     return [*reach.errors, *_combined(reach, asked)]
 
 
-def _combined(reach: _Reach, asked: int) -> Iterable[Outcome]:
+def _combined(reach: _Reach, asked: int) -> Iterable[StatusOfNodes]:
     """Each combination of reasons with its nodes; the reasons are in upstream's order."""
     parts: list[tuple[tuple[str, ...], int]] = [((), asked)]
     by_reason = ((OTHER_NODE, reach.conflicting), (NONE_TO_BIND, reach.unbindable), (VOLUME_GONE, reach.gone))

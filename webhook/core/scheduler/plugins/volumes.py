@@ -18,7 +18,7 @@ from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import Mounted
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms
-from webhook.core.scheduler.plugins.status import OK, PASSES, Outcome, Ran, Status, unresolvable, unschedulable
+from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, Status, StatusOfNodes, unresolvable, unschedulable
 
 VOLUME_RESTRICTIONS = "VolumeRestrictions"
 VOLUME_ZONE = "VolumeZone"
@@ -128,7 +128,7 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
     if not disks and not in_use:
         return PASSES
 
-    def decide(asked: int) -> list[Outcome]:
+    def decide(asked: int) -> list[StatusOfNodes]:
         conflicting = 0
         for slot, pods in storage.mounted.items() if disks else ():
             if any(_disks_conflict(one, other) for each in pods for other in each.volumes for one in disks):
@@ -181,7 +181,7 @@ def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
     if not zones:
         return PASSES
 
-    def decide(asked: int) -> list[Outcome]:
+    def decide(asked: int) -> list[StatusOfNodes]:
         return [(OTHER_ZONE, asked & _in_other_zones(zones, nodes))]
 
     return Ran(OK, decide)
