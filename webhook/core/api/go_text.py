@@ -45,13 +45,14 @@ _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # of each month, in a 
 
 
 def quote(text: str) -> str:
-    """The text as Go's ``strconv.Quote`` writes it."""
+    """The text as Go's ``strconv.Quote`` writes it. Source: strconv/quote.go ``Quote``."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(_ESCAPES.get(char) or _rune(char) for char in text) + '"'
 
 
 def _rune(char: str) -> str:
+    """Source: strconv/quote.go ``appendEscapedRune``."""
     if char.isprintable():
         return char
     code = ord(char)
@@ -61,12 +62,18 @@ def _rune(char: str) -> str:
 
 
 def json_text(value: object) -> str:
-    """A string, number or list of them as ``encoding/json`` writes it: HTML characters escaped."""
+    """A string, number or list of them as ``encoding/json`` writes it: HTML characters escaped.
+
+    Source: encoding/json encode.go ``appendString``.
+    """
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_HTML_TABLE)
 
 
 def time_fault(text: str) -> str | None:
-    """The error of ``time.Parse(time.RFC3339, text)``; None where the text is a time."""
+    """The error of ``time.Parse(time.RFC3339, text)``; None where the text is a time.
+
+    Source: time/format.go ``parse``, ``ParseError``.
+    """
     if _COMMON_TIME.fullmatch(text):
         return None
     rest, numbers = text, {}
@@ -89,6 +96,9 @@ def time_fault(text: str) -> str | None:
 
 
 def _time_quote(text: str) -> str:
-    """Quotes as package time writes them: control characters and non-ASCII are escaped byte by byte, unlike `quote`."""
+    """Quotes as package time writes them: control characters and non-ASCII are escaped byte by byte, unlike `quote`.
+
+    Source: time/format.go ``quote``.
+    """
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if " " <= c < "\x80" else "".join(f"\\x{b:02x}" for b in c.encode()) for c in plain) + '"'

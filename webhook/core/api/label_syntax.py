@@ -42,7 +42,7 @@ _SUBDOMAIN_RULE = (
 def key_faults(key: str, version: KubernetesVersion = RECORDED) -> tuple[str, ...]:
     """kube-apiserver's messages about a label key; none for a valid one.
 
-    Source: content.IsLabelKey.
+    Source: kube.go ``IsLabelKey``.
     """
     return () if len(key) <= _LONGEST and _right_key(key) else _key_faults(key, version)
 
@@ -53,6 +53,7 @@ def _right_key(key: str) -> bool:
 
 
 def _key_faults(key: str, version: KubernetesVersion) -> tuple[str, ...]:
+    """Every message, where the texts may be of any length. Source: kube.go ``IsLabelKey``."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         noun = "valid label key" if version >= gates.LABEL_KEYS_IN_BYTES.since else "qualified name"
@@ -77,7 +78,7 @@ def _key_faults(key: str, version: KubernetesVersion) -> tuple[str, ...]:
 def value_faults(value: str, version: KubernetesVersion = RECORDED) -> tuple[str, ...]:
     """kube-apiserver's messages about a label value; none for a valid one.
 
-    Source: content.IsLabelValue.
+    Source: kube.go ``IsLabelValue``.
     """
     return () if len(value) <= _MAX_NAME and _right_value(value) else _value_faults(value, version)
 
@@ -88,6 +89,7 @@ def _right_value(value: str) -> bool:
 
 
 def _value_faults(value: str, version: KubernetesVersion) -> tuple[str, ...]:
+    """Every message, as `_key_faults`. Source: kube.go ``IsLabelValue``."""
     faults = []
     if _bytes(value) > _MAX_NAME:
         faults.append(_too_long(_MAX_NAME, version))
@@ -101,4 +103,5 @@ def _bytes(text: str) -> int:
 
 
 def _too_long(limit: int, version: KubernetesVersion) -> str:
+    """Source: errors.go ``MaxLenError``."""
     return f"must be no more than {limit} {'bytes' if version >= gates.LABEL_KEYS_IN_BYTES.since else 'characters'}"

@@ -41,6 +41,7 @@ class Quantity(Struct, frozen=True, gc=False):
     """``unscaled * 10**exponent``; ``wide`` marks upstream's arbitrary-precision form.
 
     Shape: not normalised, so that it overflows where upstream does: ``100E`` is 100 * 10**18, whose value is 0.
+    Source: amount.go ``int64Amount``, ``infDecAmount``.
     """
 
     unscaled: int
@@ -49,12 +50,15 @@ class Quantity(Struct, frozen=True, gc=False):
 
     @property
     def value(self) -> int:
-        """The number, rounded up to an integer, as ``Quantity.Value`` gives it."""
+        """The number, rounded up to an integer, as ``Quantity.Value`` gives it. Source: quantity.go ``Value``."""
         return _scaled(self, 0)
 
     @property
     def milli(self) -> int:
-        """The number in thousandths, rounded up, as ``Quantity.MilliValue`` gives it. Unit: milli-CPU for cpu."""
+        """The number in thousandths, rounded up, as ``Quantity.MilliValue`` gives it. Unit: milli-CPU for cpu.
+
+        Source: quantity.go ``MilliValue``.
+        """
         return _scaled(self, _MILLI)
 
 
@@ -62,6 +66,7 @@ def parse_quantity(written: str | float) -> Quantity:
     """Read a quantity from JSON: a string, or a bare number.
 
     Errors: ValueError with upstream's text.
+    Source: quantity.go ``ParseQuantity``.
     """
     text = written if isinstance(written, str) else repr(written)
     return _parse(text) if len(text) <= _CACHED_LENGTH else _parse.__wrapped__(text)
@@ -69,6 +74,7 @@ def parse_quantity(written: str | float) -> Quantity:
 
 @lru_cache(maxsize=1024)  # of up to 4 KiB: a quantity may say 1e9999
 def _parse(text: str) -> Quantity:
+    """Split the text, and choose between the two forms as upstream does. Source: quantity.go ``ParseQuantity``."""
     match = _TEXT.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None
     if match is None:
         raise ValueError(FORMAT_WRONG)
@@ -91,7 +97,7 @@ def _parse(text: str) -> Quantity:
 
 
 def _interpret(suffix: str) -> tuple[int, int]:
-    """Base and exponent of a suffix."""
+    """Base and exponent of a suffix. Source: suffix.go ``interpret``."""
     if suffix in _DECIMAL:
         return 10, _DECIMAL[suffix]
     if suffix in _BINARY:
@@ -104,7 +110,10 @@ def _interpret(suffix: str) -> tuple[int, int]:
 
 
 def _wide(number: str, fraction: str, base: int, exponent: int) -> Quantity:
-    """The arbitrary-precision form: rounded away from zero to nanos; binary suffixes are capped at 2**63 - 1."""
+    """The arbitrary-precision form: rounded away from zero to nanos; binary suffixes are capped at 2**63 - 1.
+
+    Source: quantity.go ``ParseQuantity``.
+    """
     digits = number.lstrip("+-").replace(".", "")
     if not digits:
         raise ValueError(NUMERIC_WRONG)
@@ -123,7 +132,10 @@ def _wide(number: str, fraction: str, base: int, exponent: int) -> Quantity:
 
 
 def _scaled(quantity: Quantity, exponent: int) -> int:
-    """The number in units of ``10**exponent``, with upstream's rounding and overflow."""
+    """The number in units of ``10**exponent``, with upstream's rounding and overflow.
+
+    Source: amount.go ``AsScaledInt64``.
+    """
     shift = quantity.exponent - exponent
     if quantity.wide:
         return _scaled_wide(quantity.unscaled, shift)
@@ -137,6 +149,7 @@ def _scaled(quantity: Quantity, exponent: int) -> int:
 
 
 def _scaled_wide(unscaled: int, shift: int) -> int:
+    """Source: scale_int.go ``scaledValue``."""
     if shift == 0:
         return _int64(unscaled)
     if shift > 0:

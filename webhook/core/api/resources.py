@@ -49,6 +49,7 @@ class PodRequest(Struct, frozen=True, gc=False):
 
     Shape: ``amounts`` has only resources above 0: cpu, memory, ephemeral storage, then the others sorted by name
     (extended resources, huge pages, attachable volumes).
+    Source: framework/types.go ``Resource``.
     """
 
     amounts: tuple[tuple[str, int], ...] = ()
@@ -100,6 +101,7 @@ def _resizing(pod: Pod) -> bool:
 
 
 def _resized_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
+    """Source: resource/helpers.go ``AggregateContainerRequests``, ``effectivePodLevelResources``."""
     spec, status = pod.pod_spec, pod.status or _NO_STATUS
     infeasible = _resize_infeasible(pod)
     reported = status.resources.requests if status.resources else None
@@ -175,7 +177,10 @@ def container_requests(
 
 
 def allocatable_of(node: Node) -> Mapping[str, int]:
-    """A node's allocatable amounts by resource name, without resources that the scheduler does not compare."""
+    """A node's allocatable amounts by resource name, without resources that the scheduler does not compare.
+
+    Source: framework/types.go ``NewResource``.
+    """
     amounts = node.status.allocatable if node.status else None
     if not amounts:
         return {}
@@ -193,7 +198,10 @@ def _allocatable(amounts: tuple[tuple[str, str], ...]) -> Mapping[str, int]:
 
 
 def _resize_infeasible(pod: Pod) -> bool:
-    """Whether the kubelet has refused a resize for good; then the spec's resources do not count."""
+    """Whether the kubelet has refused a resize for good; then the spec's resources do not count.
+
+    Source: resource/helpers.go ``IsPodResizeInfeasible``.
+    """
     conditions = pod.status.conditions if pod.status else None
     for condition in conditions or ():
         if condition.type == "PodResizePending":
@@ -204,7 +212,7 @@ def _resize_infeasible(pod: Pod) -> bool:
 def is_extended(name: str) -> bool:
     """Whether this is an extended resource, such as ``example.com/gpu``.
 
-    Source: k8s.io/component-helpers scheduling/corev1 ``IsExtendedResourceName``.
+    Source: pkg/apis/core/v1/helper/helpers.go ``IsExtendedResourceName``.
     """
     return "/" in name and _NATIVE_DOMAIN not in name and not name.startswith(_QUOTA_PREFIX)
 
@@ -232,7 +240,10 @@ def pod_level_resource(name: str) -> bool:
 def _finish(
     pod: Pod, amounts: Amounts, status_level: Amounts, version: KubernetesVersion, *, spec_counts: bool = True
 ) -> PodRequest:
-    """The containers' amounts with pod-level requests and overhead, rounded."""
+    """The containers' amounts with pod-level requests and overhead, rounded.
+
+    Source: resource/helpers.go ``PodRequests``, ``applyPodLevelResources``.
+    """
     spec = pod.pod_spec
     requests = spec.resources.requests if spec.resources else None
     if version >= gates.POD_LEVEL_RESOURCES.since and any(map(pod_level_resource, requests or ())):
@@ -295,6 +306,7 @@ def _parsed_nanos(written: WrittenQuantity) -> int:
 
 
 def _rounded(name: str, nanos: int) -> int:
+    """In milli-CPU or whole units, rounded up. Source: api/resource quantity.go ``Value``, ``MilliValue``."""
     amount = -(-nanos // (_NANO_PER_MILLI if name == CPU else _NANO))
     if abs(amount) <= _MAX_INT64:
         return amount
@@ -318,12 +330,18 @@ def _raise_to(total: Amounts, other: Amounts) -> None:
 
 
 def compare_amounts(one: ResourceList, other: ResourceList, name: str) -> int:
-    """Negative, 0 or positive as ``one`` has less, as much or more of the resource than ``other``; absent is 0."""
+    """Negative, 0 or positive as ``one`` has less, as much or more of the resource than ``other``; absent is 0.
+
+    Source: api/resource quantity.go ``Cmp``.
+    """
     return _nanos((one or {}).get(name, 0)) - _nanos((other or {}).get(name, 0))
 
 
 def to_milli(written: WrittenQuantity) -> WrittenQuantity:
-    """The quantity rounded up to thousandths, as the API server stores it."""
+    """The quantity rounded up to thousandths, as the API server stores it.
+
+    Source: core/v1/defaults.go ``SetDefaults_ResourceList``.
+    """
     nanos = _nanos(written)
     return written if nanos % _NANO_PER_MILLI == 0 else f"{-(-nanos // _NANO_PER_MILLI)}m"
 

@@ -50,6 +50,7 @@ class Requirement(Struct, frozen=True):
     """One condition on one label.
 
     Shape: ``operator`` is EQUALS or an operator of the API; ``values`` in the order written.
+    Source: labels/selector.go ``Requirement``.
     """
 
     key: str
@@ -57,7 +58,10 @@ class Requirement(Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether a set of labels meets the condition; none meets one with an unknown operator."""
+        """Whether a set of labels meets the condition; none meets one with an unknown operator.
+
+        Source: labels/selector.go ``Matches``.
+        """
         if self.operator in _POSITIVE:
             return labels.get(self.key, None) in self.values
         if self.operator == NOT_IN:
@@ -70,7 +74,7 @@ class Requirement(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """As upstream prints it: ``app=web``, ``tier in (a,b)``, ``!x``."""
+        """As upstream prints it: ``app=web``, ``tier in (a,b)``, ``!x``. Source: labels/selector.go ``String``."""
         values = ",".join(sorted(self.values))
         return {
             EQUALS: f"{self.key}={values}",
@@ -90,6 +94,7 @@ class Selector(Struct, frozen=True):
     """A compiled label selector.
 
     Shape: ``requirements`` are sorted by key; ``nothing`` is the null selector, which matches no labels.
+    Source: labels/selector.go ``internalSelector``, ``nothingSelector``.
     """
 
     requirements: tuple[Requirement, ...] = ()
@@ -102,15 +107,15 @@ class Selector(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """As upstream prints it; "" for the empty and for the null selector."""
+        """As upstream prints it; "" for the empty and for the null selector. Source: labels/selector.go ``String``."""
         return ",".join(each.text for each in self.requirements)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether it selects something with these labels."""
+        """Whether it selects something with these labels. Source: labels/selector.go ``Matches``."""
         return not self.nothing and all(each.matches(labels) for each in self.requirements)
 
     def joined(self, requirements: Iterable[Requirement]) -> "Selector":
-        """This selector with further conditions. Source: internalSelector.Add."""
+        """This selector with further conditions. Source: labels/selector.go ``Add``."""
         if self.nothing:
             return self
         return Selector(_by_key((*self.requirements, *requirements)))
@@ -124,7 +129,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     """Compile a label selector as the API has it.
 
     Errors: SelectorError for one that kube-apiserver refuses.
-    Source: metav1.LabelSelectorAsSelector.
+    Source: meta/v1/helpers.go ``LabelSelectorAsSelector``.
     """
     if selector is None:
         return NOTHING
@@ -136,7 +141,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 def selector_from_labels(labels: Mapping[str, str] | None) -> Selector:
     """The selector of a Service or ReplicationController: pods must have every pair. Its syntax is not checked.
 
-    Source: labels.SelectorFromSet.
+    Source: labels/selector.go ``SelectorFromSet``.
     """
     return Selector(_by_key(Requirement(key, EQUALS, (value,)) for key, value in (labels or {}).items()))
 
@@ -146,13 +151,18 @@ def _by_key(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
 
 
 def _label_requirement(written: LabelSelectorRequirement) -> Requirement:
+    """Source: meta/v1/helpers.go ``LabelSelectorAsSelector``."""
     if written.operator not in {IN, NOT_IN, EXISTS, DOES_NOT_EXIST}:
         raise SelectorError(f"{quote(written.operator)} is not a valid label selector operator")
     return _checked(written.key, written.operator, written.values or ())
 
 
 def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
-    """A requirement. Errors: SelectorError with the scheduler's text. Source: labels.NewRequirement."""
+    """A requirement.
+
+    Errors: SelectorError with the scheduler's text.
+    Source: labels/selector.go ``NewRequirement``.
+    """
     faults = _requirement_faults(key, operator, values)
     if faults:
         raise SelectorError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
@@ -160,6 +170,7 @@ def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
 
 
 def _requirement_faults(key: str, operator: str, values: tuple[str, ...]) -> list[str]:
+    """Source: labels/selector.go ``NewRequirement``."""
     faults = []
     if key_faults(key):
         faults.append(f"key: Invalid value: {quote(key)}: {'; '.join(key_faults(key))}")
@@ -187,7 +198,10 @@ def _requirement_faults(key: str, operator: str, values: tuple[str, ...]) -> lis
 
 
 def parse_integer(text: str) -> int | None:
-    """The number that ``strconv.ParseInt(text, 10, 64)`` reads; None where that fails."""
+    """The number that ``strconv.ParseInt(text, 10, 64)`` reads; None where that fails.
+
+    Source: strconv/atoi.go ``ParseInt``.
+    """
     if not _INTEGER.fullmatch(text) or len(text.lstrip("+-").lstrip("0")) > 19:
         return None
     number = int(text)
@@ -195,6 +209,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def _compares(operator: str, label: str | None, bound: str) -> bool:
+    """Source: labels/selector.go ``Matches``."""
     value, limit = parse_integer(label or ""), parse_integer(bound)
     if value is None or limit is None:
         return False
@@ -202,14 +217,20 @@ def _compares(operator: str, label: str | None, bound: str) -> bool:
 
 
 class FieldRequirement(Struct, frozen=True):
-    """One condition on a node's field; only ``metadata.name`` has a value."""
+    """One condition on a node's field; only ``metadata.name`` has a value.
+
+    Source: nodeaffinity/nodeaffinity.go ``nodeSelectorRequirementsAsFieldSelector``.
+    """
 
     key: str
     value: str
     equal: bool
 
     def matches(self, name: str) -> bool:
-        """Whether the node of that name meets the condition."""
+        """Whether the node of that name meets the condition.
+
+        Source: nodeaffinity/nodeaffinity.go ``extractNodeFields``.
+        """
         return ((name if self.key == NODE_NAME_FIELD else "") == self.value) is self.equal
 
 
@@ -218,6 +239,7 @@ class NodeTerm(Struct, frozen=True):
 
     Shape: ``poisoned`` is a term with an invalid condition; it matches no node.
     `webhook.core.scheduler.plugins.node_selection` says which nodes do.
+    Source: nodeaffinity/nodeaffinity.go ``nodeSelectorTerm``.
     """
 
     expressions: tuple[Requirement, ...] = ()
@@ -229,6 +251,7 @@ class RequiredNodes(Struct, frozen=True):
     """The condition that a pod's nodeSelector and required node affinity put on nodes.
 
     Shape: one of ``terms`` must match. None means no required affinity; an empty tuple matches no node.
+    Source: nodeaffinity/nodeaffinity.go ``RequiredNodeAffinity``.
     """
 
     pairs: Selector = EVERYTHING
@@ -236,7 +259,10 @@ class RequiredNodes(Struct, frozen=True):
 
 
 def compile_required_nodes(node_selector: Mapping[str, str] | None, affinity: Affinity | None) -> RequiredNodes:
-    """Compile a pod's nodeSelector and required node affinity. Source: nodeaffinity.GetRequiredNodeAffinity."""
+    """Compile a pod's nodeSelector and required node affinity.
+
+    Source: nodeaffinity/nodeaffinity.go ``GetRequiredNodeAffinity``.
+    """
     required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
     terms = None if required is None else compile_node_selector(required)
     return RequiredNodes(selector_from_labels(node_selector), terms)
@@ -245,14 +271,14 @@ def compile_required_nodes(node_selector: Mapping[str, str] | None, affinity: Af
 def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:
     """Compile the terms, without those that have no conditions and so match no node.
 
-    Source: NewLazyErrorNodeSelector.
+    Source: nodeaffinity/nodeaffinity.go ``NewLazyErrorNodeSelector``.
     """
     terms = selector.node_selector_terms or ()
     return tuple(_compile_node_term(term) for term in terms if term.match_expressions or term.match_fields)
 
 
 def _compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
-    """Compile one term that has conditions. Source: nodeaffinity newNodeSelectorTerm."""
+    """Compile one term that has conditions. Source: nodeaffinity.go ``newNodeSelectorTerm``."""
     try:
         expressions = tuple(_node_requirement(each) for each in term.match_expressions or ())
         fields = tuple(_field_requirement(each) for each in term.match_fields or ())
@@ -262,12 +288,14 @@ def _compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
 
 
 def _node_requirement(written: NodeSelectorRequirement) -> Requirement:
+    """Source: nodeaffinity/nodeaffinity.go ``nodeSelectorRequirementsAsSelector``."""
     if written.operator not in {IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GREATER, LESS}:
         raise SelectorError(f"{quote(written.operator)} is no node selector operator")
     return _checked(written.key, written.operator, written.values or ())
 
 
 def _field_requirement(written: NodeSelectorRequirement) -> FieldRequirement:
+    """Source: nodeaffinity/nodeaffinity.go ``nodeSelectorRequirementsAsFieldSelector``."""
     values = written.values or ()
     if written.operator not in {IN, NOT_IN} or len(values) != 1:
         raise SelectorError("a condition on a field needs In or NotIn and one value")
@@ -278,7 +306,7 @@ def tolerates(toleration: Toleration, taint: Taint, *, compares: bool = False) -
     """Whether one toleration tolerates one taint.
 
     Shape: ``compares`` is the gate TaintTolerationComparisonOperators, alpha and off up to 1.37.
-    Source: core/v1 Toleration.ToleratesTaint.
+    Source: core/v1/toleration.go ``ToleratesTaint``.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -293,6 +321,7 @@ def tolerates(toleration: Toleration, taint: Taint, *, compares: bool = False) -
 
 
 def _compares_taint(operator: str, taint: str, bound: str) -> bool:
+    """Source: core/v1/toleration.go ``compareNumericValues``."""
     if not _DECIMAL.fullmatch(taint) or not _DECIMAL.fullmatch(bound):
         return False
     return _compares(operator, taint, bound)
@@ -301,7 +330,10 @@ def _compares_taint(operator: str, taint: str, bound: str) -> bool:
 def first_untolerated(
     taints: Iterable[Taint], tolerations: Sequence[Toleration] | None, effects: Iterable[str], *, compares: bool = False
 ) -> Taint | None:
-    """The first taint with one of these effects that no toleration tolerates. Source: FindMatchingUntoleratedTaint."""
+    """The first taint with one of these effects that no toleration tolerates.
+
+    Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``.
+    """
     wanted = frozenset(effects)
     for taint in taints:
         tolerated = any(tolerates(each, taint, compares=compares) for each in tolerations or ())

@@ -1,4 +1,9 @@
-"""Volumes, claims and classes, as far as a verdict depends on them."""
+"""Volumes, claims and classes, as far as a verdict depends on them.
+
+A class without a docstring is the API's type of the same name, with the fields that a verdict depends on.
+
+Source: k8s.io/api core/v1/types.go, storage/v1/types.go.
+"""
 
 from collections.abc import Mapping
 
@@ -71,7 +76,7 @@ class PersistentVolume(Named, frozen=True):
 
     @property
     def storage_class(self) -> str:
-        """The name of its class, "" for none."""
+        """The name of its class, "" for none. Source: storage/volume/helpers.go ``GetPersistentVolumeClass``."""
         beta = (self.meta.annotations or {}).get(BETA_STORAGE_CLASS)
         return (self.spec.storage_class_name or "") if beta is None else beta
 
@@ -99,13 +104,13 @@ class Claim(Named, frozen=True):
 
     @property
     def storage_class(self) -> str:
-        """The name of its class, "" for none."""
+        """The name of its class, "" for none. Source: storage/volume/helpers.go ``GetPersistentVolumeClaimClass``."""
         beta = self.annotations.get(BETA_STORAGE_CLASS)
         return (self.spec.storage_class_name or "") if beta is None else beta
 
     @property
     def bound(self) -> bool:
-        """Whether volume and claim are bound for good."""
+        """Whether volume and claim are bound for good. Source: volumebinding/binder.go ``isPVCFullyBound``."""
         return bool(self.spec.volume_name) and BIND_COMPLETED in self.annotations
 
 
@@ -144,7 +149,10 @@ class CsiNode(Named, frozen=True):
 
     @property
     def limits(self) -> Mapping[str, int]:
-        """The most volumes that each driver attaches to the node; drivers without an entry have no limit."""
+        """The most volumes that each driver attaches to the node; drivers without an entry have no limit.
+
+        Source: nodevolumelimits/csi.go ``getVolumeLimits``.
+        """
         return {
             driver.name: driver.allocatable.count
             for driver in self.spec.drivers or ()

@@ -3,7 +3,10 @@
 Unknown fields pass. JSON null means absent, except where absent and null are told apart by UNSET. The types
 are strict (a bool is no integer, 1.0 is none either): what does not fit is reworded by ``core.apiserver.decoding``.
 
+A class without a docstring is the API's type of the same name, with the fields that a verdict depends on.
+
 Shape: ``X | None`` is "absent in the API"; the algorithms work on resolved forms that they build once.
+Source: k8s.io/api core/v1/types.go; k8s.io/apimachinery meta/v1/types.go.
 """
 
 from collections.abc import Mapping
@@ -35,7 +38,10 @@ class OwnerReference(_Value, frozen=True, gc=False):
 
 
 def controller_of(owners: tuple[OwnerReference, ...] | None) -> OwnerReference | None:
-    """The owner that manages an object, as metav1.GetControllerOf finds it: the first with controller: true."""
+    """The owner that manages an object: the first with controller: true.
+
+    Source: meta/v1/controller_ref.go ``GetControllerOf``.
+    """
     for owner in owners or ():
         if owner.controller:
             return owner

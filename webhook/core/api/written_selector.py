@@ -28,6 +28,7 @@ def requirements(selector: LabelSelector | None) -> tuple[Requirement, ...]:
 
 
 def as_requirement(written: LabelSelectorRequirement) -> Requirement:
+    """The entry of matchExpressions as a condition, valid or not."""
     return Requirement(written.key, written.operator, written.values or ())
 
 

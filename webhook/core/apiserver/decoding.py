@@ -41,6 +41,7 @@ class DecodeError(Exception):
 
 
 def _refused(path: str, text: str, kind: str) -> DecodeError:
+    """The error, with the message of the 400 answer. Source: endpoints/handlers/rest.go ``transformDecodeError``."""
     if kind in GO_KINDS:
         return DecodeError(
             path=path, text=text, message=f'{kind} in version "v1" cannot be handled as a {kind}: {text}'
@@ -66,6 +67,7 @@ def decode_strictly(
     """Decode an object by Go's rules; with it, the warnings of strict decoding about unknown and repeated fields.
 
     Errors: DecodeError, also for fields that the model does not have.
+    Source: runtime/serializer/json/json.go ``Decode``.
     """
     value, warnings = as_go_reads(raw, go_type, prefix)
     return msgspec.convert(value, decoder.type), warnings
@@ -76,6 +78,7 @@ def as_go_reads(raw: bytes | msgspec.Raw, go_type: str, prefix: tuple[str, ...] 
 
     Shape: JSON values of known fields only; nulls and repeated fields are resolved, quantities are text.
     Errors: DecodeError.
+    Source: runtime/serializer/json/json.go ``unmarshal``.
     """
     outcome = go_json.decode_go(_read(raw), go_type, prefix)
     if outcome.fault is not None:
@@ -87,6 +90,7 @@ def type_of(raw: bytes) -> TypeMeta:
     """The apiVersion and kind that the bytes of an object state.
 
     Errors: DecodeError if they are no JSON object, or if apiVersion or kind is no string.
+    Source: runtime/serializer/json/meta.go ``Interpret``.
     """
     try:
         return _TYPE_META.decode(raw)

@@ -108,6 +108,7 @@ def read(raw: bytes) -> object:
     """Parse a JSON document, keeping the order of members and how numbers are written.
 
     Errors: ValueError for anything that is no JSON, or nested too deeply.
+    Source: json/decode.go ``Unmarshal``, ``unquoteBytes``.
     """
     # A byte that is no UTF-8, like half of a surrogate pair, is read as U+FFFD by Go.
     text = raw.decode("utf-8", "surrogateescape")
@@ -127,6 +128,7 @@ def _refuse(word: str) -> object:
 
 
 def _cleaned(node: object) -> object:
+    """Half of a surrogate pair, and bytes that are no UTF-8, become U+FFFD. Source: json/decode.go ``unquoteBytes``."""
     if isinstance(node, Members):
         return Members((_SURROGATE.sub("\ufffd", name), _cleaned(value)) for name, value in node)
     if isinstance(node, list):
@@ -186,6 +188,7 @@ def decode_go(node: object, go_type: str, prefix: tuple[str, ...] = ()) -> Decod
     """Decode the result of `read` into a Go type.
 
     Shape: ``prefix`` are the fields above the node, for the fault's path and text.
+    Source: json/decode.go ``unmarshal``, ``saveError``.
     """
     walk = _Walk(prefix)
     try:
@@ -201,7 +204,7 @@ def interpreted_type(node: object) -> dict[str, str] | DecodeFault:
     """The apiVersion and kind of a document, "" where absent, or the fault that hides them.
 
     Only here are names matched in any letter case, because upstream uses the standard library for this step.
-    Source: runtime/serializer/json meta.go SimpleMetaFactory.Interpret.
+    Source: runtime/serializer/json/meta.go ``Interpret``.
     """
     if not isinstance(node, Members):
         text = f"{_INTERPRETING}: json: cannot unmarshal {_kind_of(node)} into Go value of type {_TYPE_META}"
@@ -220,7 +223,10 @@ def interpreted_type(node: object) -> dict[str, str] | DecodeFault:
 
 
 class _SelfDecodingError(Exception):
-    """A type with its own UnmarshalJSON refused its value; Go decodes nothing after that."""
+    """A type with its own UnmarshalJSON refused its value; Go decodes nothing after that.
+
+    Source: json/decode.go ``indirect``.
+    """
 
 
 class _Slice(list[object]):
@@ -243,20 +249,26 @@ class _Walk:
         return "".join(self.where).removeprefix(".")
 
     def text(self, value: str, go_type: str) -> str:
+        """Source: json/decode.go ``UnmarshalTypeError``, ``addErrorContext``."""
         inside = self.struct or self.fields
         field = f"Go struct field {self.struct}.{'.'.join(self.fields)}" if inside else "Go value"
         return f"json: cannot unmarshal {value} into {field} of type {go_type}"
 
     def wrong(self, value: str, go_type: str) -> None:
+        """Source: json/decode.go ``saveError``."""
         if self.fault is None:
             self.fault = DecodeFault(self.path(), self.text(value, go_type))
 
     def note(self, what: str, name: str) -> None:
+        """Source: kubernetes_patch.go ``saveStrictError``."""
         if len(self.strict) < _MAX_STRICT:
             self.strict[f"{what} {quote(f'{self.path()}.{name}' if self.where else name)}"] = None
 
     def value(self, node: object, target: GoType, current: object) -> object:
-        """Decode a node into the current value, as Go does for repeated fields, and return the new value."""
+        """Decode a node into the current value, as Go does for repeated fields, and return the new value.
+
+        Source: json/decode.go ``value``.
+        """
         kind = target.kind
         if kind == "pointer":
             return None if node is None else self.value(node, resolve(target.elem), current)
@@ -281,6 +293,7 @@ class _Walk:
         return current
 
     def scalar(self, node: object, target: GoType, current: object) -> object:
+        """Source: json/decode.go ``literalStore``."""
         bound = _INTEGERS.get(target.kind)
         if isinstance(node, Number):
             if bound is None:
@@ -297,6 +310,7 @@ class _Walk:
         return current
 
     def entries(self, node: list[object], target: GoType, current: _Slice | None) -> _Slice:
+        """Source: json/decode.go ``array``."""
         memory = current.memory if current is not None and node else []
         elem = resolve(target.elem)
         for index, entry in enumerate(node):
@@ -310,6 +324,7 @@ class _Walk:
         return out
 
     def members_of_map(self, node: Members, target: GoType, current: dict[str, object]) -> dict[str, object]:
+        """Source: json/decode.go ``object``."""
         elem, seen = resolve(target.elem), set()
         for name, value in node:
             if name in seen:
@@ -321,6 +336,7 @@ class _Walk:
         return current
 
     def members_of_struct(self, node: Members, target: GoType, current: dict[str, object]) -> dict[str, object]:
+        """Source: json/decode.go ``object``."""
         seen, outer, fields, where, known = set(), self.struct, self.fields, self.where, target.fields
         depth = len(fields)
         for name, value in node:
@@ -350,6 +366,7 @@ class _Walk:
         return self.integer_or_text(node) if name == "intstr.IntOrString" else _MISSING
 
     def time(self, node: object) -> object:
+        """Source: meta/v1/time.go ``UnmarshalJSON``."""
         if node is None:
             return None
         if not isinstance(node, str) or isinstance(node, Number):
@@ -359,6 +376,7 @@ class _Walk:
         return node
 
     def integer_or_text(self, node: object) -> object:
+        """Source: util/intstr/intstr.go ``UnmarshalJSON``."""
         if isinstance(node, str) and not isinstance(node, Number):
             return node
         if node is None:
@@ -372,6 +390,7 @@ class _Walk:
 
 
 def _quantity(node: object) -> str:
+    """Source: api/resource/quantity.go ``UnmarshalJSON``."""
     if node is None:
         return "0"
     # Upstream reads the bytes between the quotes, in which an escaped character is a backslash.

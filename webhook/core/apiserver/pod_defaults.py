@@ -42,6 +42,7 @@ def as_created(pod: Pod, version: KubernetesVersion) -> Pod:
     """The pod as the scheduler gets it after a create request.
 
     Errors: none; a field that the API server would refuse is left as it is.
+    Source: core/v1/defaults.go ``SetDefaults_Pod``; core/pod/strategy.go ``PrepareForCreate``.
     """
     spec, meta = pod.pod_spec, pod.meta
     containers = tuple(_defaulted(each, host_network=bool(spec.host_network)) for each in spec.containers or ())
@@ -68,6 +69,10 @@ def as_created(pod: Pod, version: KubernetesVersion) -> Pod:
 
 
 def _defaulted(container: Container, *, host_network: bool) -> Container:
+    """Requests that are missing are the limits; in the host network a port is a host port.
+
+    Source: core/v1/defaults.go ``SetDefaults_Pod``, ``defaultHostNetworkPorts``.
+    """
     resources = container.resources
     if resources is not None:
         limits, requests = _rounded(resources.limits), _rounded(resources.requests)
@@ -81,6 +86,7 @@ def _defaulted(container: Container, *, host_network: bool) -> Container:
 
 
 def _defaulted_volume(volume: Volume) -> Volume:
+    """Source: core/v1/defaults.go ``SetDefaults_AzureDiskVolumeSource``."""
     disk = volume.azure_disk
     if disk is None or disk.kind is not None:
         return volume
@@ -88,7 +94,7 @@ def _defaulted_volume(volume: Volume) -> Volume:
 
 
 def _rounded(amounts: Mapping[str, WrittenQuantity] | None) -> dict[str, WrittenQuantity] | None:
-    """Round up to thousandths. Source: ``SetDefaults_ResourceList``."""
+    """Round up to thousandths. Source: defaults.go ``SetDefaults_ResourceList``."""
     return None if amounts is None else {name: to_milli(amount) for name, amount in amounts.items()}
 
 
@@ -101,6 +107,7 @@ def _pod_level(
     """Pod-level resources with missing requests filled in: from the containers, then from pod-level limits.
 
     Containers' huge pages become a pod-level limit first, from which the request then follows.
+    Source: pkg/api/pod/util.go ``DefaultPodLevelResources``; core/v1/defaults.go ``defaultHugePagePodLimits``.
     """
     if written is None or version < gates.POD_LEVEL_RESOURCES.since:
         return written
@@ -126,6 +133,7 @@ def _limits(container: Container) -> ResourceList:
 
 
 def _merged_affinity(affinity: Affinity | None, labels: Mapping[str, str]) -> Affinity | None:
+    """Source: core/pod/strategy.go ``mutatePodAffinity``."""
     if affinity is None:
         return None
     return replace(

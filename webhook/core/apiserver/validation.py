@@ -73,6 +73,7 @@ class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
 
     Shape: ``bad_value`` is what was written, "" where upstream shows none; ``plain`` tells a Go string, which is
     shown in Go's quotes, from a named type, which is shown as JSON.
+    Source: field/errors.go ``Error``.
     """
 
     type: str
@@ -83,7 +84,7 @@ class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        """The line that a user sees. Source: field.Error.Error."""
+        """The line that a user sees. Source: field/errors.go ``Error``."""
         shown = f"{self.field}: {_TITLES[self.type]}"
         if self.type not in {REQUIRED, FORBIDDEN}:
             is_text = self.plain and isinstance(self.bad_value, str)
@@ -92,39 +93,39 @@ class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def required(path: str, detail: str) -> FieldError:
-    """``field.Required``."""
+    """The error as ``field.Required`` makes it. Source: field/errors.go ``Required``."""
     return FieldError(type=REQUIRED, field=path, detail=detail)
 
 
 def invalid(path: str, value: str | int, detail: str) -> FieldError:
-    """``field.Invalid``."""
+    """The error as ``field.Invalid`` makes it. Source: field/errors.go ``Invalid``."""
     return FieldError(type=INVALID, field=path, bad_value=value, detail=detail)
 
 
 def invalid_named(path: str, value: str, detail: str, version: KubernetesVersion) -> FieldError:
-    """``field.Invalid`` of a value whose Go type is a named string."""
+    """As `invalid`, of a value whose Go type is a named string. Source: field/errors.go ``Invalid``."""
     return FieldError(type=INVALID, field=path, bad_value=value, detail=detail, plain=version < gates.SHOWS_JSON.since)
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    """``field.Forbidden``."""
+    """The error as ``field.Forbidden`` makes it. Source: field/errors.go ``Forbidden``."""
     return FieldError(type=FORBIDDEN, field=path, detail=detail)
 
 
 def duplicate(path: str, value: str) -> FieldError:
-    """``field.Duplicate``."""
+    """The error as ``field.Duplicate`` makes it. Source: field/errors.go ``Duplicate``."""
     return FieldError(type=DUPLICATE, field=path, bad_value=value)
 
 
 def not_supported(path: str, value: str, supported: Sequence[str], version: KubernetesVersion) -> FieldError:
-    """``field.NotSupported`` of a value whose Go type is a named string."""
+    """An error about a value whose Go type is a named string. Source: field/errors.go ``NotSupported``."""
     detail = "supported values: " + ", ".join(quote(each) for each in supported)
     plain = version < gates.SHOWS_JSON.since
     return FieldError(type=NOT_SUPPORTED, field=path, bad_value=value, detail=detail, plain=plain)
 
 
 def distinct(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
-    """The errors, each text once, as rest.ValidateCreate deduplicates them."""
+    """The errors, each text once. Source: field/errors.go ``ToAggregate``."""
     return tuple({error.text: error for error in errors}.values())
 
 
@@ -171,6 +172,7 @@ def validate_constraints(
 
     Shape: ``labels`` are those of a Pod, whose matchLabelKeys are merged first; None for a template, where they never
     are. ``path`` leads to the list, as in ``spec.template.spec.topologySpreadConstraints``.
+    Source: validation/validation.go ``validateTopologySpreadConstraints``.
     """
     merges = labels is not None and any(each.match_label_keys for each in constraints)
     if are_plainly_right(constraints) and not merges:
@@ -181,6 +183,7 @@ def validate_constraints(
 
 
 def _errors(constraints: Sequence[SpreadConstraint], path: str, version: KubernetesVersion) -> Iterator[FieldError]:
+    """Source: validation/validation.go ``validateTopologySpreadConstraints``, ``ValidateSpreadConstraintNotRepeat``."""
     # How often each pair still comes below: upstream reports every duplicate but the last, at the earlier index.
     later = Counter((each.topology_key or "", each.when_unsatisfiable or "") for each in constraints)
     for index, constraint in enumerate(constraints):
@@ -202,7 +205,10 @@ def _errors(constraints: Sequence[SpreadConstraint], path: str, version: Kuberne
 
 
 def _placing(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
-    """The three fields that every constraint needs."""
+    """The three fields that every constraint needs.
+
+    Source: validation/validation.go ``ValidateTopologyKey``, ``ValidateWhenUnsatisfiable``.
+    """
     max_skew, action = constraint.max_skew or 0, constraint.when_unsatisfiable or ""
     if max_skew <= 0:
         yield invalid(f"{at}.maxSkew", max_skew, _POSITIVE)
@@ -213,7 +219,7 @@ def _placing(constraint: SpreadConstraint, at: str, version: KubernetesVersion) 
 
 
 def _counting(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
-    """The fields that say which pods count."""
+    """The fields that say which pods count. Source: validation/validation.go ``validateTopologySpreadConstraints``."""
     if constraint.match_label_keys:
         check = _match_label_keys if version >= gates.MERGES_SPREAD_KEYS.since else _match_label_keys_before_merge
         yield from check(constraint.match_label_keys, constraint.selector, at, version)
@@ -222,6 +228,7 @@ def _counting(constraint: SpreadConstraint, at: str, version: KubernetesVersion)
 
 
 def _min_domains(min_domains: int, action: str, path: str) -> Iterator[FieldError]:
+    """Source: validation/validation.go ``validateMinDomains``."""
     if min_domains <= 0:
         yield invalid(path, min_domains, _POSITIVE)
     if action != DO_NOT_SCHEDULE:
@@ -234,7 +241,7 @@ def _match_label_keys(
 ) -> Iterator[FieldError]:
     """Check keys against the selector that they were merged into, which has each of them once more.
 
-    Source: ValidateMatchLabelKeysAndMismatchLabelKeys; the path without ``matchLabelKeys`` is upstream's.
+    Source: validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``, whose path lacks matchLabelKeys.
     """
     if selector is None:
         yield forbidden(f"{path}.matchLabelKeys", _NO_SELECTOR)
@@ -248,7 +255,7 @@ def _match_label_keys(
 def keys_in_both(keys: Sequence[str], selector: LabelSelector, path: str) -> Iterator[FieldError]:
     """Errors for keys that a selector has twice after the merge; upstream checks affinity terms by the same function.
 
-    Source: ValidateMatchLabelKeysAndMismatchLabelKeys.
+    Source: validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``.
     """
     last = {key: index for index, key in enumerate(keys)}
     seen = set(selector.match_labels or ())
@@ -262,7 +269,10 @@ def keys_in_both(keys: Sequence[str], selector: LabelSelector, path: str) -> Ite
 def _match_label_keys_before_merge(
     keys: Sequence[str], selector: LabelSelector | None, path: str, version: KubernetesVersion
 ) -> Iterator[FieldError]:
-    """Check keys against the selector as written. Source: ValidateMatchLabelKeysInTopologySpread."""
+    """Check keys against the selector as written.
+
+    Source: validation/validation.go ``ValidateMatchLabelKeysInTopologySpread``.
+    """
     taken = selected_keys(selector)
     if selector is None:
         yield forbidden(f"{path}.matchLabelKeys", _NO_SELECTOR)
@@ -278,7 +288,7 @@ def selector_errors(selector: LabelSelector, path: str, version: KubernetesVersi
     """Every error of a label selector.
 
     Shape: errors of ``matchLabels`` are sorted by text; upstream gives them in the random order of a Go map.
-    Source: metav1 validation ValidateLabelSelector.
+    Source: meta/v1/validation/validation.go ``ValidateLabelSelector``.
     """
     if selector.match_labels:
         yield from _pair_errors(selector.match_labels, f"{path}.matchLabels", version)
@@ -289,12 +299,13 @@ def selector_errors(selector: LabelSelector, path: str, version: KubernetesVersi
 def label_errors(labels: Mapping[str, str], path: str, version: KubernetesVersion) -> tuple[FieldError, ...]:
     """Every error of an object's labels, sorted by text as those of ``matchLabels`` are.
 
-    Source: metav1 validation ValidateLabels.
+    Source: meta/v1/validation/validation.go ``ValidateLabels``.
     """
     return distinct(_pair_errors(labels, path, version))
 
 
 def _pair_errors(pairs: Mapping[str, str], path: str, version: KubernetesVersion) -> list[FieldError]:
+    """Source: meta/v1/validation/validation.go ``ValidateLabels``."""
     errors = []
     for key, value in pairs.items():
         for faults, bad in ((key_faults(key, version), key), (value_faults(value, version), value)):
@@ -305,6 +316,7 @@ def _pair_errors(pairs: Mapping[str, str], path: str, version: KubernetesVersion
 def _requirement_errors(
     requirement: LabelSelectorRequirement, path: str, version: KubernetesVersion
 ) -> Iterator[FieldError]:
+    """Source: meta/v1/validation/validation.go ``ValidateLabelSelectorRequirement``."""
     values = requirement.values or ()
     if requirement.operator in {"In", "NotIn"}:
         if not values:
@@ -325,7 +337,7 @@ def constraint_warnings(constraints: Sequence[SpreadConstraint], path: str) -> t
     """The warnings about the field; the API server sends them only if there is no error.
 
     Shape: ``path`` leads to the list.
-    Source: pkg/api/pod/warnings.go warningsForPodSpecAndMeta.
+    Source: pkg/api/pod/warnings.go ``warningsForPodSpecAndMeta``.
     """
     warnings = []
     for index, constraint in enumerate(constraints):
@@ -342,7 +354,7 @@ def merge_match_label_keys(
 ) -> Sequence[SpreadConstraint]:
     """The constraints as they are stored in a Pod with these labels: ``key In (value)`` joins the selector.
 
-    Source: pkg/registry/core/pod/strategy.go mutateTopologySpreadConstraints.
+    Source: core/pod/strategy.go ``mutateTopologySpreadConstraints``.
     """
     if version < gates.MERGES_SPREAD_KEYS.since or not any(each.match_label_keys for each in constraints):
         return constraints
@@ -350,6 +362,7 @@ def merge_match_label_keys(
 
 
 def _merged(constraint: SpreadConstraint, labels: Mapping[str, str]) -> SpreadConstraint:
+    """Source: core/pod/strategy.go ``applyMatchLabelKeys``."""
     selector = constraint.selector
     added = tuple(
         LabelSelectorRequirement(key=key, operator="In", values=(labels[key],))

@@ -116,7 +116,10 @@ def _replicas(workload: Workload, namespace: str, index: ClusterIndex) -> int | 
 
 
 def _selector(workload: Workload, template: PodTemplate) -> LabelSelector | None:
-    """The workload's selector; for a ReplicationController without one, the API server takes the template's labels."""
+    """The workload's selector; for a ReplicationController without one, the API server takes the template's labels.
+
+    Source: core/v1/defaults.go ``SetDefaults_ReplicationController``.
+    """
     if workload.selector is None and workload.group_kind == REPLICATION_CONTROLLER:
         return LabelSelector(match_labels=template.labels)
     return workload.selector

@@ -119,6 +119,7 @@ def inject(  # noqa: PLR0913 each is a fact of its own
     Shape: ``pod`` is as it was sent, before the API server merges matchLabelKeys. ``waited`` means that the result is
     never Awaited: an unknown owner is then a Skip, and an unknown namespace has no labels but its name. The same holds
     if defaults are only observed, which is not worth a wait.
+    Source: podtopologyspread/common.go ``buildDefaultConstraints``.
     """
     waited = waited or policy.defaults.mode != "inject"
     result = _decide(pod, namespace, policy, index, waited=waited)

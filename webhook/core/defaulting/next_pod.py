@@ -138,7 +138,10 @@ def _labels(workload: Workload, written: PodTemplate, made: _Child, *, applied: 
 
 
 def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label: str, *, applied: bool) -> _Child:
-    """The next pod of a Deployment: from its largest ReplicaSet, or from a new one."""
+    """The next pod of a Deployment: from its largest ReplicaSet, or from a new one.
+
+    Source: deployment/sync.go ``getNewReplicaSet``.
+    """
     namespace = above.meta.namespace
     sets = [
         each
@@ -186,7 +189,7 @@ def _ordinal(above: Owner, index: ClusterIndex, first: int) -> _Child:
 
 
 def _in_job(above: Owner) -> _Child:
-    """The next pod of a CronJob: from its next Job."""
+    """The next pod of a CronJob: from its next Job. Source: cronjob/utils.go ``getJobFromTemplate2``."""
     name = f"{above.meta.name}-{NOT_YET_KNOWN}"
     meta = ObjectMeta(
         name=name, namespace=above.meta.namespace, uid=NOT_YET_KNOWN, owner_references=(reference_to(above),)

@@ -95,7 +95,7 @@ def without_limits(problem: Problem) -> Problem:
 def too_small(verdict: Verdict) -> int:
     """The nodes that have less than the pod requests even when they are empty.
 
-    Source: noderesources/fit.go, InsufficientResource.Unresolvable.
+    Source: noderesources/fit.go ``InsufficientResource``, Unresolvable.
     """
     small = 0
     for status, members in verdict.failed:

@@ -211,7 +211,10 @@ class ClusterIndex:
         return self._volumes.get(name)
 
     def volumes_for(self, claim: Claim) -> tuple[PersistentVolume, ...]:
-        """The volumes that the claim may bind: unclaimed ones of its class, and those reserved for it."""
+        """The volumes that the claim may bind: unclaimed ones of its class, and those reserved for it.
+
+        Source: storage/volume/pv_helpers.go ``FindMatchingVolume``; volumebinding/assume_cache.go ``ListPVs``.
+        """
         made = self._claimed.get((claim.meta.namespace, claim.meta.name), {}).values()
         free = self._unclaimed.get(claim.storage_class, {}).values()
         return (*(volume for volume in made if volume.storage_class == claim.storage_class), *free)

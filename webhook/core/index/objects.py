@@ -37,12 +37,16 @@ class Owner(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ScaleTarget(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What an autoscaler scales. Source: k8s.io/api autoscaling/v2/types.go ``CrossVersionObjectReference``."""
+
     api_version: str = ""
     kind: str = ""
     name: str = ""
 
 
 class AutoscalerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Unit: pods. Source: k8s.io/api autoscaling/v2/types.go ``HorizontalPodAutoscalerSpec``."""
+
     scale_target_ref: ScaleTarget = ScaleTarget()
     max_replicas: Int32 = 0
 

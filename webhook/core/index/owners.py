@@ -17,7 +17,10 @@ _JOB_LABELS = (CONTROLLER_UID, OLD_CONTROLLER_UID)
 
 
 def reference_to(owner: Owner) -> OwnerReference:
-    """The owner reference that objects of this controller carry."""
+    """The owner reference that objects of this controller carry.
+
+    Source: meta/v1/controller_ref.go ``NewControllerRef``.
+    """
     return OwnerReference(
         api_version=owner.api_version, kind=owner.kind, name=owner.meta.name, uid=owner.meta.uid, controller=True
     )

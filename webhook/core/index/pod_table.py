@@ -45,7 +45,7 @@ class Term(Struct, frozen=True):
     selector: Selector
 
     def in_namespace(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
-        """Whether it applies to pods of this namespace."""
+        """Whether it applies to pods of this namespace. Source: kube-scheduler framework/types.go ``Matches``."""
         return namespace in self.namespaces or self.namespace_selector.matches(labels or {})
 
 
@@ -53,6 +53,7 @@ def resolve_term(term: PodAffinityTerm, namespace: str) -> Term:
     """Resolve a term of a pod in this namespace.
 
     Errors: ValueError for an invalid selector.
+    Source: kube-scheduler framework/types.go ``newAffinityTerm``, ``getNamespacesFromPodAffinityTerm``.
     """
     own = not term.namespaces and term.namespace_selector is None
     selector = compile_selector(term.label_selector)  # the first fault is the one that upstream names
@@ -67,12 +68,13 @@ def resolve_term(term: PodAffinityTerm, namespace: str) -> Term:
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     """The host ports of containers and sidecars.
 
-    Source: pkg/scheduler/util/utils.go ``GetHostPorts``; HostPortInfo ``sanitize``.
+    Source: pkg/scheduler/util/utils.go ``GetHostPorts``; kube-scheduler framework/types.go ``sanitize``.
     """
     return _ports(pod.pod_spec)
 
 
 def _ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    """Source: pkg/scheduler/util/utils.go ``GetHostPorts``."""
     ports: tuple[HostPort, ...] = ()
     for container in spec.init_containers or ():
         if container.ports and container.restart_policy == "Always":
@@ -84,6 +86,7 @@ def _ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 
 def _ports_of(container: Container) -> tuple[HostPort, ...]:
+    """Source: kube-scheduler framework/types.go ``sanitize``."""
     return tuple(
         (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
         for port in container.ports or ()

@@ -39,7 +39,10 @@ _IN_HOST_NETWORK = ((TAINT_NETWORK_UNAVAILABLE, NO_SCHEDULE),)
 
 
 def tolerant(pod: Pod) -> Pod:
-    """The pod with the tolerations that the controller adds to every pod of a DaemonSet."""
+    """The pod with the tolerations that the controller adds to every pod of a DaemonSet.
+
+    Source: daemon/util/daemonset_util.go ``AddOrUpdateDaemonPodTolerations``.
+    """
     spec = pod.pod_spec
     taints = _ALWAYS + (_IN_HOST_NETWORK if spec.host_network else ())
     added = tuple(Toleration(key=key, operator="Exists", effect=effect) for key, effect in taints)
@@ -47,7 +50,10 @@ def tolerant(pod: Pod) -> Pod:
 
 
 def wanted_nodes(pod: Pod, view: NodeView) -> int:
-    """The nodes that should run the pod; it has the tolerations of `tolerant`."""
+    """The nodes that should run the pod; it has the tolerations of `tolerant`.
+
+    Source: daemon/daemon_controller.go ``NodeShouldRunDaemonPod``, ``predicates``.
+    """
     spec = pod.pod_spec
     nodes = usable_nodes(view, compile_required_nodes(spec.node_selector, spec.affinity))
     if spec.node_name:
@@ -56,7 +62,10 @@ def wanted_nodes(pod: Pod, view: NodeView) -> int:
 
 
 def for_node(pod: Pod, node: str) -> Pod:
-    """The pod that is made for one node; required node affinity is replaced by the node's name."""
+    """The pod that is made for one node; required node affinity is replaced by the node's name.
+
+    Source: daemon/util/daemonset_util.go ``ReplaceDaemonSetPodNodeNameNodeAffinity``.
+    """
     affinity = pod.pod_spec.affinity or Affinity()
     field = NodeSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,))
     required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
@@ -65,7 +74,10 @@ def for_node(pod: Pod, node: str) -> Pod:
 
 
 def node_of(pod: Pod) -> str | None:
-    """The node that a DaemonSet's pod was made for; None if its affinity names none."""
+    """The node that a DaemonSet's pod was made for; None if its affinity names none.
+
+    Source: daemon/util/daemonset_util.go ``GetTargetNodeName``.
+    """
     node_affinity = pod.pod_spec.affinity.node_affinity if pod.pod_spec.affinity else None
     required = node_affinity.required if node_affinity else None
     for term in (required.node_selector_terms if required else None) or ():

@@ -83,6 +83,8 @@ class NamespaceMatch(Struct, frozen=True, kw_only=True):
 
 
 class NamespaceCeiling(Struct, frozen=True, kw_only=True):
+    """The highest mode that a rule has in some namespaces, whatever is configured for it."""
+
     match: NamespaceMatch
     ceiling: Mode
 
@@ -104,6 +106,11 @@ class DefaultConstraint(Struct, frozen=True, kw_only=True):
 
 
 class DefaultsOverride(Struct, frozen=True, kw_only=True):
+    """Default constraints for some pods, in place of the general ones; of several that apply, the first.
+
+    Unit: ``min_replicas`` are the pods that the workload may have; None where it applies to any number.
+    """
+
     name: str
     namespace_selector: Selector = EVERYTHING
     pod_selector: Selector = EVERYTHING
@@ -112,6 +119,12 @@ class DefaultsOverride(Struct, frozen=True, kw_only=True):
 
 
 class Defaults(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a pod without constraints gets, and whether.
+
+    Shape: ``owners`` are further kinds whose pods get defaults. ``fallback`` says when a hard constraint that cannot be
+    met becomes soft; ``accept_node_growth`` whether defaults by hostname are injected where Karpenter would add nodes.
+    """
+
     mode: str = "observe"  # off | observe | inject
     defaulting_type: str = "List"  # List | System
     default_constraints: tuple[DefaultConstraint, ...] = ()

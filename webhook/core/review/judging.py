@@ -104,6 +104,7 @@ def evaluated(given: ReadObject, circumstances: Circumstances) -> Evaluation:
 
 
 def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ClusterIndex | None) -> MatchedObject:
+    """The object as exemptions and ceilings are compared with it."""
     return MatchedObject(
         namespace=namespace,
         namespace_labels=(index.namespace_labels(namespace) if index is not None else None) or {},

@@ -51,6 +51,7 @@ class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The args of the plugin.
 
     Shape: ``default_constraints`` is None if absent; with LIST, absent and empty both switch defaults off.
+    Source: config/v1/types_pluginargs.go ``PodTopologySpreadArgs``.
     """
 
     default_constraints: tuple[SpreadConstraint, ...] | None = field(default=None, name="defaultConstraints")
@@ -67,6 +68,7 @@ def decode_args(raw: bytes, at: str = ".profiles[0].pluginConfig[0]") -> PodTopo
 
     Shape: ``raw`` is JSON; ``at`` is the plugin's path in the configuration file, for messages.
     Errors: ArgsError.
+    Source: config/v1/types.go ``decodeNestedObjects``.
     """
     try:
         node = go_json.read(raw)
@@ -88,7 +90,7 @@ def decode_args(raw: bytes, at: str = ".profiles[0].pluginConfig[0]") -> PodTopo
 def _check_type(node: object, at: str, raw: bytes) -> None:
     """Refuse args that state another type; they may also state none.
 
-    Source: runtime/serializer/json Serializer.Decode; kube-scheduler PluginConfig.decodeNestedObjects.
+    Source: runtime/serializer/json/json.go ``Decode``; config/v1/types.go ``decodeNestedObjects``.
     """
     stated = go_json.interpreted_type(node)
     if isinstance(stated, go_json.DecodeFault):
@@ -117,7 +119,7 @@ def _check_type(node: object, at: str, raw: bytes) -> None:
 
 
 def defaulted(args: PodTopologySpreadArgs) -> PodTopologySpreadArgs:
-    """The args with what kube-scheduler fills in. Source: SetDefaults_PodTopologySpreadArgs."""
+    """The args with what kube-scheduler fills in. Source: v1/defaults.go ``SetDefaults_PodTopologySpreadArgs``."""
     return args if args.defaulting_type else replace(args, defaulting_type=SYSTEM)
 
 
@@ -125,12 +127,13 @@ def validate_args(args: PodTopologySpreadArgs, version: KubernetesVersion = RECO
     """Every error of defaulted args, in upstream's order.
 
     Shape: paths are relative to the args.
-    Source: ValidatePodTopologySpreadArgs, which does not check policies, minDomains and matchLabelKeys.
+    Source: validation_pluginargs.go ``ValidatePodTopologySpreadArgs``; policies, minDomains and matchLabelKeys pass.
     """
     return distinct(_errors(args, version))
 
 
 def _errors(args: PodTopologySpreadArgs, version: KubernetesVersion) -> Iterator[FieldError]:
+    """Source: validation_pluginargs.go ``ValidatePodTopologySpreadArgs``, ``validateConstraintNotRepeat``."""
     if args.defaulting_type not in {SYSTEM, LIST}:
         yield not_supported("defaultingType", args.defaulting_type, (SYSTEM, LIST), version)
     elif args.defaulting_type == SYSTEM and args.constraints:
@@ -146,6 +149,7 @@ def _errors(args: PodTopologySpreadArgs, version: KubernetesVersion) -> Iterator
 
 
 def _constraint_errors(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
+    """Source: validation_pluginargs.go ``ValidatePodTopologySpreadArgs``, ``validateTopologyKey``."""
     max_skew, key, action = constraint.max_skew or 0, constraint.topology_key, constraint.when_unsatisfiable
     if max_skew <= 0:
         yield invalid(f"{at}.maxSkew", max_skew, "not in valid range (0, inf)")

@@ -43,7 +43,10 @@ from webhook.core.scheduler.verdict import Verdict
 
 
 def eligible_nodes(pod: Pod, nodes: NodeView, required: RequiredNodes) -> Eligible:
-    """The nodes that a pod's node affinity allows, and those whose taints it tolerates."""
+    """The nodes that a pod's node affinity allows, and those whose taints it tolerates.
+
+    Source: podtopologyspread/common.go ``matchNodeInclusionPolicies``.
+    """
     return Eligible(nodes, usable_nodes(nodes, required), tolerated_nodes(nodes, pod.pod_spec.tolerations))
 
 
@@ -56,7 +59,10 @@ def verdict_alone(ran: Ran, nodes: NodeView) -> Verdict:
 
 
 class Cycle:
-    """One scheduling attempt: the results of each plugin on a problem, computed on first use."""
+    """One scheduling attempt: the results of each plugin on a problem, computed on first use.
+
+    Source: schedule_one.go ``findNodesThatFitPod``.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -64,7 +70,10 @@ class Cycle:
 
     @cached_property
     def required(self) -> RequiredNodes:
-        """The pod's nodeSelector and required node affinity."""
+        """The pod's nodeSelector and required node affinity.
+
+        Source: nodeaffinity/nodeaffinity.go ``GetRequiredNodeAffinity``.
+        """
         spec = self.problem.pod.pod_spec
         return compile_required_nodes(spec.node_selector, spec.affinity)
 
@@ -109,7 +118,10 @@ class Cycle:
         return verdict_alone(self.ran(plugin), self.problem.nodes)
 
     def verdict(self) -> Verdict:
-        """The verdict of all filters: PreFilter of each, then Filter on the nodes that are left."""
+        """The verdict of all filters: PreFilter of each, then Filter on the nodes that are left.
+
+        Source: schedule_one.go ``findNodesThatFitPod``; runtime/framework.go ``RunFilterPluginsWithNominatedPods``.
+        """
         nodes = self.problem.nodes
         before, allowed, restricting = self._before()
         if before.code != SUCCESS:
@@ -132,7 +144,10 @@ class Cycle:
         return Verdict(nodes, OK, [*failed, *self.filtered(asked, plugins)])
 
     def filtered(self, asked: int, plugins: Sequence[str]) -> list[StatusOfNodes]:
-        """The nodes of ``asked`` that some plugin rejects, each with the status of the first that does."""
+        """The nodes of ``asked`` that some plugin rejects, each with the status of the first that does.
+
+        Source: runtime/framework.go ``RunFilterPlugins``.
+        """
         failed: list[StatusOfNodes] = []
         for plugin in plugins:
             decide_nodes = self.ran(plugin).decide
@@ -175,7 +190,10 @@ class Cycle:
         return OK, allowed, restricting
 
     def scores(self, feasible: int) -> dict[str, int] | None:
-        """PodTopologySpread's normalised score of each feasible node; None where no soft constraint applies."""
+        """PodTopologySpread's normalised score of each feasible node; None where no soft constraint applies.
+
+        Source: podtopologyspread/scoring.go ``Score``, ``NormalizeScore``.
+        """
         by_slot = scores(self.problem.soft, self.eligible, feasible)
         names = self.problem.nodes.names
         return None if by_slot is None else {names[slot]: score for slot, score in by_slot.items()}
@@ -214,12 +232,12 @@ _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
 
 
 def _of_plugin(status: Status, plugin: str) -> Status:
-    """The status of a plugin's Filter, named and worded as RunFilterPlugins does."""
+    """The status of a plugin's Filter, with its name and wording. Source: runtime/framework.go ``RunFilterPlugins``."""
     if status.code == ERROR:
         return node_filters.named(failure(f'running "{plugin}" filter plugin: {status.reasons[0]}'), plugin)
     return node_filters.named(status, plugin)
 
 
 def decide(problem: Problem) -> Verdict:
-    """The verdict of all default filters."""
+    """The verdict of all default filters. Source: schedule_one.go ``findNodesThatFitPod``."""
     return Cycle(problem).verdict()

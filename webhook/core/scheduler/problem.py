@@ -98,6 +98,7 @@ def take(
 
     Shape: the pod is as the scheduler gets it, after `pod_defaults.as_created`. The default constraints of a
     ``profile`` replace ``defaults``.
+    Source: schedule_one.go ``findNodesThatFitPod``, which reads a snapshot of the cache.
     """
     if profile is not None:
         listed = SpreadDefaults(profile.default_constraints)
@@ -170,4 +171,5 @@ def _with_nominated(index: ClusterIndex, problem: Problem, defaults: SpreadDefau
 
 
 def _priority(pod: Pod) -> int:
+    """Source: corev1/helpers.go ``PodPriority``."""
     return pod.pod_spec.priority or 0

@@ -17,6 +17,7 @@ class SchedulerProfile(Struct, frozen=True, kw_only=True):
     """One profile of the cluster's KubeSchedulerConfiguration.
 
     Shape: ``disabled_filters`` are the filter plugins of the default profile that this one does not run.
+    Source: config/v1/types.go ``KubeSchedulerProfile``.
     """
 
     name: str = DEFAULT_SCHEDULER

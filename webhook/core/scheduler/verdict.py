@@ -12,6 +12,7 @@ class Verdict:
 
     Shape: ``before`` is the result of PreFilter; ``failed`` has disjoint sets of nodes, each with the status that
     rejects them; ``feasible`` are the nodes that pass all filters.
+    Source: framework/types.go ``Diagnosis``.
     """
 
     def __init__(self, nodes: NodeView, before: Status, failed: Sequence[StatusOfNodes]) -> None:
@@ -51,7 +52,7 @@ class Verdict:
     def sentence(self) -> str:
         """The text of the FailedScheduling event, without preemption's part; "" if a node is feasible or after errors.
 
-        Source: framework/types.go ``FitError.Error``.
+        Source: framework/types.go ``FitError``, ``Error``.
         """
         total = len(self.nodes)
         if self.before.code == ERROR or any(status.code == ERROR for status, members in self.failed if members):

@@ -1,4 +1,9 @@
-"""Objects of built-in kinds with pod templates as the API has them: only what is read of them, for decoding."""
+"""Objects of built-in kinds with pod templates as the API has them: only what is read of them, for decoding.
+
+A class without a docstring has those fields of the API's type that are read.
+
+Source: k8s.io/api apps/v1/types.go, batch/v1/types.go, core/v1/types.go.
+"""
 
 from collections.abc import Mapping
 

@@ -115,8 +115,13 @@ def labels_given(workload: Workload, template: PodTemplate) -> dict[str, str]:
 
 
 def ordinal_labels(name: str, ordinal: int) -> Mapping[str, str]:
+    """The labels that tell the pods of a StatefulSet apart.
+
+    Source: statefulset/stateful_set_utils.go ``updateIdentity``.
+    """
     return {POD_NAME: name, POD_INDEX: str(ordinal)}
 
 
 def _job_labels(name: str, uid: str) -> Mapping[str, str]:
+    """Source: batch/job/strategy.go ``generateSelector``."""
     return {JOB_NAME: name, CONTROLLER_UID: uid, OLD_JOB_NAME: name, OLD_CONTROLLER_UID: uid}

@@ -48,7 +48,8 @@ def reaches_template(workload: Workload) -> bool:
     """Whether kube-apiserver comes to the pod template: some kinds stop at a selector of theirs that has a fault.
 
     Shape: a selector that is absent or empty is a fault too, and does not stop it.
-    Source: pkg/apis/apps/validation: ValidateDeploymentSpec, ValidateReplicaSetSpec, ValidateStatefulSetSpec.
+    Source: apps/validation/validation.go ``ValidateDeploymentSpec``, ``ValidateReplicaSetSpec``,
+    ``ValidateStatefulSetSpec``.
     """
     if not workload.traits.selector_first:
         return True
@@ -62,7 +63,7 @@ def reaches_template(workload: Workload) -> bool:
 def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
     """Whether kube-apiserver leaves the spec of the pod template of a built-in kind alone.
 
-    Source: pkg/apis/apps/validation ValidatePodTemplateSpecForStatefulSet of 1.33 and 1.34.
+    Source: apps/validation/validation.go ``ValidatePodTemplateSpecForStatefulSet`` of 1.33 and 1.34.
     """
     return version < gates.VALIDATES_STATEFUL_SETS.since and workload.group_kind == STATEFUL_SET
 

@@ -57,6 +57,7 @@ def refusals(workload: Workload, template: Template, version: KubernetesVersion)
 
     Shape: only labels, constraints and the matchLabelKeys of pod affinity are looked at. For a Pod that is not
     created yet its template is itself.
+    Source: core/validation/validation.go ``ValidatePodCreate``.
     """
     labels = labels_given(workload, template.template)
     return (
@@ -69,6 +70,10 @@ def refusals(workload: Workload, template: Template, version: KubernetesVersion)
 def _of_labels(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
+    """The errors about labels: of the template, or of a name of which a controller makes one.
+
+    Source: meta/v1/validation/validation.go ``ValidateLabels``.
+    """
     if not workload.whole:
         return  # an operator makes labels of names in its own way
     written = template.template.labels
@@ -81,7 +86,10 @@ def _of_labels(
 
 
 def joined_terms(spec: PodSpec, version: KubernetesVersion) -> Iterator[tuple[str, PodAffinityTerm, LabelSelector]]:
-    """The pod affinity terms into whose selectors keys are merged: path in the pod's spec, term, selector."""
+    """The pod affinity terms into whose selectors keys are merged: path in the pod's spec, term, selector.
+
+    Source: core/pod/strategy.go ``mutatePodAffinity``.
+    """
     if spec.affinity is None or version < gates.MERGES_AFFINITY_KEYS.since:
         return
     for name, affinity in (
@@ -103,7 +111,10 @@ def joined_terms(spec: PodSpec, version: KubernetesVersion) -> Iterator[tuple[st
 def _of_affinity(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
-    """A key that stands twice in the selector of a term; nothing else of a term is looked at."""
+    """A key that stands twice in the selector of a term; nothing else of a term is looked at.
+
+    Source: core/validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``.
+    """
     terms = tuple(joined_terms(template.template.pod_spec, version))
     # What is refused in the template itself is no fault of the pods alone.
     late = takes_any_template(workload, version) or not any(_is_refused_at_once(*each) for each in terms)
@@ -122,6 +133,10 @@ def _is_refused_at_once(path: str, term: PodAffinityTerm, selector: LabelSelecto
 def _of_constraints(
     workload: Workload, template: Template, labels: dict[str, str], version: KubernetesVersion
 ) -> Iterator[Refusal]:
+    """The errors about constraints, each at what was written in the workload.
+
+    Source: core/validation/validation.go ``validateTopologySpreadConstraints``.
+    """
     constraints, is_pod = template.template.pod_spec.constraints, workload.is_pod
     errors = validate_constraints(constraints, labels, _POD_FIELD, version)
     if not errors:

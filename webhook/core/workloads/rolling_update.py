@@ -10,7 +10,7 @@ DEFAULT_SURGE: IntOrText = "25%"
 def surge_of(strategy: Strategy | None, replicas: int) -> int:
     """Pods above ``replicas`` during a rolling update; 0 for Recreate, and where the text is no percentage.
 
-    Source: deployment/util ResolveFenceposts: a percentage of maxSurge rounds up.
+    Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxSurge rounds up.
     """
     if strategy is not None and strategy.type == "Recreate":
         return 0

@@ -310,7 +310,7 @@ def _is_everywhere(key: str, subject: Subject) -> bool:
 def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
     """A pod of a DaemonSet may use one node: it is the only one that counts, unless affinity is ignored.
 
-    Source: daemon_controller.go, util ReplaceDaemonSetPodNodeNameNodeAffinity; scoring is skipped for one node.
+    Source: daemon/util/daemonset_util.go ``ReplaceDaemonSetPodNodeNameNodeAffinity``; scoring is skipped for one node.
     """
     constraint = placed.constraint
     if constraint.hard:

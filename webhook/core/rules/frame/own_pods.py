@@ -73,6 +73,7 @@ def foreign_pods(namespace: str, selector: Selector, own: Selector, index: Clust
 
 
 def counts_without(counts: Counts, *parts: Counts) -> Counts:
+    """The counts less those of the parts; a node without a pod is left out. Unit: pods by slot."""
     rest = dict(counts)
     for slot, number in chain.from_iterable(part.items() for part in parts):
         rest[slot] = rest.get(slot, 0) - number

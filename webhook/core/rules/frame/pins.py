@@ -39,10 +39,12 @@ def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | No
 
 
 def is_asked(subject: Subject) -> bool:
+    """Whether this is for us to say: where the nodes are known, the rules about placement say it with numbers."""
     return subject.index is None or bool(subject.index.lacks("nodes"))
 
 
 def who_pins(template: Template) -> str:
+    """What of the template names the nodes, as messages say it."""
     return "node selector" if template.template.pod_spec.node_selector else "node affinity"
 
 
@@ -72,6 +74,7 @@ def _term_values(term: NodeSelectorTerm, key: str) -> frozenset[str] | None:
 
 
 def matches_its_pods(selector: LabelSelector, template: Template) -> bool:
+    """Whether the selector matches the labels of the template; an invalid one matches nothing."""
     try:
         return compile_selector(selector).matches(template.template.labels)
     except SelectorError:

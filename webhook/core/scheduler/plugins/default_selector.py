@@ -13,7 +13,10 @@ _REPLICATION_CONTROLLER = (native_version(REPLICATION_CONTROLLER), REPLICATION_C
 
 
 def default_selector(meta: ObjectMeta, namespace: str, index: ClusterIndex) -> Selector:
-    """The selector for a pod with this metadata; empty if no Service and no controller gives one."""
+    """The selector for a pod with this metadata; empty if no Service and no controller gives one.
+
+    Source: plugins/helper/spread.go ``DefaultSelector``.
+    """
     pairs: dict[str, str] = {}
     for service in pod_services(meta.labels or {}, namespace, index):
         pairs |= (service.spec and service.spec.selector) or {}
@@ -36,6 +39,7 @@ def pod_services(labels: Mapping[str, str], namespace: str, index: ClusterIndex)
     """The namespace's Services that select a pod with these labels, sorted by name.
 
     Shape: a Service without selector selects nothing, one with an empty selector everything.
+    Source: plugins/helper/spread.go ``GetPodServices``.
     """
     services = index.services(namespace) if namespace else index.all_services()
     selecting = (each for each in services if _selects(each.spec.selector if each.spec else None, labels))
@@ -59,4 +63,5 @@ def label_selector(selector: Selector) -> LabelSelector:
 
 
 def _selects(selector: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
+    """Source: plugins/helper/spread.go ``GetPodServices``."""
     return selector is not None and selector.items() <= labels.items()

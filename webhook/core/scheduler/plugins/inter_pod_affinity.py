@@ -36,6 +36,7 @@ class Neighbours(Struct, frozen=True):
     Shape: counts are by slot, and include nodes that are gone. ``wanted`` are the pod's affinity terms and ``together``
     the pods that match all of them; ``own`` are its anti-affinity terms and ``apart[i]`` the pods that match
     ``own[i]``; ``rejecting`` are the matching anti-affinity terms of existing pods: topology key, and those pods.
+    Source: interpodaffinity/filtering.go ``preFilterState``.
     """
 
     wanted: tuple[Term, ...] = ()
@@ -74,6 +75,7 @@ def count_neighbours(pod: Pod, index: ClusterIndex) -> Neighbours:
 def _resolved(
     terms: Iterable[PodAffinityTerm] | None, namespace: str, kind: str, faults: list[str]
 ) -> tuple[Term, ...]:
+    """Source: framework/types.go ``Update``; kube-scheduler framework/types.go ``GetAffinityTerms``."""
     try:
         return tuple(resolve_term(term, namespace) for term in terms or ())
     except SelectorError as error:
@@ -82,7 +84,10 @@ def _resolved(
 
 
 def _preferred(affinity: PodAffinity | None) -> Iterable[PodAffinityTerm]:
-    """The preferred terms. They only score, but an invalid one fails the pod nevertheless."""
+    """The preferred terms. They only score, but an invalid one fails the pod nevertheless.
+
+    Source: kube-scheduler framework/types.go ``GetWeightedAffinityTerms``.
+    """
     weighted = (affinity.preferred if affinity else None) or ()
     return (each.pod_affinity_term for each in weighted if each.pod_affinity_term is not None)
 
@@ -100,7 +105,7 @@ def _with_namespaces(term: Term, index: ClusterIndex) -> Term:
 
 
 def _pods_meeting_all(terms: tuple[Term, ...], index: ClusterIndex) -> Counts:
-    """How many pods on each node match every term."""
+    """How many pods on each node match every term. Source: filtering.go ``podMatchesAllAffinityTerms``."""
     joined: Selector = EVERYTHING
     for term in terms:
         if term.selector.nothing:
@@ -139,7 +144,10 @@ def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> Ran:
 
 
 def _nodes_in_domains(nodes: NodeView, terms: Iterable[tuple[str, Counts]]) -> int:
-    """The nodes in the same domain as a counted pod, for any of the terms (topology key and counts)."""
+    """The nodes in the same domain as a counted pod, for any of the terms (topology key and counts).
+
+    Source: filtering.go ``satisfyPodAntiAffinity``, ``satisfyExistingPodsAntiAffinity``.
+    """
     shared = 0
     by_key: dict[str, set[int]] = {}
     for key, counts in terms:

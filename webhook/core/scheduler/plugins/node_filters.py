@@ -58,7 +58,10 @@ class Room(Struct, frozen=True):
 
 
 def room_for(request: PodRequest, nodes: Nodes) -> Room:
-    """Copy the amounts that decide about this request: of resources that every node has enough of, none."""
+    """Copy the amounts that decide about this request: of resources that every node has enough of, none.
+
+    Source: noderesources/fit.go ``fitsRequest``.
+    """
     free = {}
     for name, amount in ((PODS, 1), *request.amounts):
         short = nodes.short_of(name, amount) if amount > 0 else None
@@ -69,7 +72,7 @@ def room_for(request: PodRequest, nodes: Nodes) -> Room:
 
 
 def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> Ran:
-    """The result of NodeName. Source: node_name.go."""
+    """The result of NodeName. Source: node_name.go ``Filter``."""
     name = pod.pod_spec.node_name
     if not name:
         return Ran(OK)
@@ -80,7 +83,7 @@ def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> Ran:
 
 
 def run_node_unschedulable(pod: Pod, nodes: NodeView) -> Ran:
-    """The result of NodeUnschedulable. Source: node_unschedulable.go."""
+    """The result of NodeUnschedulable. Source: node_unschedulable.go ``Filter``."""
     tolerated = first_untolerated((_CORDON_TAINT,), pod.pod_spec.tolerations, FILTERING_EFFECTS) is None
     return Ran(OK) if tolerated else Ran(OK, lambda asked: [(CORDONED, asked & nodes.unschedulable)])
 
@@ -88,7 +91,7 @@ def run_node_unschedulable(pod: Pod, nodes: NodeView) -> Ran:
 def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: KubernetesVersion) -> Ran:
     """The result of TaintToleration; ``tolerated`` are the nodes without an untolerated taint.
 
-    Source: taint_toleration.go.
+    Source: taint_toleration.go ``Filter``.
     """
     if version >= gates.SHORT_TAINT_REASON.since:
         return Ran(OK, lambda asked: [(UNTOLERATED, asked & ~tolerated)])
@@ -110,7 +113,7 @@ def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: 
 
     Shape: ``usable`` are the nodes that the pod's own node affinity allows, ``enforced`` those that the scheduler's
     configuration allows, None if it adds no affinity.
-    Source: node_affinity.go.
+    Source: node_affinity.go ``PreFilter``, ``Filter``.
     """
     spec = pod.pod_spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
@@ -126,7 +129,10 @@ def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: 
 
 
 def _required_names(selector: NodeSelector) -> frozenset[str] | None:
-    """The node names that the terms allow; None if some term does not restrict the name."""
+    """The node names that the terms allow; None if some term does not restrict the name.
+
+    Source: nodeaffinity/node_affinity.go ``PreFilter``.
+    """
     names: frozenset[str] = frozenset()
     for term in selector.node_selector_terms or ():
         named = _names_of_term(term)
@@ -137,6 +143,7 @@ def _required_names(selector: NodeSelector) -> frozenset[str] | None:
 
 
 def _names_of_term(term: NodeSelectorTerm) -> frozenset[str] | None:
+    """Source: nodeaffinity/node_affinity.go ``PreFilter``."""
     named: frozenset[str] | None = None
     for condition in term.match_fields or ():
         if condition.key == NODE_NAME_FIELD and condition.operator == IN:
@@ -149,7 +156,7 @@ def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[Host
     """The result of NodePorts.
 
     Shape: ``taken`` has the host ports in use by slot.
-    Source: node_ports.go; framework/types.go ``HostPortInfo.CheckConflict``.
+    Source: node_ports.go ``fitsPorts``.
     """
     if not wanted:
         return PASSES
@@ -161,6 +168,10 @@ def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[Host
 
 
 def ports_conflict(one: HostPort, other: HostPort) -> bool:
+    """Whether two host ports are the same, on one address or on any.
+
+    Source: kube-scheduler framework/types.go ``CheckConflict``.
+    """
     return one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))
 
 

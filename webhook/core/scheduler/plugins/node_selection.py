@@ -23,7 +23,7 @@ from webhook.core.index.node_table import NodeView
 
 
 def nodes_meeting(view: NodeView, requirement: Requirement) -> int:
-    """The nodes whose labels meet the requirement."""
+    """The nodes whose labels meet the requirement. Source: labels/selector.go ``Matches``."""
     column = view.column(requirement.key)
     operator = requirement.operator
     if operator == EXISTS:
@@ -42,14 +42,17 @@ def nodes_meeting(view: NodeView, requirement: Requirement) -> int:
 def usable_nodes(view: NodeView, required: RequiredNodes) -> int:
     """The nodes that nodeSelector and required node affinity allow.
 
-    Source: nodeaffinity.go ``RequiredNodeAffinity.Match``.
+    Source: nodeaffinity/nodeaffinity.go ``RequiredNodeAffinity``, ``Match``.
     """
     nodes = _meeting_all(view, required.pairs.requirements)
     return nodes if required.terms is None else nodes & nodes_of_terms(view, required.terms)
 
 
 def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool = False) -> int:
-    """The nodes that at least one term selects; ``by_labels`` ignores conditions on fields."""
+    """The nodes that at least one term selects; ``by_labels`` ignores conditions on fields.
+
+    Source: nodeaffinity/nodeaffinity.go ``nodeSelectorTerm``.
+    """
     nodes = 0
     for term in terms:
         if not term.poisoned:
@@ -61,7 +64,10 @@ def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool
 
 
 def tolerated_nodes(view: NodeView, tolerations: Sequence[Toleration] | None) -> int:
-    """The nodes without an untolerated taint; spec.unschedulable is not looked at."""
+    """The nodes without an untolerated taint; spec.unschedulable is not looked at.
+
+    Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``.
+    """
     nodes = view.live
     for taints, members in view.taint_classes:
         if first_untolerated(taints, tolerations, FILTERING_EFFECTS) is not None:
@@ -77,7 +83,10 @@ def _meeting_all(view: NodeView, requirements: Iterable[Requirement]) -> int:
 
 
 def _nodes_named(view: NodeView, condition: FieldRequirement) -> int:
-    """The nodes that meet a condition on a field; a node without a name meets every one, as upstream decides."""
+    """The nodes that meet a condition on a field; a node without a name meets every one, as upstream decides.
+
+    Source: nodeaffinity/nodeaffinity.go ``extractNodeFields``, ``match``.
+    """
     nameless = _bit(view, "")
     if condition.key != NODE_NAME_FIELD:
         return view.live if condition.matches("") else nameless

@@ -88,6 +88,7 @@ def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
 
 
 def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, asked: int) -> Iterable[StatusOfNodes]:
+    """The nodes with too many volumes, and those on which they cannot be counted. Source: csi.go ``Filter``."""
     full, members = 0, node_sets.flags(asked, nodes.size)
     for name, limits in storage.limits.items():
         slot = nodes.slots.get(name, -1)
@@ -106,13 +107,14 @@ def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, asked: 
 
 
 def _exceeds(wanted: _Attached, attached: _Attached, limits: Mapping[str, int]) -> bool:
+    """Source: csi.go ``Filter``."""
     present = Counter(driver for driver, _ in attached)
     new = Counter(driver for driver, handle in wanted if (driver, handle) not in attached)
     return any(driver in limits and present[driver] + count > limits[driver] for driver, count in new.items())
 
 
 def _attachable(pod: Pod, storage: Storage, *, migrates: bool) -> _Attached:
-    """The volumes that the incoming pod needs attached."""
+    """The volumes that the incoming pod needs attached. Source: csi.go ``filterAttachableVolumes``."""
     attached: _Attached = {}
     meta = pod.meta
     for volume in pod.pod_spec.volumes or ():
@@ -131,7 +133,10 @@ def _attachable(pod: Pod, storage: Storage, *, migrates: bool) -> _Attached:
 
 
 def _attached(slot: int, storage: Storage) -> _Attached:
-    """The volumes attached for the pods on a node; deleted claims do not count."""
+    """The volumes attached for the pods on a node; deleted claims do not count.
+
+    Source: csi.go ``filterAttachableVolumes``, ``getNodeVolumeAttachmentInfo``.
+    """
     attached: _Attached = {}
     for pod in storage.mounted.get(slot, ()):
         for volume in pod.volumes:
@@ -151,7 +156,7 @@ def _attached(slot: int, storage: Storage) -> _Attached:
 def owner_fault(claim: Claim, namespace: str, name: str, uid: str) -> str:
     """The error if an ephemeral volume's claim was not created for the pod; "" if it was.
 
-    Source: k8s.io/component-helpers storage/ephemeral ``VolumeIsForPod``.
+    Source: storage/ephemeral/ephemeral.go ``VolumeIsForPod``.
     """
     controller = claim.meta.controller
     if claim.meta.namespace == namespace and controller is not None and controller.uid == uid:
@@ -161,6 +166,7 @@ def owner_fault(claim: Claim, namespace: str, name: str, uid: str) -> str:
 
 
 def _check_owner(volume: Volume, claim: Claim, namespace: str, name: str, uid: str) -> None:
+    """Source: csi.go ``filterAttachableVolumes``."""
     if volume.persistent_volume_claim is None:
         fault = owner_fault(claim, namespace, name, uid)
         if fault:
@@ -168,6 +174,7 @@ def _check_owner(volume: Volume, claim: Claim, namespace: str, name: str, uid: s
 
 
 def _count_inline(volume: Volume, attached: _Attached, *, migrates: bool) -> None:
+    """Source: csi.go ``checkAttachableInlineVolume``."""
     source = _in_tree(volume)
     if source is not None and migrates:
         plugin, handle = source
@@ -180,7 +187,10 @@ def _count_inline(volume: Volume, attached: _Attached, *, migrates: bool) -> Non
 
 
 def _fault(source: Volume | PersistentVolumeSpec, handle: str) -> str:
-    """Why a volume of an in-tree plugin cannot become one of a CSI driver; "" if it can."""
+    """Why a volume of an in-tree plugin cannot become one of a CSI driver; "" if it can.
+
+    Source: plugins/azure_disk.go ``isManagedDisk``; plugins/aws_ebs.go ``KubernetesVolumeIDToEBSVolumeID``.
+    """
     disk, block_store = source.azure_disk, source.aws_elastic_block_store
     if disk is not None and disk.kind is not None and disk.kind.lower() != "managed":
         return f"kind({disk.kind}) is not supported in csi migration"
@@ -193,6 +203,7 @@ def _fault(source: Volume | PersistentVolumeSpec, handle: str) -> str:
 
 
 def _count_claim(claim: Claim, storage: Storage, attached: _Attached, *, migrates: bool) -> None:
+    """Source: csi.go ``getCSIDriverInfo``."""
     volume = storage.volumes.get(claim.spec.volume_name or "")
     if volume is None:
         driver = _driver_of_class(storage.classes.get(claim.storage_class), migrates=migrates)
@@ -205,6 +216,7 @@ def _count_claim(claim: Claim, storage: Storage, attached: _Attached, *, migrate
 
 
 def _driver_of_class(storage_class: StorageClass | None, *, migrates: bool) -> str:
+    """Source: csi.go ``getCSIDriverInfoFromSC``."""
     provisioner = storage_class.provisioner if storage_class else ""
     if provisioner in _NOT_COUNTED:
         return ""
@@ -214,6 +226,7 @@ def _driver_of_class(storage_class: StorageClass | None, *, migrates: bool) -> s
 
 
 def _driver_of_volume(volume: PersistentVolume, *, migrates: bool) -> tuple[str, str]:
+    """Source: csi.go ``getCSIDriverInfo``; csi-translation-lib translate.go ``TranslateInTreePVToCSI``."""
     csi = volume.spec.csi
     if csi is not None:
         return csi.driver, csi.volume_handle
@@ -229,7 +242,10 @@ def _driver_of_volume(volume: PersistentVolume, *, migrates: bool) -> tuple[str,
 
 
 def _in_tree(source: Volume | PersistentVolumeSpec) -> tuple[str, str] | None:
-    """The in-tree plugin of a volume and its handle; None for any other volume."""
+    """The in-tree plugin of a volume and its handle; None for any other volume.
+
+    Source: csi-translation-lib translate.go ``GetInTreePluginNameFromSpec``.
+    """
     if source.aws_elastic_block_store is not None:
         written = source.aws_elastic_block_store.volume_id
         match = _EBS_ID.fullmatch(written)

@@ -42,6 +42,7 @@ class SpreadDefaults(Struct, frozen=True):
 
     Shape: ``system`` marks those built into kube-scheduler: they only score, and only with them do nodes that lack a
     topology key get a score.
+    Source: plugin.go ``defaultConstraints``, ``systemDefaulted``.
     """
 
     constraints: tuple[SpreadConstraint, ...]
@@ -52,7 +53,10 @@ SYSTEM_DEFAULTS = SpreadDefaults(SYSTEM_CONSTRAINTS, system=True)
 
 
 class Constraint(Struct, frozen=True):
-    """A constraint as the scheduler parses it: defaults filled in, selector compiled."""
+    """A constraint as the scheduler parses it: defaults filled in, selector compiled.
+
+    Source: common.go ``topologySpreadConstraint``.
+    """
 
     max_skew: int
     topology_key: str
@@ -95,6 +99,7 @@ class Domains(Struct, frozen=True):
     Shape: ``match_num`` maps a domain (its number in ``column``) to its matching pods, never 0; ``counting`` are the
     nodes that count, whose domains are the eligible ones.
     Unit: pods.
+    Source: filtering.go ``preFilterState``.
     """
 
     constraint: Constraint
@@ -109,6 +114,7 @@ class Domains(Struct, frozen=True):
         """The most matching pods that a domain may have and still admit the pod.
 
         From the module's formula: matching pods <= maxSkew + global minimum - self match.
+        Source: filtering.go ``Filter``.
         """
         return self.constraint.max_skew + self.global_minimum - self.self_match
 
@@ -143,7 +149,7 @@ def count_constraints(
 ) -> Counted:
     """The pod's own constraints with this whenUnsatisfiable, else the cluster's defaults, and the pods that match.
 
-    Source: common.go ``getConstraints``, ``buildDefaultConstraints``.
+    Source: plugin.go ``getConstraints``; common.go ``buildDefaultConstraints``.
     """
     namespace, labels = pod.meta.namespace, pod.labels
     own = pod.pod_spec.constraints
@@ -193,6 +199,7 @@ def counting_selector(written: SpreadConstraint, labels: Mapping[str, str]) -> S
     """The selector of the pods that a constraint counts: its labelSelector, and matchLabelKeys with this pod's labels.
 
     Errors: SelectorError.
+    Source: common.go ``filterTopologySpreadConstraints``, ``mergeLabelSetWithSelector``.
     """
     selector = compile_selector(written.selector)
     keys = {key: labels[key] for key in written.match_label_keys or () if key in labels}
@@ -233,6 +240,7 @@ def count_domains(counted: Counted, labels: Mapping[str, str], eligible: Eligibl
 
 
 def _by_domain(column: Column, counts: Counts, counting: int) -> Counts:
+    """The pods of the nodes that count, by the number of their domain. Source: filtering.go ``calPreFilterState``."""
     of = column.of
     if counting != column.present:
         members = node_sets.flags(counting, len(of))
@@ -282,7 +290,7 @@ def run_filter(counted: Counted, labels: Mapping[str, str], eligible: Eligible) 
 
 
 def above_limit(domains: Domains) -> int:
-    """The nodes whose domain has more matching pods than the limit."""
+    """The nodes whose domain has more matching pods than the limit. Source: filtering.go ``Filter``."""
     limit = domains.limit
     if limit < 0:  # then even a domain without a matching pod has too many
         return domains.column.present

@@ -24,7 +24,10 @@ _INVALID = -1
 
 
 class _Scoring(Struct, frozen=True):
-    """Nodes with the keys of all soft constraints (all nodes if none is required), and the slots to score."""
+    """Nodes with the keys of all soft constraints (all nodes if none is required), and the slots to score.
+
+    Source: scoring.go ``preScoreState``.
+    """
 
     eligible: Eligible
     with_keys: int
@@ -60,6 +63,7 @@ def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple
 
     Shape: nodes without the key, where they are scored, are in the domain of the empty value. Hostnames are counted
     node by node, whatever the node policies say.
+    Source: scoring.go ``PreScore``, ``topologyNormalizingWeight``.
     """
     if constraint.topology_key == HOSTNAME:
         return math.log(len(scoring.scored) + 2), counts
@@ -78,11 +82,12 @@ def _weighed(constraint: Constraint, counts: Counts, scoring: _Scoring) -> tuple
 
 
 def _rounded(score: float) -> int:
-    """Rounded half away from zero, as Go's math.Round does."""
+    """Rounded half away from zero. Source: math/floor.go ``Round``."""
     return math.floor(score + 0.5) if score >= 0 else math.ceil(score - 0.5)
 
 
 def _normalised(raw: Mapping[int, int]) -> dict[int, int]:
+    """Source: scoring.go ``NormalizeScore``."""
     if not raw:
         return {}
     lowest, highest = min(raw.values()), max(0, *raw.values())

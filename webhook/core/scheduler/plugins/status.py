@@ -15,6 +15,7 @@ class Status(Struct, frozen=True, omit_defaults=True):
     """A code and its reasons in kube-scheduler's words.
 
     Shape: ``code`` is one of the constants above; ``plugin`` is "" until a cycle names it.
+    Source: kube-scheduler framework/interface.go ``Status``.
     """
 
     code: str
@@ -23,7 +24,10 @@ class Status(Struct, frozen=True, omit_defaults=True):
 
     @property
     def rejected(self) -> bool:
-        """Whether it rejects the pod; an error does not."""
+        """Whether it rejects the pod; an error does not.
+
+        Source: kube-scheduler framework/interface.go ``IsRejected``.
+        """
         return self.code in (UNSCHEDULABLE, UNRESOLVABLE)
 
 
@@ -39,6 +43,7 @@ class Ran(Struct, frozen=True):
 
     Shape: ``decide`` is its Filter: it takes a set of nodes and returns disjoint sets of those that fail; None if
     Filter does not run. ``allowed`` are the names of the nodes that PreFilter leaves, None for all.
+    Source: kube-scheduler framework/interface.go ``PreFilterResult``.
     """
 
     before: Status = OK
@@ -50,15 +55,18 @@ PASSES = Ran(SKIPPED)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """A rejection that no preemption can lift."""
+    """A rejection that no preemption can lift.
+
+    Source: kube-scheduler framework/interface.go ``UnschedulableAndUnresolvable``.
+    """
     return Status(UNRESOLVABLE, reasons=reasons)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """A rejection that preemption might lift."""
+    """A rejection that preemption might lift. Source: kube-scheduler framework/interface.go ``Unschedulable``."""
     return Status(UNSCHEDULABLE, reasons=reasons)
 
 
 def failure(text: str) -> Status:
-    """An error that fails the whole scheduling attempt."""
+    """An error that fails the whole scheduling attempt. Source: kube-scheduler framework/interface.go ``AsStatus``."""
     return Status(ERROR, reasons=(text,))

@@ -75,6 +75,7 @@ def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: Kub
 
 
 def _claim_fault(claim: Claim) -> str:
+    """Why a claim rejects the pod; "" if it does not. Source: volume_binding.go ``podHasPVCs``."""
     if claim.status is not None and claim.status.phase == "Lost":
         volume = claim.spec.volume_name or ""
         return f'persistentvolumeclaim "{claim.meta.name}" bound to non-existent persistentvolume "{volume}"'
@@ -119,7 +120,10 @@ def _decide(question: _Question, asked: int) -> list[StatusOfNodes]:
 
 
 def _combined(reach: _Reach, asked: int) -> Iterable[StatusOfNodes]:
-    """Each combination of reasons with its nodes; the reasons are in upstream's order."""
+    """Each combination of reasons with its nodes; the reasons are in upstream's order.
+
+    Source: binder.go ``FindPodVolumes``, ``ConflictReasons``.
+    """
     parts: list[tuple[tuple[str, ...], int]] = [((), asked)]
     by_reason = ((OTHER_NODE, reach.conflicting), (NONE_TO_BIND, reach.unbindable), (VOLUME_GONE, reach.gone))
     for reason, failing in by_reason:
@@ -133,7 +137,7 @@ def _combined(reach: _Reach, asked: int) -> Iterable[StatusOfNodes]:
 
 
 def _check_bound(question: _Question, asked: int, reach: _Reach) -> None:
-    """Bound claims. On each node the first claim that fails decides. Source: ``checkBoundClaims``."""
+    """Bound claims. On each node the first claim that fails decides. Source: binder.go ``checkBoundClaims``."""
     for claim in question.bound:
         volume = question.storage.volumes.get(claim.spec.volume_name or "")
         if volume is None:
@@ -145,7 +149,10 @@ def _check_bound(question: _Question, asked: int, reach: _Reach) -> None:
 
 
 def _check_waiting(question: _Question, asked: int, reach: _Reach) -> None:
-    """Claims that wait. If their node was selected earlier, they are provisioned there; else they may bind a volume."""
+    """Claims that wait. If their node was selected earlier, they are provisioned there; else they may bind a volume.
+
+    Source: binder.go ``FindPodVolumes``.
+    """
     selected, matching = [], []
     for claim in question.waiting:
         node = claim.annotations.get(SELECTED_NODE)
@@ -171,7 +178,7 @@ def _check_waiting(question: _Question, asked: int, reach: _Reach) -> None:
 
 
 class _Size:
-    """Orders claims by the storage that they request."""
+    """Orders claims by the storage that they request. Source: binder.go ``byPVCSize``."""
 
     def __init__(self, claim: Claim) -> None:
         self._requests = _requested(claim)
@@ -226,7 +233,7 @@ def _best_volume(
 ) -> PersistentVolume | None:
     """The volume reserved for the claim, else the smallest suitable one.
 
-    Source: storage/volume ``FindMatchingVolume``.
+    Source: storage/volume/pv_helpers.go ``FindMatchingVolume``.
     """
     try:
         selector = None if claim.spec.selector is None else compile_selector(claim.spec.selector)
@@ -252,6 +259,10 @@ def _best_volume(
 
 
 def _comparable(claim: Claim, volume: PersistentVolume, version: KubernetesVersion) -> bool:
+    """Whether the claim may bind the volume, apart from labels and access modes.
+
+    Source: storage/volume/pv_helpers.go ``FindMatchingVolume``.
+    """
     spec, wanted = volume.spec, claim.spec
     return (
         (spec.claim_ref is None or _made_for(claim, volume))
@@ -267,7 +278,7 @@ def _comparable(claim: Claim, volume: PersistentVolume, version: KubernetesVersi
 
 
 def _made_for(claim: Claim, volume: PersistentVolume) -> bool:
-    """Source: storage/volume ``IsVolumeBoundToClaim``."""
+    """Whether the volume is reserved for the claim. Source: storage/volume/pv_helpers.go ``IsVolumeBoundToClaim``."""
     reference = volume.spec.claim_ref
     if reference is None or (reference.namespace, reference.name) != (claim.meta.namespace, claim.meta.name):
         return False
@@ -288,7 +299,7 @@ def _provision(claims: Sequence[Claim], question: _Question, asked: int, reach: 
 
 
 def _provisionable(storage_class: StorageClass, nodes: NodeView) -> int:
-    """The nodes where a volume of the class can be provisioned."""
+    """The nodes where a volume of the class can be provisioned. Source: binder.go ``checkVolumeProvisions``."""
     if storage_class.provisioner in ("", NO_PROVISIONER):
         return 0
     if not storage_class.allowed_topologies:

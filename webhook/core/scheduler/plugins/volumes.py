@@ -102,7 +102,7 @@ def _mounted(
 def claim_name(pod_name: str, volume: Volume) -> str | None:
     """The claim that a volume uses; None for volumes without one.
 
-    Source: k8s.io/component-helpers storage/ephemeral.
+    Source: storage/ephemeral/ephemeral.go ``VolumeClaimName``.
     """
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
@@ -110,12 +110,15 @@ def claim_name(pod_name: str, volume: Volume) -> str | None:
 
 
 def missing_claim(name: str) -> str:
-    """The API server's message about a claim that does not exist."""
+    """The API server's message about a claim that does not exist.
+
+    Source: apimachinery pkg/api/errors/errors.go ``NewNotFound``.
+    """
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
-    """The result of VolumeRestrictions. Source: volume_restrictions.go."""
+    """The result of VolumeRestrictions. Source: volume_restrictions.go ``PreFilter``, ``Filter``."""
     exclusive = set()
     for name in _direct_claims(pod):
         claim = storage.claims.get(name)
@@ -139,17 +142,25 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
 
 
 def _direct_claims(pod: Pod) -> Iterable[str]:
+    """The claims that the pod names, not those of ephemeral volumes.
+
+    Source: volume_zone.go ``getPersistentVolumeClaimNameFromPod``.
+    """
     for volume in pod.pod_spec.volumes or ():
         if volume.persistent_volume_claim is not None:
             yield volume.persistent_volume_claim.claim_name
 
 
 def is_disk(volume: Volume) -> bool:
+    """Whether the volume names a disk directly that only some pods of a node can share.
+
+    Source: volume_restrictions.go ``needsRestrictionsCheck``.
+    """
     return any((volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.rbd, volume.iscsi))
 
 
 def _disks_conflict(one: Volume, other: Volume) -> bool:
-    """Whether two pods cannot mount these volumes on one node. Source: ``isVolumeConflict``."""
+    """Whether two pods cannot mount these volumes on one node. Source: volume_restrictions.go ``isVolumeConflict``."""
     gce, other_gce = one.gce_persistent_disk, other.gce_persistent_disk
     if gce and other_gce and gce.pd_name == other_gce.pd_name and not (gce.read_only and other_gce.read_only):
         return True
@@ -170,7 +181,7 @@ def _disks_conflict(one: Volume, other: Volume) -> bool:
 
 
 def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
-    """The result of VolumeZone. Source: volume_zone.go."""
+    """The result of VolumeZone. Source: volume_zone.go ``PreFilter``, ``Filter``."""
     zones: list[tuple[str, frozenset[str]]] = []
     for name in _direct_claims(pod):
         status, volume = _bound_volume(name, storage)
@@ -188,7 +199,10 @@ def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
 
 
 def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView) -> int:
-    """The nodes that have some topology label, but not those of the volumes. Nodes without any label pass."""
+    """The nodes that have some topology label, but not those of the volumes. Nodes without any label pass.
+
+    Source: volume_zone.go ``Filter``, ``translateToGALabel``.
+    """
     labelled = 0
     for key in _TOPOLOGY_LABELS:
         labelled |= nodes.column(key).present
@@ -220,7 +234,10 @@ def _bound_volume(name: str, storage: Storage) -> tuple[Status | None, Persisten
 
 
 def _unbound_fault(class_name: str, storage: Storage) -> str:
-    """Why an unbound claim of this class is an error; "" if its volume is made for its first pod."""
+    """Why an unbound claim of this class is an error; "" if its volume is made for its first pod.
+
+    Source: volume_zone.go ``getPVbyPod``.
+    """
     if not class_name:
         return "PersistentVolumeClaim had no pv name and storageClass name"
     storage_class = storage.classes.get(class_name)
@@ -232,7 +249,10 @@ def _unbound_fault(class_name: str, storage: Storage) -> str:
 
 
 def zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
-    """A volume's topology labels, each with its values, which ``__`` separates; one with an empty value is ignored."""
+    """A volume's topology labels, each with its values, which ``__`` separates; one with an empty value is ignored.
+
+    Source: volume_zone.go ``getPVTopologies``.
+    """
     zones = []
     for key in _TOPOLOGY_LABELS:
         value = (volume.meta.labels or {}).get(key)
@@ -244,7 +264,7 @@ def zone_labels(volume: PersistentVolume) -> list[tuple[str, frozenset[str]]]:
 
 
 def reachable_from(volume: PersistentVolume, nodes: NodeView) -> int:
-    """The nodes that the volume's node affinity selects. Source: storage/volume ``CheckNodeAffinity``."""
+    """The nodes that the volume's node affinity selects. Source: storage/volume/helpers.go ``CheckNodeAffinity``."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return nodes.live
