@@ -1,14 +1,12 @@
 """Edits of JSON values, addressed by API paths such as ``spec.containers[0].name``."""
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct
 
 from webhook.core.text import one_line
-
-Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
 # Stands in a list or a mapping for an entry that `marked` has removed.
 GONE: Final = object()
@@ -25,64 +23,71 @@ class Edit(Struct, frozen=True):
     value: object = None
 
 
-def applied(value: Json, edits: Iterable[Edit]) -> Json:
+def applied(value: object, edits: Iterable[Edit]) -> dict[str, object]:
     """A copy of an object with all edits; their paths refer to the object before any of them.
 
     Shape: missing mappings on the way to a path are created, and so is the item after the last one of a list. A list
     whose last item is removed is removed too.
     Errors: LookupError for a path that leads through anything but mappings and lists.
     """
-    return without_gone(marked(value, edits))
+    changed = without_gone(marked(value, edits))
+    return changed if isinstance(changed, dict) else {}
 
 
-def marked(value: Json, edits: Iterable[Edit]) -> Json:
+def marked(value: object, edits: Iterable[Edit]) -> object:
     """As `applied`, but with `GONE` in place of what was removed, so that the others keep their indices."""
     for edit in edits:
         value = _with(value, edit.path, GONE if edit.value is None else edit.value)
     return value
 
 
-def value_at(value: Json, path: str) -> Json:
+def value_at(value: object, path: str) -> object:
     """The value at a path; None if there is none."""
     while path:
         try:
             step, path = _step(value, path)
-            value = value[step]
-        except (LookupError, TypeError):
+        except LookupError:
             return None
+        value = _below(value, step)
     return value
 
 
-def _with(value: Json, path: str, new: Json) -> Json:
+def _with(value: object, path: str, new: object) -> object:
     if not path:
         return new
     step, rest = _step(value, path)
-    if isinstance(step, int):
-        return [*value[:step], _with(value[step] if step < len(value) else None, rest, new), *value[step + 1 :]]
-    below = value.get(step) if value else None
+    below = _below(value, step)
+    if isinstance(value, list) and isinstance(step, int):
+        return [*value[:step], _with(below, rest, new), *value[step + 1 :]]
     if new is GONE and below is None:
         return value
-    return {**(value or {}), step: _with(below, rest, new)}
+    return {**(value if isinstance(value, dict) else {}), step: _with(below, rest, new)}
 
 
-def _step(value: Json, path: str) -> tuple[str | int, str]:
+def _below(value: object, step: str | int) -> object:
+    if isinstance(value, list) and isinstance(step, int):
+        return value[step] if step < len(value) else None
+    return value.get(step) if isinstance(value, dict) else None
+
+
+def _step(value: object, path: str) -> tuple[str | int, str]:
     """The first step of a path, and the rest; keys may contain dots, as label keys do: the longest match is taken."""
     match = _NAME.match(path)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         rest = path.removeprefix(".")
         fitting = (key for key in value if rest == key or rest.startswith((f"{key}.", f"{key}[")))
         if key := max(fitting, key=len, default=""):
             return key, rest[len(key) :]
     if match and match[2] is not None and isinstance(value, list) and int(match[2]) <= len(value):
         return int(match[2]), path[match.end() :]
-    if match and match[2] is None and (value is None or isinstance(value, Mapping)):
+    if match and match[2] is None and (value is None or isinstance(value, dict)):
         return match[1] or match[3], path[match.end() :]
     raise LookupError(one_line(path))
 
 
-def without_gone(value: Json) -> Json:
+def without_gone(value: object) -> object:
     """The value without `GONE` entries; `GONE` itself for a list that has no others."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         pairs = ((key, without_gone(each)) for key, each in value.items())
         return {key: each for key, each in pairs if each is not GONE}
     if isinstance(value, list):

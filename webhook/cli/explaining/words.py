@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from webhook.cli.explaining.pods import Question
 from webhook.core.api.well_known import NODE_STATES
-from webhook.core.explain.edit_target import Json, command, patch
+from webhook.core.explain.edit_target import command, patch
 from webhook.core.explain.explanation import Balance, Cause, Explanation, standstill
 from webhook.core.explain.fixes import PodFix
 from webhook.core.explain.obstacles import segment_of
@@ -56,7 +56,7 @@ class Answer(Struct, frozen=True):
     missing: tuple[str, ...] = ()
     options: str = ""
 
-    def patch(self, fix: PodFix) -> list[dict[str, Json]] | None:
+    def patch(self, fix: PodFix) -> list[dict[str, object]] | None:
         """The fix as a JSON patch of the object to edit; None where there is none."""
         target = self.question.target
         return None if target is None else patch(fix, target, self.question.pod)

@@ -5,7 +5,6 @@ A pod's constraints are immutable; its controller makes the next pod from the te
 
 from collections.abc import Iterator, Mapping
 from shlex import quote
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -15,8 +14,6 @@ from webhook.core.explain.fixes import PodFix
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, CRON_JOB, JOB, KINDS, TEMPLATED, GroupKind, group_kind, traits
-
-Json = Any  # values of a patch
 
 
 class EditTarget(Struct, frozen=True, kw_only=True):
@@ -107,7 +104,7 @@ def _places(pod: Pod, top: OwnerReference, index: ClusterIndex) -> dict[int, int
     return {place: by_identity[each.identity] for place, each in enumerate(own) if each.identity in by_identity}
 
 
-def patch(fix: PodFix, where: EditTarget, pod: Pod) -> list[dict[str, Json]] | None:
+def patch(fix: PodFix, where: EditTarget, pod: Pod) -> list[dict[str, object]] | None:
     """The fix as a JSON patch (RFC 6902) of the object; None if it cannot be expressed.
 
     Shape: it tests the keys of the constraints first, so that it fails on a template that has changed meanwhile.
@@ -117,7 +114,7 @@ def patch(fix: PodFix, where: EditTarget, pod: Pod) -> list[dict[str, Json]] | N
     return [*_operations(fix, where, pod)]
 
 
-def _operations(fix: PodFix, where: EditTarget, pod: Pod) -> Iterator[dict[str, Json]]:
+def _operations(fix: PodFix, where: EditTarget, pod: Pod) -> Iterator[dict[str, object]]:
     root = f"/{(where.path or '').replace('.', '/')}spec/topologySpreadConstraints"
     for index in dict.fromkeys(change.index for change in fix.changes):
         key = pod.pod_spec.constraints[index].topology_key
@@ -132,7 +129,7 @@ def _operations(fix: PodFix, where: EditTarget, pod: Pod) -> Iterator[dict[str, 
         yield {"op": "remove", "path": f"{root}/{index}"}
 
 
-def command(operations: list[dict[str, Json]], where: EditTarget, options: str = "") -> str:
+def command(operations: list[dict[str, object]], where: EditTarget, options: str = "") -> str:
     """A ``kubectl patch`` command, quoted for a shell; ``options`` select the cluster as the command line did."""
     text = msgspec.json.encode(operations).decode()
     named = f"{quote(where.resource)} {quote(where.name)} -n {quote(where.namespace)}"

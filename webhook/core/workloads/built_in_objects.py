@@ -15,21 +15,21 @@ IntOrText = int | str
 """A count or a percentage, as maxSurge is written."""
 
 
-class Json(Struct, frozen=True, rename="camel"):
+class _ApiShape(Struct, frozen=True, rename="camel"):
     """Base of the typed shapes below; they exist only while an object is read."""
 
 
-class RollingUpdate(Json, frozen=True):
+class RollingUpdate(_ApiShape, frozen=True):
     max_surge: IntOrText | None = None
     max_unavailable: IntOrText | None = None
 
 
-class StrategyFields(Json, frozen=True):
+class StrategyFields(_ApiShape, frozen=True):
     type: str | None = None
     rolling_update: RollingUpdate | None = None
 
 
-class JobSpec(Json, frozen=True):
+class JobSpec(_ApiShape, frozen=True):
     parallelism: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplate | None = None
@@ -37,28 +37,28 @@ class JobSpec(Json, frozen=True):
     manual_selector: bool | None = None
 
 
-class ClaimMeta(Json, frozen=True):
+class ClaimMeta(_ApiShape, frozen=True):
     name: str = ""
 
 
-class ClaimTemplateSpec(Json, frozen=True):
+class ClaimTemplateSpec(_ApiShape, frozen=True):
     storage_class_name: str | None = None
 
 
-class ClaimTemplate(Json, frozen=True):
+class ClaimTemplate(_ApiShape, frozen=True):
     metadata: ClaimMeta | None = None
     spec: ClaimTemplateSpec | None = None
 
 
-class StatefulSetOrdinals(Json, frozen=True):
+class StatefulSetOrdinals(_ApiShape, frozen=True):
     start: Int32 | None = None
 
 
-class JobTemplate(Json, frozen=True):
+class JobTemplate(_ApiShape, frozen=True):
     spec: JobSpec | None = None
 
 
-class Spec(Json, frozen=True):
+class Spec(_ApiShape, frozen=True):
     """The specs of the built-in kinds in one: no field of one means something else in another."""
 
     replicas: Int32 | None = None
@@ -75,17 +75,17 @@ class Spec(Json, frozen=True):
     manual_selector: bool | None = None
 
 
-class Object(Json, frozen=True):
+class Object(_ApiShape, frozen=True):
     metadata: ObjectMeta | None = None
     spec: Spec | None = None
 
 
-class ControllerSpec(Json, frozen=True):
+class ControllerSpec(_ApiShape, frozen=True):
     replicas: Int32 | None = None
     selector: Mapping[str, str] | None = None  # the one kind whose selector is a plain map
     template: PodTemplate | None = None
 
 
-class Controller(Json, frozen=True):
+class Controller(_ApiShape, frozen=True):
     metadata: ObjectMeta | None = None
     spec: ControllerSpec | None = None

@@ -6,7 +6,7 @@ Source: the API types of k8s.io/api.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, structs
@@ -69,8 +69,6 @@ def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
 
 
 _T = TypeVar("_T")
-Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
-
 
 # What kinds that are built in are decoded as, where it is not the common `built_in_objects.Object`.
 _DECODED: Mapping[GroupKind, type] = {POD: PodTemplate, REPLICATION_CONTROLLER: built_in_objects.Controller}
@@ -201,7 +199,7 @@ def _layout(kind: GroupKind) -> Layout | None:
     return OPERATED.get(kind) if row is None else row.layout
 
 
-def parsed(raw: bytes | Raw | Mapping[str, object]) -> Json:
+def parsed(raw: bytes | Raw | Mapping[str, object]) -> object:
     """The JSON value of an object. Errors: DecodeError."""
     if not isinstance(raw, bytes | Raw):
         return raw

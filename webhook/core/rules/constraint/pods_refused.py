@@ -12,10 +12,10 @@ from webhook.core.api.types import LabelSelector, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.written_selector import as_json, is_refused, requirements, selected_keys, without_key
 from webhook.core.apiserver.validation import are_plainly_right
-from webhook.core.json_edits import Edit, Json
+from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of
-from webhook.core.rules.frame.edits import Fix, all_of, changes
+from webhook.core.rules.frame.edits import Fix, all_of, change
 from webhook.core.rules.frame.own_pods import LATE_LABELS
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
@@ -207,12 +207,12 @@ def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
         gone = selected_keys(before) - selected_keys(selector)
         key = next(each for each in written if each in gone)
         return Fix(f"name {quoted(key)} in matchLabelKeys or in labelSelector, not in both")
-    changed: dict[str, Json] = {}
+    changed: dict[str, object] = {}
     if selector != constraint.selector:
         changed["labelSelector"] = as_json(selector)
     if keys != list(written):
         changed["matchLabelKeys"] = keys or None
-    return changes(placed, at=path, **changed)
+    return change(placed, changed, path)
 
 
 def _once(

@@ -7,7 +7,6 @@ there is nothing to say. It is asked of whole objects, and not at admission: nob
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
-from typing import Any
 
 from msgspec import Struct
 
@@ -29,9 +28,6 @@ from webhook.core.workloads.kinds import BUILT_IN_KINDS, KINDS, group_of
 from webhook.core.workloads.operators import OPERATED
 from webhook.core.workloads.reading import constraint_paths, has_template, read_meta
 from webhook.core.yaml_flow import flow
-
-Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
-
 
 _FIELDS = ("maxSkew", "topologyKey", "whenUnsatisfiable")
 _NAME = CONSTRAINTS.lower()
@@ -65,8 +61,8 @@ class Place(Struct, frozen=True):
     """A key that names constraints: the steps to it, ``[0]`` for an item, and the mapping that it stands in."""
 
     steps: _Steps
-    value: Json
-    around: Mapping[str, Json]
+    value: object
+    around: Mapping[str, object]
 
     @property
     def key(self) -> str:
@@ -90,7 +86,7 @@ def _is_plain(step: str) -> bool:
 
 
 class _Object(Struct, frozen=True):
-    value: Mapping[str, Json]
+    value: Mapping[str, object]
     api_version: str
     kind: str
     embedded: tuple[EmbeddedKind, ...]
@@ -164,9 +160,9 @@ def _is_asked(of: _Object, meta: ObjectMeta) -> bool:
     return of.group not in _NO_PODS and not f".{of.group}".endswith(_PATTERNS)
 
 
-def _places(value: Mapping[str, Json]) -> Iterator[Place | None]:
+def _places(value: Mapping[str, object]) -> Iterator[Place | None]:
     """Every key that names constraints, in the order of the object; None where it is too large to look at all of it."""
-    pending: list[tuple[_Steps, Json]] = [((), value)]
+    pending: list[tuple[_Steps, Mapping[str, object] | list[object]]] = [((), value)]
     seen = 0
     while pending:
         steps, here = pending.pop()
@@ -174,7 +170,7 @@ def _places(value: Mapping[str, Json]) -> Iterator[Place | None]:
         if seen > _MOST_VALUES or len(steps) > _MOST_DEPTH:
             yield None
             return
-        inner: list[tuple[_Steps, Json]] = []
+        inner: list[tuple[_Steps, object]] = []
         if isinstance(here, list):
             inner = [((*steps, f"[{index}]"), each) for index, each in enumerate(here)]
         else:
@@ -184,7 +180,7 @@ def _places(value: Mapping[str, Json]) -> Iterator[Place | None]:
                         yield Place((*steps, key), each, here)
                     else:
                         inner.append(((*steps, key), each))
-        pending += reversed([each for each in inner if isinstance(each[1], Mapping | list)])
+        pending += reversed([(at, each) for at, each in inner if isinstance(each, Mapping | list)])
 
 
 def _is_slip(place: Place, read: tuple[str, ...]) -> bool:
@@ -193,14 +189,14 @@ def _is_slip(place: Place, read: tuple[str, ...]) -> bool:
     return meant(place.key) == CONSTRAINTS and any(leads_to(path, right) for path in read)
 
 
-def _names_constraints(key: str, value: Json) -> bool:
+def _names_constraints(key: str, value: object) -> bool:
     if isinstance(value, str):
         return False  # a label, or a text
     name = key.lower().replace("-", "").replace("_", "")
     return nearest(name, (_NAME,), _SLIPS) is not None or _is_list_of_constraints(value, surely=True)
 
 
-def _is_list_of_constraints(value: Json, *, surely: bool = False) -> bool:
+def _is_list_of_constraints(value: object, *, surely: bool = False) -> bool:
     """Whether a value holds constraints: not a schema, and not nothing."""
     least = 2 if surely else 1
     items = value if isinstance(value, list) else [value]
@@ -363,12 +359,14 @@ def _is_template(of: _Object, place: Place) -> bool:
     """Whether the mapping two levels above is a pod template: there are containers, or it is called so."""
     own = place.steps[-3]
     template = _at(of.value, place.steps[:-2])
-    return "containers" in place.around or own.lower().endswith("template") or "metadata" in template
+    has_metadata = isinstance(template, Mapping) and "metadata" in template
+    return has_metadata or "containers" in place.around or own.lower().endswith("template")
 
 
-def _at(value: Json, steps: _Steps) -> Json:
+def _at(value: object, steps: _Steps) -> object:
     for step in steps:
-        value = value[int(step[1:-1])] if isinstance(value, list) else value[step]
+        members = value if isinstance(value, Mapping) else {}
+        value = value[int(step[1:-1])] if isinstance(value, list) else members[step]
     return value
 
 

@@ -203,14 +203,21 @@ def _after(subject: Subject, edits: Iterable[Edit]) -> Subject | None:
     return structs.replace(subject, workload=workload, placed=place(workload))
 
 
+class _Edited(msgspec.Struct, frozen=True):
+    """The labels and constraints of a template after edits, to be read again."""
+
+    labels: Mapping[str, str]
+    constraints: tuple[SpreadConstraint, ...] = ()
+
+
 def _edited(template: Template, edits: Sequence[Edit]) -> Template:
     pod = template.template
     constraints = msgspec.json.decode(msgspec.json.encode(pod.pod_spec.constraints))
     value = {"labels": {**pod.labels}, "constraints": constraints}
     after = applied(value, [structs.replace(each, path=_within(each.path, template)) for each in edits])
-    kept = msgspec.convert(after.get("constraints", []), tuple[SpreadConstraint, ...])
-    meta = structs.replace(pod.meta, labels=after["labels"])
-    spec = structs.replace(pod.pod_spec, topology_spread_constraints=kept)
+    kept = msgspec.convert(after, _Edited)
+    meta = structs.replace(pod.meta, labels=kept.labels)
+    spec = structs.replace(pod.pod_spec, topology_spread_constraints=kept.constraints)
     return structs.replace(template, template=PodTemplate(metadata=meta, spec=spec))
 
 

@@ -28,5 +28,5 @@ class Written(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def value(self) -> Mapping[str, object]:
         """The parsed object."""
-        value: Mapping[str, object] = parsed(self.raw)
-        return value
+        value = parsed(self.raw)
+        return value if isinstance(value, dict) else {}

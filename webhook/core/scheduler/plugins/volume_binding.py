@@ -41,15 +41,6 @@ class _Question(Struct, frozen=True):
     version: KubernetesVersion
 
 
-class _Reach(Struct):
-    """The nodes that fail, by reason; the sets grow while claims are looked at."""
-
-    conflicting: int = 0
-    unbindable: int = 0
-    gone: int = 0
-    errors: list[StatusOfNodes] = []
-
-
 def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
     """The plugin's result. Source: volume_binding.go ``PreFilter``, ``Filter``."""
     volumes = pod.pod_spec.volumes or ()
@@ -110,22 +101,20 @@ def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, vers
 
 def _decide(question: _Question, asked: int) -> list[StatusOfNodes]:
     """The plugin's Filter. Source: binder.go ``FindPodVolumes``."""
-    reach = _Reach(errors=[])
-    _check_bound(question, asked, reach)
-    if question.waiting:
-        _check_waiting(question, asked, reach)
-    for _, failed in reach.errors:
+    conflicting, gone = _check_bound(question, asked)
+    unbindable, errors = _check_waiting(question, asked)
+    for _, failed in errors:
         asked &= ~failed
-    return [*reach.errors, *_combined(reach, asked)]
+    by_reason = ((OTHER_NODE, conflicting), (NONE_TO_BIND, unbindable), (VOLUME_GONE, gone))
+    return [*errors, *_combined(by_reason, asked)]
 
 
-def _combined(reach: _Reach, asked: int) -> Iterable[StatusOfNodes]:
+def _combined(by_reason: Iterable[tuple[str, int]], asked: int) -> Iterable[StatusOfNodes]:
     """Each combination of reasons with its nodes; the reasons are in upstream's order.
 
     Source: binder.go ``FindPodVolumes``, ``ConflictReasons``.
     """
     parts: list[tuple[tuple[str, ...], int]] = [((), asked)]
-    by_reason = ((OTHER_NODE, reach.conflicting), (NONE_TO_BIND, reach.unbindable), (VOLUME_GONE, reach.gone))
     for reason, failing in by_reason:
         parts = [
             (reasons, part)
@@ -136,45 +125,49 @@ def _combined(reach: _Reach, asked: int) -> Iterable[StatusOfNodes]:
     return [(unresolvable(*reasons), part) for reasons, part in parts if reasons]
 
 
-def _check_bound(question: _Question, asked: int, reach: _Reach) -> None:
-    """Bound claims. On each node the first claim that fails decides. Source: binder.go ``checkBoundClaims``."""
+def _check_bound(question: _Question, asked: int) -> tuple[int, int]:
+    """Bound claims. On each node the first claim that fails decides. Source: binder.go ``checkBoundClaims``.
+
+    Shape: the nodes that a volume cannot be reached from, and those for which one does not exist any more.
+    """
+    conflicting = 0
     for claim in question.bound:
         volume = question.storage.volumes.get(claim.spec.volume_name or "")
         if volume is None:
-            reach.gone |= asked
-            return
-        conflicting = asked & ~reachable_from(volume, question.nodes)
-        reach.conflicting |= conflicting
-        asked &= ~conflicting
+            return conflicting, asked & ~conflicting
+        conflicting |= asked & ~reachable_from(volume, question.nodes)
+    return conflicting, 0
 
 
-def _check_waiting(question: _Question, asked: int, reach: _Reach) -> None:
+def _check_waiting(question: _Question, asked: int) -> tuple[int, list[StatusOfNodes]]:
     """Claims that wait. If their node was selected earlier, they are provisioned there; else they may bind a volume.
 
+    Shape: the nodes where one of them gets no volume, and those where that cannot be told.
     Source: binder.go ``FindPodVolumes``.
     """
     selected, matching = [], []
+    elsewhere = 0
     for claim in question.waiting:
         node = claim.annotations.get(SELECTED_NODE)
         if node is None:
             matching.append(claim)
         else:
             slot = question.nodes.slots.get(node)
-            elsewhere = asked & ~(0 if slot is None else 1 << slot)
-            reach.unbindable |= elsewhere
-            asked &= ~elsewhere
+            elsewhere |= asked & ~(0 if slot is None else 1 << slot)
             selected.append(claim)
+    asked &= ~elsewhere
     if not matching:
-        _provision(selected, question, asked, reach)
-        return
+        return elsewhere | _unprovided(selected, question, asked), []
     matching.sort(key=_Size)
+    unbindable, errors = elsewhere, []
     for part, volumes in _parts(matching, question, asked):
         try:
             left = _unmatched(matching, question, volumes)
         except SelectorError as error:
-            reach.errors.append((failure(str(error)), part))
+            errors.append((failure(str(error)), part))
         else:
-            _provision([*selected, *left], question, part, reach)
+            unbindable |= _unprovided([*selected, *left], question, part)
+    return unbindable, errors
 
 
 class _Size:
@@ -285,17 +278,17 @@ def _made_for(claim: Claim, volume: PersistentVolume) -> bool:
     return reference.uid in ("", claim.meta.uid)
 
 
-def _provision(claims: Sequence[Claim], question: _Question, asked: int, reach: _Reach) -> None:
-    """Claims to be provisioned; each has a known class, or it would not wait for the pod.
+def _unprovided(claims: Sequence[Claim], question: _Question, asked: int) -> int:
+    """The nodes where one of the claims cannot be provisioned; each has a known class, or it would not wait.
 
     Source: binder.go ``checkVolumeProvisions``.
     """
+    admitted = asked
     for claim in claims:
-        if not asked:
-            return
-        admitted = _provisionable(question.storage.classes[claim.storage_class], question.nodes)
-        reach.unbindable |= asked & ~admitted
-        asked &= admitted
+        if not admitted:
+            break
+        admitted &= _provisionable(question.storage.classes[claim.storage_class], question.nodes)
+    return asked & ~admitted
 
 
 def _provisionable(storage_class: StorageClass, nodes: NodeView) -> int:
