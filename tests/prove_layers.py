@@ -33,6 +33,10 @@ BREAKS = {
     "inside the API server's room": ("webhook/core/workloads/kinds.py", "import webhook.core.apiserver.go_types"),
     "inside the workloads' room": ("webhook/core/policy/capacity.py", "import webhook.core.workloads.built_in_objects"),
     "inside the index": ("webhook/core/policy/capacity.py", "import webhook.core.index.template_table"),
+    "who judges cannot change the index": (
+        "webhook/core/policy/capacity.py",
+        "import webhook.core.index.cluster_index",
+    ),
     "inside the scheduler's room": (
         "webhook/core/policy/capacity.py",
         "import webhook.core.scheduler.plugins.spread_scoring",

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.review import mutate, review
@@ -69,7 +69,7 @@ class Engine(Struct, frozen=True, kw_only=True):
 
     policy: Policy
     version: KubernetesVersion
-    index: ClusterIndex | None = None
+    index: ReadOnlyIndex | None = None
     lock: AbstractContextManager[object] = nullcontext()
     age: Callable[[], float] = lambda: 0.0
 

@@ -137,7 +137,7 @@ class Cluster:
         node, message = self.scheduled(where)
         if node:
             self.placed[name] = pod
-            self._await(lambda index: index.pod_table.record(namespace, name))
+            self._await(lambda index: index._pod_table.record(namespace, name))
         else:
             self.delete(pod, terminating=False)
         return node, message
@@ -150,7 +150,7 @@ class Cluster:
         self.api.request("DELETE", f"{where}?gracePeriodSeconds=0")
         self.placed.pop(name, None)
         if terminating:
-            self._await(lambda index: index.pod_table.record(namespace, name).leaving)
+            self._await(lambda index: index._pod_table.record(namespace, name).leaving)
         else:
             self._await(lambda index: name not in index.pod_names(namespace))
 

@@ -292,7 +292,7 @@ def test_counts_after_events_are_those_of_a_naive_recount(history, selector, lea
         truth.step(*step)
     for namespace in NAMESPACES:
         counts = truth.index.count(namespace, compile_selector(selector), leaving=leaving)
-        names = truth.index.node_table.names()
+        names = truth.index._node_table.names()
         assert {names[slot]: number for slot, number in counts.items()} == recounted(
             truth, namespace, selector, leaving=leaving
         )

@@ -54,7 +54,7 @@ def test_resources_that_no_node_offers_have_no_column():
     pods = [asking(f"p{each}", [f"made.up/{each}-{number}" for number in range(500)], "node-1") for each in range(4)]
     for each in pods:
         index.apply("ADDED", each)
-    table = index.node_table
+    table = index._node_table
     assert set(table.free) == {"pods", "cpu", "memory", "ephemeral-storage"}
     assert table.short_of("made.up/1-2", 1) == (0, -1, *[0] * 48)
     assert table.never_enough("made.up/1-2", 1) == (0,) * 50
@@ -68,7 +68,7 @@ def test_a_resource_that_nodes_come_to_offer_is_less_what_pods_hold_already():
     index = ClusterIndex()
     for each in (offering("a"), offering("b"), asking("p", ["e.io/gpu"], "a"), offering("a", **{"e.io/gpu": "4"})):
         index.apply("ADDED", each)
-    table = index.node_table
+    table = index._node_table
     assert table.amounts("e.io/gpu") == ([3, 0], [4, 0])
     index.apply("ADDED", asking("q", ["e.io/gpu"], "a"))
     assert table.short_of("e.io/gpu", 1) == (2, 0)
@@ -86,9 +86,9 @@ def test_only_the_columns_that_were_asked_for_last_are_kept():
     index.apply("ADDED", offering("a", **dict.fromkeys(names, "2")))
     index.apply("ADDED", asking("p", names, "a"))
     for name in names:
-        assert index.node_table.short_of(name, 2) == (1,)
-    assert len(index.node_table.free) == 36
-    assert [index.node_table.amounts(name) for name in names] == [([1], [2])] * 40
+        assert index._node_table.short_of(name, 2) == (1,)
+    assert len(index._node_table.free) == 36
+    assert [index._node_table.amounts(name) for name in names] == [([1], [2])] * 40
 
 
 def test_slots_of_nodes_that_never_were_are_given_back():
@@ -101,7 +101,7 @@ def test_slots_of_nodes_that_never_were_are_given_back():
         index.apply("DELETED", running(f"p{number}", f"ghost-{number}"))
     assert index.view().slots["late"] == 403
     index.apply("DELETED", node("late"))
-    assert len(index.node_table.names()) == 3
+    assert len(index._node_table.names()) == 3
     assert weight(index) < empty + ROOM
     index.apply("ADDED", node("next"))
     assert index.view().slots["next"] == 3
@@ -127,12 +127,12 @@ def test_a_term_is_found_without_an_entry_for_each_namespace_and_value(namespace
     index.apply("ADDED", made)
     assert weight(index) - empty < 300 * (namespaces + values) + ROOM
     found = [
-        len(index.pod_table.terms_matching(namespace, {}, {"app": value}))
+        len(index._pod_table.terms_matching(namespace, {}, {"app": value}))
         for namespace, value in (("ns0", "v0"), ("ns0", "other"), ("other", "v0"))
     ]
     assert found == [1, 0, 0]
     index.apply("DELETED", made)
-    assert index.pod_table.terms_matching("ns0", {}, {"app": "v0"}) == []
+    assert index._pod_table.terms_matching("ns0", {}, {"app": "v0"}) == []
     assert weight(index) < empty + ROOM
 
 
@@ -156,7 +156,7 @@ def test_a_namespace_forgets_what_it_has_learnt_of_pods_that_are_gone():
     index = ClusterIndex(learn_at=8)
     for number in range(64):
         index.apply("ADDED", running(f"p{number}", "n0", f"app=a{number % 2} serial={number} odd={number % 3}"))
-    space = index.pod_table._namespaces["shop"]
+    space = index._pod_table._namespaces["shop"]
     assert "serial" in space._many_valued
     for number in range(3, 64):
         index.apply("DELETED", running(f"p{number}", "n0"))
@@ -171,14 +171,14 @@ def test_a_key_that_nobody_has_any_more_is_no_longer_known():
         index.apply("ADDED", running(f"p{number}", "n0", f"serial={number}"))
     for number in range(20):
         index.apply("MODIFIED", running(f"p{number}", "n0", "app=web"))
-    assert "serial" not in index.pod_table._namespaces["shop"]._many_valued
+    assert "serial" not in index._pod_table._namespaces["shop"]._many_valued
 
 
 def test_counts_of_endless_selectors_are_not_kept():
     index = ClusterIndex(learn_at=10_000)
     for number in range(100):
         index.apply("ADDED", running(f"p{number}", "n0", f"app=a{number}"))
-    space = index.pod_table._namespaces["shop"]
+    space = index._pod_table._namespaces["shop"]
     values = tuple(f"a{each}" for each in range(90))
     among = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="In", values=values),))
     assert index.count("shop", compile_selector(among)) == {0: 90}

@@ -108,7 +108,7 @@ def test_room_is_measured_again_before_it_is_believed():
     for name in "ab":
         made = node(name)
         index.apply("ADDED", type(made)(metadata=made.metadata, status=NodeStatus(allocatable={"pods": "2"})))
-    table = index.node_table
+    table = index._node_table
     assert table.short_of("pods", 2) is None
     index.apply("ADDED", running("p", "a"))
     assert table.short_of("pods", 2) == (1, 2)
@@ -163,7 +163,7 @@ def test_a_view_inherits_only_what_still_holds(changes):
         made = replace(node(name, zone), spec=NodeSpec(taints=taints, unschedulable=what == "cordon"))
         index.apply("DELETED" if what == "remove" else "MODIFIED", made)
         if looks:
-            table = index.node_table
+            table = index._node_table
             assert everything(index.view()) == everything(NodeView(table._facts, table._live, table._keys))
 
 

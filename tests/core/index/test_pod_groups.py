@@ -9,12 +9,12 @@ from webhook.core.index.pod_groups import NamespacePods
 
 
 def counted(index, text, **more):
-    names = index.node_table.names()
+    names = index._node_table.names()
     return {names[slot]: pods for slot, pods in index.count("shop", compile_selector(selector(text)), **more).items()}
 
 
 def groups_of(index):
-    return len(index.pod_table._namespaces["shop"].groups)
+    return len(index._pod_table._namespaces["shop"].groups)
 
 
 def test_labels_of_statefulset_pods_do_not_make_groups():
@@ -83,9 +83,9 @@ def test_counts_of_big_selectors_follow_events(text):
         """The same pods, told to an index that has kept nothing."""
         other = ClusterIndex()
         for name in index.pod_names("shop"):
-            record = index.pod_table.record("shop", name)
+            record = index._pod_table.record("shop", name)
             labelled = " ".join(f"{key}={value}" for key, value in record.group.labels.items())
-            other.apply("ADDED", running(name, index.node_table.names()[record.slot], labelled))
+            other.apply("ADDED", running(name, index._node_table.names()[record.slot], labelled))
         return other
 
     assert counted(index, text) == counted(fresh(), text)
@@ -110,17 +110,17 @@ def test_only_so_many_selectors_are_kept():
     many(index, 100)
     for number in range(30):
         counted(index, f"app!=b{number}")
-    assert len(index.pod_table._namespaces["shop"]._kept) == 8
+    assert len(index._pod_table._namespaces["shop"]._kept) == 8
     assert space.remove("nobody") is None
 
 
 def test_a_slot_is_used_again_when_node_and_pods_are_gone():
     index = ClusterIndex()
     index.apply("ADDED", running("p", "gone"))
-    assert index.node_table.names() == ("gone",)
+    assert index._node_table.names() == ("gone",)
     index.apply("DELETED", running("p", "gone"))
     index.apply("ADDED", running("q", "next"))
-    assert index.node_table.names() == ("next",)
+    assert index._node_table.names() == ("next",)
     assert counted(index, "app=web") == {"next": 1}
     index.apply("ADDED", pod("app=web"))
     assert index.waiting_pods("shop")[0].meta.name == "web-0"

@@ -6,7 +6,6 @@ With these constraints in the template, the pods are the same whether the webhoo
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 
 from msgspec import structs
 
@@ -14,9 +13,10 @@ from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate, Sprea
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
+from webhook.core.index.overlay import with_owners
 from webhook.core.index.owners import reference_to
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
 from webhook.core.workloads.kinds import (
     DAEMON_SET,
@@ -41,19 +41,18 @@ NOT_DECLARABLE = "not-declarable"
 
 
 def adopted(
-    workload: Workload, namespace: str, policy: Policy, index: ClusterIndex, version: KubernetesVersion
+    workload: Workload, namespace: str, policy: Policy, index: ReadOnlyIndex, version: KubernetesVersion
 ) -> tuple[SpreadConstraint, ...] | str:
     """The constraints for the workload's template, or why there are none.
 
-    Shape: ``namespace`` is not empty. ``index`` has the rest of the cluster, and is unchanged afterwards. A reason is a
+    Shape: ``namespace`` is not empty. ``index`` has the rest of the cluster. A reason is a
     SkipReason or one of the constants above.
     """
     reason = _excluded(workload, policy) or (SERVICES_UNKNOWN if index.lacks("services") else "")
     if reason:
         return reason
     pod, owners = _first_pod(workload, workload.templates[0], namespace, index)
-    with _joined(index, owners):
-        result = inject(pod, namespace, policy, index, version, waited=True)
+    result = inject(pod, namespace, policy, with_owners(index, owners), version, waited=True)
     if isinstance(result, Injection):
         return _declarable(result, workload, policy, index)
     return result.reason if isinstance(result, Skip) else SkipReason.OWNER_UNKNOWN
@@ -75,7 +74,7 @@ def _excluded(workload: Workload, policy: Policy) -> str:
 
 
 def _first_pod(
-    workload: Workload, template: Template, namespace: str, index: ClusterIndex
+    workload: Workload, template: Template, namespace: str, index: ReadOnlyIndex
 ) -> tuple[PodTemplate, tuple[Owner, ...]]:
     """The pod that the controller would make, and the owners that it would have."""
     made = template.template
@@ -107,7 +106,7 @@ def _meta(meta: ObjectMeta, namespace: str) -> ObjectMeta:
     return ObjectMeta(name=meta.name, namespace=namespace, annotations=meta.annotations)
 
 
-def _replicas(workload: Workload, namespace: str, index: ClusterIndex) -> int | None:
+def _replicas(workload: Workload, namespace: str, index: ReadOnlyIndex) -> int | None:
     """The replicas that the workload states, else those of the running one, which an apply does not change."""
     if workload.replicas is not None or not (workload.built_in or workload.group_kind in REVISIONED):
         return workload.replicas
@@ -134,24 +133,8 @@ def _owned(template: PodTemplate, labels: Mapping[str, str], owner: Owner) -> Po
     return PodTemplate(metadata=meta, spec=template.spec)
 
 
-@contextmanager
-def _joined(index: ClusterIndex, owners: tuple[Owner, ...]) -> Iterator[None]:
-    """Put these owners into the index for a while, in place of any with the same names."""
-    before = [index.owner(each.api_version, each.kind, each.meta.namespace, each.meta.name) for each in owners]
-    for owner in owners:
-        index.apply("ADDED", owner)
-    try:
-        yield
-    finally:
-        for owner, replaced in zip(owners, before, strict=True):
-            if replaced is None:
-                index.apply("DELETED", owner)
-            else:
-                index.apply("ADDED", replaced)
-
-
 def _declarable(
-    injection: Injection, workload: Workload, policy: Policy, index: ClusterIndex
+    injection: Injection, workload: Workload, policy: Policy, index: ReadOnlyIndex
 ) -> tuple[SpreadConstraint, ...] | str:
     """The constraints, unless they depend on unknown nodes or name the revision of one ReplicaSet."""
     if index.lacks("nodes") and _counts_domains(injection.record.override, policy):

@@ -36,9 +36,9 @@ from webhook.core.api.well_known import (
 )
 from webhook.core.api.written_selector import requirements, without_key
 from webhook.core.apiserver.validation import validate_constraints
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, own_selector
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import domain_count, has_karpenter
 from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride, Policy, override_for
 from webhook.core.scheduler.plugins.default_selector import default_selector, label_selector
@@ -109,7 +109,7 @@ def inject(  # noqa: PLR0913 each is a fact of its own
     pod: PodTemplate,
     namespace: str,
     policy: Policy,
-    index: ClusterIndex | None,
+    index: ReadOnlyIndex | None,
     version: KubernetesVersion,
     *,
     waited: bool = False,
@@ -130,7 +130,7 @@ def inject(  # noqa: PLR0913 each is a fact of its own
 
 
 def _decide(
-    pod: PodTemplate, namespace: str, policy: Policy, index: ClusterIndex | None, *, waited: bool
+    pod: PodTemplate, namespace: str, policy: Policy, index: ReadOnlyIndex | None, *, waited: bool
 ) -> Injection | Skip | Awaited:
     excluded = _excluded(pod, policy)
     if excluded is not None or index is None:
@@ -175,17 +175,17 @@ def _opted_out(meta: ObjectMeta) -> bool:
     return (meta.annotations or {}).get(SKIP_ANNOTATION, "false") != "false"
 
 
-def _selector(pod: PodTemplate, namespace: str, owner: Owner | None, index: ClusterIndex) -> LabelSelector | None:
+def _selector(pod: PodTemplate, namespace: str, owner: Owner | None, index: ReadOnlyIndex) -> LabelSelector | None:
     """The selector that the scheduler would deduce, else the owner's own."""
     deduced = default_selector(pod.meta, namespace, index)
     return own_selector(pod, owner) if deduced.empty else label_selector(deduced)
 
 
-def _namespace_labels(namespace: str, index: ClusterIndex) -> Mapping[str, str]:
+def _namespace_labels(namespace: str, index: ReadOnlyIndex) -> Mapping[str, str]:
     return index.namespace_labels(namespace) or {NAMESPACE_NAME: namespace}
 
 
-def _awaits_namespace(namespace: str, defaults: Defaults, index: ClusterIndex) -> bool:
+def _awaits_namespace(namespace: str, defaults: Defaults, index: ReadOnlyIndex) -> bool:
     """Whether the labels of a still unknown namespace could decide which override applies."""
     return index.namespace_labels(namespace) is None and any(
         requirement.key != NAMESPACE_NAME
@@ -215,7 +215,7 @@ def _fill(pod: PodTemplate, defaults: Defaults, selector: LabelSelector) -> Inje
 
 
 def _defaults(
-    pod: PodTemplate, selector: LabelSelector, override: DefaultsOverride | None, policy: Policy, index: ClusterIndex
+    pod: PodTemplate, selector: LabelSelector, override: DefaultsOverride | None, policy: Policy, index: ReadOnlyIndex
 ) -> Injection | Skip:
     defaults = policy.defaults
     wanted = _configured(defaults) if override is None else override.default_constraints
@@ -243,14 +243,14 @@ def _configured(defaults: Defaults) -> tuple[DefaultConstraint, ...]:
     return defaults.default_constraints
 
 
-def _grown_for(wanted: tuple[DefaultConstraint, ...], index: ClusterIndex) -> Iterator[str]:
+def _grown_for(wanted: tuple[DefaultConstraint, ...], index: ReadOnlyIndex) -> Iterator[str]:
     """The topology keys for which Karpenter would add a node for each pod: it takes the minimum over hosts as 0."""
     if has_karpenter(index.view()):
         yield from {default.constraint.topology_key or "" for default in wanted} & {HOSTNAME}
 
 
 def _decided(
-    wanted: tuple[DefaultConstraint, ...], pod: PodTemplate, policy: Policy, index: ClusterIndex
+    wanted: tuple[DefaultConstraint, ...], pod: PodTemplate, policy: Policy, index: ReadOnlyIndex
 ) -> Iterator[SpreadConstraint]:
     """The constraints with hard or soft decided.
 
@@ -276,7 +276,7 @@ def _decided(
 
 
 def _has_domains(
-    wanted: int, constraint: SpreadConstraint, pod: PodTemplate, policy: Policy, index: ClusterIndex
+    wanted: int, constraint: SpreadConstraint, pod: PodTemplate, policy: Policy, index: ReadOnlyIndex
 ) -> bool:
     """Whether at least ``wanted`` domains are eligible for this pod, by the constraint's node policies.
 

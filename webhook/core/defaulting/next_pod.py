@@ -19,9 +19,9 @@ from webhook.core.api.well_known import CONTROLLER_REVISION_HASH, DEFAULT_NAMESP
 from webhook.core.api.written_selector import selected_keys
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.defaulting.injection import Injection, Skip, inject
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import reference_to
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, labels_given, ordinal_labels
 from webhook.core.workloads.kinds import (
@@ -57,7 +57,7 @@ def after_admission(  # noqa: PLR0913 each is a fact of its own
     template: PodTemplate,
     namespace: str,
     policy: Policy,
-    index: ClusterIndex,
+    index: ReadOnlyIndex,
     version: KubernetesVersion,
     *,
     injects: bool = True,
@@ -79,7 +79,7 @@ def after_admission(  # noqa: PLR0913 each is a fact of its own
 
 
 def next_pod(
-    workload: Workload, template: Template, namespace: str, index: ClusterIndex, *, applied: bool = False
+    workload: Workload, template: Template, namespace: str, index: ReadOnlyIndex, *, applied: bool = False
 ) -> NextPod:
     """The next pod of one template; a Pod is its own template.
 
@@ -137,7 +137,7 @@ def _labels(workload: Workload, written: PodTemplate, made: _Child, *, applied: 
     return labels
 
 
-def _in_replica_set(above: Owner, template: Template, index: ClusterIndex, label: str, *, applied: bool) -> _Child:
+def _in_replica_set(above: Owner, template: Template, index: ReadOnlyIndex, label: str, *, applied: bool) -> _Child:
     """The next pod of a Deployment: from its largest ReplicaSet, or from a new one.
 
     Source: deployment/sync.go ``getNewReplicaSet``.
@@ -177,7 +177,7 @@ def _is_of(owner: Owner, above: Owner) -> bool:
     return controller is not None and (controller.kind, controller.name) == (above.kind, above.meta.name)
 
 
-def _ordinal(above: Owner, index: ClusterIndex, first: int) -> _Child:
+def _ordinal(above: Owner, index: ReadOnlyIndex, first: int) -> _Child:
     """The next pod of a StatefulSet: the one with the lowest ordinal that has no pod.
 
     Source: pkg/controller/statefulset stateful_set_utils.go ``getStartOrdinal``, ``updateIdentity``.

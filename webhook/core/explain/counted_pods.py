@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import IN, Selector, SelectorError, compile_selector
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, Pod, SpreadConstraint
 from webhook.core.index import node_sets
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import controllers, own_selector
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.pod_topology_spread import Domains
 from webhook.core.workloads.kinds import REPLICA_SET, REVISIONED, group_kind
 
@@ -37,7 +37,7 @@ class Company(Struct, frozen=True):
     agreed: bool = False
 
 
-def company(pod: Pod, written: SpreadConstraint, domains: Domains, index: ClusterIndex) -> Company | None:
+def company(pod: Pod, written: SpreadConstraint, domains: Domains, index: ReadOnlyIndex) -> Company | None:
     """Whose pods are counted; None if the workload's own pods cannot be told from others."""
     own, can_say = _workload_selector(pod, index)
     if own is None or written.selector is None:
@@ -62,7 +62,7 @@ def company(pod: Pod, written: SpreadConstraint, domains: Domains, index: Cluste
     )
 
 
-def _workload_selector(pod: Pod, index: ClusterIndex) -> tuple[LabelSelector | None, bool]:
+def _workload_selector(pod: Pod, index: ReadOnlyIndex) -> tuple[LabelSelector | None, bool]:
     """The selector of the workload's pods, and whether a template can declare it: none can name a Job's uid."""
     for reference in reversed(controllers(pod, index)):
         owner = index.owner(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
@@ -105,7 +105,7 @@ def _is_merged(requirement: LabelSelectorRequirement) -> bool:
     return requirement.operator == IN and len(requirement.values or ()) == 1
 
 
-def _others(pod: Pod, selector: Selector, index: ClusterIndex) -> Iterator[Owner]:
+def _others(pod: Pod, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:
     """Other workloads whose pods the selector matches."""
     mine = {(each.kind, each.name) for each in controllers(pod, index)}
     for owner in index.workloads(pod.meta.namespace, selector, _MOST_WORKLOADS):

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from webhook.core.api.types import OwnerReference, Pod
 from webhook.core.explain.fixes import PodFix
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, CRON_JOB, JOB, KINDS, TEMPLATED, GroupKind, group_kind, traits
 
 
@@ -44,7 +44,7 @@ class EditTarget(Struct, frozen=True, kw_only=True):
         return self.kind.lower() if (group, kind) in BUILT_IN_KINDS else f"{self.kind.lower()}.{group}"
 
 
-def target(pod: Pod, index: ClusterIndex) -> EditTarget:
+def target(pod: Pod, index: ReadOnlyIndex) -> EditTarget:
     """The object to edit to change the next pod: the topmost controller, or the pod itself if it has none."""
     chain, namespace = controllers(pod, index), pod.meta.namespace
     if not chain:
@@ -94,7 +94,7 @@ def _note(kind: GroupKind, pod: Pod) -> str:
     return f"if the pod stays as it is, delete it, for another to be made: {delete}" if keeps is None else ""
 
 
-def _places(pod: Pod, top: OwnerReference, index: ClusterIndex) -> dict[int, int]:
+def _places(pod: Pod, top: OwnerReference, index: ReadOnlyIndex) -> dict[int, int]:
     """The index of each of the pod's constraints in the template, found by key and whenUnsatisfiable."""
     own = pod.pod_spec.constraints
     owner = index.owner(top.api_version, top.kind, pod.meta.namespace, top.name)

@@ -17,7 +17,7 @@ from webhook.core.explain.counted_pods import Company, company
 from webhook.core.explain.fixes import Narrowing, PodFix, changed, fixes, meant_on
 from webhook.core.explain.obstacles import Obstacle, constraint_name, grouped, obstacles, segment_of
 from webhook.core.explain.reliefs import CAPACITY_FILTERS, Relief, Way, reliefs, ways, without_limits
-from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY
@@ -130,7 +130,7 @@ class Explanation(Struct, frozen=True):
         return next((balance for balance in hard if index in (None, balance.index)), None)
 
 
-def explain(problem: Problem, index: ClusterIndex | None = None, *, brief: bool = False) -> Explanation:
+def explain(problem: Problem, index: ReadOnlyIndex | None = None, *, brief: bool = False) -> Explanation:
     """The verdict on one pod, and why; ``brief`` has only the smallest fix, and neither reliefs nor names.
 
     Shape: ``index`` is the one that the problem was taken from; without it, nothing is said about other pods.
@@ -161,14 +161,14 @@ def explain(problem: Problem, index: ClusterIndex | None = None, *, brief: bool 
     )
 
 
-def _looked_at(balance: Balance, problem: Problem, index: ClusterIndex | None) -> Balance:
+def _looked_at(balance: Balance, problem: Problem, index: ReadOnlyIndex | None) -> Balance:
     """The constraint with the key that was probably meant, and with whose pods it counts."""
     meant = meant_on(balance.domains.constraint.topology_key, problem.nodes)
     who = None if index is None or meant else company(problem.pod, balance.written, balance.domains, index)
     return replace(balance, meant=meant, company=who)
 
 
-def _narrowing(problem: Problem, balances: Sequence[Balance], index: ClusterIndex | None) -> Narrowing | None:
+def _narrowing(problem: Problem, balances: Sequence[Balance], index: ReadOnlyIndex | None) -> Narrowing | None:
     """Narrower selectors for the hard constraints that count pods of other workloads."""
     counting_others = {
         each.index: each.company

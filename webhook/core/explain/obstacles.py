@@ -22,9 +22,9 @@ from webhook.core.api.types import Taint, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.api.written_selector import in_words
 from webhook.core.index import node_sets
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_table import Term
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import (
@@ -66,7 +66,7 @@ class Obstacle(Struct, frozen=True):
     nodes: int
 
 
-def obstacles(cycle: Cycle, index: ClusterIndex | None = None) -> tuple[Obstacle, ...]:
+def obstacles(cycle: Cycle, index: ReadOnlyIndex | None = None) -> tuple[Obstacle, ...]:
     """All obstacles, in the order of the filters; with an index, other pods are named.
 
     Errors: none; without a better text, the scheduler's reason is used.
@@ -109,11 +109,11 @@ def grouped(every: Sequence[Obstacle], nodes: int) -> list[tuple[tuple[str, ...]
 _Named = Iterator[tuple[str, int]]
 
 
-def _name(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
+def _name(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
     yield f"not selected (wants node {cycle.problem.pod.pod_spec.node_name})", ~alone.feasible
 
 
-def _cordon(_: Cycle, alone: Verdict, __: ClusterIndex | None) -> _Named:
+def _cordon(_: Cycle, alone: Verdict, __: ReadOnlyIndex | None) -> _Named:
     yield "cordoned", ~alone.feasible
 
 
@@ -138,14 +138,14 @@ def toleration_for(taint: Taint) -> Toleration:
     return Toleration(key=taint.key, operator="Exists", effect=taint.effect)
 
 
-def _taints(cycle: Cycle, _: Verdict, __: ClusterIndex | None) -> _Named:
+def _taints(cycle: Cycle, _: Verdict, __: ReadOnlyIndex | None) -> _Named:
     for taints, nodes in untolerated(cycle.problem):
         states = dict.fromkeys(NODE_STATES[each.key] for each in taints if each.key in NODE_STATES)
         others = [_taint_text(each) for each in taints if each.key not in NODE_STATES]
         yield ", ".join((*states, *([f"tainted {', '.join(others)}"] if others else []))), nodes
 
 
-def _selected(cycle: Cycle, _: Verdict, __: ClusterIndex | None) -> _Named:
+def _selected(cycle: Cycle, _: Verdict, __: ReadOnlyIndex | None) -> _Named:
     nodes, required = cycle.problem.nodes, cycle.required
     for requirement in required.pairs.requirements:
         yield _wanted(requirement, nodes), nodes.live & ~nodes_meeting(nodes, requirement)
@@ -189,7 +189,7 @@ def _all_said(selector: Selector) -> str:
     return " and ".join(dict.fromkeys(map(in_words, selector.requirements))) or "of any kind"
 
 
-def _ports(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
+def _ports(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
     taken = cycle.problem.taken_ports
     for wanted in cycle.problem.ports:
         slots = [
@@ -198,7 +198,7 @@ def _ports(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
         yield f"with port {wanted[2]}/{wanted[1]} taken", node_sets.from_slots(slots, alone.nodes.size)
 
 
-def _resources(_: Cycle, alone: Verdict, __: ClusterIndex | None) -> _Named:
+def _resources(_: Cycle, alone: Verdict, __: ReadOnlyIndex | None) -> _Named:
     for status, nodes in alone.failed:
         for reason in status.reasons:
             yield ("full of pods" if reason == TOO_MANY_PODS else f"short of {short_of(reason)}"), nodes
@@ -209,7 +209,7 @@ def short_of(reason: str) -> str:
     return PODS if reason == TOO_MANY_PODS else reason.removeprefix("Insufficient ")
 
 
-def _restrictions(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
+def _restrictions(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
     storage, live = cycle.problem.storage, alone.nodes.live
     for status, nodes in alone.failed:
         if status.reasons == DISK_CONFLICT.reasons:
@@ -219,13 +219,13 @@ def _restrictions(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Name
             yield f"kept out by claim {listed(names, _NAMES)}, which one pod alone may use and another does", nodes
 
 
-def _limits(_: Cycle, alone: Verdict, __: ClusterIndex | None) -> _Named:
+def _limits(_: Cycle, alone: Verdict, __: ReadOnlyIndex | None) -> _Named:
     for status, nodes in alone.failed:
         if status.reasons == TOO_MANY_VOLUMES.reasons:
             yield "with as many volumes as it can attach", nodes
 
 
-def _binding(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
+def _binding(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
     storage, nodes = cycle.problem.storage, alone.nodes
     told = {reason: members for status, members in alone.failed for reason in status.reasons}
     for name in _claims(cycle.problem):
@@ -256,7 +256,7 @@ def _claims(problem: Problem) -> list[str]:
     return [name for name in dict.fromkeys(names) if name]
 
 
-def _zone(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
+def _zone(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
     storage = cycle.problem.storage
     for name in () if alone.before.rejected else _claims(cycle.problem):
         claim = storage.claims.get(name)
@@ -268,7 +268,7 @@ def _zone(cycle: Cycle, alone: Verdict, _: ClusterIndex | None) -> _Named:
             yield f"out of reach of {of}, which is in {key}={' or '.join(sorted(values))}", ~there
 
 
-def _spread(cycle: Cycle, _: Verdict, __: ClusterIndex | None) -> _Named:
+def _spread(cycle: Cycle, _: Verdict, __: ReadOnlyIndex | None) -> _Named:
     for each, name in zip(cycle.domains, _hard_names(cycle.problem), strict=True):
         present = each.column.present
         yield f"without {each.constraint.topology_key}", cycle.problem.nodes.live & ~present
@@ -296,7 +296,7 @@ def segment_of(key: str) -> str:
     return key.rpartition("/")[2]
 
 
-def _neighbours(cycle: Cycle, alone: Verdict, index: ClusterIndex | None) -> _Named:
+def _neighbours(cycle: Cycle, alone: Verdict, index: ReadOnlyIndex | None) -> _Named:
     neighbours, nodes, pod = cycle.problem.neighbours, alone.nodes, cycle.problem.pod
     rejected = {reason: members for status, members in alone.failed for reason in status.reasons}
     lonely = rejected.get(NO_AFFINITY.reasons[0], 0)
@@ -324,23 +324,23 @@ def _with_names(text: str, names: Sequence[str]) -> str:
     return f"{text}: {listed(names, _NAMES)}" if names else text
 
 
-def _matching(term: Term, index: ClusterIndex, of: Sequence[int], nodes: int) -> Iterator[str]:
+def _matching(term: Term, index: ReadOnlyIndex, of: Sequence[int], nodes: int) -> Iterator[str]:
     """The pods that the term selects, in the domains of these nodes."""
     domains = {of[slot] for slot in node_sets.to_slots(nodes)}
     namespaces = index.namespaces_with_labels()
-    for namespace in index.pod_table.namespaces():
+    for namespace in index.pod_namespaces():
         if term.in_namespace(namespace, namespaces.get(namespace)):
-            for key, slot in index.pod_table.matching(namespace, term.selector):
+            for key, slot in index.pods_matching(namespace, term.selector):
                 if slot < len(of) and of[slot] in domains:
                     yield f"{namespace}/{key}"
 
 
-def _objecting(namespace: str, labels: Mapping[str, str], index: ClusterIndex) -> Iterator[str]:
-    pods = index.pod_table.objecting(namespace, index.raw_namespace_labels(namespace), labels)
+def _objecting(namespace: str, labels: Mapping[str, str], index: ReadOnlyIndex) -> Iterator[str]:
+    pods = index.pods_objecting(namespace, labels)
     yield from sorted(f"{its_namespace}/{key}" for its_namespace, key, _ in pods)
 
 
-_NAMED: Mapping[str, Callable[[Cycle, Verdict, ClusterIndex | None], Iterable[tuple[str, int]]]] = {
+_NAMED: Mapping[str, Callable[[Cycle, Verdict, ReadOnlyIndex | None], Iterable[tuple[str, int]]]] = {
     node_filters.NODE_NAME: _name,
     node_filters.NODE_UNSCHEDULABLE: _cordon,
     node_filters.TAINT_TOLERATION: _taints,

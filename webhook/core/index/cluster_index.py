@@ -3,7 +3,7 @@
 Nothing here waits, asks the API server, or expires. An object that is not in the index is unknown; it may exist.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar
 
 from webhook.core.api.selectors import Selector
@@ -14,7 +14,8 @@ from webhook.core.api.well_known import DEFAULT_CLASS, NAMESPACE_NAME
 from webhook.core.index.node_table import Nodes, NodeView
 from webhook.core.index.objects import ApiObject, Autoscaler, Namespace, Owner
 from webhook.core.index.pod_groups import LEARN_AT, Counts
-from webhook.core.index.pod_table import FINISHED, Pods
+from webhook.core.index.pod_table import FINISHED, HostPort, Mounted, Pods
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables import drop, drop_under, put_under
 from webhook.core.index.template_table import Templates
 from webhook.core.workloads.kinds import GroupKind, group_of
@@ -26,20 +27,20 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class ClusterIndex:
+class ClusterIndex(ReadOnlyIndex):
     """Nodes, pods, namespaces, services, owners, autoscalers and volumes, from the events of a watch or a snapshot.
 
     Shape: the latest event of an object wins, whatever was known before; events of different kinds may come in any
-    order. Answers are copies or immutable; threads that share an index need a lock around it. ``learn_at`` is
-    `pod_groups.LEARN_AT` for tests. ``taken_at`` is the ISO time of a snapshot, empty for a cluster that is watched.
+    order. What may be asked is said in `ReadOnlyIndex`; threads that share an index need a lock around it. ``learn_at``
+    is `pod_groups.LEARN_AT` for tests.
     """
 
     def __init__(self, version: KubernetesVersion = RECORDED, *, learn_at: int = LEARN_AT) -> None:
-        self.version = version
-        self.taken_at = ""
+        self._version = version
+        self._taken_at = ""
         self._nodes: dict[str, Node] = {}
-        self.node_table = Nodes()
-        self.pod_table = Pods(self.node_table, learn_at)
+        self._node_table = Nodes()
+        self._pod_table = Pods(self._node_table, learn_at)
         self._waiting: dict[str, dict[str, Pod]] = {}
         self._nominated: dict[str, dict[tuple[str, str], Pod]] = {}
         self._namespaces: dict[str, Namespace] = {}
@@ -55,6 +56,22 @@ class ClusterIndex:
         self._attach_limits: dict[str, Mapping[str, int]] = {}
         self._lacking: dict[str, str] = {}
 
+    @property
+    def version(self) -> KubernetesVersion:
+        return self._version
+
+    @version.setter
+    def version(self, version: KubernetesVersion) -> None:
+        self._version = version
+
+    @property
+    def taken_at(self) -> str:
+        return self._taken_at
+
+    @taken_at.setter
+    def taken_at(self, time: str) -> None:
+        self._taken_at = time
+
     def lack(self, resource: str, why: str) -> None:
         """Note that the objects of a resource could not be read, or not yet; then their absence means nothing.
 
@@ -67,7 +84,6 @@ class ClusterIndex:
         self._lacking.pop(resource, None)
 
     def lacks(self, *resources: str) -> str:
-        """Which of these resources is missing and why, as rules print it; empty if all are known."""
         for resource in resources:
             if resource in self._lacking:
                 return f"{resource}: {self._lacking[resource]}"
@@ -140,9 +156,9 @@ class ClusterIndex:
     def _apply_node(self, event: Event, node: Node) -> None:
         _put(self._nodes, node.name, node, event)
         if event == "DELETED":
-            self.node_table.remove(node.name)
+            self._node_table.remove(node.name)
         else:
-            self.node_table.put(node)
+            self._node_table.put(node)
 
     def apply_pod(self, event: Event, pod: Pod, key: str) -> None:
         """Apply an event of a pod under this key: its name, or any unique text for a pod that has none.
@@ -151,12 +167,12 @@ class ClusterIndex:
         """
         namespace, uid = pod.meta.namespace, pod.meta.uid
         if event == "DELETED":
-            self.pod_table.remove(namespace, key, uid)
+            self._pod_table.remove(namespace, key, uid)
             known = self._waiting.get(namespace, {}).get(key)
             if known is not None and known.meta.uid in ("", uid):
                 self._stop_waiting(namespace, key)
             return
-        self.pod_table.put(pod, key, self.version)
+        self._pod_table.put(pod, key, self.version)
         if namespace in self._waiting:
             self._stop_waiting(namespace, key)
         if not pod.pod_spec.node_name and not (pod.status is not None and pod.status.phase in FINISHED):
@@ -176,80 +192,99 @@ class ClusterIndex:
         return tuple(self._nodes.values())
 
     def node(self, name: str) -> Node | None:
-        """The node of that name."""
         return self._nodes.get(name)
 
     def view(self) -> NodeView:
-        """All nodes as they are now, in a value that never changes."""
-        return self.node_table.view()
+        return self._node_table.view()
 
     def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
-        """How many of the namespace's pods on each node the selector matches; terminating ones only with ``leaving``.
+        return {} if selector.nothing else self._pod_table.count(namespace, selector.requirements, leaving=leaving)
 
-        Shape: a fresh dict from slot to a number of pods, never 0; slots of deleted nodes may be in it.
-        """
-        return {} if selector.nothing else self.pod_table.count(namespace, selector.requirements, leaving=leaving)
+    def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
+        return self._node_table.short_of(resource, amount)
+
+    def never_enough(self, resource: str, amount: int) -> tuple[int, ...] | None:
+        return self._node_table.never_enough(resource, amount)
+
+    def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        free, allocatable = self._node_table.amounts(resource)
+        return tuple(free), tuple(allocatable)
+
+    def runs(self, namespace: str, name: str) -> bool:
+        return self._pod_table.record(namespace, name) is not None
+
+    def pod_namespaces(self) -> tuple[str, ...]:
+        return self._pod_table.namespaces()
+
+    def pods_matching(self, namespace: str, selector: Selector) -> Sequence[tuple[str, int]]:
+        return tuple(self._pod_table.matching(namespace, selector))
+
+    def pods_objecting(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, str, int]]:
+        return tuple(self._pod_table.objecting(namespace, self.raw_namespace_labels(namespace), labels))
+
+    def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
+        return self._pod_table.terms_matching(namespace, self.raw_namespace_labels(namespace), labels)
+
+    def taken_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
+        return {slot: tuple(used) for slot, used in self._pod_table.ports.items()}
+
+    def claim_users(self, namespace: str, name: str) -> Counts:
+        return self._pod_table.claim_users(namespace, name)
+
+    def mounts(self) -> Mapping[int, int]:
+        return dict(self._pod_table.mounts)
+
+    def mounting_pods(self, slots: Sequence[int] | None = None) -> Mapping[int, tuple[Mounted, ...]]:
+        mounted = self._pod_table.mounted
+        wanted = mounted if slots is None else [slot for slot in slots if slot in mounted]
+        return {slot: tuple(mounted[slot].values()) for slot in wanted}
 
     def pod_names(self, namespace: str) -> tuple[str, ...]:
-        """The namespace's unfinished pods: first those on nodes, then those without a node."""
-        return (*self.pod_table.keys(namespace), *self._waiting.get(namespace, ()))
+        return (*self._pod_table.keys(namespace), *self._waiting.get(namespace, ()))
 
     def waiting_pods(self, namespace: str) -> tuple[Pod, ...]:
         """The namespace's pods that have no node yet."""
         return tuple(self._waiting[namespace].values()) if namespace in self._waiting else ()
 
     def nominated_pods(self) -> Mapping[str, tuple[Pod, ...]]:
-        """The waiting pods that preemption has nominated for a node, by that node."""
         return {node: tuple(pods.values()) for node, pods in self._nominated.items()}
 
     def claim(self, namespace: str, name: str) -> Claim | None:
-        """The claim of that name."""
         return self._claims[namespace].get(name) if namespace in self._claims else None
 
     def volume(self, name: str) -> PersistentVolume | None:
-        """The volume of that name."""
         return self._volumes.get(name)
 
     def volumes_for(self, claim: Claim) -> tuple[PersistentVolume, ...]:
-        """The volumes that the claim may bind: unclaimed ones of its class, and those reserved for it.
-
-        Source: storage/volume/pv_helpers.go ``FindMatchingVolume``; volumebinding/assume_cache.go ``ListPVs``.
-        """
         made = self._claimed.get((claim.meta.namespace, claim.meta.name), {}).values()
         free = self._unclaimed.get(claim.storage_class, {}).values()
         return (*(volume for volume in made if volume.storage_class == claim.storage_class), *free)
 
     def storage_class(self, name: str) -> StorageClass | None:
-        """The storage class of that name."""
         return self._classes.get(name)
 
     def default_class(self) -> StorageClass | None:
-        """The storage class of claims that name none; None also if several are marked as default."""
         defaults = [
             each for each in self._classes.values() if (each.meta.annotations or {}).get(DEFAULT_CLASS) == "true"
         ]
         return defaults[0] if len(defaults) == 1 else None
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
-        """The most volumes that each CSI driver attaches, by node and driver, as far as drivers have said."""
         return dict(self._attach_limits)
 
     def raw_namespace_labels(self, name: str) -> Mapping[str, str] | None:
-        """The namespace's labels as they were read, without the name label that the API server adds."""
         namespace = self._namespaces.get(name)
         return None if namespace is None else namespace.meta.labels or {}
 
     def namespaces_with_labels(self) -> Mapping[str, Mapping[str, str]]:
-        """All namespaces that exist, with their labels as they were read."""
         return {name: namespace.meta.labels or {} for name, namespace in self._namespaces.items()}
 
     def namespaces(self) -> tuple[str, ...]:
         """Every namespace that is known by itself or by an object in it."""
-        known = {*self._namespaces, *self.pod_table.namespaces(), *self._waiting, *self._services, *self._owners}
+        known = {*self._namespaces, *self._pod_table.namespaces(), *self._waiting, *self._services, *self._owners}
         return tuple(sorted(known - {""}))
 
     def namespace_labels(self, name: str) -> Mapping[str, str] | None:
-        """The namespace's labels; None where it is unknown."""
         namespace = self._namespaces.get(name)
         if namespace is None:
             return None
@@ -257,32 +292,22 @@ class ClusterIndex:
         return {NAMESPACE_NAME: name, **(namespace.meta.labels or {})}
 
     def services(self, namespace: str) -> tuple[Service, ...]:
-        """The namespace's services."""
         return tuple(self._services[namespace].values()) if namespace in self._services else ()
 
     def all_services(self) -> tuple[Service, ...]:
-        """The services of all namespaces: upstream's lister returns them for an empty namespace."""
         return tuple(service for services in self._services.values() for service in services.values())
 
     def owner(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
-        """The owner of that group, kind and name; its API version does not matter."""
         return self._owners.get(namespace, {}).get((group_of(api_version), kind), {}).get(name)
 
     def owners(self, namespace: str) -> tuple[Owner, ...]:
-        """The namespace's owners of every kind."""
         return tuple(owner for owners in self._owners.get(namespace, {}).values() for owner in owners.values())
 
     def workloads(self, namespace: str, selector: Selector, most: int) -> tuple[Owner, ...]:
-        """The namespace's workloads with a pod template that the selector matches, as far as templates are known.
-
-        Shape: only labels of the template count, not those that a controller adds later. Candidates are the workloads
-        with the rarest label that the selector requires; of these, the first ``most`` are compared.
-        """
         templates = self._templates.get(namespace)
         return () if templates is None else tuple(templates.matching(selector, most))
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
-        """The autoscaler whose target is this object, which need not be known; of several, the first by name."""
         scalers = sorted(self._autoscalers.get(namespace, {}).items())
         return next((scaler for _, scaler in scalers if scaler.scales(api_version, kind, name)), None)
 

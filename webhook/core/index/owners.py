@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from webhook.core.api.types import LabelSelector, OwnerReference, PodTemplate
 from webhook.core.api.well_known import CONTROLLER_UID, DESIRED_REPLICAS_ANNOTATIONS, OLD_CONTROLLER_UID
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.kinds import JOB, REPLICA_SET, SELECTING, GroupKind, group_kind
 
 _CHAIN = 4  # enough for ReplicaSet, Deployment, an operator's resource and its parent; also ends cycles
@@ -38,7 +38,7 @@ class Awaited(Struct, frozen=True, kw_only=True, gc=False):
     name: str
 
 
-def controllers(pod: PodTemplate, index: ClusterIndex) -> list[OwnerReference]:
+def controllers(pod: PodTemplate, index: ReadOnlyIndex) -> list[OwnerReference]:
     """The pod's controller, its controller's controller, and so on, as far as the index knows them."""
     chain: list[OwnerReference] = []
     reference = pod.meta.controller
@@ -56,7 +56,7 @@ def controller_kind(pod: PodTemplate) -> GroupKind | None:
 
 
 def find_owner(
-    pod: PodTemplate, namespace: str, index: ClusterIndex, *, waited: bool = False
+    pod: PodTemplate, namespace: str, index: ReadOnlyIndex, *, waited: bool = False
 ) -> Owner | Awaited | None:
     """The object that controls the pod.
 
@@ -74,7 +74,7 @@ def find_owner(
     return owner
 
 
-def most_replicas(owner: Owner, index: ClusterIndex) -> int | None:
+def most_replicas(owner: Owner, index: ReadOnlyIndex) -> int | None:
     """How many pods the workload may have: the maximum of its autoscaler, else its replicas; None if unknown.
 
     The workload is the owner's own controller where it has one: during a rollout a ReplicaSet has only some of the

@@ -113,13 +113,15 @@ def _plain(volume: Volume) -> bool:
     return claim is not None and bool(claim.claim_name)
 
 
-class _Extras(Struct, frozen=True):
+class Extras(Struct, frozen=True):
+    """What few pods have: host ports, volumes, and required anti-affinity terms."""
+
     ports: tuple[HostPort, ...] = ()
     mounted: Mounted | None = None
     terms: tuple[Term, ...] = ()
 
 
-_NO_EXTRAS = _Extras()
+_NO_EXTRAS = Extras()
 
 
 class TermUse:
@@ -162,7 +164,7 @@ class Pods:
         if not node_name or (status is not None and status.phase in FINISHED):
             return self.remove(namespace, key)
         slot, leaving = self._nodes.slot(node_name), meta.deletion_timestamp is not None
-        request, extras = existing_request(pod, version), _extras_of(meta, spec)
+        request, extras = existing_request(pod, version), extras_of(meta, spec)
         old = self.record(namespace, key)
         if old is not None:
             group, aside = self._namespaces[namespace].group(meta.labels or {})
@@ -197,7 +199,7 @@ class Pods:
             return False
         space.remove(key)
         self._nodes.use(record.slot, record.request, -1)
-        if isinstance(record.extras, _Extras) and record.extras is not _NO_EXTRAS:
+        if isinstance(record.extras, Extras) and record.extras is not _NO_EXTRAS:
             self._drop_extras(namespace, key, record.slot, record.extras)
         self._nodes.release(record.slot)
         if not space.records:
@@ -257,19 +259,19 @@ class Pods:
         """The pods with an anti-affinity term that matches an incoming pod: namespace, key and slot."""
         for its_namespace, space in self._namespaces.items():
             for key, record in space.records.items():
-                terms = record.extras.terms if isinstance(record.extras, _Extras) else ()
+                terms = record.extras.terms if isinstance(record.extras, Extras) else ()
                 if any(
                     each.in_namespace(namespace, namespace_labels) and each.selector.matches(labels) for each in terms
                 ):
                     yield its_namespace, key, record.slot
 
-    def _take_extras(self, namespace: str, key: str, slot: int, extras: _Extras) -> None:
+    def _take_extras(self, namespace: str, key: str, slot: int, extras: Extras) -> None:
         for port in extras.ports:
             bump(self.ports.setdefault(slot, {}), port, 1)
         if extras.mounted is not None:
             put_under(self.mounted, slot, (namespace, key), extras.mounted)
             bump(self.mounts, slot, extras.mounted.weight)
-            for claim in _claims(extras.mounted.volumes):
+            for claim in claims_of(extras.mounted.volumes):
                 bump(self._claim_users.setdefault((namespace, claim), {}), slot, 1)
         for term in extras.terms:
             use = self._terms.get(term)
@@ -278,13 +280,13 @@ class Pods:
                 self._shelve(use)
             bump(use.counts, slot, 1)
 
-    def _drop_extras(self, namespace: str, key: str, slot: int, extras: _Extras) -> None:
+    def _drop_extras(self, namespace: str, key: str, slot: int, extras: Extras) -> None:
         for port in extras.ports:
             _drop_one(self.ports, slot, port)
         if extras.mounted is not None:
             drop_under(self.mounted, slot, (namespace, key))
             bump(self.mounts, slot, -extras.mounted.weight)
-            for claim in _claims(extras.mounted.volumes):
+            for claim in claims_of(extras.mounted.volumes):
                 _drop_one(self._claim_users, (namespace, claim), slot)
         for term in extras.terms:
             use = self._terms[term]
@@ -340,7 +342,7 @@ def _take_off(shelves: dict[_Shelf, set[TermUse]], shelf: _Shelf, use: TermUse) 
         drop(shelves, shelf)
 
 
-def _extras_of(meta: ObjectMeta, spec: PodSpec) -> _Extras:
+def extras_of(meta: ObjectMeta, spec: PodSpec) -> Extras:
     affinity = spec.affinity
     anti_affinity = affinity.pod_anti_affinity if affinity is not None else None
     required = (anti_affinity.required if anti_affinity is not None else None) or ()
@@ -353,10 +355,10 @@ def _extras_of(meta: ObjectMeta, spec: PodSpec) -> _Extras:
     except ValueError:
         terms = ()  # as upstream, which drops all of them when one cannot be read
     mounted = Mounted(meta.namespace, meta.name, meta.uid, volumes) if volumes else None
-    return _Extras(ports, mounted, terms)
+    return Extras(ports, mounted, terms)
 
 
-def _claims(volumes: Iterable[Volume]) -> Iterable[str]:
+def claims_of(volumes: Iterable[Volume]) -> Iterable[str]:
     return (each.persistent_volume_claim.claim_name for each in volumes if each.persistent_volume_claim is not None)
 
 

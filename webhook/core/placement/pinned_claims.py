@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim
 from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import NodeView
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.volumes import usable_from
 from webhook.core.workloads.workload import ClaimTemplates
 
@@ -68,7 +68,9 @@ class Ordinals(Struct, frozen=True):
         return replicas <= len(self.pods) and all(each.likely for each in self.pods[:replicas])
 
 
-def ordinals(index: ClusterIndex, namespace: str, name: str, claims: ClaimTemplates, numbers: range) -> Ordinals | None:
+def ordinals(
+    index: ReadOnlyIndex, namespace: str, name: str, claims: ClaimTemplates, numbers: range
+) -> Ordinals | None:
     """The pods of a StatefulSet with these ordinals; None if they are too many to look up.
 
     Shape: a claim that does not exist, or is not bound, lets its pod go anywhere.
@@ -77,7 +79,7 @@ def ordinals(index: ClusterIndex, namespace: str, name: str, claims: ClaimTempla
         return None
     view = index.view()
     pods = [_ordinal(index, namespace, f"{name}-{number}", claims, view) for number in numbers]
-    room, mounts, slots = {}, index.pod_table.mounts, view.slots
+    room, mounts, slots = {}, index.mounts(), view.slots
     for node, limits in index.attach_limits().items():
         if limits and node in slots:
             slot = slots[node]
@@ -85,7 +87,7 @@ def ordinals(index: ClusterIndex, namespace: str, name: str, claims: ClaimTempla
     return Ordinals(tuple(pods), room)
 
 
-def _ordinal(index: ClusterIndex, namespace: str, pod: str, claims: ClaimTemplates, view: NodeView) -> Ordinal:
+def _ordinal(index: ReadOnlyIndex, namespace: str, pod: str, claims: ClaimTemplates, view: NodeView) -> Ordinal:
     nodes, certain, likely = view.live, True, True
     for name, named_class in zip(claims.names, claims.classes, strict=True):
         claim = index.claim(namespace, f"{name}-{pod}")
@@ -97,7 +99,7 @@ def _ordinal(index: ClusterIndex, namespace: str, pod: str, claims: ClaimTemplat
             sure = _follows(index, claim, named_class)
             hoped = sure or (claim is None and not named_class)
         certain, likely = certain and sure, likely and hoped
-    runs = index.pod_table.record(namespace, pod) is not None
+    runs = index.runs(namespace, pod)
     return Ordinal(None if nodes == view.live else nodes, runs, likely, certain)
 
 
@@ -108,7 +110,7 @@ def _is_sound(claim: Claim) -> bool:
     return not (is_lost or alone or claim.meta.deletion_timestamp)
 
 
-def _follows(index: ClusterIndex, claim: Claim | None, named_class: str) -> bool:
+def _follows(index: ReadOnlyIndex, claim: Claim | None, named_class: str) -> bool:
     """Whether the volume will be made wherever the pod goes, which the storage class decides."""
     if claim is not None and (claim.spec.volume_name or SELECTED_NODE in claim.annotations or not _is_sound(claim)):
         return False

@@ -21,10 +21,10 @@ from webhook.core.api.selectors import Selector, first_untolerated
 from webhook.core.api.types import Pod, PodAffinityTerm, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.index import node_sets
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import Term
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import inter_pod_affinity, node_filters
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Eligible
@@ -100,7 +100,7 @@ class CandidateNodes(Struct, frozen=True):
 
 
 def survey(
-    index: ClusterIndex, pod: Pod, own: Selector | None, *, now: str, late: Mapping[str, bool]
+    index: ReadOnlyIndex, pod: Pod, own: Selector | None, *, now: str, late: Mapping[str, bool]
 ) -> WorkloadProblem:
     """Copy everything that the answers depend on; call it under the lock of a shared index.
 
@@ -132,7 +132,7 @@ def survey(
         )
     running = {} if own is None else index.count(namespace, own)
     amounts = ((PODS, 1), *problem.request.amounts)
-    columns = [(*index.node_table.amounts(name), amount) for name, amount in amounts]
+    columns = [(*index.amounts(name), amount) for name, amount in amounts]
     return WorkloadProblem(
         problem=problem,
         hard=tuple(hard),
@@ -147,14 +147,14 @@ def survey(
     )
 
 
-def _own_in(term: Term, own: Selector | None, index: ClusterIndex, namespace: str) -> Counts:
+def _own_in(term: Term, own: Selector | None, index: ReadOnlyIndex, namespace: str) -> Counts:
     """The workload's own pods that match an anti-affinity term."""
     if own is None or term.selector.nothing or not term.in_namespace(namespace, {}):
         return {}
     return index.count(namespace, term.selector.joined(own.requirements))
 
 
-def _away(problem: Problem, index: ClusterIndex, now: str) -> int:
+def _away(problem: Problem, index: ReadOnlyIndex, now: str) -> int:
     """The nodes that only a cordon or a recent passing taint closes to the pod."""
     nodes, tolerations = problem.nodes, problem.pod.pod_spec.tolerations
     asked = nodes.unschedulable & ~sum(members for _, members in nodes.taint_classes)
@@ -165,7 +165,7 @@ def _away(problem: Problem, index: ClusterIndex, now: str) -> int:
     return sum(1 << slot for slot in node_sets.to_slots(asked) if _is_young(index, nodes.names[slot], now))
 
 
-def _is_young(index: ClusterIndex, name: str, now: str) -> bool:
+def _is_young(index: ReadOnlyIndex, name: str, now: str) -> bool:
     """Whether none of the node's passing taints is known to be old."""
     node = index.node(name)
     return node is None or not any(_is_old(each, now) for each in node.taints if each.key in NODE_STATES)

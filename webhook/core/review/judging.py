@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.api.well_known import EXEMPT_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import MatchedObject, Mode, Policy, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
@@ -103,7 +103,7 @@ def evaluated(given: ReadObject, circumstances: Circumstances) -> Evaluation:
     return Evaluation(workload, findings, missing, feasibility=feasibility)
 
 
-def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ClusterIndex | None) -> MatchedObject:
+def target_of(meta: ObjectMeta, kind: str, namespace: str, name: str, index: ReadOnlyIndex | None) -> MatchedObject:
     """The object as exemptions and ceilings are compared with it."""
     return MatchedObject(
         namespace=namespace,

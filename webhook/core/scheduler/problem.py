@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from webhook.core.api.resources import PodRequest, incoming_request, is_extended
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod
 from webhook.core.api.version import RECORDED, KubernetesVersion
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import NodeView
+from webhook.core.index.overlay import with_pods
 from webhook.core.index.pod_table import HostPort, host_ports
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, Neighbours, count_neighbours
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
@@ -92,7 +93,7 @@ class Problem(Struct, frozen=True):
 
 
 def take(
-    index: ClusterIndex, pod: Pod, defaults: SpreadDefaults = SYSTEM_DEFAULTS, profile: SchedulerProfile | None = None
+    index: ReadOnlyIndex, pod: Pod, defaults: SpreadDefaults = SYSTEM_DEFAULTS, profile: SchedulerProfile | None = None
 ) -> Problem:
     """Copy everything that the verdict needs; call it under the lock of a shared index.
 
@@ -108,7 +109,7 @@ def take(
     return replace(problem, nominated=nominated) if nominated else problem
 
 
-def _take(index: ClusterIndex, pod: Pod, defaults: SpreadDefaults, profile: SchedulerProfile | None) -> Problem:
+def _take(index: ReadOnlyIndex, pod: Pod, defaults: SpreadDefaults, profile: SchedulerProfile | None) -> Problem:
     version = index.version
     request, ports = incoming_request(pod, version), host_ports(pod)
     filters: tuple[str, ...] = FILTERS
@@ -122,9 +123,9 @@ def _take(index: ClusterIndex, pod: Pod, defaults: SpreadDefaults, profile: Sche
         hard=pod_topology_spread.count_constraints(pod, DO_NOT_SCHEDULE, index, defaults, version),
         soft=pod_topology_spread.count_constraints(pod, SCHEDULE_ANYWAY, index, defaults, version),
         request=request,
-        room=node_filters.room_for(request, index.node_table),
+        room=node_filters.room_for(request, index),
         ports=ports,
-        taken_ports={slot: tuple(used) for slot, used in index.pod_table.ports.items()} if ports else {},
+        taken_ports=index.taken_ports() if ports else {},
         storage=gather(pod, index),
         neighbours=count_neighbours(pod, index),
         filters=filters,
@@ -146,10 +147,9 @@ def _without_ignored(request: PodRequest, profile: SchedulerProfile) -> PodReque
     return PodRequest(kept)
 
 
-def _with_nominated(index: ClusterIndex, problem: Problem, defaults: SpreadDefaults) -> dict[int, Problem]:
+def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefaults) -> dict[int, Problem]:
     """The problem on each node that has nominated pods, as if those ran there already.
 
-    The pods are put into the index, counted, and removed again: so every count includes them as it would if they ran.
     Source: framework.go ``addGENominatedPods``.
     """
     pod, by_slot = problem.pod, {}
@@ -158,13 +158,7 @@ def _with_nominated(index: ClusterIndex, problem: Problem, defaults: SpreadDefau
         added = [each for each in pods if _priority(each) >= _priority(pod) and each.meta.uid != pod.meta.uid]
         if slot is None or not added:
             continue
-        keys = [f"{each.meta.name}#nominated" for each in added]
-        for each, key in zip(added, keys, strict=True):
-            placed = replace(each, spec=replace(each.pod_spec, node_name=node))
-            index.pod_table.put(placed, key, index.version)
-        with_them = _take(index, pod, defaults, problem.profile)
-        for each, key in zip(added, keys, strict=True):
-            index.pod_table.remove(each.meta.namespace, key)
+        with_them = _take(with_pods(index, node, added), pod, defaults, problem.profile)
         near = sum(each.meta.namespace == pod.meta.namespace for each in added)
         by_slot[slot] = replace(with_them, hard=with_them.hard.with_nominated(slot, near))
     return by_slot

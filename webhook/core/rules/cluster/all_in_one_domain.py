@@ -11,9 +11,9 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod
 from webhook.core.explain.explanation import without_spread
 from webhook.core.explain.fixes import changed
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import Column
 from webhook.core.index.pod_groups import Counts
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode, profile_for
 from webhook.core.rules.frame.own_pods import (
     NO_SELECTOR,
@@ -96,7 +96,7 @@ ALL_IN_ONE = Rule(
 )
 
 
-def _together(counts: Counts, own: Selector, subject: Subject, index: ClusterIndex) -> Iterator[RuleAnswer]:
+def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     template, view = subject.workload.templates[0], index.view()
     affine, ground = _wanted_together(template), UsableNodes(template, subject.policy, view)
     pods = sum(counts.values())
@@ -125,7 +125,7 @@ def _claimed(volume: Volume) -> bool:
     return volume.persistent_volume_claim is not None or volume.ephemeral is not None
 
 
-def _help_of_one(away: Away, own: Selector, subject: Subject, index: ClusterIndex) -> Help | None:
+def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyIndex) -> Help | None:
     """What would take one of the pods to another domain; None where nothing is known to."""
     template = subject.workload.templates[0]
     if _share_a_disk(template, subject, index):
@@ -141,7 +141,7 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ClusterInde
     return None
 
 
-def _share_a_disk(template: Template, subject: Subject, index: ClusterIndex) -> bool:
+def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) -> bool:
     """Whether all pods mount one claim that a single node can have at a time."""
     namespace = namespace_of(subject.workload)
     for volume in template.template.pod_spec.volumes or ():
@@ -152,7 +152,7 @@ def _share_a_disk(template: Template, subject: Subject, index: ClusterIndex) -> 
     return False
 
 
-def _made_anew(template: Template, pods: int, subject: Subject, index: ClusterIndex) -> Iterator[Pod]:
+def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyIndex) -> Iterator[Pod]:
     """The next pod as the scheduler gets it; of a StatefulSet with volumes those that run, as they would come back."""
     workload, policy = subject.workload, subject.policy
     namespace = namespace_of(workload)
@@ -167,7 +167,7 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ClusterIn
     ordinals = range(workload.first_ordinal, workload.first_ordinal + max(workload.replicas or 0, pods))
     names = (f"{workload.meta.name}-{ordinal}" for ordinal in ordinals[:_MOST_ORDINALS])
     for name in names:
-        if index.pod_table.record(namespace, name) is not None:
+        if index.runs(namespace, name):
             mounted = tuple(
                 Volume(name=each, persistent_volume_claim=ClaimSource(claim_name=f"{each}-{name}"))
                 for each in claims.names
@@ -245,7 +245,7 @@ def _is_shared(constraint: SpreadConstraint, template: Template, own: Selector, 
     return bool(foreign_pods(subject.workload.meta.namespace, selector, own, subject.index))
 
 
-def _without_own(problem: Problem, own: Selector, index: ClusterIndex) -> Problem:
+def _without_own(problem: Problem, own: Selector, index: ReadOnlyIndex) -> Problem:
     """The problem of the first pod that is made anew: no constraint counts the workload's own."""
     namespace = problem.pod.meta.namespace
     counts = tuple(foreign_pods(namespace, each.selector, own, index) for each in problem.hard.constraints)

@@ -12,7 +12,7 @@ from webhook.core.api import gates
 from webhook.core.api.types import IGNORE
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.api.written_selector import has_conditions
-from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import has_karpenter
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, softening
@@ -89,7 +89,7 @@ AUTOSCALER = Rule(
 )
 
 
-def _has_descheduler(index: ClusterIndex) -> bool:
+def _has_descheduler(index: ReadOnlyIndex) -> bool:
     return any(index.owner(native_version(DEPLOYMENT), DEPLOYMENT[1], *where) is not None for where in _DESCHEDULERS)
 
 

@@ -8,8 +8,8 @@ from msgspec.structs import astuple
 
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import HONOR, IGNORE, SpreadConstraint
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Declared, Owner
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.own_pods import (
     OWN_LABELS,
@@ -143,7 +143,7 @@ def _terms(constraint: SpreadConstraint) -> _Terms:
 
 
 def _group(
-    mine: list[Placed], subject: Subject, index: ClusterIndex
+    mine: list[Placed], subject: Subject, index: ReadOnlyIndex
 ) -> Iterator[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]]:
     """The workloads that these constraints count, and that count these pods; each with its terms after ours."""
     workload = subject.workload

@@ -12,9 +12,9 @@ from webhook.core.api.written_selector import pairs_text
 from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod
 from webhook.core.explain.fixes import changed
 from webhook.core.index import node_sets
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
 from webhook.core.index.pod_groups import Counts
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode, profile_for
 from webhook.core.rules.frame.edits import Fix, changes, changes_in
 from webhook.core.rules.frame.own_pods import (
@@ -143,7 +143,7 @@ def _late_keys(placed: Placed, workload: Workload) -> list[str]:
     return [key for key in keys if may_be_added(workload, key, in_template=False)]
 
 
-def _foreign(subject: Subject, selector: Selector, own: Selector, index: ClusterIndex) -> tuple[Counts, list[_Other]]:
+def _foreign(subject: Subject, selector: Selector, own: Selector, index: ReadOnlyIndex) -> tuple[Counts, list[_Other]]:
     """The pods of others that the selector counts, and whose they are, most first."""
     workload = subject.workload
     pods, found = foreign_pods(workload.meta.namespace, selector, own, index), []
@@ -155,7 +155,7 @@ def _foreign(subject: Subject, selector: Selector, own: Selector, index: Cluster
     return pods, sorted(found, key=lambda each: -each.pods)
 
 
-def _others(workload: Workload, selector: Selector, own: Selector, index: ClusterIndex) -> Iterator[_Other]:
+def _others(workload: Workload, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Iterator[_Other]:
     """The other workloads whose pods the selector matches; of several with the same pods, the first."""
     namespace, seen = workload.meta.namespace, set()
     for owner in counted_workloads(workload, selector, index):
@@ -239,7 +239,7 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
     return f"the next pod may go to {plural(first[0], 'node')}, and could go to {first[1]} {over}"
 
 
-def _next_pods(placed: Placed, subject: Subject, index: ClusterIndex) -> Iterator[Pod]:
+def _next_pods(placed: Placed, subject: Subject, index: ReadOnlyIndex) -> Iterator[Pod]:
     """The next pod of a new revision, and of the present one where that is counted apart; none where it is not known.
 
     Shape: as the scheduler gets it. What volumes a StatefulSet's controller gives it, and which node a DaemonSet's, is
@@ -261,7 +261,7 @@ def _next_pods(placed: Placed, subject: Subject, index: ClusterIndex) -> Iterato
 
 
 def _numbers(
-    pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other], index: ClusterIndex
+    pod: Pod, placed: Placed, subject: Subject, lacking: list[_Other], index: ReadOnlyIndex
 ) -> tuple[int, int] | None:
     """How many nodes the pod may go to, beside these pods of others and without them; None where they are the same.
 
@@ -286,7 +286,7 @@ def _numbers(
     return None if beside == without else (beside.bit_count(), without.bit_count())
 
 
-def _of_others(selector: Selector, theirs: Selector, own: Selector, pod: Pod, index: ClusterIndex) -> Counts:
+def _of_others(selector: Selector, theirs: Selector, own: Selector, pod: Pod, index: ReadOnlyIndex) -> Counts:
     """The pods of another workload that the selector counts, without those that are also the workload's own."""
     namespace, both = pod.meta.namespace, selector.joined(theirs.requirements)
     counts = index.count(namespace, both)
@@ -295,7 +295,7 @@ def _of_others(selector: Selector, theirs: Selector, own: Selector, pod: Pod, in
     return counts_without(counts, index.count(namespace, both.joined(own.requirements)))
 
 
-def _overlap(others: list[_Other], pod: Pod, index: ClusterIndex) -> bool:
+def _overlap(others: list[_Other], pod: Pod, index: ReadOnlyIndex) -> bool:
     """Whether a pod may be of two of them, by their selectors."""
     return any(
         not _exclude(one.selector, other.selector)

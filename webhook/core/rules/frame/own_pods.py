@@ -8,9 +8,9 @@ from webhook.core.api.selectors import Selector, SelectorError, compile_selector
 from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME, JOB_LABELS
 from webhook.core.api.written_selector import has_conditions
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Owner
 from webhook.core.index.pod_groups import Counts
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.text import quoted
@@ -66,7 +66,7 @@ def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -
         return None
 
 
-def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ClusterIndex) -> Counts:
+def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Counts:
     """The pods that the selector matches and the workload's own selector does not."""
     pods = index.count(namespace, selector)
     return counts_without(pods, index.count(namespace, selector.joined(own.requirements))) if pods else pods
@@ -82,7 +82,7 @@ def counts_without(counts: Counts, *parts: Counts) -> Counts:
     return rest
 
 
-def counted_workloads(workload: Workload, selector: Selector, index: ClusterIndex) -> Iterator[Owner]:
+def counted_workloads(workload: Workload, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:
     """Other workloads with a template that the selector matches, up to a limit."""
     mine = (*workload.group_kind, workload.meta.name)
     most = _MOST_WORKLOADS if workload.meta.controller is None else _MOST_SHARDS

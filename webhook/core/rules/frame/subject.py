@@ -11,8 +11,8 @@ from msgspec import Struct
 from webhook.core.api.types import PodSpec, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.text import quoted
 from webhook.core.workloads.workload import Template, Workload
@@ -78,7 +78,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
 
     policy: Policy
     version: KubernetesVersion
-    index: ClusterIndex | None = None
+    index: ReadOnlyIndex | None = None
     today: str = ""
     now: str = ""
     age: Callable[[], float] = lambda: 0.0
@@ -108,7 +108,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         return self.circumstances.version
 
     @property
-    def index(self) -> ClusterIndex | None:
+    def index(self) -> ReadOnlyIndex | None:
         """The cluster; None if there is none."""
         return self.circumstances.index
 

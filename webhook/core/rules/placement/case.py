@@ -16,7 +16,7 @@ from webhook.core.api.written_selector import selected_keys
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index import node_sets
-from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.constraint_room import ConstraintRoom, addable_together, constraint_rooms
 from webhook.core.placement.every_order import Start, fits, starts
 from webhook.core.placement.pinned_claims import Missing, Ordinals, ordinals
@@ -173,7 +173,7 @@ def is_replicated(workload: Workload) -> bool:
     return workload.traits.replicated and workload.replicas not in NO_REPLICAS and not workload.suspended
 
 
-def templates_under_rule(subject: Subject, index: ClusterIndex) -> Iterator[TemplateUnderRule]:
+def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[TemplateUnderRule]:
     """The templates of a workload that declare a hard constraint."""
     for template in subject.workload.templates:
         placed = tuple(each for each in subject.placed if each.template is template and each.constraint.hard)
@@ -203,27 +203,27 @@ def _is_valid(placed: Placed) -> bool:
     return (constraint.max_skew or 0) > 0 and bool(constraint.topology_key)
 
 
-def _wanted(template: Template, workload: Workload, index: ClusterIndex) -> int | None:
+def _wanted(template: Template, workload: Workload, index: ReadOnlyIndex) -> int | None:
     if template.replicas is not None:
         return template.replicas
     known = index.owner(workload.api_version, workload.kind, namespace_of(workload), workload.meta.name)
     return known.replicas if known is not None and len(workload.templates) == 1 else None
 
 
-def _ordinals(workload: Workload, most: int, index: ClusterIndex) -> Ordinals | None:
+def _ordinals(workload: Workload, most: int, index: ReadOnlyIndex) -> Ordinals | None:
     if workload.claims is None:
         return None
     numbers = range(workload.first_ordinal, workload.first_ordinal + most)
     return ordinals(index, namespace_of(workload), workload.meta.name, workload.claims, numbers)
 
 
-def _scaled_to(workload: Workload, index: ClusterIndex) -> int:
+def _scaled_to(workload: Workload, index: ReadOnlyIndex) -> int:
     scaler = index.autoscaler(workload.api_version, workload.kind, namespace_of(workload), workload.meta.name)
     return 0 if scaler is None else scaler.spec.max_replicas
 
 
 def _places(
-    template: Template, placed: tuple[Placed, ...], subject: Subject, index: ClusterIndex
+    template: Template, placed: tuple[Placed, ...], subject: Subject, index: ReadOnlyIndex
 ) -> WorkloadProblem | None:
     """Everything that the cluster says of this template; None where a selector cannot be read."""
     workload, labels = subject.workload, template.template.labels

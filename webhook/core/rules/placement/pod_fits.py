@@ -14,7 +14,7 @@ from webhook.core.defaulting.next_pod import after_admission, namespace_of
 from webhook.core.explain.explanation import Balance, Explanation, explain, standstill
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.reliefs import without_limits
-from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode, profile_for
 from webhook.core.rules.frame.rule import (
@@ -122,7 +122,7 @@ def _unknown(subject: Subject, pod: PodTemplate) -> str:
     return subject.lacks("nodes", "pods", *(_STORAGE if claims else ()))
 
 
-def _finding(found: Explanation, subject: Subject, index: ClusterIndex) -> Finding:
+def _finding(found: Explanation, subject: Subject, index: ReadOnlyIndex) -> Finding:
     blocking = found.blocking
     if blocking is None:
         return Finding(
@@ -159,7 +159,7 @@ def _warning(balance: Balance, found: Explanation, subject: Subject, remedy: str
     return short_enough(DO_NOT_FIT.id, *mended, f"{_NO_NODE}: {brief}")
 
 
-def _told(found: Explanation, subject: Subject, index: ClusterIndex) -> bool:
+def _told(found: Explanation, subject: Subject, index: ReadOnlyIndex) -> bool:
     """Whether a person has to act: no new node, no preemption and nothing that we do not know would help."""
     if grows(subject.policy, index.view()) or "DynamicResources" in found.not_evaluated:
         return False

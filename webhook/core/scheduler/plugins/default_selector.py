@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from webhook.core.api.selectors import EQUALS, NOTHING, Selector, SelectorError, compile_selector, selector_from_labels
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, ObjectMeta, Service
-from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.kinds import REPLICATION_CONTROLLER, SELECTING, native_version
 
 # The scheduler knows each in this version only.
@@ -12,7 +12,7 @@ _SELECTING_OWNERS = {(native_version(kind), kind[1]) for kind in SELECTING}
 _REPLICATION_CONTROLLER = (native_version(REPLICATION_CONTROLLER), REPLICATION_CONTROLLER[1])
 
 
-def default_selector(meta: ObjectMeta, namespace: str, index: ClusterIndex) -> Selector:
+def default_selector(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex) -> Selector:
     """The selector for a pod with this metadata; empty if no Service and no controller gives one.
 
     Source: plugins/helper/spread.go ``DefaultSelector``.
@@ -35,7 +35,7 @@ def default_selector(meta: ObjectMeta, namespace: str, index: ClusterIndex) -> S
     return selector_from_labels(pairs).joined(owned.requirements)
 
 
-def pod_services(labels: Mapping[str, str], namespace: str, index: ClusterIndex) -> tuple[Service, ...]:
+def pod_services(labels: Mapping[str, str], namespace: str, index: ReadOnlyIndex) -> tuple[Service, ...]:
     """The namespace's Services that select a pod with these labels, sorted by name.
 
     Shape: a Service without selector selects nothing, one with an empty selector everything.

@@ -18,10 +18,10 @@ from msgspec import Struct
 
 from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector, SelectorError
 from webhook.core.api.types import Pod, PodAffinity, PodAffinityTerm
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import Term, resolve_term
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, unresolvable, unschedulable
 
 INTER_POD_AFFINITY = "InterPodAffinity"
@@ -48,7 +48,7 @@ class Neighbours(Struct, frozen=True):
     error: str = ""
 
 
-def count_neighbours(pod: Pod, index: ClusterIndex) -> Neighbours:
+def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
     """Count the existing pods that matter to a pod's affinity. Source: filtering.go ``PreFilter``."""
     affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
     near = affinity.pod_affinity if affinity else None
@@ -68,7 +68,7 @@ def count_neighbours(pod: Pod, index: ClusterIndex) -> Neighbours:
         matches_itself=all(term.in_namespace(namespace, {}) and term.selector.matches(pod.labels) for term in wanted),
         own=own,
         apart=tuple(_pods_meeting_all((term,), index) for term in own),
-        rejecting=tuple(index.pod_table.terms_matching(namespace, index.raw_namespace_labels(namespace), pod.labels)),
+        rejecting=tuple(index.terms_matching(namespace, pod.labels)),
     )
 
 
@@ -92,7 +92,7 @@ def _preferred(affinity: PodAffinity | None) -> Iterable[PodAffinityTerm]:
     return (each.pod_affinity_term for each in weighted if each.pod_affinity_term is not None)
 
 
-def _with_namespaces(term: Term, index: ClusterIndex) -> Term:
+def _with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
     """The term with its namespace selector replaced by the namespaces that it selects now.
 
     Source: plugin.go ``mergeAffinityTermNamespacesIfNotEmpty``.
@@ -104,7 +104,7 @@ def _with_namespaces(term: Term, index: ClusterIndex) -> Term:
     return Term(term.topology_key, term.namespaces | chosen, NOTHING, term.selector)
 
 
-def _pods_meeting_all(terms: tuple[Term, ...], index: ClusterIndex) -> Counts:
+def _pods_meeting_all(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Counts:
     """How many pods on each node match every term. Source: filtering.go ``podMatchesAllAffinityTerms``."""
     joined: Selector = EVERYTHING
     for term in terms:
@@ -118,9 +118,9 @@ def _pods_meeting_all(terms: tuple[Term, ...], index: ClusterIndex) -> Counts:
     return total
 
 
-def _common_namespaces(terms: tuple[Term, ...], index: ClusterIndex) -> Iterable[str]:
+def _common_namespaces(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Iterable[str]:
     limited = [term.namespaces for term in terms if not term.namespace_selector.empty]
-    return frozenset.intersection(*limited) if limited else index.pod_table.namespaces()
+    return frozenset.intersection(*limited) if limited else index.pod_namespaces()
 
 
 def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> Ran:

@@ -18,8 +18,9 @@ from webhook.core.api.types import NodeSelector, NodeSelectorTerm, Pod, Taint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import FILTERING_EFFECTS, NO_SCHEDULE, NODE_NAME_FIELD, TAINT_UNSCHEDULABLE
 from webhook.core.index import node_sets
-from webhook.core.index.node_table import Nodes, NodeView
+from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_table import ANY_ADDRESS, HostPort
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, Status, StatusOfNodes, unresolvable, unschedulable
 
 NODE_NAME = "NodeName"
@@ -57,17 +58,17 @@ class Room(Struct, frozen=True):
     allocatable: Mapping[str, tuple[int, ...]]
 
 
-def room_for(request: PodRequest, nodes: Nodes) -> Room:
+def room_for(request: PodRequest, index: ReadOnlyIndex) -> Room:
     """Copy the amounts that decide about this request: of resources that every node has enough of, none.
 
     Source: noderesources/fit.go ``fitsRequest``.
     """
     free = {}
     for name, amount in ((PODS, 1), *request.amounts):
-        short = nodes.short_of(name, amount) if amount > 0 else None
+        short = index.short_of(name, amount) if amount > 0 else None
         if short is not None:
             free[name] = short
-    wanted = {name: nodes.never_enough(name, amount) for name, amount in request.amounts if name in free}
+    wanted = {name: index.never_enough(name, amount) for name, amount in request.amounts if name in free}
     return Room(free, {name: has for name, has in wanted.items() if has is not None})
 
 

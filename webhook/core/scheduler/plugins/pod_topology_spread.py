@@ -22,9 +22,9 @@ from webhook.core.api.selectors import Selector, SelectorError, compile_selector
 from webhook.core.api.types import HONOR, IGNORE, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index import node_sets
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import Column, NodeView
 from webhook.core.index.pod_groups import Counts
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.default_selector import default_selector
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, failure, unresolvable, unschedulable
 from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS
@@ -145,7 +145,7 @@ class Eligible(Struct, frozen=True):
 
 
 def count_constraints(
-    pod: Pod, action: str, index: ClusterIndex, defaults: SpreadDefaults, version: KubernetesVersion
+    pod: Pod, action: str, index: ReadOnlyIndex, defaults: SpreadDefaults, version: KubernetesVersion
 ) -> Counted:
     """The pod's own constraints with this whenUnsatisfiable, else the cluster's defaults, and the pods that match.
 

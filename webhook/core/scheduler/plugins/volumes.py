@@ -13,10 +13,10 @@ from webhook.core.api.selectors import compile_node_selector
 from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Pod, Volume
 from webhook.core.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
-from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import Mounted
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, Status, StatusOfNodes, unresolvable, unschedulable
 
@@ -51,7 +51,7 @@ class Storage(Struct, frozen=True):
     others: Mapping[tuple[str, str], Claim] = {}
 
 
-def gather(pod: Pod, index: ClusterIndex) -> Storage:
+def gather(pod: Pod, index: ReadOnlyIndex) -> Storage:
     """Copy everything that the volume plugins need for this pod; nothing for a pod without volumes."""
     volumes = pod.pod_spec.volumes or ()
     if not volumes:
@@ -76,7 +76,7 @@ def gather(pod: Pod, index: ClusterIndex) -> Storage:
         volumes={name: volume for name in named if (volume := index.volume(name)) is not None},
         free={name: index.volumes_for(claim) for name, claim in claims.items() if not claim.bound},
         classes={name: storage_class for name in classes if (storage_class := index.storage_class(name)) is not None},
-        users={name: index.pod_table.claim_users(namespace, name) for name in claims},
+        users={name: index.claim_users(namespace, name) for name in claims},
         limits=limits,
         mounted=mounted,
         others=others,
@@ -84,19 +84,14 @@ def gather(pod: Pod, index: ClusterIndex) -> Storage:
 
 
 def _mounted(
-    volumes: Sequence[Volume], limits: Mapping[str, Mapping[str, int]], index: ClusterIndex
-) -> dict[int, tuple[Mounted, ...]]:
+    volumes: Sequence[Volume], limits: Mapping[str, Mapping[str, int]], index: ReadOnlyIndex
+) -> Mapping[int, tuple[Mounted, ...]]:
     """Pods with volumes, on nodes where one of the pod's disks may be in use or a limit may be reached."""
-    table = index.pod_table
     if any(map(is_disk, volumes)):
-        return {slot: tuple(pods.values()) for slot, pods in table.mounted.items()}
-    slots = index.view().slots
-    mounted = {}
-    for name, counts in limits.items():
-        slot = slots.get(name, -1)
-        if slot in table.mounted and counts and table.mounts[slot] + len(volumes) > min(counts.values()):
-            mounted[slot] = tuple(table.mounted[slot].values())
-    return mounted
+        return index.mounting_pods()
+    slots, mounts = index.view().slots, index.mounts()
+    limited = [(slots[name], min(counts.values())) for name, counts in limits.items() if counts and name in slots]
+    return index.mounting_pods([slot for slot, most in limited if mounts.get(slot, 0) + len(volumes) > most])
 
 
 def claim_name(pod_name: str, volume: Volume) -> str | None:

@@ -1,0 +1,124 @@
+"""An overlay answers as an index that was told of the added objects, and leaves the one below as it is."""
+
+import pytest
+from build import cluster, index, node, owner, running, selector
+from msgspec.structs import replace
+
+from webhook.core.api.resources import PODS
+from webhook.core.api.selectors import compile_selector
+from webhook.core.api.types import (
+    Affinity,
+    ClaimSource,
+    Container,
+    ContainerPort,
+    NodeStatus,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    ResourceRequirements,
+    Volume,
+)
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.index.overlay import with_owners, with_pods
+
+NODES = tuple(
+    replace(node(name), status=NodeStatus(allocatable={"cpu": "4", "pods": "9", "example.com/gpu": "2"}))
+    for name in ("n0", "n1")
+)
+
+
+def spec(**more):
+    return {"spec": PodSpec(node_name="n1", **more)}
+
+
+def volume(claim):
+    return Volume(name=claim, persistent_volume_claim=ClaimSource(claim_name=claim))
+
+
+OBJECTS = PodAffinity(required=(PodAffinityTerm(topology_key=HOSTNAME, label_selector=selector("app=web")),))
+ADDED = [
+    running("plain", "n1"),
+    running("elsewhere", "n1", namespace="batch"),
+    replace(
+        leaving := running("leaving", "n1"), metadata=replace(leaving.meta, deletion_timestamp="2026-01-01T00:00:00Z")
+    ),
+    replace(
+        running("large", "n1"),
+        **spec(
+            containers=(
+                Container(
+                    resources=ResourceRequirements(requests={"cpu": "3", "example.com/gpu": "1"}),
+                    ports=(ContainerPort(container_port=80, host_port=8080),),
+                ),
+            )
+        ),
+    ),
+    replace(running("mounting", "n1"), **spec(volumes=(volume("data"), volume("logs")))),
+    replace(running("objecting", "n1", "app=api"), **spec(affinity=Affinity(pod_anti_affinity=OBJECTS))),
+]
+BELOW = (
+    *NODES,
+    running("here", "n0"),
+    replace(running("here-too", "n1"), **spec(volumes=(volume("data"),))),
+    running("in-batch", "n0", namespace="batch"),
+)
+WEB = compile_selector(selector("app=web"))
+QUESTIONS = {
+    "count": lambda asked: asked.count("shop", WEB),
+    "count with terminating pods": lambda asked: asked.count("shop", WEB, leaving=True),
+    "count in another namespace": lambda asked: asked.count("batch", WEB),
+    "count of nothing": lambda asked: asked.count("shop", compile_selector(None)),
+    "short of cpu": lambda asked: asked.short_of("cpu", 2000),
+    "short of a little cpu": lambda asked: asked.short_of("cpu", 1),
+    "short of pods": lambda asked: asked.short_of(PODS, 5),
+    "short of gpus": lambda asked: asked.short_of("example.com/gpu", 2),
+    "never enough": lambda asked: asked.never_enough("cpu", 5000),
+    "amounts of cpu": lambda asked: asked.amounts("cpu"),
+    "amounts of pods": lambda asked: asked.amounts(PODS),
+    "namespaces of pods": lambda asked: set(asked.pod_namespaces()),
+    "terms that match": lambda asked: sorted(asked.terms_matching("shop", {"app": "web"})),
+    "terms that do not": lambda asked: asked.terms_matching("shop", {"app": "other"}),
+    "ports": lambda asked: {slot: set(used) for slot, used in asked.taken_ports().items() if used},
+    "users of a claim": lambda asked: asked.claim_users("shop", "data"),
+    "users of a claim elsewhere": lambda asked: asked.claim_users("batch", "data"),
+    "mounts": lambda asked: asked.mounts(),
+    "mounting pods": lambda asked: asked.mounting_pods(),
+    "mounting pods of a node": lambda asked: asked.mounting_pods([0]),
+    "nodes": lambda asked: asked.view().names,
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+@pytest.mark.parametrize(
+    "added", [[], *([each] for each in ADDED), ADDED], ids=["none", *(each.meta.name for each in ADDED), "all"]
+)
+def test_added_pods_are_as_if_the_index_had_heard_of_them(added, question):
+    below = index(*BELOW)
+    before = question(below)
+    assert question(with_pods(below, "n1", added)) == question(index(*BELOW, *added))
+    assert question(below) == before
+
+
+def test_overlays_lie_on_each_other():
+    below = index(*BELOW)
+    once = with_pods(below, "n1", ADDED[:1])
+    assert with_pods(once, "n0", ADDED[:1]).count("shop", WEB) == {0: 2, 1: 2}
+    assert once.count("shop", WEB) == {0: 1, 1: 2}
+
+
+def test_added_owners_replace_those_of_the_same_name():
+    below = cluster("z1: a=1")
+    for each in (owner("Deployment/web", replicas=1), owner("Deployment/other"), owner("StatefulSet/web")):
+        below.apply("ADDED", each)
+    above = with_owners(below, [owner("Deployment/web", replicas=5), owner("ReplicaSet/web-1")])
+    assert above.owner("apps/v1beta1", "Deployment", "shop", "web").replicas == 5
+    assert above.owner("apps/v1", "Deployment", "shop", "other") == owner("Deployment/other")
+    assert above.owner("apps/v1", "Deployment", "batch", "web") is None
+    assert {(each.kind, each.meta.name, each.replicas) for each in above.owners("shop")} == {
+        ("Deployment", "web", 5),
+        ("Deployment", "other", None),
+        ("StatefulSet", "web", None),
+        ("ReplicaSet", "web-1", None),
+    }
+    assert above.owners("batch") == ()
+    assert below.owner("apps/v1", "Deployment", "shop", "web").replicas == 1

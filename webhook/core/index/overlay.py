@@ -1,0 +1,139 @@
+"""The cluster as it would be with a few more objects in it, without a change to the index.
+
+An overlay answers for the objects that it adds, and asks the index below it for all the rest.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from webhook.core.api.resources import PODS, existing_request
+from webhook.core.api.selectors import Selector
+from webhook.core.api.types import Pod
+from webhook.core.index.objects import Owner
+from webhook.core.index.pod_groups import Counts, bump
+from webhook.core.index.pod_table import HostPort, Mounted, claims_of, extras_of
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.workloads.kinds import group_of
+
+
+def with_pods(index: ReadOnlyIndex, node: str, pods: Sequence[Pod]) -> ReadOnlyIndex:
+    """The index as if these pods ran on that node, which it knows.
+
+    Shape: what is counted and taken includes them; `pods_matching` and `pods_objecting` do not name them.
+    """
+    return cast(ReadOnlyIndex, _WithPods(index, index.view().slots[node], pods))
+
+
+def with_owners(index: ReadOnlyIndex, owners: Sequence[Owner]) -> ReadOnlyIndex:
+    """The index as if it had these owners, in place of any with the same names.
+
+    Shape: `workloads` still has those that they replace.
+    """
+    return cast(ReadOnlyIndex, _WithOwners(index, owners))
+
+
+class _Overlay:
+    """What is not answered here is what the index below answers."""
+
+    def __init__(self, below: ReadOnlyIndex) -> None:
+        self._below = below
+
+    def __getattr__(self, question: str) -> object:
+        return getattr(self._below, question)
+
+
+class _WithOwners(_Overlay):
+    def __init__(self, below: ReadOnlyIndex, owners: Sequence[Owner]) -> None:
+        super().__init__(below)
+        self._owners = {_identity(owner): owner for owner in owners}
+
+    def owner(self, api_version: str, kind: str, namespace: str, name: str) -> Owner | None:
+        added = self._owners.get((namespace, group_of(api_version), kind, name))
+        return added or self._below.owner(api_version, kind, namespace, name)
+
+    def owners(self, namespace: str) -> tuple[Owner, ...]:
+        kept = (owner for owner in self._below.owners(namespace) if _identity(owner) not in self._owners)
+        return (*kept, *(owner for owner in self._owners.values() if owner.meta.namespace == namespace))
+
+
+def _identity(owner: Owner) -> tuple[str, str, str, str]:
+    return owner.meta.namespace, group_of(owner.api_version), owner.kind, owner.meta.name
+
+
+class _WithPods(_Overlay):
+    """The answers about pods that are counted and about what they take from their node."""
+
+    def __init__(self, below: ReadOnlyIndex, slot: int, pods: Sequence[Pod]) -> None:
+        super().__init__(below)
+        self._slot = slot
+        self._pods = [(pod, extras_of(pod.meta, pod.pod_spec)) for pod in pods]
+        self._held = {PODS: len(pods)}
+        for pod in pods:
+            for resource, amount in existing_request(pod, below.version).amounts:
+                bump(self._held, resource, amount)
+
+    def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
+        of_namespace = (pod for pod, _ in self._pods if pod.meta.namespace == namespace)
+        counted = (pod for pod in of_namespace if leaving or pod.meta.deletion_timestamp is None)
+        number = 0 if selector.nothing else sum(selector.matches(pod.labels) for pod in counted)
+        return self._plus(self._below.count(namespace, selector, leaving=leaving), number)
+
+    def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
+        free = self.amounts(resource)[0]
+        short = self._below.short_of(resource, amount)
+        return None if short is None and free[self._slot] >= amount else free
+
+    def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        free, allocatable = self._below.amounts(resource)
+        left = list(free)
+        left[self._slot] -= self._held.get(resource, 0)
+        return tuple(left), allocatable
+
+    def pod_namespaces(self) -> tuple[str, ...]:
+        return tuple({*self._below.pod_namespaces(), *(pod.meta.namespace for pod, _ in self._pods)})
+
+    def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
+        namespace_labels = self._below.raw_namespace_labels(namespace)
+        return [
+            *self._below.terms_matching(namespace, labels),
+            *(
+                (term.topology_key, {self._slot: 1})
+                for _, extras in self._pods
+                for term in extras.terms
+                if term.in_namespace(namespace, namespace_labels) and term.selector.matches(labels)
+            ),
+        ]
+
+    def taken_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
+        taken = self._below.taken_ports()
+        return {
+            **taken,
+            self._slot: (*taken.get(self._slot, ()), *(port for _, each in self._pods for port in each.ports)),
+        }
+
+    def claim_users(self, namespace: str, name: str) -> Counts:
+        return self._plus(
+            self._below.claim_users(namespace, name),
+            sum(
+                list(claims_of(mounted.volumes)).count(name)
+                for mounted in self._mounted()
+                if mounted.namespace == namespace
+            ),
+        )
+
+    def mounts(self) -> Mapping[int, int]:
+        return self._plus(self._below.mounts(), sum(each.weight for each in self._mounted()))
+
+    def mounting_pods(self, slots: Sequence[int] | None = None) -> Mapping[int, tuple[Mounted, ...]]:
+        mounted = dict(self._below.mounting_pods(slots))
+        added = tuple(self._mounted())
+        if added and (slots is None or self._slot in slots):
+            mounted[self._slot] = (*mounted.get(self._slot, ()), *added)
+        return mounted
+
+    def _mounted(self) -> list[Mounted]:
+        return [each.mounted for _, each in self._pods if each.mounted is not None]
+
+    def _plus(self, counts: Mapping[int, int], number: int) -> Counts:
+        """The counts with so many more on the node of the added pods."""
+        return {**counts, self._slot: counts.get(self._slot, 0) + number} if number else dict(counts)
