@@ -28,13 +28,19 @@ from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
 
 NAMESPACE = "shop"
 API_VERSIONS = {
+    "Pod": "v1",
+    "ReplicationController": "v1",
+    "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
     "StatefulSet": "apps/v1",
     "DaemonSet": "apps/v1",
-    "Deployment": "apps/v1",
-    "ReplicationController": "v1",
     "Job": "batch/v1",
+    "CronJob": "batch/v1",
     "Rollout": "argoproj.io/v1alpha1",
+    "CloneSet": "apps.kruise.io/v1alpha1",
+    "RayCluster": "ray.io/v1",
+    "PyTorchJob": "kubeflow.org/v1",
+    **dict.fromkeys(("App", "Cache", "Database", "Redis", "Thing", "Tree"), "example.com/v1"),  # kinds that nobody knows
 }
 
 
@@ -61,9 +67,7 @@ def selector(text):
 def reference(text, uid=""):
     """``ReplicaSet/web-7d4``: a controller."""
     kind, name = text.split("/")
-    return OwnerReference(
-        api_version=API_VERSIONS.get(kind, "example.com/v1"), kind=kind, name=name, uid=uid, controller=True
-    )
+    return OwnerReference(api_version=API_VERSIONS[kind], kind=kind, name=name, uid=uid, controller=True)
 
 
 def meta(name, *, namespace=NAMESPACE, labelled="", owner=None, uid="", annotations=None):
@@ -118,7 +122,7 @@ def owner(text, select=None, *templates, replicas=None, above=None, above_uid=""
     kind, name = text.split("/")
     own = meta(name, owner=above, uid=above_uid, annotations=annotations)
     return Owner(
-        api_version=API_VERSIONS.get(kind, "example.com/v1"),
+        api_version=API_VERSIONS[kind],
         kind=kind,
         meta=ObjectMeta(
             name=own.name,

@@ -6,6 +6,8 @@ A constraint is written ``zone hard 1 app=web``: key, action, maxSkew, selector.
 
 import json
 
+from build import API_VERSIONS
+
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
@@ -14,16 +16,6 @@ from webhook.core.rules.frame.subject import Circumstances
 
 KEYS = {"zone": "topology.kubernetes.io/zone", "hostname": "kubernetes.io/hostname"}
 ACTIONS = {"hard": "DoNotSchedule", "soft": "ScheduleAnyway"}
-API_VERSIONS = {
-    "Pod": "v1",
-    "ReplicationController": "v1",
-    "Job": "batch/v1",
-    "CronJob": "batch/v1",
-    "Rollout": "argoproj.io/v1alpha1",
-    "CloneSet": "apps.kruise.io/v1alpha1",
-    "RayCluster": "ray.io/v1",
-    "PyTorchJob": "kubeflow.org/v1",
-}
 RECENT = KubernetesVersion(1, 37)
 TODAY = "2026-11-21"
 DENY = Policy(ceiling=Mode.DENY)
@@ -67,7 +59,7 @@ def pods_term(which, key, select="web"):
 def workload(kind, pod_labels, *constraints, replicas=3, selector="app=web", meta=None, spec=None, **pod_spec):
     """An object of that kind; ``selector`` is its own spec.selector, ``pod_spec`` further fields of the pod spec."""
     pod = template(pod_labels, *constraints, **pod_spec)
-    found = {"apiVersion": API_VERSIONS.get(kind, "apps/v1"), "kind": kind}
+    found = {"apiVersion": API_VERSIONS[kind], "kind": kind}
     named = {"name": "web", "namespace": "shop", **(meta or {})}
     if kind == "Pod":
         return {**found, "metadata": {**pod["metadata"], **named}, "spec": pod["spec"]}

@@ -12,7 +12,6 @@ from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOver
 KEYS = ["app", "tier", "pod-template-hash", "controller-revision-hash"]
 TOPOLOGY = ["topology.kubernetes.io/zone", "kubernetes.io/hostname", "example.com/rack"]
 KNOWN_KINDS = ["ReplicaSet", "StatefulSet", "ReplicationController", "Job"]
-API_VERSIONS = {"ReplicationController": "v1", "Job": "batch/v1", "Database": "example.com/v1"}
 
 label_maps = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(["a", "b"]), max_size=4)
 label_texts = label_maps.map(lambda found: " ".join(f"{key}={value}" for key, value in found.items()))
@@ -85,7 +84,7 @@ def metadatas(draw):
     }
     kind = draw(st.sampled_from([None, *KNOWN_KINDS, *KNOWN_KINDS, "DaemonSet", "Database"]))
     if kind is not None:
-        reference = {"apiVersion": API_VERSIONS.get(kind, "apps/v1"), "kind": kind, "name": "o", "uid": "u"}
+        reference = {"apiVersion": API_VERSIONS[kind], "kind": kind, "name": "o", "uid": "u"}
         metadata["ownerReferences"] = [reference | {"controller": True}]
     return metadata
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from build import cluster
+from build import API_VERSIONS, cluster
 from core.rules.pages import EXAMPLES, OPEN, example
 from hypothesis import given
 from hypothesis import strategies as st
-from manifest import API_VERSIONS, TODAY
+from manifest import TODAY
 
 from webhook.core.api.version import RECORDED
 from webhook.core.json_edits import applied, value_at
@@ -170,7 +170,7 @@ def objects(draw, constraints=CONSTRAINTS):
     }
     if draw(st.booleans()) and not labels:
         del pod["metadata"]
-    found = {"apiVersion": API_VERSIONS.get(kind, "apps/v1"), "kind": kind}
+    found = {"apiVersion": API_VERSIONS[kind], "kind": kind}
     if kind == "Pod":
         return {**found, **pod}
     if kind == "CronJob":
