@@ -40,7 +40,9 @@ API_VERSIONS = {
     "CloneSet": "apps.kruise.io/v1alpha1",
     "RayCluster": "ray.io/v1",
     "PyTorchJob": "kubeflow.org/v1",
-    **dict.fromkeys(("App", "Cache", "Database", "Redis", "Thing", "Tree"), "example.com/v1"),  # kinds that nobody knows
+    **dict.fromkeys(
+        ("App", "Cache", "Database", "Redis", "Thing", "Tree"), "example.com/v1"
+    ),  # kinds that nobody knows
 }
 
 

@@ -7,9 +7,10 @@ A constraint is written ``zone hard 1 app=web``: key, action, maxSkew, selector.
 import json
 
 from build import API_VERSIONS
+from msgspec.structs import replace
 
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.policy.policy import Mode, Policy
+from webhook.core.policy.policy import Defaults, Messages, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import examine, review
 from webhook.core.rules.frame.subject import Circumstances
@@ -18,7 +19,19 @@ KEYS = {"zone": "topology.kubernetes.io/zone", "hostname": "kubernetes.io/hostna
 ACTIONS = {"hard": "DoNotSchedule", "soft": "ScheduleAnyway"}
 RECENT = KubernetesVersion(1, 37)
 TODAY = "2026-11-21"
-DENY = Policy(ceiling=Mode.DENY)
+# What tests take for granted is said, so that another default of the policy fails the tests of that default alone.
+PLAIN = Policy(
+    ceiling=Mode.WARN,
+    rules_version="1.0",
+    capacity="auto",
+    defaults=Defaults(mode="observe", default_constraints=(), match_label_keys="auto"),
+    scheduler_names=("default-scheduler",),
+    annotation_exempt="warnings",
+    messages=Messages(detail="own-namespace"),
+    max_staleness_seconds=60.0,
+)
+DENY = replace(PLAIN, ceiling=Mode.DENY)
+FIXED, GROWING = replace(DENY, capacity="fixed"), replace(DENY, capacity="growing")
 
 
 def labels(text):

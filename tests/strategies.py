@@ -3,7 +3,7 @@
 import json
 
 import msgspec
-from build import index, namespace, node, owner, service
+from build import API_VERSIONS, index, namespace, node, owner, service
 from hypothesis import strategies as st
 
 from webhook.core.api.types import SpreadConstraint

@@ -7,10 +7,10 @@ import logging
 from pathlib import Path
 
 import pytest
+from manifest import DENY
 
 from webhook.admission import Engine, ReviewError, answer, decode, encode
 from webhook.core.api.version import RECORDED
-from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
 
 REVIEWS = Path(__file__).parent / "testdata" / "reviews" / "reviews.jsonl.gz"
@@ -19,7 +19,7 @@ BROKEN = (  # the one that is denied
     "spec.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero"
     " (1 of 2 problems)"
 )
-ENGINE = Engine(policy=Policy(ceiling=Mode.DENY), version=RECORDED)
+ENGINE = Engine(policy=DENY, version=RECORDED)
 
 
 def recorded():
@@ -290,7 +290,7 @@ class Broken:
 
 
 def test_a_bug_is_logged_with_the_requests_fields_and_allowed(caplog):
-    engine = Engine(policy=Policy(ceiling=Mode.DENY), version=RECORDED, index=Broken())
+    engine = Engine(policy=DENY, version=RECORDED, index=Broken())
     faulty = decode(rollout(maxSkew="1"))
     with caplog.at_level(logging.ERROR):
         made = answer("validate", faulty, engine, today="2026-11-21", remaining=lambda: 1.0)

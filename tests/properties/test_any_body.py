@@ -20,6 +20,7 @@ from build import (
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from manifest import DENY, FIXED
 from msgspec.structs import replace
 from server.conftest import replies, server  # noqa: F401 a fixture
 
@@ -27,7 +28,6 @@ from webhook.admission import Engine, ReviewError, answer, decode
 from webhook.core.api.storage import Claim, ClaimSpec, PersistentVolume, Phase, StorageClass
 from webhook.core.api.types import NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.api.version import RECORDED
-from webhook.core.policy.policy import Mode, Policy
 
 TAINTED = NodeSpec(taints=(Taint(key="dedicated", value="x", effect="NoSchedule"),))
 CLUSTER = index(
@@ -48,9 +48,9 @@ CLUSTER = index(
     StorageClass(metadata=ObjectMeta(name="fast")),
 )
 ENGINES = [
-    Engine(policy=Policy(ceiling=Mode.DENY), version=RECORDED),
-    Engine(policy=Policy(ceiling=Mode.DENY), version=RECORDED, index=CLUSTER),
-    Engine(policy=Policy(ceiling=Mode.DENY, capacity="fixed"), version=RECORDED, index=CLUSTER),
+    Engine(policy=DENY, version=RECORDED),
+    Engine(policy=DENY, version=RECORDED, index=CLUSTER),
+    Engine(policy=FIXED, version=RECORDED, index=CLUSTER),
 ]
 
 scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=20)

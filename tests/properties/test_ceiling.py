@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
+from manifest import DENY
 from msgspec import convert, json, to_builtins
 from msgspec.structs import replace
 
@@ -37,7 +38,7 @@ from webhook.core.placement.bounds import addable_pinned
 from webhook.core.placement.constraint_room import addable_together, constraint_rooms
 from webhook.core.placement.pinned_claims import Missing
 from webhook.core.placement.workload_problem import candidate_nodes, survey
-from webhook.core.policy.policy import Mode, Policy
+from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.placement import volume_pins
@@ -154,7 +155,7 @@ class World:
 
     def found(self, replicas, index=None, capacity="fixed"):
         """What the rules of this family say of so many replicas: by rule, the first finding."""
-        policy = Policy(ceiling=Mode.DENY, capacity=capacity)
+        policy = replace(DENY, capacity=capacity)
         said = examine(
             self.manifest(replicas),
             Circumstances(policy=policy, index=index or self.index(), version=RECORDED, today="2026-11-21"),

@@ -3,6 +3,7 @@
 from build import ROOMY, constraint, node, running
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
+from manifest import PLAIN
 from msgspec.structs import replace
 
 from webhook.core.api.types import (
@@ -24,14 +25,13 @@ from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.policy.policy import Policy
 from webhook.core.rules.cluster.effect import NO_EFFECT, evaluate
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.problem import take
 from webhook.core.workloads.workload import Strategy, Template, Workload
 
-FIXED = Policy(capacity="fixed")
+FIXED = replace(PLAIN, capacity="fixed")
 OWN = LabelSelector(match_labels={"app": "web"})
 quick = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]

@@ -5,13 +5,13 @@ import re
 from build import ROOMY, constraint, declared, node, owner, running
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
+from manifest import PLAIN
 from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector, NodeStatus, ObjectMeta, Pod, PodSpec
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.policy.policy import Policy
 from webhook.core.rules.cluster.shared_selectors import evaluate
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.scheduler.cycle import decide
@@ -89,7 +89,7 @@ def test_the_numbers_are_those_of_the_cluster_with_the_pods_and_without(world):
     subject = Subject(
         workload=workload,
         placed=place(workload),
-        circumstances=Circumstances(policy=Policy(), version=RECORDED, index=index),
+        circumstances=Circumstances(policy=PLAIN, version=RECORDED, index=index),
     )
     found = list(evaluate(subject))
     assume(found)

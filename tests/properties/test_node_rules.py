@@ -7,6 +7,7 @@ import msgspec
 from build import ROOMY, constraint, node, running
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
+from manifest import PLAIN
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, NodeStatus, ObjectMeta, Pod, PodSpec, Taint, Toleration
@@ -15,7 +16,6 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import applied
-from webhook.core.policy.policy import Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.cluster.effect import evaluate as effects
 from webhook.core.rules.cluster.nodes import evaluate
@@ -28,7 +28,7 @@ from webhook.core.workloads.workload import Template, Workload
 RACK = "example.com/rack"
 KEYS = (ZONE, HOSTNAME, RACK)
 PASSING = "node.kubernetes.io/not-ready"
-FIXED = Policy(capacity="fixed")
+FIXED = replace(PLAIN, capacity="fixed")
 NOW = "2026-11-22T12:00:00Z"
 quick = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]

@@ -10,15 +10,14 @@ from collections import Counter
 from random import Random
 
 import pytest
+from manifest import FIXED
 from properties.places import NOW, TooManyStatesError, World
 
 from webhook.core.api.version import RECORDED
 from webhook.core.json_edits import applied
-from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
 
-FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")
 FAMILY = {"tainted-nodes-counted", "zone-host-ceiling", "spread-conflicts-affinity", "zone-loss-strands-pods"}
 LOSS = "zone-loss-strands-pods"
 # Worlds of one test, and the first seed: both may be set for a longer run.

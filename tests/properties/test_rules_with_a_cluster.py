@@ -5,20 +5,19 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from manifest import FIXED
 from msgspec import to_builtins
 
 from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import read_scenario
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.rule_set import NEED_CLUSTER
 from webhook.core.scheduler.args import ArgsError
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
-OPEN = Policy(ceiling=Mode.DENY, capacity="fixed")
 
 
 def scenarios(name):
@@ -46,7 +45,7 @@ def test_every_rule_answers(name):
     for number, scenario in enumerate(scenarios(name)):
         manifest = deployment(scenario.pod, 2 + number % 9)
         found = examine(
-            manifest, Circumstances(policy=OPEN, index=scenario.index, version=RECORDED, today="2026-11-21")
+            manifest, Circumstances(policy=FIXED, index=scenario.index, version=RECORDED, today="2026-11-21")
         )
         spoken |= {each.finding.rule for each in found.findings}
     assert spoken & NEED_CLUSTER

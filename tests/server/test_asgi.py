@@ -10,7 +10,7 @@ import pytest
 from build import cluster
 from core.rules.shop import deployed, shop
 from faults import Raising, unfixable
-from manifest import workload
+from manifest import DENY, workload
 from server.conftest import review
 
 from webhook.admission import MAX_REVIEW_BYTES, Engine
@@ -27,7 +27,7 @@ from webhook.server.state import State
 from webhook.server.wsgi_bridge import bridge
 from webhook.snapshot.open_file import load_snapshot
 
-ENGINE = Engine(policy=Policy(ceiling=Mode.DENY), version=RECORDED)
+ENGINE = Engine(policy=DENY, version=RECORDED)
 
 
 @pytest.fixture

@@ -217,6 +217,7 @@ HARD = """\
 apiVersion: config.evenspread.io/v1alpha1
 kind: SpreadPolicy
 capacity: fixed
+messages: {detail: own-namespace}
 defaults:
   defaultConstraints:
   - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}

@@ -2,13 +2,14 @@
 
 import pytest
 from manifest import DENY, decide, workload
+from msgspec.structs import replace
 
 from webhook.core.policy.policy import Messages, Mode, Policy
 from webhook.core.review.messages import WARNING_CHARS, denial, warnings_of
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.text import one_line, plural, quoted, shortened
 
-STRICT = Policy(ceiling=Mode.DENY, rules={"selector-not-self": Mode.DENY, "revision-mixed": Mode.DENY})
+STRICT = replace(DENY, rules={"selector-not-self": Mode.DENY, "revision-mixed": Mode.DENY})
 FIT = Finding(
     rule="replicas-do-not-fit",
     path="spec.replicas",

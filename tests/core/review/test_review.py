@@ -9,6 +9,7 @@ from build import autoscaler, index, namespace, node
 from hypothesis import given
 from hypothesis import strategies as st
 from manifest import DENY, RECENT, TODAY, decide, examined, headline, request, workload
+from msgspec.structs import replace
 
 from webhook.core.policy.policy import Exemption, Match, Mode, NamespaceCeiling, NamespaceMatch, Policy
 from webhook.core.review.judging import Judged, never_denied_for_places
@@ -24,9 +25,9 @@ BROKEN = (  # the one that is denied
     "spec.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero"
     " (1 of 2 problems)"
 )
-EVERYTHING = Policy(ceiling=Mode.DENY, rules={rule.id: Mode.DENY for rule in RULES})
+EVERYTHING = replace(DENY, rules={rule.id: Mode.DENY for rule in RULES})
 WRONG = "zone hard 1 app=other"
-NOT_SELF = Policy(ceiling=Mode.DENY, rules={"selector-not-self": Mode.DENY})
+NOT_SELF = replace(DENY, rules={"selector-not-self": Mode.DENY})
 
 
 def deployment(*constraints, pods="app=web", **fields):
@@ -93,7 +94,7 @@ def owned(kind, api_version="example.com/v1"):
 def test_who_owns_it_decides_who_is_told(meta, workloads, warned, denied):
     manifest = workload("StatefulSet", "app=web", WRONG, meta=meta)
     assert bool(decide(manifest, policy=Policy(workloads=workloads)).warnings) == warned
-    strict = Policy(ceiling=Mode.DENY, rules={"selector-not-self": Mode.DENY}, workloads=workloads)
+    strict = replace(DENY, rules={"selector-not-self": Mode.DENY}, workloads=workloads)
     assert decide(manifest, policy=strict).allowed != denied
 
 
@@ -160,7 +161,7 @@ def test_an_update_is_warned_of_only_where_it_matters(change, warned):
     ("policy", "labels", "expected"),
     [
         pytest.param(Policy(), "", "warn", id="the chart's ceiling"),
-        pytest.param(Policy(ceiling=Mode.DENY), "", "warn", id="its own mode below the ceiling"),
+        pytest.param(DENY, "", "warn", id="its own mode below the ceiling"),
         pytest.param(NOT_SELF, "", "deny", id="configured"),
         pytest.param(Policy(rules={"selector-not-self": Mode.DENY}), "", "warn", id="configured above the ceiling"),
         pytest.param(Policy(ceiling=Mode.AUDIT), "", "audit", id="a low ceiling"),
@@ -188,7 +189,7 @@ def test_modes_and_ceilings(policy, labels, expected):
 
 def exempt(**fields):
     rule = {"rule": "selector-not-self", "match": Match(namespace="shop"), "reason": "chart pinned"}
-    return Policy(ceiling=Mode.DENY, rules=NOT_SELF.rules, exemptions=(Exemption(**{**rule, **fields}),))
+    return replace(DENY, rules=NOT_SELF.rules, exemptions=(Exemption(**{**rule, **fields}),))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +221,7 @@ def test_exemptions_of_the_configuration(policy, expected):
 )
 @pytest.mark.parametrize("place", ["object", "template"])
 def test_the_annotation_exempts_as_far_as_it_may(allows, mode, expected, place):
-    policy = Policy(ceiling=Mode.DENY, rules={"selector-not-self": mode}, annotation_exempt=allows)
+    policy = replace(DENY, rules={"selector-not-self": mode}, annotation_exempt=allows)
     manifest = deployment(WRONG)
     annotations = {"annotations": {"evenspread.io/exempt": "selector-null, selector-not-self"}}
     (manifest if place == "object" else manifest["spec"]["template"])["metadata"].update(annotations)

@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 import yaml
 from build import cluster
+from manifest import DENY
+from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
-from webhook.core.policy.policy import Messages, Mode, Policy
+from webhook.core.policy.policy import Messages, Mode
 from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
@@ -24,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "tests" / "testdata" / "rules"
 PAGES = ROOT / "docs" / "rules"
 # Every rule may speak, whatever its default mode.
-OPEN = Policy(ceiling=Mode.DENY, rules={rule.id: Mode.WARN for rule in RULES})
+OPEN = replace(DENY, rules={rule.id: Mode.WARN for rule in RULES})
 
 INDEX = """# Rules
 

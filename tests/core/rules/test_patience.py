@@ -2,14 +2,15 @@
 
 import pytest
 from core.rules.shop import deployed, shop
-from manifest import RECENT, TODAY, decide, examined, headline, request, template, workload
+from manifest import FIXED, RECENT, TODAY, decide, examined, headline, request, template, workload
+from msgspec.structs import replace
 
-from webhook.core.policy.policy import Mode, Policy
+from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
 from webhook.core.rules.frame.subject import MOST_COUNTED, MOST_RESOURCES, NO_TIME, STALE, TOO_MANY, Circumstances
 from webhook.core.rules.rule_set import NEED_CLUSTER, RULES
 
-DENY = Policy(ceiling=Mode.DENY, rules={rule.id: Mode.DENY for rule in RULES}, capacity="fixed")
+EVERYTHING = replace(FIXED, rules={rule.id: Mode.DENY for rule in RULES})
 OTHERS = (deployed("canary", "zone hard 2 app=web"),)
 # Canaries are counted too, under other terms; no node has a rack; the host of zone b fills up first; one node has all.
 CLUSTER = shop("a: n1=stable,stable n2 n4 n5 | b: n3=canary", *OTHERS)
@@ -21,7 +22,9 @@ WIDE = "selector-too-wide"
 
 def reviewed(manifest, old=None, *, remaining):
     asked = request(manifest, old)
-    return review(asked, Circumstances(policy=DENY, index=CLUSTER, version=RECENT, today=TODAY, remaining=remaining))
+    return review(
+        asked, Circumstances(policy=EVERYTHING, index=CLUSTER, version=RECENT, today=TODAY, remaining=remaining)
+    )
 
 
 def of_the_cluster(decision):
@@ -30,7 +33,7 @@ def of_the_cluster(decision):
     return found, {each.rule: each.missing for each in decision.not_evaluated}
 
 
-FOUND, _ = of_the_cluster(decide(WEB, policy=DENY, index=CLUSTER))
+FOUND, _ = of_the_cluster(decide(WEB, policy=EVERYTHING, index=CLUSTER))
 
 
 def test_there_is_enough_to_be_said():
@@ -38,11 +41,11 @@ def test_there_is_enough_to_be_said():
 
 
 def test_a_cluster_that_was_not_heard_of_denies_nothing():
-    decision = decide(WEB, policy=DENY, index=CLUSTER, age=61.0)
+    decision = decide(WEB, policy=EVERYTHING, index=CLUSTER, age=61.0)
     found, missing = of_the_cluster(decision)
     assert found == set()
     assert {missing.get(rule) for rule in FOUND} == {STALE}
-    assert not of_the_cluster(decide(WEB, policy=DENY, index=CLUSTER, age=60.0))[0] ^ FOUND
+    assert not of_the_cluster(decide(WEB, policy=EVERYTHING, index=CLUSTER, age=60.0))[0] ^ FOUND
 
 
 def ending_after(looks):
@@ -106,12 +109,12 @@ def wide(constraints, terms=0):
     ],
 )
 def test_a_template_with_more_than_anybody_writes(manifest, reason):
-    decision = decide(manifest, policy=DENY, index=RACKED)
+    decision = decide(manifest, policy=EVERYTHING, index=RACKED)
     found, missing = of_the_cluster(decision)
     assert missing.get(WIDE) == reason
     assert (WIDE in found) is (reason is None)
     # A command may take its time.
-    assert WIDE in {each.finding.rule for each in examined(manifest, DENY, index=RACKED).findings}
+    assert WIDE in {each.finding.rule for each in examined(manifest, EVERYTHING, index=RACKED).findings}
 
 
 def requesting(resources, amount="1"):
@@ -123,13 +126,13 @@ def requesting(resources, amount="1"):
 
 @pytest.mark.parametrize(("resources", "reason"), [(MOST_RESOURCES, None), (MOST_RESOURCES + 1, TOO_MANY)])
 def test_a_template_that_asks_for_more_resources_than_anybody_has(resources, reason):
-    assert of_the_cluster(decide(requesting(resources), policy=DENY, index=CLUSTER))[1].get(WIDE) == reason
+    assert of_the_cluster(decide(requesting(resources), policy=EVERYTHING, index=CLUSTER))[1].get(WIDE) == reason
 
 
 @pytest.mark.parametrize("amount", ["1", "-1"])
 def test_a_request_for_what_nobody_has_leaves_nothing_behind(amount):
     before = set(CLUSTER._node_table.free), set(CLUSTER.view()._columns)
-    decision = decide(requesting(3, amount), policy=DENY, index=CLUSTER)
+    decision = decide(requesting(3, amount), policy=EVERYTHING, index=CLUSTER)
     assert "zone-host-ceiling" not in {each.rule for each in decision.not_evaluated}
     assert before[0] == set(CLUSTER._node_table.free)
     assert set(CLUSTER.view()._columns) <= CLUSTER.view().keys
@@ -139,4 +142,4 @@ def test_many_templates_of_a_few_constraints_each():
     groups = [{"template": template("app=web", "zone hard 1 app=web")} for _ in range(MOST_COUNTED + 1)]
     ray = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "web", "namespace": "shop"}}
     ray["spec"] = {"workerGroupSpecs": groups}
-    assert TOO_MANY not in of_the_cluster(decide(ray, policy=DENY, index=CLUSTER))[1].values()
+    assert TOO_MANY not in of_the_cluster(decide(ray, policy=EVERYTHING, index=CLUSTER))[1].values()

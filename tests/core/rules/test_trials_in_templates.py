@@ -1,12 +1,11 @@
 """A fix after which another rule would speak."""
 
 import pytest
-from manifest import constraint, examined, workload
+from manifest import PLAIN, constraint, examined, workload
 from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
 from webhook.core.json_edits import Edit
-from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_in_templates
@@ -78,7 +77,7 @@ def subject():
     return Subject(
         workload=seen.workload,
         placed=place(seen.workload),
-        circumstances=Circumstances(policy=Policy(), version=RECORDED),
+        circumstances=Circumstances(policy=PLAIN, version=RECORDED),
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from build import autoscaler, cluster, index, node, service
-from manifest import DENY, examined, said, workload
+from manifest import DENY, GROWING, PLAIN, examined, said, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import SpreadConstraint
@@ -10,9 +10,8 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.policy.policy import DefaultConstraint, Defaults, Mode, Policy
 from webhook.core.scheduler.profile import SchedulerProfile
 
-ZONES_A_B = Policy(ceiling=Mode.DENY, domains={ZONE: ("a", "b")})
-GROWING = Policy(ceiling=Mode.DENY, capacity="growing")
-REQUIRED = Policy(ceiling=Mode.DENY, rules={"spread-required": Mode.WARN})
+ZONES_A_B = replace(DENY, domains={ZONE: ("a", "b")})
+REQUIRED = replace(DENY, rules={"spread-required": Mode.WARN})
 HOST_AWAY = {
     "podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -128,7 +127,7 @@ def test_a_service_gives_other_kinds_a_selector(kind, select, expected):
 def test_a_configured_scheduler_has_defaults_of_its_own(profiles, name, expected):
     known = tuple(SchedulerProfile(name=own, defaulting_type=kind) for own, kind in profiles)
     manifest = workload("Deployment", "app=web", "zone hard 1 app=web", schedulerName=name)
-    assert said("system-defaults-lost", manifest, policy=Policy(scheduler_profiles=known)) == expected
+    assert said("system-defaults-lost", manifest, policy=replace(PLAIN, scheduler_profiles=known)) == expected
 
 
 @pytest.mark.parametrize(
@@ -462,7 +461,7 @@ INJECTED = Policy(
         pytest.param("Job", [], {}, REQUIRED, False, id="a Job"),
         pytest.param("DaemonSet", [], {}, REQUIRED, False, id="a DaemonSet"),
         pytest.param("Deployment", [], {}, INJECTED, False, id="defaults are injected"),
-        pytest.param("Deployment", [], {}, Policy(), False, id="not configured"),
+        pytest.param("Deployment", [], {}, PLAIN, False, id="not configured"),
     ],
 )
 def test_workloads_that_must_say_how_they_are_spread(kind, constraints, fields, policy, speaks):

@@ -2,19 +2,18 @@
 
 import pytest
 from build import cluster, index, node
-from manifest import DENY, decide, examined, said, workload
+from manifest import DENY, FIXED, GROWING, PLAIN, decide, examined, said, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
 from webhook.core.index.meant_keys import near
-from webhook.core.policy.policy import Mode, Policy
+from webhook.core.policy.policy import Mode
 from webhook.core.review.messages import WARNING_CHARS
 
 UNKNOWN, PARTIAL = "topology-key-unknown", "topology-key-partial"
 ZONE = "topology.kubernetes.io/zone"
 EVERYWHERE = [{"operator": "Exists"}]
 IN_A = {ZONE: "a"}
-GROWING, FIXED = Policy(ceiling=Mode.DENY, capacity="growing"), Policy(ceiling=Mode.DENY, capacity="fixed")
 
 
 def asked(*constraints, **more):
@@ -108,12 +107,8 @@ def test_a_key_that_no_node_has(nodes, constraints, expected):
         pytest.param(
             "failure-domain.beta.kubernetes.io/zone", GROWING, "", ["warn"], id="no new node has a former name"
         ),
-        pytest.param(
-            "rack", Policy(ceiling=Mode.DENY, domains={"rack": ("r1",)}), "", [], id="the configuration knows it"
-        ),
-        pytest.param(
-            "rack", Policy(ceiling=Mode.DENY, rules={UNKNOWN: Mode.DENY}), "", ["deny"], id="the mode is configured"
-        ),
+        pytest.param("rack", replace(DENY, domains={"rack": ("r1",)}), "", [], id="the configuration knows it"),
+        pytest.param("rack", replace(DENY, rules={UNKNOWN: Mode.DENY}), "", ["deny"], id="the mode is configured"),
     ],
 )
 def test_where_nodes_can_be_added_one_with_the_key_may_come(key, policy, labels, modes):
@@ -131,7 +126,7 @@ def test_a_former_name_is_called_deprecated_as_long_as_a_node_has_it():
 
 def test_a_typo_of_a_key_whose_domains_are_configured_is_none():
     manifest = asked("topology.kubernetes.io/zones hard 1 app=web")
-    policy = Policy(ceiling=Mode.DENY, domains={"topology.kubernetes.io/zones": ("a",)})
+    policy = replace(DENY, domains={"topology.kubernetes.io/zones": ("a",)})
     assert [len(told("topology-key-typo", manifest, cluster("a: n1"), each)) for each in (DENY, policy)] == [1, 0]
 
 
@@ -323,7 +318,7 @@ def test_without_nodes_they_say_what_is_missing(rule, constraint, asks):
     ],
 )
 def test_warnings_are_one_short_line(constraint):
-    policy = Policy(rules={PARTIAL: Mode.WARN})
+    policy = replace(PLAIN, rules={PARTIAL: Mode.WARN})
     key = constraint.split()[0]
     labelled = f"{key.replace('datacentre', 'datacenter')}=x" if "/" in key and len(key) < 100 else ""
     manifest = asked(constraint, replicas=40)

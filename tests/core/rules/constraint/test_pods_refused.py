@@ -5,11 +5,10 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from manifest import DENY, RECENT, constraint, decide, examined, findings, headline, said, workload
+from manifest import DENY, PLAIN, RECENT, constraint, decide, examined, findings, headline, said, workload
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.json_edits import applied
-from webhook.core.policy.policy import Policy
 from webhook.core.rules.constraint.pods_refused import evaluate
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
@@ -339,7 +338,7 @@ class TestAdmission:
         assert decide(workload("Deployment", "app=web", spread(None, {"app": "web"}))).allowed
 
     def test_under_the_usual_ceiling_it_warns(self):
-        decision = decide(workload("Deployment", "app=web", TWICE), policy=Policy())
+        decision = decide(workload("Deployment", "app=web", TWICE), policy=PLAIN)
         assert decision.allowed
         assert decision.warnings == (
             "evenspread/pods-refused: no pod can be created: zone[0]: app is in labelSelector and in matchLabelKeys",

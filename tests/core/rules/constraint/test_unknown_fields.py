@@ -3,10 +3,11 @@
 import json
 
 import pytest
+from manifest import PLAIN
 
 from webhook.core.api.version import RECORDED
 from webhook.core.json_edits import Edit, applied
-from webhook.core.policy.policy import Mode, Policy
+from webhook.core.policy.policy import Mode
 from webhook.core.review.decision import AdmissionRequest
 from webhook.core.review.review import examine, review
 from webhook.core.rules.constraint.unknown_fields import right_paths
@@ -46,13 +47,13 @@ def renamed(name, other):
 
 
 def found(manifest, *, rule=RULE):
-    judged = examine(manifest, Circumstances(policy=Policy(), version=RECORDED, today="2026-01-01")).findings
+    judged = examine(manifest, Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01")).findings
     return [each.finding for each in judged if each.finding.rule == rule]
 
 
 def keys(manifest):
     """Every finding of a manifest, by rule and key."""
-    judged = examine(manifest, Circumstances(policy=Policy(), version=RECORDED, today="2026-01-01")).findings
+    judged = examine(manifest, Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01")).findings
     return {(each.finding.rule, each.finding.key) for each in judged}
 
 
@@ -185,7 +186,7 @@ def test_only_so_many_are_tried():
 def test_the_order_is_that_of_rules():
     judged = examine(
         pod(renamed("maxSkew", "maxskew") | {"labelSelector": None}),
-        Circumstances(policy=Policy(), version=RECORDED, today="2026-01-01"),
+        Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01"),
     ).findings
     assert [each.finding.rule for each in judged][:3] == ["max-skew", RULE, "selector-null"]
     assert (judged[1].mode, judged[1].severity) == (Mode.WARN, "high")
@@ -200,9 +201,7 @@ def test_the_webhook_leaves_it_to_kube_apiserver():
         kind="Pod",
         object=json.dumps(pod(RIGHT | {"weight": 1})).encode(),
     )
-    decision = review(
-        request, Circumstances(policy=Policy(), version=RECORDED, today="2026-01-01", remaining=lambda: 9.0)
-    )
+    decision = review(request, Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01", remaining=lambda: 9.0))
     assert RULE not in {each.finding.rule for each in decision.findings}
 
 
@@ -217,5 +216,5 @@ def test_the_webhook_leaves_it_to_kube_apiserver():
     ],
 )
 def test_where_a_misspelt_field_belongs(manifest, expected):
-    judged = examine(manifest, Circumstances(policy=Policy(), version=RECORDED, today="2026-01-01")).findings
+    judged = examine(manifest, Circumstances(policy=PLAIN, version=RECORDED, today="2026-01-01")).findings
     assert right_paths(each.finding for each in judged) == expected

@@ -3,10 +3,12 @@
 import json
 
 import pytest
+from manifest import PLAIN
+from msgspec.structs import replace
 
 from webhook.core.api.version import RECORDED
 from webhook.core.json_edits import applied
-from webhook.core.policy.policy import Mode, Policy
+from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.frame.subject import Circumstances
@@ -48,7 +50,7 @@ def put(value, path, given):
 
 
 def examined(value, policy=None):
-    return examine(value, Circumstances(policy=policy or Policy(), version=RECORDED, today="2026-01-01"))
+    return examine(value, Circumstances(policy=policy or PLAIN, version=RECORDED, today="2026-01-01"))
 
 
 def unread(value, policy=None):
@@ -285,7 +287,7 @@ def test_a_kind_that_nobody_knows_gets_its_line_of_the_configuration(value, line
         replicas_path=entry.get("replicasPath"),
     )
     assert path.endswith("topologySpreadConstraints")
-    assert unread(value, Policy(workloads=(kind,))) == [], "with this line they are read"
+    assert unread(value, replace(PLAIN, workloads=(kind,))) == [], "with this line they are read"
 
 
 def test_a_path_that_the_configuration_cannot_say():
@@ -307,7 +309,7 @@ def test_one_line_for_all_entries_of_a_list():
 
 def test_a_configured_path_that_finds_nothing():
     kind = EmbeddedKind(api_version="example.com/v1", kind="Thing", template_path="spec.tmpl")
-    assert unread(thing(TEMPLATED, template=TEMPLATE), Policy(workloads=(kind,))) == [
+    assert unread(thing(TEMPLATED, template=TEMPLATE), replace(PLAIN, workloads=(kind,))) == [
         (
             TEMPLATED,
             "the configuration (workloads) has a Thing read at spec.tmpl: these constraints were not checked",
@@ -318,7 +320,7 @@ def test_a_configured_path_that_finds_nothing():
         )
     ]
     kind = EmbeddedKind(api_version="example.com/v1", kind="Thing", constraints_path="spec.other")
-    [(_, told, fix)] = unread(thing("spec.a/b.topologySpreadConstraints"), Policy(workloads=(kind,)))
+    [(_, told, fix)] = unread(thing("spec.a/b.topologySpreadConstraints"), replace(PLAIN, workloads=(kind,)))
     assert "at spec.other" in told
     assert fix == "correct the path in workloads"
 

@@ -4,10 +4,8 @@ from manifest import workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, Taint
-from webhook.core.policy.policy import Mode, Policy
 
 TAINTED, CEILING = "tainted-nodes-counted", "zone-host-ceiling"
-FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")
 ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
 HONOR = " nodeTaintsPolicy:Honor"
 

@@ -3,7 +3,7 @@
 import pytest
 from build import NAMESPACE, cluster
 from build import running as running_pod
-from manifest import examined, pods_term, said, template, told, workload
+from manifest import FIXED, PLAIN, examined, pods_term, said, template, told, workload
 from msgspec.structs import replace
 
 from webhook.core.api.storage import (
@@ -17,11 +17,10 @@ from webhook.core.api.storage import (
 from webhook.core.api.types import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
 from webhook.core.api.well_known import BIND_COMPLETED
 from webhook.core.api.well_known import ZONE as ZONE_KEY
-from webhook.core.policy.policy import Messages, Mode, Policy
+from webhook.core.policy.policy import Messages
 from webhook.core.review.messages import WARNING_CHARS, warnings_of
 
 CONFLICTS = "spread-conflicts-affinity"
-FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")
 ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
 IGNORE = " nodeAffinityPolicy:Ignore"
 IN_A = {"nodeSelector": {ZONE_KEY: "a"}}
@@ -279,7 +278,7 @@ def test_a_disk_of_the_pod_itself_may_be_in_the_way():
 
 
 def test_names_as_configured():
-    policy = Policy(ceiling=Mode.DENY, capacity="fixed", messages=Messages(detail="minimal"))
+    policy = replace(FIXED, messages=Messages(detail="minimal"))
     found = examined(asked(ZONE + IGNORE, replicas=3, **IN_A), policy, index=cluster("a: n1 | b: n2")).findings
     (finding,) = (each.finding for each in found if each.finding.rule == CONFLICTS)
     assert finding.detail.endswith("and 1 zone stays at 0")
@@ -287,7 +286,7 @@ def test_names_as_configured():
 
 def test_where_capacity_grows_it_is_a_note():
     manifest = asked(ZONE + IGNORE, replicas=3, **IN_A)
-    (answer,) = told(CONFLICTS, manifest, cluster("a: n1 | b: n2 | c: n3"), Policy(capacity="growing"))
+    (answer,) = told(CONFLICTS, manifest, cluster("a: n1 | b: n2 | c: n3"), replace(PLAIN, capacity="growing"))
     assert answer.startswith("audit at most 1 of 3 fit")
 
 

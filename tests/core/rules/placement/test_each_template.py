@@ -2,10 +2,10 @@
 
 import pytest
 from build import cluster
-from core.rules.placement.places import FIXED, TAINTED, ZONE, asked
-from manifest import decide, said, told, workload
+from core.rules.placement.places import TAINTED, ZONE, asked
+from manifest import FIXED, PLAIN, decide, said, told, workload
+from msgspec.structs import replace
 
-from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.subject import NO_TIME, STALE
 from webhook.core.scheduler.profile import SchedulerProfile
 
@@ -18,13 +18,13 @@ from webhook.core.scheduler.profile import SchedulerProfile
         ),
         pytest.param(
             asked(ZONE, replicas=7),
-            Policy(scheduler_profiles=(SchedulerProfile(disabled_filters=("TaintToleration",)),)),
+            replace(PLAIN, scheduler_profiles=(SchedulerProfile(disabled_filters=("TaintToleration",)),)),
             "the scheduler's profile disables TaintToleration",
             id="a profile without a filter",
         ),
         pytest.param(
             asked(ZONE, replicas=7),
-            Policy(scheduler_profiles=(SchedulerProfile(name="other", disabled_filters=("TaintToleration",)),)),
+            replace(PLAIN, scheduler_profiles=(SchedulerProfile(name="other", disabled_filters=("TaintToleration",)),)),
             None,
             id="a profile of others",
         ),

@@ -4,18 +4,17 @@ import json
 
 import pytest
 from build import ROOMY, cluster, index, node
-from manifest import DENY, decide, examined, said, told, workload
+from manifest import DENY, FIXED, PLAIN, decide, examined, said, told, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import NodeSpec, NodeStatus, Taint
 from webhook.core.json_edits import applied
-from webhook.core.policy.policy import Mode, Policy
+from webhook.core.policy.policy import Mode
 from webhook.core.review.messages import WARNING_CHARS
 from webhook.core.scheduler.profile import SchedulerProfile
 
 RULE = "min-domains-unreachable"
 ZONE = "topology.kubernetes.io/zone"
-FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")
 NO_PORTS = SchedulerProfile(name="default-scheduler", disabled_filters=("NodePorts",))
 CAPPED = ["audit at most 2 of 3 fit: minDomains is 3 but 2 zones count, with at most 1 pod each; use minDomains: 2"]
 
@@ -106,8 +105,8 @@ THREE = asked("zone hard 1 app=web minDomains:3")
         pytest.param(DENY, "", CAPPED, id="nobody adds nodes"),
         pytest.param(DENY, "karpenter.sh/nodepool=x", [], id="Karpenter does"),
         pytest.param(FIXED, "karpenter.sh/nodepool=x", CAPPED, id="but not here"),
-        pytest.param(Policy(ceiling=Mode.DENY, domains={ZONE: ("b", "c")}), "", [], id="a third is configured"),
-        pytest.param(Policy(ceiling=Mode.DENY, domains={ZONE: ("a", "b")}), "", CAPPED, id="these two are configured"),
+        pytest.param(replace(DENY, domains={ZONE: ("b", "c")}), "", [], id="a third is configured"),
+        pytest.param(replace(DENY, domains={ZONE: ("a", "b")}), "", CAPPED, id="these two are configured"),
     ],
 )
 def test_domains_that_are_not_there_yet(policy, labels, expected):
@@ -250,6 +249,6 @@ def test_without_a_cluster_it_says_what_is_missing(constraint, asks):
 
 def test_its_warning_is_one_short_line():
     manifest = asked("zone hard 10 app=web minDomains:99999", replicas=40)
-    [line] = decide(manifest, policy=Policy(rules={RULE: Mode.WARN}), index=cluster("a: n1 | b: n2")).warnings
+    [line] = decide(manifest, policy=replace(PLAIN, rules={RULE: Mode.WARN}), index=cluster("a: n1 | b: n2")).warnings
     assert len(line) <= WARNING_CHARS
     assert line.endswith("use minDomains: 2")

@@ -2,7 +2,7 @@
 
 import pytest
 from build import ROOMY, cluster, running, service
-from manifest import DENY, decide, examined, workload
+from manifest import DENY, PLAIN, decide, examined, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
@@ -74,7 +74,7 @@ def modes(decision):
     ],
 )
 def test_a_pod_that_spread_keeps_away_is_a_warning(state, constraints, warning):
-    decision = tried(state, *constraints, policy=Policy(rules={"topology-key-unknown": Mode.OFF}))
+    decision = tried(state, *constraints, policy=replace(PLAIN, rules={"topology-key-unknown": Mode.OFF}))
     assert decision.allowed
     told = [each for each in decision.warnings if RULE in each]
     assert told == ([f"evenspread/{RULE}: {warning}"] if warning else [])
@@ -107,7 +107,7 @@ def test_the_finding_has_the_sentence_and_offline_every_fix():
     ],
 )
 def test_names_are_told_as_the_configuration_says(detail, zone, host):
-    policy = Policy(messages=Messages(detail=detail))
+    policy = replace(PLAIN, messages=Messages(detail=detail))
     for constraint, expected in ((ZONE, zone), (HOST, host)):
         [judged] = tried(TAINTED, constraint, policy=policy).findings
         assert judged.finding.summary == f"this pod fits on no node: {expected}"
@@ -144,7 +144,7 @@ def test_pods_that_are_not_tried(more, asked):
 
 
 def test_a_configured_scheduler_is_ours():
-    policy = Policy(scheduler_names=("default-scheduler", "volcano"))
+    policy = replace(PLAIN, scheduler_names=("default-scheduler", "volcano"))
     assert modes(tried(TAINTED, ZONE, policy=policy, schedulerName="volcano")) == ["warn"]
 
 
@@ -177,7 +177,7 @@ def test_what_nobody_knows_is_no_finding(index, asked, missing):
 
 def test_a_cluster_that_is_just_young_enough():
     assert modes(decide(bare(ZONE), index=cluster(TAINTED), age=60.0)) == ["warn"]
-    policy = Policy(max_staleness_seconds=5.0)
+    policy = replace(PLAIN, max_staleness_seconds=5.0)
     assert decide(bare(ZONE), policy=policy, index=cluster(TAINTED), age=6.0).feasibility.verdict == "unknown"
 
 
@@ -212,29 +212,29 @@ class TestModes:
         ],
     )
     def test_another_cause_is_audit_whatever_is_configured(self, state, spec, cause):
-        policy = Policy(ceiling=Mode.DENY, rules={RULE: Mode.DENY})
+        policy = replace(DENY, rules={RULE: Mode.DENY})
         decision = tried(state, ZONE, policy=policy, **spec)
         assert (decision.warnings, modes(decision)) == ((), ["audit"])
         assert (decision.feasibility.verdict, decision.feasibility.cause) == ("does-not-fit", cause)
         assert decision.audit["finding-1"].startswith(f"{RULE} audit spec: this pod fits on no node: 0/")
 
     def test_a_pod_is_never_denied_for_it(self):
-        policy = Policy(ceiling=Mode.DENY, rules={RULE: Mode.DENY})
+        policy = replace(DENY, rules={RULE: Mode.DENY})
         decision = tried(TAINTED, ZONE, policy=policy)
         assert (decision.allowed, modes(decision)) == (True, ["warn"])
         offline = examined(bare(ZONE), policy, index=cluster(TAINTED))
         assert modes(offline) == ["warn"]
 
     def test_it_can_be_turned_off(self):
-        decision = tried(TAINTED, ZONE, policy=Policy(rules={RULE: Mode.OFF}))
+        decision = tried(TAINTED, ZONE, policy=replace(PLAIN, rules={RULE: Mode.OFF}))
         assert (decision.warnings, modes(decision)) == ((), [])
 
     def test_where_capacity_grows_nobody_is_warned(self):
-        assert modes(tried(TAINTED, ZONE, policy=Policy(capacity="growing"))) == ["audit"]
+        assert modes(tried(TAINTED, ZONE, policy=replace(PLAIN, capacity="growing"))) == ["audit"]
         pools = cluster(TAINTED, labelled="karpenter__sh/nodepool=x")
         assert "karpenter.sh/nodepool" in pools.node("n1").labels
         assert modes(tried(pools, ZONE)) == ["audit"]
-        assert modes(tried(pools, ZONE, policy=Policy(capacity="fixed"))) == ["warn"]
+        assert modes(tried(pools, ZONE, policy=replace(PLAIN, capacity="fixed"))) == ["warn"]
 
     def test_where_preemption_may_make_room_nobody_is_warned(self):
         index = cluster("a: n1=1 | b: n2", resources=SMALL)

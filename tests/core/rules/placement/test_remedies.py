@@ -2,8 +2,8 @@
 
 import pytest
 from build import autoscaler, cluster
-from core.rules.placement.places import CEILING, FIXED, HONOR, HOST, TAINTED, ZONE, asked, with_node
-from manifest import examined, told
+from core.rules.placement.places import CEILING, HONOR, HOST, TAINTED, ZONE, asked, with_node
+from manifest import FIXED, examined, told
 
 from webhook.core.policy.policy import Mode
 

@@ -2,12 +2,12 @@
 
 import pytest
 from build import autoscaler, cluster, owner, running
-from core.rules.placement.places import CEILING, FIXED, HONOR, HOST, NOON, TAINTED, ZONE, asked, with_node
-from manifest import examined, told, workload
+from core.rules.placement.places import CEILING, HONOR, HOST, NOON, TAINTED, ZONE, asked, with_node
+from manifest import FIXED, PLAIN, examined, told, workload
 from msgspec.structs import replace
 
 from webhook.core.json_edits import Edit
-from webhook.core.policy.policy import Messages, Policy
+from webhook.core.policy.policy import Messages
 from webhook.core.review.messages import WARNING_CHARS, warnings_of
 
 
@@ -132,7 +132,7 @@ def test_what_it_says_at_length():
     ],
 )
 def test_names_as_configured(detail, key, expected):
-    policy = Policy(capacity="fixed", messages=Messages(detail=detail))
+    policy = replace(PLAIN, capacity="fixed", messages=Messages(detail=detail))
     manifest = asked(f"{key} hard 1 app=web", replicas=7)
     assert told(TAINTED, manifest, cluster("a: n1 | b: n2 | c: ~n3"), policy) == [
         f"warn at most 2 of 7 fit: {expected}; set nodeTaintsPolicy: Honor"
@@ -227,9 +227,9 @@ def test_its_own_pods_leave_their_room_to_the_new_ones():
     ("policy", "index", "expected"),
     [
         pytest.param(FIXED, {}, "warn", id="fixed"),
-        pytest.param(Policy(capacity="growing"), {}, "audit", id="growing"),
-        pytest.param(Policy(), {}, "warn", id="auto, nodes of no pool"),
-        pytest.param(Policy(), {"labelled": "agentpool=x"}, "audit", id="auto, nodes of a pool"),
+        pytest.param(replace(PLAIN, capacity="growing"), {}, "audit", id="growing"),
+        pytest.param(PLAIN, {}, "warn", id="auto, nodes of no pool"),
+        pytest.param(PLAIN, {"labelled": "agentpool=x"}, "audit", id="auto, nodes of a pool"),
     ],
 )
 def test_where_capacity_grows_it_does_not_warn(policy, index, expected):

@@ -2,8 +2,8 @@
 
 import pytest
 from build import cluster
-from core.rules.placement.places import CEILING, FIXED, HOST, ZONE, asked, path
-from manifest import examined, told
+from core.rules.placement.places import CEILING, HOST, ZONE, asked, path
+from manifest import FIXED, examined, told
 from msgspec.structs import replace
 
 from webhook.core.json_edits import Edit

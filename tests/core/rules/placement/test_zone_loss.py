@@ -2,14 +2,13 @@
 
 import pytest
 from build import cluster, running
-from manifest import examined, said, told, workload
+from manifest import FIXED, PLAIN, examined, said, told, workload
 from msgspec.structs import replace
 
 from webhook.core.json_edits import Edit
-from webhook.core.policy.policy import Messages, Mode, Policy
+from webhook.core.policy.policy import Messages
 
 LOSS = "zone-loss-strands-pods"
-FIXED = Policy(ceiling=Mode.DENY, capacity="fixed")
 ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
 HONOR = " nodeTaintsPolicy:Honor"
 HONOR_EVERYWHERE = "set nodeTaintsPolicy: Honor in every constraint"
@@ -240,7 +239,7 @@ def test_pods_of_others_that_count():
 
 
 def test_names_as_configured():
-    policy = Policy(capacity="fixed", messages=Messages(detail="minimal"))
+    policy = replace(PLAIN, capacity="fixed", messages=Messages(detail="minimal"))
     assert told(LOSS, asked(ZONE, replicas=6), cluster(THREE), policy) == [
         "audit if a zone goes NotReady, at least 2 of 6 stay Pending; set nodeTaintsPolicy: Honor"
     ]
