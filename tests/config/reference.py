@@ -1,5 +1,7 @@
-"""Writes docs/configuration.md from the schema: ``python tests/config/reference.py``."""
+"""Writes the ids of rules into the schema, and docs/configuration.md from it: ``python tests/config/reference.py``."""
 
+import json
+import re
 from pathlib import Path
 
 import click
@@ -7,8 +9,11 @@ import yaml
 
 from webhook.cli.commands.webhook import webhook as command
 from webhook.config.schema_checks import resolved, schema
+from webhook.core.rules.rule_set import RULES
 
-PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "configuration.md"
+SCHEMA = ROOT / "webhook" / "config" / "policy.schema.json"
 
 # Mappings that stand in many places are explained once, by these names.
 SHARED = {
@@ -84,6 +89,15 @@ What has neither a default nor *required* is absent unless it is given. `stuckTh
 checked, but no answer of this release depends on them; `schedulerConfiguration` counts where one pod is
 tried (`explain`, bare pods at admission).
 """
+
+
+def with_rules(text):
+    """The schema's text with the ids of all rules, in their order; nothing else of it changes."""
+    ids = ",\n".join(f"        {json.dumps(rule.id)}" for rule in RULES)
+    block = r'("x-must": "be the id of a rule",\n      "enum": \[\n)[^]]*?(\n      \])'
+    text, found = re.subn(block, lambda match: match[1] + ids + match[2], text)
+    assert found == 1
+    return text
 
 
 def page():
@@ -165,4 +179,6 @@ def code(value):
 
 
 if __name__ == "__main__":
+    SCHEMA.write_text(with_rules(SCHEMA.read_text(encoding="utf-8")), encoding="utf-8")
+    schema.cache_clear()
     PAGE.write_text(page(), encoding="utf-8")

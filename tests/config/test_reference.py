@@ -1,7 +1,9 @@
-from config.reference import PAGE, page
+import yaml
+from config.reference import PAGE, SCHEMA, page, with_rules
 
 from webhook.config import ConfigError, load_policy, parse_policy
 from webhook.config.schema_checks import fields, schema
+from webhook.core.policy.policy import Policy
 from webhook.core.rules.rule_set import RULES
 
 EXAMPLE = PAGE.parent / "example-policy.yaml"
@@ -36,6 +38,28 @@ def test_the_example_has_every_field():
 
 def test_the_schema_knows_every_rule():
     assert schema()["$defs"]["ruleId"]["enum"] == [rule.id for rule in RULES]
+    assert SCHEMA.read_text(encoding="utf-8") == with_rules(SCHEMA.read_text(encoding="utf-8")), "run: make docs"
+
+
+def test_the_ids_of_rules_are_all_that_is_written_into_the_schema():
+    text = SCHEMA.read_text(encoding="utf-8")
+    older = text.replace(f'        "{RULES[0].id}",\n', "").replace(f'"{RULES[-1].id}"\n', '"gone"\n')
+    assert older.count("\n") == text.count("\n") - 1
+    assert with_rules(older) == text
+
+
+def test_the_defaults_in_the_schema_are_those_of_the_policy():
+    written = {}
+    for path, part in fields():
+        if part.get("default") not in (None, {}) and "[]" not in path:
+            *above, name = path.split(".")
+            place = written
+            for each in above:
+                place = place.setdefault(each, {})
+            place[name] = part["default"]
+    assert written["messages"]["detail"] == "own-namespace"
+    said = {"apiVersion": "config.evenspread.io/v1alpha1", "kind": "SpreadPolicy", **written}
+    assert parse_policy(yaml.safe_dump(said), today="2026-11-21").policy == Policy()
 
 
 def test_every_field_is_described():

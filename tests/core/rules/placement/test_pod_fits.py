@@ -6,7 +6,7 @@ from manifest import DENY, PLAIN, decide, examined, workload
 from msgspec.structs import replace
 
 from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
-from webhook.core.policy.policy import DefaultConstraint, Defaults, Messages, Mode, Policy, SpreadConstraint
+from webhook.core.policy.policy import DefaultConstraint, Defaults, Messages, Mode, SpreadConstraint
 from webhook.core.review.messages import WARNING_CHARS
 from webhook.core.rules.placement.pod_fits import Feasibility
 
@@ -249,7 +249,8 @@ class TestModes:
 
 
 class TestOffline:
-    INJECTS = Policy(
+    INJECTS = replace(
+        PLAIN,
         defaults=Defaults(
             mode="inject",
             default_constraints=(
@@ -259,7 +260,7 @@ class TestOffline:
                     )
                 ),
             ),
-        )
+        ),
     )
 
     def index(self):
