@@ -86,7 +86,7 @@ def _defaulted(container: Container, *, host_network: bool) -> Container:
 
 
 def _defaulted_volume(volume: Volume) -> Volume:
-    """Source: core/v1/defaults.go ``SetDefaults_AzureDiskVolumeSource``."""
+    """Source: core/v1/zz_generated.defaults.go ``SetObjectDefaults_Pod``."""
     disk = volume.azure_disk
     if disk is None or disk.kind is not None:
         return volume

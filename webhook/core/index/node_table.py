@@ -116,6 +116,7 @@ class Column:
 
     def domains(self, nodes: int) -> frozenset[int]:
         """The numbers of the values that these nodes have."""
+        # Mostly all nodes with the key are asked for, and there is nothing to look up.
         if nodes & self.present == self.present:
             return self._every
         known = self._domains.get(nodes)
@@ -290,6 +291,7 @@ class Nodes:
         slot = self.slot(node.name)
         facts, before = _Facts(node), self._facts[slot]
         self._facts[slot] = facts
+        # Most updates are a kubelet's heartbeat, after which the view is as it was.
         if before is None or not facts.same_view(before):
             _recount(self._keys, {} if before is None else before.labels, facts.labels)
             self._live |= 1 << slot

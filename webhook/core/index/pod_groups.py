@@ -268,6 +268,7 @@ class NamespacePods:
 
         Shape: a fresh dict from slot to pods, never 0.
         """
+        # Selectors such as ``app!=web`` match nearly every group: added up once, then kept up to date by events.
         kept = None if leaving else self._kept.get(requirements)
         if kept is not None:
             return dict(kept.counts)
@@ -277,6 +278,7 @@ class NamespacePods:
         if positive is not None:
             return self._count_holders(positive, by_value, by_group, leaving=leaving)
         counts, asked = self._count_groups(by_group, leaving=leaving)
+        # Only NotIn is left of the conditions on many-valued keys: its pods were counted with their groups.
         for record in self._holders(by_value):
             if _meets(record.group, by_group) and (leaving or not record.leaving):
                 bump(counts, record.slot, -1)
@@ -368,6 +370,7 @@ def _merged(groups: Collection[PodGroup], *, leaving: bool) -> Counts:
         parts += [group.leaving for group in groups if group.leaving]
     if not parts:
         return {}
+    # Copying a table is much faster than filling one, so the largest is copied, and the others are added.
     largest = max(parts, key=len)
     total = dict(largest)
     for part in parts:

@@ -96,11 +96,13 @@ def addable_on_hosts(
     for _ in range(_MOST_LEVELS):
         rooms = [_below(zone, level + of_hosts.max_skew) for zone in zones]
         filled = (zone.pods + room for zone, room in zip(zones, rooms, strict=True))
+        # The zone that can be filled least holds down the minimum, and with it every other zone.
         top = (min(filled, default=0) if of_zones.enough else 0) + of_zones.max_skew
         gains = [min(room, max(0, top - zone.pods)) for zone, room in zip(zones, rooms, strict=True)]
         total = sum(gains)
         if total >= wanted:
             return None
+        # A host that takes no pod keeps its count, and the minimum over hosts stays there.
         if not of_hosts.enough or (held is not None and held <= level):
             return total
         if any(_below(zone, level + 1) > gain for zone, gain in zip(zones, gains, strict=True)):
@@ -138,6 +140,7 @@ def _reaches(homes: Sequence[Home], level: int, free: int) -> bool:
     """Whether there are enough pods to bring every domain to the level."""
     if any(home.pods < level and not home.is_open for home in homes):
         return False
+    # Pinned pods fill their own domains; free ones have to bring up what is still missing.
     return sum(max(0, level - home.pods - home.pinned) for home in homes) <= free
 
 

@@ -64,6 +64,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
             single |= column.present
         used = self.column.nodes_of(tuple(pods)) & counting
         cells: Counter[Cell] = Counter()
+        # Thousands of hosts without pods differ in nothing but this, and are counted without being looked at.
         for room, hosts in ((0, counting & ~self.open), (1, self.open & single), (None, self.open & ~single)):
             cells[Cell(0, room)] = (hosts & ~used).bit_count()
             for slot in node_sets.to_slots(hosts & used):
@@ -79,6 +80,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         inside = self.open & self.column.nodes(number)
         if not inside:
             return 0
+        # Pods that keep each other away fill each domain of that key once; a node without the key limits nothing.
         limits = [column.domain_count(inside) for column in self.apart if not inside & ~column.present]
         return min(limits, default=None)
 
@@ -112,6 +114,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
         homes = column.domains(self.open)
         if len(homes) > MOST_HOMES:
             return None
+        # Whichever domain the first pod chooses, all others follow it: the best one is the bound.
         by_home = [replace(self, open=self.open & column.nodes(home)).most for home in homes]
         return None if None in by_home else max((most for most in by_home if most is not None), default=self.placed)
 

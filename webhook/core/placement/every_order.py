@@ -60,6 +60,7 @@ def starts(places: WorkloadProblem) -> Iterator[Start]:
 
     Shape: the first is the present state.
     """
+    # Nobody knows whether nodes that are away come back, so a fix has to work with them and without.
     for present in (True, False) if places.away else (True,):
         yield Start(places, _start_nodes(places, anew=False, present=present), anew=False)
         if places.running or any(each.own for each in places.hard):
@@ -70,6 +71,7 @@ def _start_nodes(places: WorkloadProblem, *, anew: bool, present: bool) -> Candi
     """The nodes for the pods; with ``anew``, including nodes that are closed only by the workload's own pods."""
     problem = places.problem
     cycle, volumes = Cycle(problem), problem.pod.pod_spec.volumes or ()
+    # What one pod alone can mount keeps the others away, and which one gets it depends on the order.
     alone = any(READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) for claim in problem.storage.claims.values())
     if alone or any(map(is_disk, volumes)) or cycle.ran(VOLUME_BINDING).before.rejected:
         return None
@@ -181,6 +183,7 @@ def _fits(
             moving.append(constraint)
         else:
             (on_hosts if constraint.column.one_each else caps).append((constraint, top))
+    # What one constraint lets in decides what the other still can, so the order matters: not decided here.
     if len(moving) + len(caps) > 1:
         return False
     room = _room(start, here, on_hosts, replicas, limits)
@@ -232,6 +235,7 @@ def _is_safe(constraint: ConstraintRoom, top: int | None, crowd: _Crowd, homes: 
     """Whether pods pinned to these nodes of one domain always find a place there."""
     pinned, free = crowd.to_place.pinned, crowd.to_place.free
     (home,) = constraint.column.domains(inside)
+    # In the worst order, everything that can come here comes first.
     rivals = free + sum(pods for each, pods in pinned.items() if each & inside)
     if _sum(crowd.room, inside, rivals) < rivals:
         return False
@@ -286,9 +290,11 @@ def _room(
     freed = places.freed if start.anew else {}
 
     def room(slot: int) -> int:
+        # Equal pods on one node would want the same host port, or keep each other away.
         most = min(1 if single else replicas, limits.get(slot, replicas))
         for of, pods, top in tops:
             most = min(most, top - pods.get(of[slot], 0))
+        # Free as if the workload's own pods were gone, if they are made anew.
         own = freed.get(slot)
         for place, (column, amount) in enumerate(free):
             most = min(most, (column[slot] if own is None else own[place]) // amount)

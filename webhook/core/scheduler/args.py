@@ -74,6 +74,7 @@ def decode_args(raw: bytes, at: str = ".profiles[0].pluginConfig[0]") -> PodTopo
         node = go_json.read(raw)
     except ValueError as error:
         raise ArgsError(f"decoding {at}: {_PLUGIN}: the args are not valid JSON: {str(error)[:256]}") from None
+    # ``args: null`` stands for no args.
     if node is None:
         node = go_json.Members()
     _check_type(node, at, raw)
@@ -82,6 +83,7 @@ def decode_args(raw: bytes, at: str = ".profiles[0].pluginConfig[0]") -> PodTopo
         raise ArgsError(f"decoding {at}: {_PLUGIN}: {outcome.fault.text}")
     if outcome.strict:
         faults = ", ".join(outcome.strict)
+        # Said three times: upstream wraps the error on each of three levels.
         strict = "strict decoding error"
         raise ArgsError(f"{strict}: decoding {at}: {strict}: {_PLUGIN}: {strict}: {faults}")
     return defaulted(msgspec.convert(outcome.value, PodTopologySpreadArgs))

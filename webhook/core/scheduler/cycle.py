@@ -127,6 +127,7 @@ class Cycle:
         if before.code != SUCCESS:
             return Verdict(nodes, before, [(before, nodes.live)])
         asked, failed = nodes.live, []
+        # Plugins that name the only nodes that can pass share one reason for all other nodes.
         if allowed is not None:
             slots = nodes.slots
             inside = node_sets.from_slots([slots[name] for name in allowed if name in slots], nodes.size)
@@ -134,6 +135,7 @@ class Cycle:
             reason = f"node(s) didn't satisfy plugin(s) [{' '.join(restricting)}]"
             failed.append((node_filters.named(unresolvable(reason), plugin), asked & ~inside))
             asked &= inside
+        # What skips in PreFilter is not asked in Filter.
         plugins = [plugin for plugin in self.problem.filters if self.ran(plugin).decide is not None]
         # A node with nominated pods has to pass with them and without them; the first pass is with them.
         yielding = node_sets.from_slots(tuple(self.problem.nominated), nodes.size) & asked
@@ -156,6 +158,7 @@ class Cycle:
             for status, members in decide_nodes(asked):
                 if members:
                     failed.append((_of_plugin(status, plugin), members))
+                    # The first filter that rejects a node settles its status; later ones never see it.
                     asked &= ~members
         return failed
 
@@ -174,11 +177,13 @@ class Cycle:
             if status.code == ERROR:
                 text = f'running PreFilter plugin "{plugin}": {status.reasons[0]}'
                 return node_filters.named(failure(text), plugin), None, []
+            # The whole pod is rejected, and no node is looked at.
             if status.rejected:
                 return node_filters.named(status, plugin), None, []
             if ran.allowed is not None:
                 restricting = sorted({*restricting, plugin})
                 allowed = ran.allowed if allowed is None else allowed & ran.allowed
+            # Two plugins may name different nodes: then none is left, and further plugins are not asked.
             if allowed is not None and not allowed:
                 names = f"s) [{' '.join(restricting)}] simultaneously"
                 reason = (

@@ -155,6 +155,7 @@ def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefa
     pod, by_slot = problem.pod, {}
     for node, pods in index.nominated_pods().items():
         slot = problem.nodes.slots.get(node)
+        # A reservation yields to a pod of higher priority, and a pod does not compete with itself.
         added = [each for each in pods if _priority(each) >= _priority(pod) and each.meta.uid != pod.meta.uid]
         if slot is None or not added:
             continue

@@ -55,18 +55,21 @@ class Verdict:
         Source: framework/types.go ``FitError``, ``Error``.
         """
         total = len(self.nodes)
+        # After an error the scheduler reports the error, and counts nothing.
         if self.before.code == ERROR or any(status.code == ERROR for status, members in self.failed if members):
             return ""
         if not total:
             return "no nodes available to schedule pods"
         if self.feasible:
             return ""
+        # Rejected before any node was looked at, so that the reasons have no numbers.
         if self.before.rejected:
             return f"0/{total} nodes are available: {', '.join(self.before.reasons)}."
         counts: dict[str, int] = {}
         for status, members in self.failed:
             for reason in status.reasons if members else ():
                 counts[reason] = counts.get(reason, 0) + members.bit_count()
+        # Sorted as text: "10 …" comes before "2 …", as upstream has it.
         return f"0/{total} nodes are available: {', '.join(sorted(f'{n} {reason}' for reason, n in counts.items()))}."
 
 

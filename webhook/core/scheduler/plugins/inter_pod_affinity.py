@@ -56,6 +56,7 @@ def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
     faults: list[str] = []
     wanted = _resolved(near.required if near else None, namespace, "requiredAffinityTerms", faults)
     own = _resolved(far.required if far else None, namespace, "requiredAntiAffinityTerms", faults)
+    # These are read for their faults alone.
     _resolved(_preferred(near), namespace, "preferredAffinityTerms", faults)
     _resolved(_preferred(far), namespace, "preferredAntiAffinityTerms", faults)
     if faults:
@@ -106,6 +107,7 @@ def _with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
 
 def _pods_meeting_all(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Counts:
     """How many pods on each node match every term. Source: filtering.go ``podMatchesAllAffinityTerms``."""
+    # A pod has to match all terms at once, so they are counted as one selector.
     joined: Selector = EVERYTHING
     for term in terms:
         if term.selector.nothing:
@@ -113,6 +115,7 @@ def _pods_meeting_all(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Counts:
         joined = joined.joined(term.selector.requirements)
     total: Counts = {}
     for namespace in _common_namespaces(terms, index):
+        # Terminating pods still hold their place here, unlike for spread constraints.
         for slot, pods in index.count(namespace, joined, leaving=True).items():
             total[slot] = total.get(slot, 0) + pods
     return total
@@ -132,6 +135,7 @@ def run_inter_pod_affinity(neighbours: Neighbours, nodes: NodeView) -> Ran:
         return PASSES
 
     def decide(asked: int) -> list[StatusOfNodes]:
+        # In upstream's order, in which a node says only the first that fails.
         lonely = asked & ~_nodes_meeting_affinity(neighbours, nodes)
         asked &= ~lonely
         own = asked & _nodes_in_domains(
@@ -154,6 +158,7 @@ def _nodes_in_domains(nodes: NodeView, terms: Iterable[tuple[str, Counts]]) -> i
         of = nodes.column(key).of
         by_key.setdefault(key, set()).update([of[slot] for slot in counts])
     for key, domains in by_key.items():
+        # Nodes without the key share no domain.
         domains.discard(-1)
         shared |= nodes.column(key).nodes_of(tuple(domains))
     return shared
@@ -172,6 +177,7 @@ def _nodes_meeting_affinity(neighbours: Neighbours, nodes: NodeView) -> int:
         domains = {column.of[slot] for slot in neighbours.together} - {-1}
         anybody = anybody or bool(domains)
         near &= column.nodes_of(tuple(domains))
+    # The first of pods that want to be together may go anywhere with the keys, or none could ever start.
     if not anybody and neighbours.matches_itself:
         return with_keys
     return near & with_keys

@@ -68,6 +68,8 @@ def room_for(request: PodRequest, index: ReadOnlyIndex) -> Room:
         short = index.short_of(name, amount) if amount > 0 else None
         if short is not None:
             free[name] = short
+    # Only for what is short somewhere does it matter whether the node could ever have enough. The number of pods is
+    # left out: upstream never calls it unresolvable.
     wanted = {name: index.never_enough(name, amount) for name, amount in request.amounts if name in free}
     return Room(free, {name: has for name, has in wanted.items() if has is not None})
 
@@ -78,7 +80,9 @@ def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> Ran:
     if not name:
         return Ran(OK)
     slot = nodes.slots.get(name)
+    # If no node has the name, all nodes are others.
     others = ~(0 if slot is None else 1 << slot)
+    # In these releases PreFilter names the node, and no other filter sees another.
     allowed = frozenset({name}) if version >= gates.NODE_NAME_BEFORE_FILTERS.since else None
     return Ran(OK, lambda asked: [(OTHER_NAME, asked & others)], allowed)
 
@@ -97,6 +101,7 @@ def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: Kub
     if version >= gates.SHORT_TAINT_REASON.since:
         return Ran(OK, lambda asked: [(UNTOLERATED, asked & ~tolerated)])
 
+    # Older releases say which taint was first, so nodes are told apart by their lists of taints.
     def decide(asked: int) -> list[StatusOfNodes]:
         failed = []
         for taints, members in nodes.taint_classes:
@@ -121,6 +126,7 @@ def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: 
     selector = affinity.required if affinity else None
     if selector is None and spec.node_selector is None and enforced is None:
         return PASSES
+    # If every term names its nodes, PreFilter leaves no others, and the sentence says so of all the rest at once.
     names = None if selector is None or not required.terms else _required_names(selector)
     if names is not None and not names:
         return Ran(TERMS_CONFLICT)
@@ -162,6 +168,7 @@ def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[Host
     if not wanted:
         return PASSES
     conflicting = 0
+    # ``taken`` has only nodes where some port is in use: most have none.
     for slot, ports in taken.items():
         if any(ports_conflict(one, other) for one in wanted for other in ports):
             conflicting |= 1 << slot
@@ -173,6 +180,7 @@ def ports_conflict(one: HostPort, other: HostPort) -> bool:
 
     Source: kube-scheduler framework/types.go ``CheckConflict``.
     """
+    # 0.0.0.0 stands for every address of the node, and so conflicts with each of them.
     return one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))
 
 
@@ -180,6 +188,8 @@ def run_node_resources_fit(request: PodRequest, room: Room) -> Ran:
     """The result of NodeResourcesFit. Source: noderesources/fit.go ``fitsRequest``."""
 
     def decide(asked: int) -> list[StatusOfNodes]:
+        # Nodes that lack the same resources share their reasons, so sets are divided once for each resource, instead of
+        # collecting reasons node by node.
         parts: list[_Part] = [((), asked, 0)]
         for name, amount in ((PODS, 1), *request.amounts):
             if name in room.free:
@@ -189,6 +199,7 @@ def run_node_resources_fit(request: PodRequest, room: Room) -> Ran:
         failed: list[StatusOfNodes] = []
         for reasons, nodes, never in parts:
             if reasons:
+                # Where one resource is more than the node has when empty, no preemption helps, whatever the others say.
                 failed += [(unresolvable(*reasons), nodes & never), (unschedulable(*reasons), nodes & ~never)]
         return failed
 

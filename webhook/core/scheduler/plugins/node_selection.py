@@ -36,6 +36,7 @@ def nodes_meeting(view: NodeView, requirement: Requirement) -> int:
     named = 0
     for value in requirement.values:
         named |= column.with_value(value)
+    # A node without the label meets NotIn too, so this takes all live nodes and not only those that have it.
     return view.live & ~named if operator == NOT_IN else named
 
 
@@ -55,6 +56,7 @@ def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool
     """
     nodes = 0
     for term in terms:
+        # Terms are alternatives: one with an invalid condition matches nothing, and the others still count.
         if not term.poisoned:
             selected = _meeting_all(view, term.expressions)
             for condition in () if by_labels else term.fields:
@@ -69,6 +71,7 @@ def tolerated_nodes(view: NodeView, tolerations: Sequence[Toleration] | None) ->
     Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``.
     """
     nodes = view.live
+    # Once for each different list of taints: thousands of nodes share a few lists.
     for taints, members in view.taint_classes:
         if first_untolerated(taints, tolerations, FILTERING_EFFECTS) is not None:
             nodes &= ~members
@@ -87,7 +90,9 @@ def _nodes_named(view: NodeView, condition: FieldRequirement) -> int:
 
     Source: nodeaffinity/nodeaffinity.go ``extractNodeFields``, ``match``.
     """
+    # Upstream tests fields only on a node that has some, that is, a name.
     nameless = _bit(view, "")
+    # Any other field is empty on every node: the condition holds for all of them or for none.
     if condition.key != NODE_NAME_FIELD:
         return view.live if condition.matches("") else nameless
     named = _bit(view, condition.value)

@@ -74,6 +74,8 @@ def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
         slots = [nodes.slots[name] for name in storage.limits if name in nodes.slots]
         described = node_sets.from_slots(slots, nodes.size)
         failed: list[StatusOfNodes] = []
+        # Without a CSINode a node has no limits and replaces no in-tree plugin; but claims are looked up there as well,
+        # and may fail.
         for part, migrates in ((asked & ~described, False), (asked & described, True)):
             if part:
                 try:
@@ -94,6 +96,7 @@ def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, asked: 
         slot = nodes.slots.get(name, -1)
         if slot < 0 or not members[slot] or not limits:
             continue
+        # The copy has no pods of such a node because its volumes and these together reach no limit.
         if slot not in storage.mounted and len(wanted) <= min(limits.values()):
             continue
         try:
@@ -109,6 +112,7 @@ def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, asked: 
 def _exceeds(wanted: _Attached, attached: _Attached, limits: Mapping[str, int]) -> bool:
     """Source: csi.go ``Filter``."""
     present = Counter(driver for driver, _ in attached)
+    # A volume that another pod of the node has mounted needs no second attachment.
     new = Counter(driver for driver, handle in wanted if (driver, handle) not in attached)
     return any(driver in limits and present[driver] + count > limits[driver] for driver, count in new.items())
 
@@ -147,6 +151,7 @@ def _attached(slot: int, storage: Storage) -> _Attached:
             if not name:
                 raise _LookupError(failure("PersistentVolumeClaim had no name"))
             claim = storage.others.get((pod.namespace, name))
+            # Unlike a claim that the new pod needs: upstream does not count what it cannot look up here.
             if claim is not None:
                 _check_owner(volume, claim, pod.namespace, pod.name, pod.uid)
                 _count_claim(claim, storage, attached, migrates=True)
@@ -182,6 +187,7 @@ def _count_inline(volume: Volume, attached: _Attached, *, migrates: bool) -> Non
         if fault:
             raise _LookupError(failure(f"converting volume({volume.name}) from inline to csi: {fault}"))
         if plugin == GCE_PD:
+            # A volume in a pod names no project and no zone; csi-translation-lib writes UNSPECIFIED for both.
             handle = f"projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{handle}"
         attached[_MIGRATED[plugin], handle] = None
 
@@ -231,6 +237,7 @@ def _driver_of_volume(volume: PersistentVolume, *, migrates: bool) -> tuple[str,
     if csi is not None:
         return csi.driver, csi.volume_handle
     source = _in_tree(volume.spec)
+    # Upstream logs a volume that cannot be translated, and does not count it.
     if source is None or not migrates or _fault(volume.spec, source[1]):
         return "", ""
     plugin, handle = source

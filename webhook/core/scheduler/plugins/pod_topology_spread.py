@@ -160,9 +160,11 @@ def count_constraints(
         return Counted(error=f"{source} topology spread constraints: {error}")
     if constraints and not own:
         selector = default_selector(pod.meta, namespace, index)
+        # Without a Service or controller there is nothing to deduce, and an empty selector would count every pod.
         if selector.empty:
             return Counted()
         constraints = tuple(_with_selector(constraint, selector) for constraint in constraints)
+    # Constraints on zones and on hosts mostly share a selector, which is then counted once.
     counts: dict[Selector, Counts] = {}
     for constraint in constraints:
         selector = constraint.selector
@@ -203,6 +205,7 @@ def counting_selector(written: SpreadConstraint, labels: Mapping[str, str]) -> S
     """
     selector = compile_selector(written.selector)
     keys = {key: labels[key] for key in written.match_label_keys or () if key in labels}
+    # Keys narrow what is selected, and a null selector selects nothing.
     if keys and not selector.nothing:
         selector = selector_from_labels(keys).joined(selector.requirements)
     return selector
@@ -227,6 +230,7 @@ def count_domains(counted: Counted, labels: Mapping[str, str], eligible: Eligibl
     nodes = eligible.nodes
     with_keys = nodes.live
     for constraint in counted.constraints:
+        # A node counts only with the keys of all constraints, also for a constraint whose own key it has.
         with_keys &= nodes.column(constraint.topology_key).present
     domains = []
     for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
@@ -234,6 +238,7 @@ def count_domains(counted: Counted, labels: Mapping[str, str], eligible: Eligibl
         counting = eligible.counted(constraint, with_keys)
         match_num = _by_domain(column, counts, counting)
         minimum = _global_minimum(match_num, column.domain_count(counting), constraint.min_domains)
+        # A constraint may count other pods only: then this one adds nothing to its domain.
         self_match = int(constraint.selector.matches(labels))
         domains.append(Domains(constraint, column, match_num, counting, minimum, self_match))
     return tuple(domains)
@@ -242,15 +247,18 @@ def count_domains(counted: Counted, labels: Mapping[str, str], eligible: Eligibl
 def _by_domain(column: Column, counts: Counts, counting: int) -> Counts:
     """The pods of the nodes that count, by the number of their domain. Source: filtering.go ``calPreFilterState``."""
     of = column.of
+    # Mostly every node with the key counts, and the counts can be taken as they are.
     if counting != column.present:
         members = node_sets.flags(counting, len(of))
         counts = {slot: number for slot, number in counts.items() if members[slot]}
+    # Each node is a domain by itself: nothing has to be added up.
     if column.one_each:
         return {of[slot]: number for slot, number in counts.items() if of[slot] >= 0}
     match_num: Counts = {}
     for slot, number in counts.items():
         domain = of[slot]
         match_num[domain] = match_num.get(domain, 0) + number
+    # -1 are pods on nodes that are gone or lack the key.
     match_num.pop(-1, None)
     return match_num
 
@@ -260,6 +268,7 @@ def _global_minimum(match_num: Counts, domains: int, min_domains: int) -> int:
 
     Source: filtering.go ``minMatchNum``.
     """
+    # ``match_num`` has no domain without a pod: if it is shorter than the number of domains, one of them has 0.
     if domains < min_domains or len(match_num) < domains:
         return 0
     return min(match_num.values(), default=_NO_DOMAIN)
@@ -278,6 +287,7 @@ def run_filter(counted: Counted, labels: Mapping[str, str], eligible: Eligible) 
 
     def decide(nodes: int) -> list[StatusOfNodes]:
         missing = skewed = 0
+        # Upstream returns at the first constraint that fails: a node says one reason, that of the earlier constraint.
         for each in domains:
             without_key = nodes & ~each.column.present
             missing |= without_key

@@ -50,8 +50,12 @@ def scores(counted: Counted, eligible: Eligible, feasible: int) -> dict[int, int
     raw = dict.fromkeys(scoring.scored, 0.0)
     for constraint, counts in zip(counted.constraints, counted.counts, strict=True):
         of = nodes.column(constraint.topology_key).of
+        # Each domain of a key with many domains holds few pods; the logarithm of their number makes keys comparable. A
+        # larger maxSkew adds the same to every node, and so waters the differences down: it stands for tolerance.
         weight, pods_near = _weighed(constraint, counts, scoring)
         for slot in scoring.scored:
+            # Only with the system defaults are nodes without the key scored at all; this constraint adds nothing to
+            # them.
             if of[slot] >= 0:
                 raw[slot] += pods_near.get(slot, 0) * weight + (constraint.max_skew - 1)
     rounded = {slot: _rounded(score) for slot, score in raw.items()}
@@ -91,6 +95,7 @@ def _normalised(raw: Mapping[int, int]) -> dict[int, int]:
     if not raw:
         return {}
     lowest, highest = min(raw.values()), max(0, *raw.values())
+    # No matching pod anywhere: all nodes are equally good.
     if highest == 0:
         return {slot: 0 if score == _INVALID else MAX_NODE_SCORE for slot, score in raw.items()}
     return {

@@ -93,6 +93,7 @@ def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, vers
             waiting.append(claim)
         else:
             immediate = True
+    # Only after all claims: a fault of a later claim's class comes first, as upstream returns it at once.
     if immediate:
         return Ran(unresolvable(UNBOUND_IMMEDIATE))
     question = _Question(tuple(bound), tuple(waiting), storage, nodes, version)
@@ -148,6 +149,7 @@ def _check_waiting(question: _Question, asked: int) -> tuple[int, list[StatusOfN
     selected, matching = [], []
     elsewhere = 0
     for claim in question.waiting:
+        # An earlier attempt chose this node, and the volume is being made there.
         node = claim.annotations.get(SELECTED_NODE)
         if node is None:
             matching.append(claim)
@@ -158,8 +160,10 @@ def _check_waiting(question: _Question, asked: int) -> tuple[int, list[StatusOfN
     asked &= ~elsewhere
     if not matching:
         return elsewhere | _unprovided(selected, question, asked), []
+    # The smallest first, so that it does not take the one volume that is large enough for another claim.
     matching.sort(key=_Size)
     unbindable, errors = elsewhere, []
+    # Nodes that reach the same volumes have the same answer, so each group of them is tried once.
     for part, volumes in _parts(matching, question, asked):
         try:
             left = _unmatched(matching, question, volumes)
@@ -237,6 +241,7 @@ def _best_volume(
     for volume in free:
         if not _comparable(claim, volume, version):
             continue
+        # A volume that somebody reserved for the claim is the only one for it: out of reach, there is none.
         if _made_for(claim, volume):
             return volume if volume.meta.name in reachable else None
         suits = (
@@ -300,6 +305,7 @@ def _provisionable(storage_class: StorageClass, nodes: NodeView) -> int:
     admitted = 0
     for term in storage_class.allowed_topologies:
         expressions = term.match_label_expressions or ()
+        # Terms are alternatives, and one that asks nothing, or for no value, matches no node.
         if expressions and all(each.values for each in expressions):
             matching = nodes.live
             for each in expressions:

@@ -74,6 +74,7 @@ def gather(pod: Pod, index: ReadOnlyIndex) -> Storage:
     return Storage(
         claims=claims,
         volumes={name: volume for name in named if (volume := index.volume(name)) is not None},
+        # Only an unbound claim still chooses a volume.
         free={name: index.volumes_for(claim) for name, claim in claims.items() if not claim.bound},
         classes={name: storage_class for name in classes if (storage_class := index.storage_class(name)) is not None},
         users={name: index.claim_users(namespace, name) for name in claims},
@@ -87,10 +88,12 @@ def _mounted(
     volumes: Sequence[Volume], limits: Mapping[str, Mapping[str, int]], index: ReadOnlyIndex
 ) -> Mapping[int, tuple[Mounted, ...]]:
     """Pods with volumes, on nodes where one of the pod's disks may be in use or a limit may be reached."""
+    # A disk that is named without a claim may be in use on any node.
     if any(map(is_disk, volumes)):
         return index.mounting_pods()
     slots, mounts = index.view().slots, index.mounts()
     limited = [(slots[name], min(counts.values())) for name, counts in limits.items() if counts and name in slots]
+    # ``mounts`` is an upper bound, so whoever is left out has room for certain.
     return index.mounting_pods([slot for slot, most in limited if mounts.get(slot, 0) + len(volumes) > most])
 
 
@@ -122,6 +125,7 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
         if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
             exclusive.add(name)
     disks = [volume for volume in pod.pod_spec.volumes or () if is_disk(volume)]
+    # ReadWriteOncePod is about the whole cluster: one user anywhere closes every node.
     in_use = any(nodes.live >> slot & 1 for name in exclusive for slot in storage.users.get(name, ()))
     if not disks and not in_use:
         return PASSES
@@ -131,6 +135,7 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
         for slot, pods in storage.mounted.items() if disks else ():
             if any(_disks_conflict(one, other) for each in pods for other in each.volumes for one in disks):
                 conflicting |= 1 << slot
+        # Upstream tests disks first, and says no more of a node that fails there.
         return [(DISK_CONFLICT, asked & conflicting), (CLAIM_IN_USE, asked & ~conflicting if in_use else 0)]
 
     return Ran(OK, decide)
@@ -159,6 +164,7 @@ def _disks_conflict(one: Volume, other: Volume) -> bool:
     gce, other_gce = one.gce_persistent_disk, other.gce_persistent_disk
     if gce and other_gce and gce.pd_name == other_gce.pd_name and not (gce.read_only and other_gce.read_only):
         return True
+    # Of these alone EBS has no mount that two pods share for reading.
     ebs, other_ebs = one.aws_elastic_block_store, other.aws_elastic_block_store
     if ebs and other_ebs and ebs.volume_id == other_ebs.volume_id:
         return True
@@ -168,6 +174,7 @@ def _disks_conflict(one: Volume, other: Volume) -> bool:
     rbd, other_rbd = one.rbd, other.rbd
     if not (rbd and other_rbd):
         return False
+    # An image is known by its pool and name within one Ceph cluster, and that by any of its monitors.
     same = {*(rbd.monitors or ())} & {*(other_rbd.monitors or ())} and (rbd.pool, rbd.image) == (
         other_rbd.pool,
         other_rbd.image,
@@ -198,6 +205,7 @@ def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView
 
     Source: volume_zone.go ``Filter``, ``translateToGALabel``.
     """
+    # Upstream passes nodes without any of these labels: so a cluster in one place needs none.
     labelled = 0
     for key in _TOPOLOGY_LABELS:
         labelled |= nodes.column(key).present
@@ -206,6 +214,7 @@ def _in_other_zones(zones: Iterable[tuple[str, frozenset[str]]], nodes: NodeView
         column, general = nodes.column(key), nodes.column(_GENERAL.get(key, key))
         near = 0
         for value in values:
+            # A volume with a beta label also fits a node that has only its successor.
             near |= column.with_value(value) | (general.with_value(value) & ~column.present)
         reachable &= near
     return labelled & ~reachable
