@@ -225,14 +225,19 @@ def test_pods_of_a_controller_are_never_sent(plane, namespace, release, kind):
         running(plane, namespace, 6 if kind == "DaemonSet" else 2)
 
 
-def test_jobs_of_a_cron_job_are_not_sent(plane, namespace, release):
-    """As its controller makes them."""
+def test_jobs_of_a_cron_job_are_sent_only_by_others_than_its_controller(plane, kubectl, namespace, release):
+    """An owner reference is its author's word."""
     owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "1", "controller": True}
     template = {"template": {"spec": pod_spec(restartPolicy="Never")}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "one"}, "spec": template}
     where = f"/apis/batch/v1/namespaces/{namespace}/jobs?dryRun=All"
+    owned = {**job, "metadata": {"name": "one", "ownerReferences": [owner]}}
     with asked(release):
-        plane.api.request("POST", where, {**job, "metadata": {"name": "one", "ownerReferences": [owner]}})
+        account = "--as=system:serviceaccount:kube-system:cronjob-controller"
+        ran = kubectl("-n", namespace, account, "create", "--dry-run=server", "-f", "-", stdin=owned)
+        assert (ran.code, ran.err) == (0, "")
+    with asked(release, validate=1):
+        plane.api.request("POST", where, owned)
     with asked(release, validate=1):
         plane.api.request("POST", where, job)
 
@@ -374,7 +379,7 @@ def test_only_pods_that_could_get_something_are_sent(plane, namespace, injecting
     for api_version, kind in map(str.split, owners):
         owner = {"apiVersion": api_version, "kind": kind, "name": "own", "uid": "1", "controller": True}
         made["metadata"]["ownerReferences"] = [owner]
-    with asked(injecting, validate=0 if owners else 1, mutate=sent):
+    with asked(injecting, validate=1, mutate=sent):
         plane.api.request("POST", f"{path('Pod', namespace)}?dryRun=All", made)
 
 

@@ -9,9 +9,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook.cluster.connection import ApiServer, ClusterError
-from webhook.core.api.well_known import APP_MANAGED_BY, APP_NAME, MIRROR_ANNOTATION, NAMESPACE_NAME, SKIP_ANNOTATION
+from webhook.core.api.well_known import (
+    APP_MANAGED_BY,
+    APP_NAME,
+    CONTROLLER_ACCOUNT_SUFFIX,
+    CONTROLLER_MANAGER,
+    KUBE_SYSTEM_ACCOUNT,
+    MIRROR_ANNOTATION,
+    NAMESPACE_NAME,
+    SKIP_ANNOTATION,
+)
 from webhook.core.policy.policy import Defaults
-from webhook.core.workloads.kinds import KINDS, POD, TEMPLATED, resource_name
+from webhook.core.workloads.kinds import KINDS, MADE_BY, POD, resource_name
 
 NAME = "evenspread-local"
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -35,7 +44,10 @@ _REGISTERED = {"validate": ("Validating", _VALIDATED), "mutate": ("Mutating", _M
 
 # CEL conditions, so that requests that need no answer are not sent. Each must hold, and none may raise on an absent
 # field, which would refuse the request under failurePolicy Fail.
-_OWNERS = ", ".join(f"'{group or 'v1'}/{kind}'" for group, kind in sorted(TEMPLATED))
+_MADE = ", ".join(
+    f"'{made[0]}/{made[1]} of {owner[0] or 'v1'}/{owner[1]}'"
+    for made, owner in sorted(MADE_BY, key=lambda pair: pair[::-1])
+)
 _ANNOTATED = "!has(object.metadata.annotations) || !('{0}' in object.metadata.annotations)"
 _UNOWNED = "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(owner, "
 _CONTROLLED = "has(owner.controller) && owner.controller && "
@@ -44,9 +56,15 @@ _TO_VALIDATE = {
     "new-or-its-spec-changed": (
         "request.operation != 'UPDATE' || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec"
     ),
-    "not-made-by-a-controller-that-is-reviewed": (
-        f"{_UNOWNED}{_CONTROLLED}(request.resource.resource == 'pods' || "
-        f"owner.apiVersion.split('/')[0] + '/' + owner.kind in [{_OWNERS}]))"
+    # An owner reference is its author's word; who sent the object is not.
+    "not-made-by-a-controller": (
+        "!has(object.metadata.ownerReferences) || !has(request.userInfo.username) || "
+        f"!(request.userInfo.username in ['{CONTROLLER_MANAGER}'] || "
+        f"request.userInfo.username.startsWith('{KUBE_SYSTEM_ACCOUNT}') && "
+        f"request.userInfo.username.endsWith('{CONTROLLER_ACCOUNT_SUFFIX}')) || "
+        f"!object.metadata.ownerReferences.exists(owner, {_CONTROLLED}"
+        "request.kind.group + '/' + request.kind.kind + ' of ' + owner.apiVersion.split('/')[0] + '/' + owner.kind "
+        f"in [{_MADE}])"
     ),
 }
 _TO_MUTATE = {

@@ -131,6 +131,12 @@ matchExpressions:
   {{- end }}
 {{- end }}
 
+{{/* Users whose objects need no review if they have a controller: the controller manager and those of the policy, as CEL. */}}
+{{- define "evenspread.controllers" -}}
+{{- $users := concat (list "system:kube-controller-manager") (default list .Values.config.controllers) -}}
+{{- range $index, $user := $users }}{{ if $index }}, {{ end }}'{{ $user }}'{{ end -}}
+{{- end }}
+
 {{/* What both webhook configurations are called, and who fills in their CA. */}}
 {{- define "evenspread.webhookMetadata" -}}
 name: {{ include "evenspread.fullname" . }}

@@ -82,6 +82,11 @@ class TestInputs:
             pytest.param(listed(*FAMILY), ["Deployment/web"], id="what a controller made counts as one with it"),
             pytest.param(listed(*FAMILY[1:]), ["ReplicaSet/web-1"], id="the highest controller there is"),
             pytest.param(listed(*FAMILY[2:]), ["Pod/web-1-a"], id="pods of an absent controller count once"),
+            pytest.param(
+                listed(FAMILY[0], owned("StatefulSet", "own", ("Deployment", "web"), selector="old"), FAMILY[-1]),
+                ["Deployment/web", "StatefulSet/own"],
+                id="what that controller never makes is looked at",
+            ),
             pytest.param(snapshot(*FAMILY), ["Deployment/web"], id="a snapshot"),
             pytest.param(gzip.compress(snapshot(*FAMILY)), ["Deployment/web"], id="a packed snapshot"),
             pytest.param(json.dumps(FAMILY[0]).encode(), ["Deployment/web"], id="one object"),

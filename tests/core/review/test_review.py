@@ -58,12 +58,6 @@ def test_requests_without_anything_to_review(fields, reason):
     ("meta", "reason"),
     [
         pytest.param({"deletionTimestamp": "2026-11-21T00:00:00Z"}, "being deleted", id="on its way out"),
-        pytest.param({"annotations": {"kubernetes.io/config.mirror": "x"}}, "mirror pod", id="a static pod's mirror"),
-        pytest.param(
-            {"ownerReferences": [{"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "controller": True}]},
-            "its owner is reviewed",
-            id="a Rollout's",
-        ),
     ],
 )
 @pytest.mark.parametrize("broken", [WRONG, {"maxSkew": "1"}], ids=["reads", "does not decode"])
@@ -81,13 +75,13 @@ def owned(kind, api_version="example.com/v1"):
     [
         pytest.param({}, (), True, True, id="nobody owns it"),
         pytest.param(owned("Redis"), (), False, True, id="an operator's: no person reads warnings"),
-        pytest.param(owned("Deployment", "apps/v1"), (), False, False, id="a Deployment's"),
+        pytest.param(owned("Deployment", "apps/v1"), (), False, True, id="a Deployment makes no StatefulSet"),
         pytest.param(
             owned("Redis"),
             (EmbeddedKind(api_version="example.com/v1", kind="Redis", template_path="spec.template"),),
             False,
-            False,
-            id="of a kind that is configured to be reviewed",
+            True,
+            id="of a kind that is configured to be reviewed, if somebody says so",
         ),
     ],
 )

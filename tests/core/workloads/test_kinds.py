@@ -40,6 +40,7 @@ KEPT = {("apps", "ReplicaSet"), CONTROLLER}
         ("completes", JOBS),
         ("keeps_pods", KEPT),
         ("selector_first", APPS),
+        ("makes", {*KINDS} - {("", "Pod"), POD_TEMPLATE, ("serving.knative.dev", "Configuration")}),
     ],
 )
 def test_the_kinds_that_do_so(name, having):
@@ -112,7 +113,7 @@ spec = find_spec("webhook.core.workloads.kinds")
 head = "KINDS: Mapping[GroupKind, Traits] = {"
 row = '''("example.com", "Fleet"): Traits(
     layout=Layout((Site("spec.ship", "spec.ships"),)), short="fl", selects=True, serves=True, replaces=True,
-    revision="fleet-revision", added=("fleet-revision", "fleet.example.com/"),
+    makes=(POD,), revision="fleet-revision", added=("fleet-revision", "fleet.example.com/"),
 ),'''
 source = open(spec.origin).read()
 assert source.count(head) == 1
@@ -146,7 +147,7 @@ print(json.dumps({
     "index": [owner.kind, owner.replicas, len(owner.templates)],
     "found": [find_object.parse("fl/f", "shop").title, find_object.parse("fleets/f", "shop").groups[0]],
     "registered": [rule["resources"] for rule in rules["rules"] if rule["apiGroups"] == ["example.com"]],
-    "owners": any("'example.com/Fleet'" in each["expression"] for each in rules["matchConditions"]),
+    "owners": any("'/Pod of example.com/Fleet'" in each["expression"] for each in rules["matchConditions"]),
 }))
 """
 

@@ -17,8 +17,8 @@ from webhook.core.api.types import Named, OwnerReference, TypeMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
-from webhook.core.workloads.kinds import group_of
-from webhook.core.workloads.reading import has_template
+from webhook.core.workloads.kinds import group_kind, group_of
+from webhook.core.workloads.reading import has_template, makes
 from webhook.manifests.reading.documents import Fault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest
@@ -101,7 +101,7 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
 
 
 def _controller(manifest: Manifest, frame: Frame) -> OwnerReference | None:
-    """The controller of an object with a template; None if the controller's kind has no template."""
+    """The controller of an object with a template; None if the controller's kind makes no such objects."""
     workloads = frame.policy.workloads
     if not has_template(manifest.api_version, manifest.kind, workloads):
         return None
@@ -109,7 +109,8 @@ def _controller(manifest: Manifest, frame: Frame) -> OwnerReference | None:
         owner = _NAMED.decode(_json(manifest)).meta.controller
     except (ValueError, RecursionError):
         return None
-    return owner if owner and has_template(owner.api_version, owner.kind, workloads) else None
+    made = group_kind(manifest.api_version, manifest.kind)
+    return owner if owner and makes(owner.api_version, owner.kind, made, workloads) else None
 
 
 def _json(manifest: Manifest) -> bytes:

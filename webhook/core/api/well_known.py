@@ -112,6 +112,13 @@ APP_PART_OF = "app.kubernetes.io/part-of"
 APP_MANAGED_BY = "app.kubernetes.io/managed-by"
 APP_CREATED_BY = "app.kubernetes.io/created-by"
 
+# Users and groups. Source: pkg/auth/nodeidentifier, apiserver authentication/user, plugin/pkg/auth/authorizer/rbac.
+NODE_USER = "system:node:"
+NODES_GROUP = "system:nodes"
+CONTROLLER_MANAGER = "system:kube-controller-manager"
+KUBE_SYSTEM_ACCOUNT = "system:serviceaccount:kube-system:"
+CONTROLLER_ACCOUNT_SUFFIX = "-controller"
+
 # Annotations of pods and their owners.
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 PREFER_AVOID_PODS_ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"

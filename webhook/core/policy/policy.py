@@ -168,6 +168,7 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     defaults: Defaults = Defaults()
     workloads: tuple[EmbeddedKind, ...] = ()
     scheduler_names: tuple[str, ...] = (DEFAULT_SCHEDULER,)
+    controllers: tuple[str, ...] = ()  # users, beside Kubernetes' own controllers
     exemptions: tuple[Exemption, ...] = ()
     annotation_exempt: str = "warnings"  # none | warnings | denials
     messages: Messages = Messages()

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api.types import ObjectMeta, TypeMeta
-from webhook.core.api.well_known import MIRROR_ANNOTATION
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import constraint_warnings
 from webhook.core.defaulting.injection import Skip, inject
@@ -20,7 +19,6 @@ from webhook.core.review.decision import AdmissionRequest, Decision, Examination
 from webhook.core.review.judging import (
     Evaluation,
     Judged,
-    ReadObject,
     evaluated,
     judge,
     never_denied_for_places,
@@ -30,6 +28,7 @@ from webhook.core.review.judging import (
     warns_by_default,
 )
 from webhook.core.review.messages import denial, warnings_of
+from webhook.core.review.unexamined import why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.frame.rule import NotEvaluated, RuleAnswer
@@ -40,7 +39,6 @@ from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import (
-    has_template,
     parsed,
     reaches_template,
     read_exactly,
@@ -64,7 +62,7 @@ def review(request: AdmissionRequest, circumstances: Circumstances) -> Decision:
     if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
         return Decision(reason="nothing to review")
     given = read_object(request.object, request.stated, circumstances.policy)
-    if reason := _passed_by(given, circumstances.policy):
+    if reason := why_unexamined(request, given, circumstances):
         return Decision(reason=reason)
     here = replace(
         circumstances,
@@ -84,20 +82,6 @@ def review(request: AdmissionRequest, circumstances: Circumstances) -> Decision:
     if old is not None:
         judged = subtract(judged, old)
     return _decide(request, here.policy, new, judged, told=_is_read(new, old))
-
-
-def _passed_by(given: ReadObject, policy: Policy) -> str:
-    """Why an object is not examined; empty if it is. One that cannot be read is judged by its metadata."""
-    meta, owner = given.meta, given.meta.controller
-    if given.workload is None and given.decode_error is None:
-        return "no pod template"
-    if meta.deletion_timestamp is not None:
-        return "being deleted"
-    if owner is not None and has_template(owner.api_version, owner.kind, policy.workloads):
-        return "its owner is reviewed"
-    if meta.annotations and MIRROR_ANNOTATION in meta.annotations:
-        return "mirror pod"
-    return ""
 
 
 def _briefly(remaining: Callable[[], float]) -> Callable[[], float]:

@@ -97,14 +97,18 @@ class Traits(Struct, frozen=True, kw_only=True):
     keeps_pods: bool | None = False
     # kube-apiserver looks at the template only where the selector has no fault.
     selector_first: bool = False
+    # What its controller makes of its templates, with an owner reference that says so.
+    makes: tuple[GroupKind, ...] = ()
 
 
 _STATEFUL = (POD_NAME, POD_INDEX, CONTROLLER_REVISION_HASH)
 _JOB = (*JOB_LABELS, JOB_COMPLETION_INDEX, CRONJOB_SCHEDULED_TIMESTAMP)
 _KRUISE = ("apps.kruise.io/", "lifecycle.apps.kruise.io/", CONTROLLER_REVISION_HASH, POD_TEMPLATE_HASH)
 _RAY = ("ray.io/", APP_NAME, APP_CREATED_BY)
+_RAY_CLUSTER: GroupKind = ("ray.io", "RayCluster")
 # Knative names the revision in the label app, and the project owns the prefix.
 _KNATIVE = ("serving.knative.dev/", "app", POD_TEMPLATE_HASH)
+_CONFIGURATION: GroupKind = ("serving.knative.dev", "Configuration")
 
 
 def _plain(*, strategy: str | None = None) -> Layout:
@@ -113,13 +117,15 @@ def _plain(*, strategy: str | None = None) -> Layout:
 
 def _training(field: str) -> Traits:
     site = Site(f"spec.{field}.*.template", "replicas")
-    return Traits(layout=Layout((site,), selector=None, suspend="spec.runPolicy.suspend"))
+    return Traits(layout=Layout((site,), selector=None, suspend="spec.runPolicy.suspend"), makes=(POD,))
 
 
-def _ray(prefix: str, *more: Site, added: tuple[str, ...] = _RAY) -> Traits:
+def _ray(prefix: str, *more: Site, makes: tuple[GroupKind, ...], added: tuple[str, ...] = _RAY) -> Traits:
     head = Site(f"{prefix}.headGroupSpec.template")
     workers = Site(f"{prefix}.workerGroupSpecs[*].template", "replicas")
-    return Traits(layout=Layout((head, workers, *more), selector=None, suspend="spec.suspend"), added=added)
+    return Traits(
+        layout=Layout((head, workers, *more), selector=None, suspend="spec.suspend"), added=added, makes=makes
+    )
 
 
 KINDS: Mapping[GroupKind, Traits] = {
@@ -138,6 +144,7 @@ KINDS: Mapping[GroupKind, Traits] = {
         surges=False,
         replaces=True,
         keeps_pods=True,
+        makes=(POD,),
     ),
     DEPLOYMENT: Traits(
         layout=_plain(strategy="spec.strategy"),
@@ -153,6 +160,7 @@ KINDS: Mapping[GroupKind, Traits] = {
         restarts=True,
         replaces=True,
         selector_first=True,
+        makes=(REPLICA_SET,),
     ),
     STATEFUL_SET: Traits(
         layout=_plain(strategy="spec.updateStrategy"),
@@ -169,6 +177,7 @@ KINDS: Mapping[GroupKind, Traits] = {
         ordered=True,
         keeps_pods=None,
         selector_first=True,
+        makes=(POD,),
     ),
     DAEMON_SET: Traits(
         layout=Layout((Site("spec.template"),), strategy="spec.updateStrategy"),
@@ -181,6 +190,7 @@ KINDS: Mapping[GroupKind, Traits] = {
         on_every_node=True,
         restarts=True,
         keeps_pods=None,
+        makes=(POD,),
     ),
     REPLICA_SET: Traits(
         layout=_plain(),
@@ -193,6 +203,7 @@ KINDS: Mapping[GroupKind, Traits] = {
         replaces=True,
         keeps_pods=True,
         selector_first=True,
+        makes=(POD,),
     ),
     JOB: Traits(
         layout=Layout((Site("spec.template", "spec.parallelism"),), suspend="spec.suspend"),
@@ -201,6 +212,7 @@ KINDS: Mapping[GroupKind, Traits] = {
         added=_JOB,
         replicated=False,
         completes=True,
+        makes=(POD,),
     ),
     CRON_JOB: Traits(
         layout=Layout(
@@ -214,6 +226,7 @@ KINDS: Mapping[GroupKind, Traits] = {
         added=_JOB,
         replicated=False,
         completes=True,
+        makes=(JOB,),
     ),
     ("argoproj.io", "Rollout"): Traits(
         layout=Layout(
@@ -232,9 +245,10 @@ KINDS: Mapping[GroupKind, Traits] = {
         serves=True,
         rolls=True,
         replaces=True,
+        makes=(REPLICA_SET,),
     ),
     ("apps.kruise.io", "CloneSet"): Traits(
-        layout=_plain(), selects=True, added=_KRUISE, serves=True, rolls=True, replaces=True
+        layout=_plain(), selects=True, added=_KRUISE, serves=True, rolls=True, replaces=True, makes=(POD,)
     ),
     ("apps.kruise.io", "StatefulSet"): Traits(
         layout=_plain(strategy="spec.updateStrategy"),
@@ -244,6 +258,7 @@ KINDS: Mapping[GroupKind, Traits] = {
         rolls=True,
         surges=False,
         ordered=True,
+        makes=(POD,),
     ),
     ("apps.kruise.io", "DaemonSet"): Traits(
         layout=Layout((Site("spec.template"),)),
@@ -251,6 +266,7 @@ KINDS: Mapping[GroupKind, Traits] = {
         added=(*_KRUISE, POD_TEMPLATE_GENERATION),
         replicated=False,
         on_every_node=True,
+        makes=(POD,),
     ),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Traits(
         layout=Layout(
@@ -261,6 +277,8 @@ KINDS: Mapping[GroupKind, Traits] = {
             selector=None,
         ),
         added=("leaderworkerset.sigs.k8s.io/", *_STATEFUL),
+        # The workers' StatefulSets are controlled by the leaders' pods, which make nothing else.
+        makes=(STATEFUL_SET,),
     ),
     ("jobset.x-k8s.io", "JobSet"): Traits(
         layout=Layout(
@@ -269,10 +287,13 @@ KINDS: Mapping[GroupKind, Traits] = {
             suspend="spec.suspend",
         ),
         added=("jobset.sigs.k8s.io/", *_JOB),
+        makes=(JOB,),
     ),
-    ("ray.io", "RayCluster"): _ray("spec"),
-    ("ray.io", "RayJob"): _ray("spec.rayClusterSpec", Site("spec.submitterPodTemplate"), added=(*_RAY, *_JOB)),
-    ("ray.io", "RayService"): _ray("spec.rayClusterConfig"),
+    _RAY_CLUSTER: _ray("spec", makes=(POD,)),
+    ("ray.io", "RayJob"): _ray(
+        "spec.rayClusterSpec", Site("spec.submitterPodTemplate"), added=(*_RAY, *_JOB), makes=(_RAY_CLUSTER, JOB)
+    ),
+    ("ray.io", "RayService"): _ray("spec.rayClusterConfig", makes=(_RAY_CLUSTER,)),
     ("kubeflow.org", "PyTorchJob"): _training("pytorchReplicaSpecs"),
     ("kubeflow.org", "TFJob"): _training("tfReplicaSpecs"),
     ("kubeflow.org", "MPIJob"): _training("mpiReplicaSpecs"),
@@ -284,12 +305,13 @@ KINDS: Mapping[GroupKind, Traits] = {
         layout=Layout((Site("spec.tasks[*].template", "replicas"),), selector=None),
         added=("volcano.sh/",),
         replicated=False,
+        makes=(POD,),
     ),
-    ("serving.knative.dev", "Service"): Traits(layout=Layout((Site("spec.template"),), selector=None), added=_KNATIVE),
+    ("serving.knative.dev", "Service"): Traits(
+        layout=Layout((Site("spec.template"),), selector=None), added=_KNATIVE, makes=(_CONFIGURATION,)
+    ),
     # Made by a Service.
-    ("serving.knative.dev", "Configuration"): Traits(
-        layout=Layout((Site("spec.template"),), selector=None), added=_KNATIVE, reviewed=False
-    ),
+    _CONFIGURATION: Traits(layout=Layout((Site("spec.template"),), selector=None), added=_KNATIVE, reviewed=False),
 }
 
 GROUP_LABELS: Mapping[str, tuple[str, ...]] = {
@@ -332,6 +354,11 @@ REVISIONED: Mapping[GroupKind, str] = {
     kind: row.revision for kind, row in KINDS.items() if row.in_replica_sets and row.revision
 }
 """Workloads that make ReplicaSets, and the label by which each tells its ReplicaSets apart."""
+
+MADE_BY: frozenset[tuple[GroupKind, GroupKind]] = frozenset(
+    (made, kind) for kind, row in KINDS.items() for made in row.makes
+)
+"""Kinds of objects that have a controller, each with the kind of that controller."""
 
 REVISION_LABELS = frozenset(row.revision for row in KINDS.values() if row.revision)
 """By these a controller tells the revisions of its template from each other."""

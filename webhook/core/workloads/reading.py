@@ -32,6 +32,7 @@ from webhook.core.workloads.kinds import (
     BUILT_IN_KINDS,
     CRON_JOB,
     KINDS,
+    MADE_BY,
     POD,
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
@@ -152,6 +153,12 @@ def has_template(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...]
     """Whether objects of this kind are known to hold whole pod templates: their pods need no look of their own."""
     layout = configured_layout(api_version, kind, embedded)
     return group_kind(api_version, kind) in TEMPLATED if layout is None else layout.whole
+
+
+def makes(api_version: str, kind: str, made: GroupKind, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
+    """Whether the controller of this kind makes objects of the other kind; of one that is configured it may."""
+    layout = configured_layout(api_version, kind, embedded)
+    return (made, group_kind(api_version, kind)) in MADE_BY if layout is None else layout.whole
 
 
 def constraint_paths(api_version: str, kind: str, embedded: tuple[EmbeddedKind, ...] = ()) -> tuple[str, ...]:

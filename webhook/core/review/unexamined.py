@@ -1,0 +1,102 @@
+"""Objects that are not examined, and what shows it: the request and the cluster, never the object's word alone.
+
+What an author writes into an object exempts it from nothing. A mirror pod is one that a node makes. A controller's
+object is one of a kind that the controller's kind makes, if a controller sends it; a stranger's is if the cluster has
+the owner and what the object says of its constraints stands in the owner, which was reviewed.
+
+Source: k8s.io/kubernetes pkg/auth/nodeidentifier and plugin/pkg/admission/noderestriction; cmd/kube-controller-manager,
+where each controller has an account of its own in kube-system, or shares the manager's user.
+"""
+
+from webhook.core.api.types import OwnerReference
+from webhook.core.api.well_known import (
+    CONTROLLER_ACCOUNT_SUFFIX,
+    CONTROLLER_MANAGER,
+    KUBE_SYSTEM_ACCOUNT,
+    MIRROR_ANNOTATION,
+    NODE_USER,
+    NODES_GROUP,
+)
+from webhook.core.index.objects import Declared, Owner
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.review.decision import AdmissionRequest
+from webhook.core.review.judging import ReadObject
+from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.rules.rule_set import BY_ID
+from webhook.core.workloads.kinds import POD, group_kind
+from webhook.core.workloads.reading import makes
+from webhook.core.workloads.workload import Template, Workload
+
+
+def why_unexamined(request: AdmissionRequest, given: ReadObject, circumstances: Circumstances) -> str:
+    """Why an object is not examined; empty if it is. One that cannot be read is judged by its metadata."""
+    meta, owner = given.meta, given.meta.controller
+    if given.workload is None and given.decode_error is None:
+        return "no pod template"
+    if meta.deletion_timestamp is not None:
+        return "being deleted"
+    if owner is not None and _made_by(owner, request, given.workload, circumstances):
+        return "its owner is reviewed"
+    if meta.annotations and MIRROR_ANNOTATION in meta.annotations and _sent_by_node(request):
+        return "mirror pod"
+    return ""
+
+
+def is_controller(user: str, policy: Policy) -> bool:
+    """Whether the user is a controller of Kubernetes itself, or one that the policy names."""
+    own = user.startswith(KUBE_SYSTEM_ACCOUNT) and user.endswith(CONTROLLER_ACCOUNT_SUFFIX)
+    return own or user == CONTROLLER_MANAGER or user in policy.controllers
+
+
+def _sent_by_node(request: AdmissionRequest) -> bool:
+    kind = group_kind(request.api_version, request.kind)
+    return kind == POD and request.user.startswith(NODE_USER) and NODES_GROUP in request.groups
+
+
+def _made_by(
+    owner: OwnerReference, request: AdmissionRequest, workload: Workload | None, circumstances: Circumstances
+) -> bool:
+    """Whether this owner, which is reviewed, made the object."""
+    policy, index = circumstances.policy, circumstances.index
+    if not makes(owner.api_version, owner.kind, group_kind(request.api_version, request.kind), policy.workloads):
+        return False
+    if is_controller(request.user, policy):
+        return True
+    return (
+        workload is not None
+        and index is not None
+        and not _looks_further(policy)
+        and _repeats(workload, _declared_by(owner, request.namespace, index))
+    )
+
+
+def _looks_further(policy: Policy) -> bool:
+    """Whether something is denied that depends on more than the index keeps of an owner."""
+    return any(mode is Mode.DENY and not BY_ID[rule].of_a_part for rule, mode in policy.rules.items())
+
+
+def _declared_by(owner: OwnerReference, namespace: str, index: ReadOnlyIndex) -> tuple[Declared, ...]:
+    """The owner's templates, or those of its own owner; nothing where the cluster does not have the owner."""
+    found = _found(owner, namespace, index)
+    above = found.meta.controller if found is not None and found.templates is None else None
+    if above is not None:
+        found = _found(above, namespace, index)
+    return (found.templates if found is not None else None) or ()
+
+
+def _found(reference: OwnerReference, namespace: str, index: ReadOnlyIndex) -> Owner | None:
+    owner = index.owner(reference.api_version, reference.kind, namespace, reference.name)
+    return owner if owner is not None and owner.meta.uid and owner.meta.uid == reference.uid else None
+
+
+def _repeats(workload: Workload, declared: tuple[Declared, ...]) -> bool:
+    return bool(workload.templates) and all(
+        any(_repeats_one(template, each) for each in declared) for template in workload.templates
+    )
+
+
+def _repeats_one(template: Template, declared: Declared) -> bool:
+    """Whether a template has these constraints and labels; controllers add labels of their own."""
+    pods = template.template
+    return pods.pod_spec.constraints == declared.constraints and declared.labels.items() <= pods.labels.items()
