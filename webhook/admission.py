@@ -29,8 +29,8 @@ from webhook.logs import bounded, described
 
 Route = Literal["validate", "mutate"]
 
-API_VERSION = "admission.k8s.io/v1"
-KIND = "AdmissionReview"
+_API_VERSION = "admission.k8s.io/v1"
+_KIND = "AdmissionReview"
 
 # controller-runtime's number: an object and an old object of 3 MiB each, the API server's own limit, and the rest.
 MAX_REVIEW_BYTES = 7 * 1024 * 1024
@@ -133,8 +133,8 @@ class _AdmissionResponse(Struct, frozen=True, rename="camel", omit_defaults=True
 
 
 class _Reply(Struct, frozen=True, kw_only=True, rename="camel"):
-    api_version: str = API_VERSION
-    kind: str = KIND
+    api_version: str = _API_VERSION
+    kind: str = _KIND
     response: _AdmissionResponse
 
 
@@ -150,17 +150,17 @@ def decode(body: bytes) -> AdmissionRequest:
     try:
         envelope = _DECODER.decode(body)
     except msgspec.ValidationError as error:
-        raise ReviewError(f"not an {API_VERSION} {KIND}: {bounded(str(error))}") from error
+        raise ReviewError(f"not an {_API_VERSION} {_KIND}: {bounded(str(error))}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ReviewError(f"the body is not JSON: {bounded(str(error))}") from error
     except RecursionError as error:
         raise ReviewError("the body is nested too deeply") from error
-    if envelope.kind != KIND or envelope.api_version != API_VERSION:
+    if envelope.kind != _KIND or envelope.api_version != _API_VERSION:
         stated = f"{bounded(envelope.api_version, 64)} {bounded(envelope.kind, 64)}"
-        raise ReviewError(f"not an {API_VERSION} {KIND} but {stated}")
+        raise ReviewError(f"not an {_API_VERSION} {_KIND} but {stated}")
     asked = envelope.request
     if asked is None:
-        raise ReviewError(f"an {KIND} without a request")
+        raise ReviewError(f"an {_KIND} without a request")
     if not 0 < len(asked.uid) <= _LONGEST_UID:
         raise ReviewError("request.uid is empty or longer than any uid")
     user = asked.user_info

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from build import ROOMY, constraint, declared, index, meta, namespace, node, owner, running
+from core.rules.pages import NEED_CLUSTER
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from webhook.core.api.storage import Claim, ClaimReference, ClaimSpec, Persisten
 from webhook.core.api.types import NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Messages, Mode, Policy
-from webhook.core.rules.rule_set import NEED_CLUSTER, RULES
+from webhook.core.rules.rule_set import RULES
 
 TAINTED = NodeSpec(taints=(Taint(key="dedicated", value="x", effect="NoSchedule"),))
 OF_OTHERS = declared("app=web", constraint(select="app=web", max_skew=2))

@@ -5,6 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from core.rules.pages import NEED_CLUSTER
 from manifest import FIXED
 from msgspec import to_builtins
 
@@ -14,7 +15,6 @@ from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
-from webhook.core.rules.rule_set import NEED_CLUSTER
 from webhook.core.scheduler.args import ArgsError
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"

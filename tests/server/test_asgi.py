@@ -418,7 +418,7 @@ def test_sixteen_handlers_run_at_once():
 
 
 def test_a_body_that_does_not_come_is_a_408(monkeypatch):
-    monkeypatch.setattr("webhook.server.request_body.BODY_SECONDS", 0.05)
+    monkeypatch.setattr("webhook.server.request_body._BODY_SECONDS", 0.05)
     parts = [{"type": "http.request", "body": b"x", "more_body": True}]
 
     async def receive():

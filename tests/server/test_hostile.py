@@ -9,7 +9,7 @@ from server.conftest import eventually, posted, read_reply, review, serving, str
 DENIED = BODY.replace(b'{"padding": ""}', b'{"topologySpreadConstraints": [{"maxSkew": 0}]}')
 HASTY = (
     "from webhook.server import connection, request_body; "
-    "request_body.BODY_SECONDS = connection.FIRST_REQUEST_SECONDS = 2.0; "
+    "request_body._BODY_SECONDS = connection.FIRST_REQUEST_SECONDS = 2.0; "
 )
 
 

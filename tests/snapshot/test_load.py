@@ -5,13 +5,13 @@ import json
 import pytest
 
 from webhook.core.api.version import KubernetesVersion
-from webhook.snapshot.load import Limits, SnapshotError, read_items, read_snapshot
+from webhook.snapshot.load import SnapshotError, _Limits, read_items, read_snapshot
 
 HEADER = {"kind": "Snapshot", "kubernetesVersion": "v1.36.2", "takenAt": "2026-11-20T08:00:00Z"}
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"zone": "a"}}}
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}, "spec": {}}
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
-SMALL = Limits(line=150, snapshot=400, document=300)
+SMALL = _Limits(line=150, snapshot=400, document=300)
 
 
 def lines(*objects):

@@ -52,7 +52,7 @@ class SilenceError(ClusterError):
     """Nothing came on a watch for too long."""
 
 
-class Response(Protocol):
+class _Response(Protocol):
     """The part of urllib3's response that is used."""
 
     status: int
@@ -76,20 +76,20 @@ class Account(Struct, frozen=True, kw_only=True):
     service_account: Path = SERVICE_ACCOUNT
 
 
-class Context(Struct, frozen=True, kw_only=True):
+class _Context(Struct, frozen=True, kw_only=True):
     """A context of a kubeconfig: its name, and its default namespace."""
 
     name: str
     namespace: str = ""
 
 
-def chosen_context(account: Account) -> Context:
+def chosen_context(account: Account) -> _Context:
     """The kubeconfig's context that the account uses; without a kubeconfig, the cluster around this pod.
 
     Errors: ClusterError for a kubeconfig that cannot be read, or that has no such context.
     """
     if account.kubeconfig is None:
-        return Context(name="around this pod")
+        return _Context(name="around this pod")
     from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger  # noqa: PLC0415 as in _connect
 
     with _usable(account.kubeconfig):
@@ -101,13 +101,13 @@ def chosen_context(account: Account) -> Context:
             others = f"it has {bounded(', '.join(there))}" if there else "it has none"
             raise ClusterError(f"{account.kubeconfig}: no context {bounded(account.context)}: {others}")
         context = KubeConfigLoader(content, active_context=account.context).current_context  # type: ignore[no-untyped-call]  # as above
-        return Context(name=str(context["name"]), namespace=str(context["context"].get("namespace") or ""))
+        return _Context(name=str(context["name"]), namespace=str(context["context"].get("namespace") or ""))
 
 
 class Stream:
     """The answer to one request, read as it arrives. Another thread may call ``end``."""
 
-    def __init__(self, response: Response) -> None:
+    def __init__(self, response: _Response) -> None:
         self._response = response
 
     def body(self, most: int = _PAGE_BYTES) -> bytes:
@@ -198,7 +198,7 @@ class ApiServer:
     @contextlib.contextmanager
     def _send(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str], silence_seconds: float
-    ) -> Iterator[Response]:
+    ) -> Iterator[_Response]:
         import urllib3  # noqa: PLC0415 it comes with the kubernetes package: see _connect
 
         with self._lock:
@@ -273,7 +273,7 @@ def _socket_options() -> list[tuple[int, int, int]]:
     return options
 
 
-def _refused(response: Response) -> RefusedError:
+def _refused(response: _Response) -> RefusedError:
     """The error of an answer: the message of its Status, else the HTTP reason."""
     with _told():
         content = response.read(_STATUS_BYTES)

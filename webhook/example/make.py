@@ -13,13 +13,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-Json = Mapping[str, object]
+_Json = Mapping[str, object]
 
 TAKEN_AT = "2026-11-20T09:00:00Z"
-ZONE = "topology.kubernetes.io/zone"
-REGION = "topology.kubernetes.io/region"
-HOSTNAME = "kubernetes.io/hostname"
-NAMESPACES: Mapping[str, Mapping[str, str]] = {
+_ZONE = "topology.kubernetes.io/zone"
+_REGION = "topology.kubernetes.io/region"
+_HOSTNAME = "kubernetes.io/hostname"
+_NAMESPACES: Mapping[str, Mapping[str, str]] = {
     "batch": {},
     "data": {"team": "storage"},
     "ingress": {"team": "platform"},
@@ -29,14 +29,14 @@ NAMESPACES: Mapping[str, Mapping[str, str]] = {
     "payments": {"team": "payments", "tier": "critical"},
     "shop": {"team": "shop"},
 }
-NODES = {
+_NODES = {
     **{f"worker-{zone}{number}": zone for zone in "ab" for number in (1, 2, 3, 4)},
     "worker-c1": "c",
     "worker-c2": "c",
     "gpu-c1": "c",
     "edge-1": "",
 }
-TAINTS: Mapping[str, Json] = {
+_TAINTS: Mapping[str, _Json] = {
     "worker-c2": {
         "key": "node.kubernetes.io/unschedulable",
         "effect": "NoSchedule",
@@ -44,15 +44,15 @@ TAINTS: Mapping[str, Json] = {
     },
     "gpu-c1": {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"},
 }
-API_VERSIONS = {"Job": "batch/v1", "ReplicationController": "v1", "Rollout": "argoproj.io/v1alpha1"}
-REVISION_LABELS = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash"}
+_API_VERSIONS = {"Job": "batch/v1", "ReplicationController": "v1", "Rollout": "argoproj.io/v1alpha1"}
+_REVISION_LABELS = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash"}
 
 
-HARD = "DoNotSchedule"
-SOFT = "ScheduleAnyway"
+_HARD = "DoNotSchedule"
+_SOFT = "ScheduleAnyway"
 
 
-def spread(key: str, when: str, counts: str | None, *, skew: int = 1, by_revision: bool = False) -> Json:
+def _spread(key: str, when: str, counts: str | None, *, skew: int = 1, by_revision: bool = False) -> _Json:
     """A constraint. Shape: ``counts`` is ``key=value``; empty is the empty selector, None is null."""
     constraint: dict[str, object] = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when}
     if counts is not None:
@@ -63,18 +63,18 @@ def spread(key: str, when: str, counts: str | None, *, skew: int = 1, by_revisio
 
 
 # kube-scheduler's own words for the Pending pods below, from running it on this cluster.
-SHORT_OF_ROOM = (
+_SHORT_OF_ROOM = (
     "0/12 nodes are available: 1 node(s) didn't match pod topology spread constraints (missing required label), "
     "1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 4 Insufficient cpu, "
     "5 node(s) didn't match pod topology spread constraints."
 )
-EMPTY_NODES_COUNT = (
+_EMPTY_NODES_COUNT = (
     "0/12 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, "
     "10 node(s) didn't match pod topology spread constraints."
 )
 
 
-class Team(Struct, frozen=True, kw_only=True):
+class _Team(Struct, frozen=True, kw_only=True):
     """One workload. Shape: ``on`` names the nodes of its pods, ``worker-`` left out; the rest of them is Pending."""
 
     namespace: str
@@ -82,7 +82,7 @@ class Team(Struct, frozen=True, kw_only=True):
     name: str
     replicas: int
     on: str
-    constraints: tuple[Json, ...] = ()
+    constraints: tuple[_Json, ...] = ()
     labels: Mapping[str, str] = {}
     cpu: str = "200m"
     service: bool = True
@@ -98,7 +98,7 @@ class Team(Struct, frozen=True, kw_only=True):
 
 TEAMS = (
     # Nothing declared: kube-scheduler's own defaults spread it, and autoscalers do not know that.
-    Team(
+    _Team(
         namespace="shop",
         kind="Deployment",
         name="web",
@@ -108,7 +108,7 @@ TEAMS = (
         revision="6d9f7c5b8",
     ),
     # As it should be.
-    Team(
+    _Team(
         namespace="shop",
         kind="Deployment",
         name="checkout",
@@ -116,123 +116,123 @@ TEAMS = (
         on="a2 a3 b2 b3 c1",
         cpu="500m",
         constraints=(
-            spread(ZONE, HARD, "app=checkout", by_revision=True),
-            spread(HOSTNAME, SOFT, "app=checkout", by_revision=True),
+            _spread(_ZONE, _HARD, "app=checkout", by_revision=True),
+            _spread(_HOSTNAME, _SOFT, "app=checkout", by_revision=True),
         ),
     ),
     # A typing error: it counts pods that nobody runs, so every zone always looks empty.
-    Team(
+    _Team(
         namespace="shop",
         kind="Deployment",
         name="cart",
         replicas=4,
         on="a1 a2 a3 a4",
-        constraints=(spread(ZONE, HARD, "app=carts"),),
+        constraints=(_spread(_ZONE, _HARD, "app=carts"),),
     ),
     # Nothing declared and nothing left of it after last week's node pool upgrade: one zone, two nodes.
-    Team(namespace="shop", kind="Deployment", name="catalog", replicas=3, on="b1 b1 b2"),
+    _Team(namespace="shop", kind="Deployment", name="catalog", replicas=3, on="b1 b1 b2"),
     # A null selector matches no pod.
-    Team(
+    _Team(
         namespace="shop",
         kind="StatefulSet",
         name="search",
         replicas=3,
         on="a4 a4 b4",
         cpu="500m",
-        constraints=(spread(ZONE, SOFT, None),),
+        constraints=(_spread(_ZONE, _SOFT, None),),
     ),
     # Old and new pods are counted together: every rollout ends uneven.
-    Team(
+    _Team(
         namespace="shop",
         kind="Rollout",
         name="recommendations",
         replicas=4,
         on="a1 b3 b4 c1",
-        constraints=(spread(ZONE, HARD, "app=recommendations"),),
+        constraints=(_spread(_ZONE, _HARD, "app=recommendations"),),
     ),
     # Zone c has room for one: its other nodes are cordoned and tainted, and still count as domain.
-    Team(
+    _Team(
         namespace="payments",
         kind="Deployment",
         name="ledger",
         replicas=7,
         on="a3 a4 b3 b4 c1",
         cpu="1",
-        constraints=(spread(ZONE, HARD, "app=ledger", by_revision=True),),
-        why_pending=SHORT_OF_ROOM,
+        constraints=(_spread(_ZONE, _HARD, "app=ledger", by_revision=True),),
+        why_pending=_SHORT_OF_ROOM,
     ),
     # One pod a node, as long as a node stays empty: the two nodes that no pod may use do.
-    Team(
+    _Team(
         namespace="payments",
         kind="Deployment",
         name="fraud-scoring",
         replicas=12,
         on="a1 a2 a3 a4 b1 b2 b3 b4 c1 edge-1",
         cpu="100m",
-        constraints=(spread(HOSTNAME, HARD, "app=fraud-scoring", by_revision=True),),
-        why_pending=EMPTY_NODES_COUNT,
+        constraints=(_spread(_HOSTNAME, _HARD, "app=fraud-scoring", by_revision=True),),
+        why_pending=_EMPTY_NODES_COUNT,
     ),
     # Three brokers, three zones, and it waits rather than share one.
-    Team(
+    _Team(
         namespace="data",
         kind="StatefulSet",
         name="kafka",
         replicas=3,
         on="a1 b1 c1",
         cpu="1",
-        constraints=({**spread(ZONE, HARD, "app=kafka"), "minDomains": 3},),
+        constraints=({**_spread(_ZONE, _HARD, "app=kafka"), "minDomains": 3},),
     ),
     # Shards of one Redis, which count each other but do not agree on how to spread.
-    Team(
+    _Team(
         namespace="data",
         kind="StatefulSet",
         name="redis-shard-0",
         replicas=3,
         on="a2 b2 b3",
         labels={"app": "redis", "redis.example/shard": "0"},
-        constraints=(spread(ZONE, HARD, "app=redis", skew=2),),
+        constraints=(_spread(_ZONE, _HARD, "app=redis", skew=2),),
     ),
-    Team(
+    _Team(
         namespace="data",
         kind="StatefulSet",
         name="redis-shard-1",
         replicas=3,
         on="a3 a4 b4",
         labels={"app": "redis", "redis.example/shard": "1"},
-        constraints=(spread(HOSTNAME, HARD, "app=redis"),),
+        constraints=(_spread(_HOSTNAME, _HARD, "app=redis"),),
     ),
     # No node has this key: topology.kubernetes.io goes with zone and region.
-    Team(
+    _Team(
         namespace="data",
         kind="StatefulSet",
         name="postgres",
         replicas=2,
         on="b1 b1",
         cpu="500m",
-        constraints=(spread("topology.kubernetes.io/hostname", SOFT, "app=postgres"),),
+        constraints=(_spread("topology.kubernetes.io/hostname", _SOFT, "app=postgres"),),
     ),
     # Both on one node.
-    Team(namespace="monitoring", kind="StatefulSet", name="prometheus", replicas=2, on="b4 b4", cpu="500m"),
+    _Team(namespace="monitoring", kind="StatefulSet", name="prometheus", replicas=2, on="b4 b4", cpu="500m"),
     # A key that nodes have not had since 1.17.
-    Team(
+    _Team(
         namespace="monitoring",
         kind="StatefulSet",
         name="alertmanager",
         replicas=3,
         on="a2 a4 b2",
         cpu="50m",
-        constraints=(spread("failure-domain.beta.kubernetes.io/zone", SOFT, "app=alertmanager"),),
+        constraints=(_spread("failure-domain.beta.kubernetes.io/zone", _SOFT, "app=alertmanager"),),
     ),
     # One replica has nothing to spread.
-    Team(
+    _Team(
         namespace="monitoring",
         kind="Deployment",
         name="grafana",
         replicas=1,
         on="a1",
-        constraints=(spread(ZONE, HARD, "app=grafana", by_revision=True),),
+        constraints=(_spread(_ZONE, _HARD, "app=grafana", by_revision=True),),
     ),
-    Team(
+    _Team(
         namespace="monitoring",
         kind="DaemonSet",
         name="node-exporter",
@@ -242,27 +242,29 @@ TEAMS = (
         service=False,
     ),
     # Its zone constraint switched the scheduler's own spreading over nodes off: two on one.
-    Team(
+    _Team(
         namespace="ingress",
         kind="Deployment",
         name="ingress-nginx",
         replicas=3,
         on="a2 b2 b2",
         labels={"app.kubernetes.io/name": "ingress-nginx"},
-        constraints=(spread(ZONE, SOFT, "app.kubernetes.io/name=ingress-nginx", by_revision=True),),
+        constraints=(_spread(_ZONE, _SOFT, "app.kubernetes.io/name=ingress-nginx", by_revision=True),),
     ),
     # An empty selector counts no pod in this release, and every pod of the namespace in the next.
-    Team(
+    _Team(
         namespace="legacy",
         kind="ReplicationController",
         name="reports",
         replicas=2,
         on="a3 a3",
-        constraints=(spread(HOSTNAME, HARD, ""),),
+        constraints=(_spread(_HOSTNAME, _HARD, ""),),
     ),
-    Team(namespace="batch", kind="Job", name="import-catalog", replicas=3, on="a4 b3 b4", cpu="500m", service=False),
-    Team(namespace="batch", kind="Job", name="nightly-29384", replicas=2, on="a1 b1", service=False, phase="Succeeded"),
-    Team(
+    _Team(namespace="batch", kind="Job", name="import-catalog", replicas=3, on="a4 b3 b4", cpu="500m", service=False),
+    _Team(
+        namespace="batch", kind="Job", name="nightly-29384", replicas=2, on="a1 b1", service=False, phase="Succeeded"
+    ),
+    _Team(
         namespace="kube-system",
         kind="Deployment",
         name="coredns",
@@ -273,7 +275,7 @@ TEAMS = (
 )
 
 
-class Made(Struct, frozen=True, kw_only=True):
+class _Made(Struct, frozen=True, kw_only=True):
     """An object's identity, for its metadata and for the references to it."""
 
     namespace: str
@@ -283,7 +285,7 @@ class Made(Struct, frozen=True, kw_only=True):
     @property
     def api_version(self) -> str:
         """The version that serves its kind."""
-        return API_VERSIONS.get(self.kind, "apps/v1")
+        return _API_VERSIONS.get(self.kind, "apps/v1")
 
     @property
     def uid(self) -> str:
@@ -295,36 +297,36 @@ class Made(Struct, frozen=True, kw_only=True):
         where = {"namespace": self.namespace} if self.namespace else {}
         return {"name": self.name, **where, "uid": self.uid, **more}
 
-    def reference(self) -> Json:
+    def reference(self) -> _Json:
         """The owner reference to it, as a controller."""
         told = {"apiVersion": self.api_version, "kind": self.kind, "name": self.name, "uid": self.uid}
         return {**told, "controller": True, "blockOwnerDeletion": True}
 
 
-def snapshot() -> Iterator[Json]:
+def snapshot() -> Iterator[_Json]:
     """The header, then every object."""
     yield {"kind": "Snapshot", "kubernetesVersion": "v1.37.1", "takenAt": TAKEN_AT}
-    for name, labels in NAMESPACES.items():
-        meta = Made(namespace="", kind="Namespace", name=name).meta(
+    for name, labels in _NAMESPACES.items():
+        meta = _Made(namespace="", kind="Namespace", name=name).meta(
             labels={"kubernetes.io/metadata.name": name, **labels}
         )
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
-    for name, where in NODES.items():
+    for name, where in _NODES.items():
         yield _node(name, where)
     for team in TEAMS:
         yield from _workload(team)
     yield _autoscaler(namespace="shop", name="web", least=6, most=12)
 
 
-def _node(name: str, where: str) -> Json:
-    labels = {HOSTNAME: name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **_place(where)}
-    spec: dict[str, object] = {"taints": [TAINTS[name]]} if name in TAINTS else {}
+def _node(name: str, where: str) -> _Json:
+    labels = {_HOSTNAME: name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **_place(where)}
+    spec: dict[str, object] = {"taints": [_TAINTS[name]]} if name in _TAINTS else {}
     if name == "worker-c2":
         spec["unschedulable"] = True
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": Made(namespace="", kind="Node", name=name).meta(labels=labels),
+        "metadata": _Made(namespace="", kind="Node", name=name).meta(labels=labels),
         "spec": spec,
         "status": {
             "allocatable": {"cpu": "3920m", "memory": "15076Mi", "ephemeral-storage": "95Gi", "pods": "110"},
@@ -335,20 +337,20 @@ def _node(name: str, where: str) -> Json:
 
 def _place(where: str) -> dict[str, str]:
     """The labels of a place: nodes have them, and pods since they were bound."""
-    return {REGION: "eu-central-1"} | ({ZONE: f"eu-central-1{where}"} if where else {})
+    return {_REGION: "eu-central-1"} | ({_ZONE: f"eu-central-1{where}"} if where else {})
 
 
-def _workload(team: Team) -> Iterator[Json]:
+def _workload(team: _Team) -> Iterator[_Json]:
     if team.service:
-        meta = Made(namespace=team.namespace, kind="Service", name=team.name).meta()
+        meta = _Made(namespace=team.namespace, kind="Service", name=team.name).meta()
         spec = {"selector": team.pod_labels, "ports": [{"port": 80}]}
         yield {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
-    owner, labels = Made(namespace=team.namespace, kind=team.kind, name=team.name), team.pod_labels
+    owner, labels = _Made(namespace=team.namespace, kind=team.kind, name=team.name), team.pod_labels
     yield _controller(team, owner, labels)
-    if team.kind in REVISION_LABELS:
+    if team.kind in _REVISION_LABELS:
         revision = team.revision or _hash(team.name, 9)
-        above, owner = owner, Made(namespace=team.namespace, kind="ReplicaSet", name=f"{team.name}-{revision}")
-        labels = {**labels, REVISION_LABELS[team.kind]: revision}
+        above, owner = owner, _Made(namespace=team.namespace, kind="ReplicaSet", name=f"{team.name}-{revision}")
+        labels = {**labels, _REVISION_LABELS[team.kind]: revision}
         group = "deployment.kubernetes.io" if team.kind == "Deployment" else "rollout.argoproj.io"
         desired = {f"{group}/desired-replicas": str(team.replicas)}
         yield _controller(team, owner, labels, annotations=desired, ownerReferences=[above.reference()])
@@ -357,7 +359,7 @@ def _workload(team: Team) -> Iterator[Json]:
         yield _pod(team, owner, labels, number, places[number] if number < len(places) else None)
 
 
-def _controller(team: Team, made: Made, labels: dict[str, str], **meta: object) -> Json:
+def _controller(team: _Team, made: _Made, labels: dict[str, str], **meta: object) -> _Json:
     counts = {"DaemonSet": {}, "Job": {"parallelism": team.replicas}}.get(made.kind, {"replicas": team.replicas})
     selected = {"batch.kubernetes.io/controller-uid": made.uid} if made.kind == "Job" else labels
     return {
@@ -372,15 +374,15 @@ def _controller(team: Team, made: Made, labels: dict[str, str], **meta: object) 
     }
 
 
-def _pod(team: Team, owner: Made, labels: dict[str, str], number: int, place: str | None) -> Json:
+def _pod(team: _Team, owner: _Made, labels: dict[str, str], number: int, place: str | None) -> _Json:
     ordinal = str(number) if team.kind == "StatefulSet" else _hash(f"{owner.name}/{number}", 5)
-    made = Made(namespace=team.namespace, kind="Pod", name=f"{owner.name}-{ordinal}")
+    made = _Made(namespace=team.namespace, kind="Pod", name=f"{owner.name}-{ordinal}")
     added = {
         "StatefulSet": {"apps.kubernetes.io/pod-index": ordinal, "statefulset.kubernetes.io/pod-name": made.name},
         "Job": {"batch.kubernetes.io/controller-uid": owner.uid, "batch.kubernetes.io/job-name": team.name},
     }.get(team.kind, {})
-    node = place if place in NODES or place is None else f"worker-{place}"
-    where = {} if node is None else _place(NODES[node])
+    node = place if place in _NODES or place is None else f"worker-{place}"
+    where = {} if node is None else _place(_NODES[node])
     status = (
         _pending(team) if node is None else {"phase": team.phase, "conditions": [{"type": "Ready", "status": "True"}]}
     )
@@ -394,7 +396,7 @@ def _pod(team: Team, owner: Made, labels: dict[str, str], number: int, place: st
     }
 
 
-def _merged(constraint: Json, labels: Mapping[str, str]) -> Json:
+def _merged(constraint: _Json, labels: Mapping[str, str]) -> _Json:
     """The constraint as the API server stores it in a pod: with matchLabelKeys in the selector as well."""
     selector, keys = constraint.get("labelSelector"), constraint.get("matchLabelKeys")
     if not isinstance(selector, dict) or not isinstance(keys, list):
@@ -403,7 +405,7 @@ def _merged(constraint: Json, labels: Mapping[str, str]) -> Json:
     return {**constraint, "labelSelector": {**selector, "matchExpressions": added}}
 
 
-def _pod_spec(team: Team, constraints: Sequence[Json]) -> dict[str, object]:
+def _pod_spec(team: _Team, constraints: Sequence[_Json]) -> dict[str, object]:
     container = {
         "name": "main",
         "image": f"registry.example/{team.name}:1.4.2",
@@ -414,17 +416,17 @@ def _pod_spec(team: Team, constraints: Sequence[Json]) -> dict[str, object]:
     return {"containers": [container], **declared, **anywhere, "schedulerName": "default-scheduler"}
 
 
-def _pending(team: Team) -> Json:
+def _pending(team: _Team) -> _Json:
     why = {"reason": "Unschedulable", "message": team.why_pending}
     return {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", **why}]}
 
 
-def _autoscaler(*, namespace: str, name: str, least: int, most: int) -> Json:
+def _autoscaler(*, namespace: str, name: str, least: int, most: int) -> _Json:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
-        "metadata": Made(namespace=namespace, kind="HorizontalPodAutoscaler", name=name).meta(),
+        "metadata": _Made(namespace=namespace, kind="HorizontalPodAutoscaler", name=name).meta(),
         "spec": {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": most},
     }
 

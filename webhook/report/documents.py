@@ -23,7 +23,7 @@ from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import group_of
 
-Json = dict[str, object]
+_Json = dict[str, object]
 
 
 class ReportApi(StrEnum):
@@ -44,12 +44,12 @@ class Reported(Struct, frozen=True, kw_only=True):
     findings: tuple[Judged, ...]
 
 
-SOURCE = "evenspread"
-CATEGORY = "Topology Spread"
-# Of the greatest length, 3 KiB, as many as `MOST_BYTES` holds.
-MOST_RESULTS = 64
+_SOURCE = "evenspread"
+_CATEGORY = "Topology Spread"
+# Of the greatest length, 3 KiB, as many as `_MOST_BYTES` holds.
+_MOST_RESULTS = 64
 # kubectl apply keeps the whole document in an annotation, and all annotations together hold 256 KiB.
-MOST_BYTES = 192 * 1024
+_MOST_BYTES = 192 * 1024
 
 _KINDS = {ReportApi.OPEN_REPORTS: "Report", ReportApi.POLICY_REPORTS: "PolicyReport"}
 _NAME_CHARS = 63  # so that it can be a label's value too
@@ -61,7 +61,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _RANKS = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
 
 
-def report(found: Reported, api: ReportApi, seconds: int) -> Json:
+def report(found: Reported, api: ReportApi, seconds: int) -> _Json:
     """The document of a workload.
 
     Shape: results stand in the order of severity; ``summary`` counts those that are left out, too.
@@ -69,18 +69,18 @@ def report(found: Reported, api: ReportApi, seconds: int) -> Json:
     """
     ranked = sorted(found.findings, key=lambda judged: _RANKS[judged.severity])
     results = [*_kept(_results(found, ranked, api, seconds))]
-    metadata: Json = {"name": report_name(found.api_version, found.kind, found.name)}
+    metadata: _Json = {"name": report_name(found.api_version, found.kind, found.name)}
     if found.namespace:
         metadata["namespace"] = one_line(found.namespace, _NAME_TEXT_CHARS)
-    metadata["labels"] = {APP_MANAGED_BY: SOURCE}
+    metadata["labels"] = {APP_MANAGED_BY: _SOURCE}
     if len(results) < len(ranked):
         metadata["annotations"] = {LEFT_OUT_ANNOTATION: str(len(ranked) - len(results))}
     if found.uid:
         metadata["ownerReferences"] = [_reference(found, namespaced=False)]
-    document: Json = {"apiVersion": str(api), "kind": _KINDS[api], "metadata": metadata}
+    document: _Json = {"apiVersion": str(api), "kind": _KINDS[api], "metadata": metadata}
     if api is ReportApi.OPEN_REPORTS:
-        document["source"] = SOURCE
-        document["configuration"] = {"limits": {"maxResults": MOST_RESULTS}}
+        document["source"] = _SOURCE
+        document["configuration"] = {"limits": {"maxResults": _MOST_RESULTS}}
     counts = Counter(_result_of(judged) for judged in ranked)
     document["scope"] = _reference(found, namespaced=True)
     document["summary"] = {result: counts[result] for result in ("fail", "warn", "skip")}
@@ -96,7 +96,7 @@ def report_name(api_version: str, kind: str, name: str) -> str:
     return f"{readable}-{mark}" if readable else mark
 
 
-def _reference(found: Reported, *, namespaced: bool) -> Json:
+def _reference(found: Reported, *, namespaced: bool) -> _Json:
     """The workload, as an owner or as the scope, which also has a namespace."""
     fields = {
         "apiVersion": found.api_version,
@@ -108,7 +108,7 @@ def _reference(found: Reported, *, namespaced: bool) -> Json:
     return {key: one_line(text, _NAME_TEXT_CHARS) for key, text in fields.items() if text}
 
 
-def _results(found: Reported, ranked: list[Judged], api: ReportApi, seconds: int) -> Iterator[Json]:
+def _results(found: Reported, ranked: list[Judged], api: ReportApi, seconds: int) -> Iterator[_Json]:
     workload = (group_of(found.api_version), found.kind, found.namespace, found.name)
     seen: Counter[tuple[str, str]] = Counter()
     for judged in ranked:
@@ -125,10 +125,10 @@ def _results(found: Reported, ranked: list[Judged], api: ReportApi, seconds: int
             "resultID": _mark(*workload, *same, str(seen[same])),
         }
         yield {
-            **({} if api is ReportApi.OPEN_REPORTS else {"source": SOURCE}),
+            **({} if api is ReportApi.OPEN_REPORTS else {"source": _SOURCE}),
             "policy": finding.rule,
             "rule": finding.rule,
-            "category": CATEGORY,
+            "category": _CATEGORY,
             "severity": str(judged.severity),
             "result": _result_of(judged),
             "scored": judged.mode is Mode.DENY,
@@ -145,12 +145,12 @@ def _result_of(judged: Judged) -> str:
     return "fail" if judged.mode is Mode.DENY else "warn"
 
 
-def _kept(results: Iterator[Json]) -> Iterator[Json]:
+def _kept(results: Iterator[_Json]) -> Iterator[_Json]:
     """As many results as a document may have, and as fit."""
-    room = MOST_BYTES
+    room = _MOST_BYTES
     for number, result in enumerate(results):
         room -= len(msgspec.json.encode(result))
-        if number == MOST_RESULTS or room < 0:
+        if number == _MOST_RESULTS or room < 0:
             return
         yield result
 

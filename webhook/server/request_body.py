@@ -11,7 +11,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # From the head to the last byte.
-BODY_SECONDS = 10.0
+_BODY_SECONDS = 10.0
 # How long, and how many bytes, of a refused body are read and discarded: closing at once would reset the connection,
 # and the client would lose the answer.
 _LINGER_SECONDS = 2.0
@@ -66,10 +66,10 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     if message["type"] == "http.request" and not message["more_body"]:
         return bytes(message["body"])
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(_BODY_SECONDS):
             return await _rest(message, receive, limit)
     except TimeoutError:
-        raise BodyError(f"the body did not end within {BODY_SECONDS:.0f} s", 408) from None
+        raise BodyError(f"the body did not end within {_BODY_SECONDS:.0f} s", 408) from None
 
 
 async def _rest(message: Mapping[str, Any], receive: Receive, limit: int) -> bytes:

@@ -28,7 +28,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OFFSET = re.compile(r"\(byte (\d+)\)")
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class _Limits(Struct, frozen=True, kw_only=True):
     """How much of a file is read before it is refused. Unit: bytes, unpacked."""
 
     # The API server takes requests of 3 MiB, etcd objects of 1.5; JSON of a stored object is not much longer.
@@ -39,7 +39,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     document: int = 1024**3
 
 
-LIMITS = Limits()
+_LIMITS = _Limits()
 
 
 class SnapshotError(Exception):
@@ -151,7 +151,7 @@ def absent(kinds: Collection[str]) -> Mapping[str, str]:
     return {resource.name: "none in the input" for resource in BUILT_IN if resource.kind not in kinds}
 
 
-def read_items(stream: io.BufferedReader, name: str, limits: Limits = LIMITS) -> Iterator[Item]:
+def read_items(stream: io.BufferedReader, name: str, limits: _Limits = _LIMITS) -> Iterator[Item]:
     """The objects of a snapshot or a List; a snapshot's header comes first.
 
     Errors: SnapshotError for the first line that is no object, and for a file that is truncated or too large.
@@ -180,7 +180,7 @@ def _is_whole(line: bytes) -> bool:
         return False
 
 
-def _lines(first: bytes, rest: io.BufferedIOBase, name: str, limits: Limits) -> Iterator[Item]:
+def _lines(first: bytes, rest: io.BufferedIOBase, name: str, limits: _Limits) -> Iterator[Item]:
     line, number, size = first, 1, 0
     while line:
         size += len(line)

@@ -14,7 +14,7 @@ from webhook.core.api.types import (
     ResourceRequirements,
 )
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.explain.explanation import Cause, explain, in_short, rejections, standstill
+from webhook.core.explain.explanation import Cause, _in_short, explain, rejections, standstill
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL, TOO_SKEWED, SpreadDefaults
@@ -264,12 +264,12 @@ def test_what_would_admit_the_pod(state, constraint, cpu, told, reliefs):
     ],
 )
 def test_reasons_in_short(plugin, reasons, expected):
-    assert in_short(Status("Unschedulable", plugin, reasons), within=False) == expected
+    assert _in_short(Status("Unschedulable", plugin, reasons), within=False) == expected
 
 
 def test_a_domain_that_its_own_constraint_admits_is_over_the_limit_of_another():
     status = Status("Unschedulable", "PodTopologySpread", TOO_SKEWED.reasons)
-    assert in_short(status, within=True) == "over another limit"
+    assert _in_short(status, within=True) == "over another limit"
 
 
 def test_rejections_count_each_reason_once():

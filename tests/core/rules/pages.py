@@ -20,11 +20,13 @@ from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.rules.placement.affinity_conflicts import CONFLICTS
-from webhook.core.rules.rule_set import API_RULES, NEED_CLUSTER, OFFLINE, RULES
+from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "tests" / "testdata" / "rules"
 PAGES = ROOT / "docs" / "rules"
+# Rules that say nothing, or not everything, without a cluster.
+NEED_CLUSTER = frozenset(rule.id for rule in RULES if rule.needs)
 # Every rule may speak, whatever its default mode.
 OPEN = replace(DENY, rules={rule.id: Mode.WARN for rule in RULES})
 

@@ -11,7 +11,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, Rule, Severity, guarded
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
-from webhook.core.rules.rule_set import FAMILIES, evaluate, families, noted
+from webhook.core.rules.rule_set import _FAMILIES, _families, evaluate, noted
 
 ONE, OTHER = (
     Rule(id=id_, title="", severity=Severity.LOW, mode=Mode.WARN, why="", silent="")
@@ -50,7 +50,7 @@ def test_other_families_answer(monkeypatch):
     found = workload("Deployment", "app=web", {"maxSkew": 0, "topologyKey": "x", "whenUnsatisfiable": "DoNotSchedule"})
     subject = subject_of(found)
     whole = evaluate(subject)
-    monkeypatch.setattr(rule_set, "FAMILIES", (*families((replace(OTHER, ask=at_once),)), *FAMILIES))
+    monkeypatch.setattr(rule_set, "_FAMILIES", (*_families((replace(OTHER, ask=at_once),)), *_FAMILIES))
     broken = evaluate(subject)
     assert broken.findings == whole.findings
     assert broken.missing == (NotEvaluated(OTHER.id, FAILED, BOOM), *whole.missing)

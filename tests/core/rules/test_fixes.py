@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from build import API_VERSIONS, cluster
-from core.rules.pages import EXAMPLES, OPEN, example
+from core.rules.pages import EXAMPLES, NEED_CLUSTER, OPEN, example
 from hypothesis import given
 from hypothesis import strategies as st
 from manifest import TODAY
@@ -18,7 +18,7 @@ from webhook.core.json_edits import applied, value_at
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
-from webhook.core.rules.rule_set import API_RULES, BY_ID, NEED_CLUSTER
+from webhook.core.rules.rule_set import API_RULES, BY_ID
 
 ROOT = Path(__file__).resolve().parents[3]
 VERBS = ("add ", "remove ", "set ", "run evenspread check --fix")

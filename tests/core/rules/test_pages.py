@@ -1,9 +1,9 @@
 """docs/rules/ says what the code does."""
 
 import pytest
-from core.rules.pages import EXAMPLES, PAGES, example, pages
+from core.rules.pages import EXAMPLES, NEED_CLUSTER, PAGES, example, pages
 
-from webhook.core.rules.rule_set import BY_ID, NEED_CLUSTER, RULES
+from webhook.core.rules.rule_set import BY_ID, RULES
 
 BY_HAND = {"precision.md", "rollouts.md"}
 

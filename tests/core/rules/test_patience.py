@@ -1,14 +1,15 @@
 """What a cluster is not asked at admission: for lack of time, of news, or because a manifest asks for too much."""
 
 import pytest
+from core.rules.pages import NEED_CLUSTER
 from core.rules.shop import deployed, shop
 from manifest import FIXED, RECENT, TODAY, decide, examined, headline, request, template, workload
 from msgspec.structs import replace
 
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
-from webhook.core.rules.frame.subject import MOST_COUNTED, MOST_RESOURCES, NO_TIME, STALE, TOO_MANY, Circumstances
-from webhook.core.rules.rule_set import NEED_CLUSTER, RULES
+from webhook.core.rules.frame.subject import _MOST_COUNTED, _MOST_RESOURCES, _STALE, _TOO_MANY, NO_TIME, Circumstances
+from webhook.core.rules.rule_set import RULES
 
 EVERYTHING = replace(FIXED, rules={rule.id: Mode.DENY for rule in RULES})
 OTHERS = (deployed("canary", "zone hard 2 app=web"),)
@@ -44,7 +45,7 @@ def test_a_cluster_that_was_not_heard_of_denies_nothing():
     decision = decide(WEB, policy=EVERYTHING, index=CLUSTER, age=61.0)
     found, missing = of_the_cluster(decision)
     assert found == set()
-    assert {missing.get(rule) for rule in FOUND} == {STALE}
+    assert {missing.get(rule) for rule in FOUND} == {_STALE}
     assert not of_the_cluster(decide(WEB, policy=EVERYTHING, index=CLUSTER, age=60.0))[0] ^ FOUND
 
 
@@ -88,7 +89,7 @@ def test_what_nobody_had_time_to_see_in_the_old_object_denies_nothing():
     assert outcomes == {"the old object had it", "the old object could not be looked at"}
 
 
-RACKS = {f"rack-{number}": "r" for number in range(MOST_COUNTED + 1)}
+RACKS = {f"rack-{number}": "r" for number in range(_MOST_COUNTED + 1)}
 RACKED = shop("a: n1=stable,stable n2 n4 n5 | b: n3=canary", *OTHERS, **RACKS)
 
 
@@ -102,10 +103,10 @@ def wide(constraints, terms=0):
 @pytest.mark.parametrize(
     ("manifest", "reason"),
     [
-        pytest.param(wide(MOST_COUNTED), None, id="as many as there may be"),
-        pytest.param(wide(MOST_COUNTED + 1), TOO_MANY, id="one too many"),
+        pytest.param(wide(_MOST_COUNTED), None, id="as many as there may be"),
+        pytest.param(wide(_MOST_COUNTED + 1), _TOO_MANY, id="one too many"),
         pytest.param(wide(10, 6), None, id="with terms, as many as there may be"),
-        pytest.param(wide(10, 7), TOO_MANY, id="with terms, one too many"),
+        pytest.param(wide(10, 7), _TOO_MANY, id="with terms, one too many"),
     ],
 )
 def test_a_template_with_more_than_anybody_writes(manifest, reason):
@@ -124,7 +125,7 @@ def requesting(resources, amount="1"):
     return workload("Deployment", STABLE, *SPREAD, selector=STABLE, containers=asked)
 
 
-@pytest.mark.parametrize(("resources", "reason"), [(MOST_RESOURCES, None), (MOST_RESOURCES + 1, TOO_MANY)])
+@pytest.mark.parametrize(("resources", "reason"), [(_MOST_RESOURCES, None), (_MOST_RESOURCES + 1, _TOO_MANY)])
 def test_a_template_that_asks_for_more_resources_than_anybody_has(resources, reason):
     assert of_the_cluster(decide(requesting(resources), policy=EVERYTHING, index=CLUSTER))[1].get(WIDE) == reason
 
@@ -139,7 +140,7 @@ def test_a_request_for_what_nobody_has_leaves_nothing_behind(amount):
 
 
 def test_many_templates_of_a_few_constraints_each():
-    groups = [{"template": template("app=web", "zone hard 1 app=web")} for _ in range(MOST_COUNTED + 1)]
+    groups = [{"template": template("app=web", "zone hard 1 app=web")} for _ in range(_MOST_COUNTED + 1)]
     ray = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "web", "namespace": "shop"}}
     ray["spec"] = {"workerGroupSpecs": groups}
-    assert TOO_MANY not in of_the_cluster(decide(ray, policy=EVERYTHING, index=CLUSTER))[1].values()
+    assert _TOO_MANY not in of_the_cluster(decide(ray, policy=EVERYTHING, index=CLUSTER))[1].values()

@@ -18,7 +18,7 @@ from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import NotEvaluated, Rule
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances
 from webhook.core.rules.placement.each_template import PlacementRule
-from webhook.core.rules.rule_set import FAMILIES, RULES
+from webhook.core.rules.rule_set import _FAMILIES, RULES
 
 FILE = """
 from webhook.core.policy.policy import Mode
@@ -139,9 +139,9 @@ def test_every_rule_has_a_page_and_one_way_to_be_asked(rule):
     assert (PAGES / f"{rule.id}.md").exists()
     of_the_object = rule.ask is not None or isinstance(rule, PlacementRule)
     assert of_the_object is (rule.ask_written is None)
-    assert rule.id in {each.id for family in FAMILIES for each in family.rules} or not of_the_object
+    assert rule.id in {each.id for family in _FAMILIES for each in family.rules} or not of_the_object
 
 
 def test_rules_that_one_function_answers_for_are_asked_again_together():
-    for family in FAMILIES:
+    for family in _FAMILIES:
         assert len({(rule.asked_again, rule.of_api) for rule in family.rules}) == 1, family.rules

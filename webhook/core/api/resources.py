@@ -31,9 +31,9 @@ _ATTACHABLE_VOLUMES_PREFIX = "attachable-volumes-"
 _NATIVE_DOMAIN = "kubernetes.io/"
 _QUOTA_PREFIX = "requests."
 # Resource name -> amount. Unit: 10**-9 of the resource's unit, so that sums are exact and rounding comes last.
-Amounts = dict[str, int]
+_Amounts = dict[str, int]
 ResourceList = Mapping[str, WrittenQuantity] | None
-# From the unit of `Amounts` to whole units and to milli-CPU; upstream an amount is an int64.
+# From the unit of `_Amounts` to whole units and to milli-CPU; upstream an amount is an int64.
 _NANO = 10**9
 _MAX_INT64 = 2**63 - 1
 _NANO_PER_MILLI = 10**6
@@ -55,7 +55,7 @@ class PodRequest(Struct, frozen=True, gc=False):
     amounts: tuple[tuple[str, int], ...] = ()
 
 
-NO_REQUEST = PodRequest()
+_NO_REQUEST = PodRequest()
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _NO_STATUS = PodStatus()
 
@@ -120,7 +120,7 @@ def _resized_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
     return _finish(pod, total, pod_level, version, spec_counts=not infeasible)
 
 
-def _measured(pod: Pod, *, infeasible: bool) -> tuple[Amounts, Amounts]:
+def _measured(pod: Pod, *, infeasible: bool) -> tuple[_Amounts, _Amounts]:
     """Resources that the kubelet allocated, and those that containers actually have; the spec's where it reports none.
 
     Source: helpers.go ``containerAllocatedRequests``, ``containerActuatedRequests``.
@@ -152,17 +152,17 @@ def container_requests(
     containers: tuple[Container, ...] | None,
     init_containers: tuple[Container, ...] | None,
     resources: Callable[[Container], ResourceList] | None = None,
-) -> Amounts:
+) -> _Amounts:
     """The sum over containers and sidecars, raised to what each init container needs.
 
     Source: helpers.go ``aggregateContainerResourcesByFn``.
     """
     of = resources or _spec_requests
-    total: Amounts = {}
+    total: _Amounts = {}
     for container in containers or ():
         _add(total, _amounts(of(container)))
-    sidecars: Amounts = {}
-    initialising: Amounts = {}
+    sidecars: _Amounts = {}
+    initialising: _Amounts = {}
     for container in init_containers or ():
         own = _amounts(of(container))
         if container.restart_policy == "Always":
@@ -238,7 +238,7 @@ def pod_level_resource(name: str) -> bool:
 
 
 def _finish(
-    pod: Pod, amounts: Amounts, status_level: Amounts, version: KubernetesVersion, *, spec_counts: bool = True
+    pod: Pod, amounts: _Amounts, status_level: _Amounts, version: KubernetesVersion, *, spec_counts: bool = True
 ) -> PodRequest:
     """The containers' amounts with pod-level requests and overhead, rounded.
 
@@ -273,7 +273,7 @@ def _request(amounts: tuple[tuple[str, int], ...]) -> PodRequest:
 def _one_container(container: Container) -> PodRequest:
     requests = container.resources.requests if container.resources else None
     if not requests:
-        return NO_REQUEST
+        return _NO_REQUEST
     written = tuple(requests.items())
     return _written_request(written) if _short(requests) else _written_request.__wrapped__(written)
 
@@ -287,7 +287,7 @@ def _spec_requests(container: Container) -> ResourceList:
     return container.resources.requests if container.resources else None
 
 
-def _amounts(resources: ResourceList) -> Amounts:
+def _amounts(resources: ResourceList) -> _Amounts:
     return {name: _nanos(amount) for name, amount in resources.items()} if resources else {}
 
 
@@ -318,12 +318,12 @@ def _rounded(name: str, nanos: int) -> int:
     return quantity.milli if name == CPU else quantity.value
 
 
-def _add(total: Amounts, more: Amounts) -> None:
+def _add(total: _Amounts, more: _Amounts) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, 0) + amount
 
 
-def _raise_to(total: Amounts, other: Amounts) -> None:
+def _raise_to(total: _Amounts, other: _Amounts) -> None:
     for name, amount in other.items():
         if name not in total or amount > total[name]:
             total[name] = amount

@@ -35,7 +35,7 @@ _INTERPRETING = "couldn't get version/kind; json parse error"
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 
 
-class Number(str):
+class _Number(str):
     """A number as it is written; the target's type decides whether it fits."""
 
     __slots__ = ()
@@ -114,7 +114,7 @@ def read(raw: bytes) -> object:
     text = raw.decode("utf-8", "surrogateescape")
     try:
         node: object = json.loads(
-            text, object_pairs_hook=Members, parse_int=Number, parse_float=Number, parse_constant=_refuse
+            text, object_pairs_hook=Members, parse_int=_Number, parse_float=_Number, parse_constant=_refuse
         )
         if _SURROGATE.search(text) or "\\ud" in text or "\\uD" in text:
             node = _cleaned(node)
@@ -133,7 +133,7 @@ def _cleaned(node: object) -> object:
         return Members((_SURROGATE.sub("\ufffd", name), _cleaned(value)) for name, value in node)
     if isinstance(node, list):
         return [_cleaned(value) for value in node]
-    if isinstance(node, str) and not isinstance(node, Number):
+    if isinstance(node, str) and not isinstance(node, _Number):
         return _SURROGATE.sub("\ufffd", node)
     return node
 
@@ -214,7 +214,7 @@ def interpreted_type(node: object) -> dict[str, str] | DecodeFault:
         known = {"apiversion": "apiVersion", "kind": "kind"}.get(name.casefold())
         if known is None or value is None:
             continue
-        if isinstance(value, str) and not isinstance(value, Number):
+        if isinstance(value, str) and not isinstance(value, _Number):
             stated[known] = value
         elif fault is None:
             field = f"Go struct field .{known} of type string"
@@ -295,7 +295,7 @@ class _Walk:
     def scalar(self, node: object, target: GoType, current: object) -> object:
         """Source: json/decode.go ``literalStore``."""
         bound = _INTEGERS.get(target.kind)
-        if isinstance(node, Number):
+        if isinstance(node, _Number):
             if bound is None:
                 self.wrong("number", target.name)
                 return current
@@ -369,7 +369,7 @@ class _Walk:
         """Source: meta/v1/time.go ``UnmarshalJSON``."""
         if node is None:
             return None
-        if not isinstance(node, str) or isinstance(node, Number):
+        if not isinstance(node, str) or isinstance(node, _Number):
             raise _SelfDecodingError(self.text(_kind_of(node), "string"))
         if fault := time_fault(node):
             raise _SelfDecodingError(fault)
@@ -377,7 +377,7 @@ class _Walk:
 
     def integer_or_text(self, node: object) -> object:
         """Source: util/intstr/intstr.go ``UnmarshalJSON``."""
-        if isinstance(node, str) and not isinstance(node, Number):
+        if isinstance(node, str) and not isinstance(node, _Number):
             return node
         if node is None:
             return 0
@@ -419,6 +419,6 @@ def _kind_of(node: object) -> str:
         return "object"
     if isinstance(node, list):
         return "array"
-    if isinstance(node, Number):
+    if isinstance(node, _Number):
         return "number"
     return "bool" if isinstance(node, bool) else "string"

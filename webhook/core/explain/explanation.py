@@ -252,7 +252,7 @@ def _told(verdict: Verdict, nodes: int, every: Sequence[Obstacle]) -> list[tuple
     """The reasons that close these nodes to the pod, each with the number of nodes."""
     if every:
         return [(out_text(texts), part.bit_count()) for texts, part in grouped(every, nodes & ~verdict.feasible)]
-    return [(in_short(status, within=True), count) for status, count in rejections(verdict, nodes).items()]
+    return [(_in_short(status, within=True), count) for status, count in rejections(verdict, nodes).items()]
 
 
 def out_text(texts: Sequence[str]) -> str:
@@ -272,7 +272,7 @@ _WORDS: Mapping[str, str] = {
 }
 
 
-def in_short(status: Status, *, within: bool) -> str:
+def _in_short(status: Status, *, within: bool) -> str:
     """A status in a word or two, for messages that have no room for the scheduler's sentence.
 
     Shape: it is about nodes of a domain of some constraint; ``within`` says that this constraint admits the domain.

@@ -81,7 +81,7 @@ class Shortage(Struct, frozen=True):
     has: int | None
 
 
-def without(problem: Problem, plugins: frozenset[str]) -> Problem:
+def _without(problem: Problem, plugins: frozenset[str]) -> Problem:
     """The same problem for a scheduler without these filters."""
     kept = tuple(plugin for plugin in problem.filters if plugin not in plugins)
     return changed(problem, lambda each: replace(each, filters=kept))
@@ -89,7 +89,7 @@ def without(problem: Problem, plugins: frozenset[str]) -> Problem:
 
 def without_limits(problem: Problem) -> Problem:
     """The same problem without the filters of limited resources."""
-    return without(problem, CAPACITY_FILTERS)
+    return _without(problem, CAPACITY_FILTERS)
 
 
 def too_small(verdict: Verdict) -> int:
@@ -114,7 +114,7 @@ def reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
     honored = any(each.node_taints_policy == HONOR for each in problem.hard.constraints)
     if cordoned and (not honored or cordoned.bit_count() == 1):
         # Uncordoning a node has the same effect for this pod as tolerating the cordon.
-        open_ = decide(tolerating(problem, (_ANY_CORDON,))).feasible & cordoned
+        open_ = decide(_tolerating(problem, (_ANY_CORDON,))).feasible & cordoned
         if open_:
             yield Relief("uncordon", open_)
     # Taints about a node's state are not to be tolerated, but waited for or repaired.
@@ -123,12 +123,12 @@ def reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
     )
     for taints in wanted:
         tolerations = tuple(map(toleration_for, taints))
-        open_ = decide(tolerating(problem, tolerations)).feasible
+        open_ = decide(_tolerating(problem, tolerations)).feasible
         if open_:
             yield Relief("toleration", open_, tolerations)
 
 
-def tolerating(problem: Problem, tolerations: tuple[Toleration, ...]) -> Problem:
+def _tolerating(problem: Problem, tolerations: tuple[Toleration, ...]) -> Problem:
     """The same problem for the pod with additional tolerations."""
     spec = problem.pod.pod_spec
     pod = replace(problem.pod, spec=replace(spec, tolerations=(*(spec.tolerations or ()), *tolerations)))
@@ -146,7 +146,7 @@ def ways(cycle: Cycle) -> Iterator[Way]:
     for size in range(1, len(asked) + 1):
         helped = False
         for parts in combinations(asked, size):
-            nodes = decide(without(problem, frozenset().union(*(PARTS[part] for part in parts)))).feasible
+            nodes = decide(_without(problem, frozenset().union(*(PARTS[part] for part in parts)))).feasible
             if nodes:
                 helped = True
                 yield Way(parts, nodes)

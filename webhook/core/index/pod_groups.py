@@ -27,11 +27,11 @@ from webhook.core.api.well_known import (
 from webhook.core.index.tables import discard, drop, drop_under, shared
 
 # Keys whose values are known to differ from pod to pod, or are copied from the node.
-MANY_VALUED = frozenset(
+_MANY_VALUED = frozenset(
     {POD_NAME, POD_INDEX, JOB_COMPLETION_INDEX, *JOB_LABELS, HOSTNAME, ZONE, REGION, WORKER_INDEX, "ray.io/node-name"}
 )
 # Stands for the value of a many-valued key in the labels of a group; no label can have it.
-ASIDE = "\0"
+_ASIDE = "\0"
 # Keys are examined at this many pods, and again each time the pods have doubled. A key becomes many-valued if it has
 # at least this many values and fewer than two pods for each.
 LEARN_AT = 256
@@ -56,7 +56,7 @@ Counts = dict[int, int]
 Requirements = tuple[Requirement, ...]
 
 
-class PodGroup:
+class _PodGroup:
     """Pods with the same labels.
 
     Shape: ``counts`` and ``leaving`` map a slot to a number of pods, never 0. ``leaving`` are terminating pods, which
@@ -79,7 +79,7 @@ class PodRecord:
 
     __slots__ = ("aside", "extras", "group", "leaving", "request", "slot", "uid")
 
-    def __init__(self, uid: str, slot: int, group: PodGroup, aside: Mapping[str, str], request: PodRequest) -> None:
+    def __init__(self, uid: str, slot: int, group: _PodGroup, aside: Mapping[str, str], request: PodRequest) -> None:
         self.uid = uid
         self.slot = slot
         self.group = group
@@ -112,28 +112,28 @@ class NamespacePods:
 
     def __init__(self, learn_at: int = LEARN_AT) -> None:
         self.records: dict[str, PodRecord] = {}
-        self.groups: dict[frozenset[tuple[str, str]], PodGroup] = {}
-        self._by_label: dict[str, dict[str, set[PodGroup]]] = {}
-        self._many_labelled: set[PodGroup] = set()  # those that are not in _by_label
-        self._many_valued = set(MANY_VALUED)
+        self.groups: dict[frozenset[tuple[str, str]], _PodGroup] = {}
+        self._by_label: dict[str, dict[str, set[_PodGroup]]] = {}
+        self._many_labelled: set[_PodGroup] = set()  # those that are not in _by_label
+        self._many_valued = set(_MANY_VALUED)
         self._aside: dict[str, dict[str, set[PodRecord]]] = {}
         self._kept: dict[Requirements, _Kept] = {}
         self._total: Counts = {}
         self._least = self._learn_at = learn_at
 
-    def group(self, labels: Mapping[str, str]) -> tuple[PodGroup, Mapping[str, str]]:
+    def group(self, labels: Mapping[str, str]) -> tuple[_PodGroup, Mapping[str, str]]:
         """The group of pods with these labels, made if need be, and the values of their many-valued keys."""
         if self._many_valued.isdisjoint(labels):
             key: frozenset[tuple[str, str]] = frozenset(labels.items())
             aside: dict[str, str] = _NOTHING_ASIDE
         else:
             aside = {name: labels[name] for name in self._many_valued & labels.keys()}
-            key = frozenset((name, ASIDE if name in aside else value) for name, value in labels.items())
+            key = frozenset((name, _ASIDE if name in aside else value) for name, value in labels.items())
         group = self.groups.get(key)
         return (self._new_group(key) if group is None else group), aside
 
-    def _new_group(self, key: frozenset[tuple[str, str]]) -> PodGroup:
-        group = self.groups[key] = PodGroup({shared(name): shared(value) for name, value in key})
+    def _new_group(self, key: frozenset[tuple[str, str]]) -> _PodGroup:
+        group = self.groups[key] = _PodGroup({shared(name): shared(value) for name, value in key})
         if len(key) > _MOST_INDEXED:
             self._many_labelled.add(group)
             return group
@@ -178,7 +178,7 @@ class NamespacePods:
         discard(holders, record)
         if not holders:
             drop_under(self._aside, key, value)
-            if key not in self._aside and key not in MANY_VALUED:
+            if key not in self._aside and key not in _MANY_VALUED:
                 discard(self._many_valued, key)
 
     def _count(self, record: PodRecord, sign: int) -> None:
@@ -191,7 +191,7 @@ class NamespacePods:
             for kept in self._kept.values():
                 kept.update(record, sign)
 
-    def _drop_group(self, group: PodGroup) -> None:
+    def _drop_group(self, group: _PodGroup) -> None:
         drop(self.groups, frozenset(group.labels.items()))
         if group in self._many_labelled:
             discard(self._many_labelled, group)
@@ -204,7 +204,7 @@ class NamespacePods:
 
     def _learn(self) -> None:
         """Decide anew which keys are many-valued, and regroup all pods if that changed."""
-        pods, learnt = len(self.records), self._many_valued - MANY_VALUED
+        pods, learnt = len(self.records), self._many_valued - _MANY_VALUED
         many = {
             name
             for name, values in self._by_label.items()
@@ -218,11 +218,11 @@ class NamespacePods:
         self.groups, self._by_label, self._aside, self._kept, self._total = {}, {}, {}, {}, {}
         self._many_labelled.clear()
         for name, record in records.items():
-            labels = {key: value for key, value in record.group.labels.items() if value != ASIDE}
+            labels = {key: value for key, value in record.group.labels.items() if value != _ASIDE}
             record.group, record.aside = self.group({**labels, **record.aside})
             self.add(name, record)
 
-    def matching(self, requirements: Requirements) -> Collection[PodGroup]:
+    def matching(self, requirements: Requirements) -> Collection[_PodGroup]:
         """The groups that meet all requirements.
 
         Shape: no requirement asks for the value of a many-valued key.
@@ -237,13 +237,13 @@ class NamespacePods:
                     return ()
                 if left < size:
                     chosen, size = requirement, left
-        groups: Collection[PodGroup] = self.groups.values() if chosen is None else self._with_value(chosen)
+        groups: Collection[_PodGroup] = self.groups.values() if chosen is None else self._with_value(chosen)
         for requirement in requirements:
             if requirement is not chosen and groups:
                 groups = self._narrowed(groups, requirement)
         return groups
 
-    def _with_value(self, requirement: Requirement) -> set[PodGroup]:
+    def _with_value(self, requirement: Requirement) -> set[_PodGroup]:
         values = self._by_label.get(requirement.key, {})
         sets = [values[value] for value in requirement.values if value in values]
         if self._many_labelled:
@@ -252,7 +252,7 @@ class NamespacePods:
             )
         return sets[0] if len(sets) == 1 else set().union(*sets)
 
-    def _narrowed(self, groups: Collection[PodGroup], requirement: Requirement) -> Collection[PodGroup]:
+    def _narrowed(self, groups: Collection[_PodGroup], requirement: Requirement) -> Collection[_PodGroup]:
         key = requirement.key
         if len(groups) > _FEW_GROUPS:
             if requirement.operator == "NotIn":
@@ -296,7 +296,7 @@ class NamespacePods:
         if leaving or any(r.operator in _POSITIVE for r in requirements):
             groups = self.matching(requirements)
             return _merged(groups, leaving=leaving), len(groups)
-        others: set[PodGroup] = set()
+        others: set[_PodGroup] = set()
         for requirement in requirements:
             others |= self._not_meeting(requirement)
         if len(others) * 2 > len(self.groups):
@@ -309,7 +309,7 @@ class NamespacePods:
                 counts[slot] -= number
         return counts, len(self.groups)
 
-    def _not_meeting(self, requirement: Requirement) -> set[PodGroup]:
+    def _not_meeting(self, requirement: Requirement) -> set[_PodGroup]:
         """The groups that do not meet a NotIn, Exists or DoesNotExist."""
         if requirement.operator == "NotIn":
             return self._with_value(requirement)
@@ -345,7 +345,7 @@ _POSITIVE = frozenset({"=", "In"})
 _BY_VALUE = frozenset({"=", "In", "NotIn"})
 
 
-def _meets(group: PodGroup, requirements: Requirements) -> bool:
+def _meets(group: _PodGroup, requirements: Requirements) -> bool:
     return all(requirement.matches(group.labels) for requirement in requirements)
 
 
@@ -364,7 +364,7 @@ def bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
         drop(counts, key)
 
 
-def _merged(groups: Collection[PodGroup], *, leaving: bool) -> Counts:
+def _merged(groups: Collection[_PodGroup], *, leaving: bool) -> Counts:
     parts = [group.counts for group in groups if group.counts]
     if leaving:
         parts += [group.leaving for group in groups if group.leaving]

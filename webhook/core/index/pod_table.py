@@ -27,7 +27,7 @@ _Key = TypeVar("_Key")
 _Shelf = TypeVar("_Shelf", str, tuple[str, str, str])
 # Weight of a volume that is no plain claim: looking at it can fail. More than any limit, so that the scheduler's
 # NodeVolumeLimits always looks, and fails where upstream does.
-PAST_ANY_LIMIT = 2**31
+_PAST_ANY_LIMIT = 2**31
 
 HostPort = tuple[str, str, int]  # address, protocol, port
 
@@ -105,7 +105,7 @@ class Mounted(Struct, frozen=True):
     @property
     def weight(self) -> int:
         """An upper bound of the pod's volumes of one driver; past any limit if looking at one could fail."""
-        return sum(1 if _plain(volume) else PAST_ANY_LIMIT for volume in self.volumes)
+        return sum(1 if _plain(volume) else _PAST_ANY_LIMIT for volume in self.volumes)
 
 
 def _plain(volume: Volume) -> bool:
@@ -124,7 +124,7 @@ class Extras(Struct, frozen=True):
 _NO_EXTRAS = Extras()
 
 
-class TermUse:
+class _TermUse:
     """An anti-affinity term of existing pods; ``counts`` maps a slot to how many of its pods have it."""
 
     __slots__ = ("counts", "term")
@@ -149,10 +149,10 @@ class Pods:
         self.mounted: dict[int, dict[tuple[str, str], Mounted]] = {}
         self.mounts: dict[int, int] = {}
         self._claim_users: dict[tuple[str, str], Counts] = {}
-        self._terms: dict[Term, TermUse] = {}
-        self._terms_by_label: dict[tuple[str, str, str], set[TermUse]] = {}
-        self._other_terms: dict[str, set[TermUse]] = {}
-        self._selecting_terms: set[TermUse] = set()
+        self._terms: dict[Term, _TermUse] = {}
+        self._terms_by_label: dict[tuple[str, str, str], set[_TermUse]] = {}
+        self._other_terms: dict[str, set[_TermUse]] = {}
+        self._selecting_terms: set[_TermUse] = set()
 
     def put(self, pod: Pod, key: str, version: KubernetesVersion) -> bool:
         """Add or replace a pod; ``key`` is its name, or any other text that is unique in its namespace.
@@ -276,7 +276,7 @@ class Pods:
         for term in extras.terms:
             use = self._terms.get(term)
             if use is None:
-                use = self._terms[term] = TermUse(term)
+                use = self._terms[term] = _TermUse(term)
                 self._shelve(use)
             bump(use.counts, slot, 1)
 
@@ -295,7 +295,7 @@ class Pods:
                 drop(self._terms, term)
                 self._unshelve(use)
 
-    def _shelve(self, use: TermUse) -> None:
+    def _shelve(self, use: _TermUse) -> None:
         """Put the term where `terms_matching` looks for it."""
         namespaces, labels = _shelves(use.term)
         if namespaces is None:
@@ -307,7 +307,7 @@ class Pods:
             for key, value in labels or ():
                 self._terms_by_label.setdefault((namespace, key, value), set()).add(use)
 
-    def _unshelve(self, use: TermUse) -> None:
+    def _unshelve(self, use: _TermUse) -> None:
         namespaces, labels = _shelves(use.term)
         if namespaces is None:
             discard(self._selecting_terms, use)
@@ -336,7 +336,7 @@ def _shelves(term: Term) -> tuple[Iterable[str] | None, list[tuple[str, str]] | 
     return term.namespaces, None if label is None else [(label.key, value) for value in set(label.values)]
 
 
-def _take_off(shelves: dict[_Shelf, set[TermUse]], shelf: _Shelf, use: TermUse) -> None:
+def _take_off(shelves: dict[_Shelf, set[_TermUse]], shelf: _Shelf, use: _TermUse) -> None:
     discard(shelves[shelf], use)
     if not shelves[shelf]:
         drop(shelves, shelf)

@@ -226,12 +226,12 @@ def exempted(policy: Policy, rule: str, target: MatchedObject, today: str) -> Ex
     Shape: ``today`` is an ISO date (UTC); comparing the texts compares the dates.
     """
     for exemption in policy.exemptions:
-        if exemption.rule == rule and not expired(exemption, today) and exemption.match.matches(target):
+        if exemption.rule == rule and not _expired(exemption, today) and exemption.match.matches(target):
             return exemption
     return None
 
 
-def expired(exemption: Exemption, today: str) -> bool:
+def _expired(exemption: Exemption, today: str) -> bool:
     """Whether the exemption's last day has passed."""
     return exemption.expires is not None and exemption.expires < today
 

@@ -77,8 +77,6 @@ RULES: tuple[Rule, ...] = (
 
 BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
 API_RULES = frozenset(rule.id for rule in RULES if rule.of_api)
-# Rules that say nothing, or not everything, without a cluster.
-NEED_CLUSTER = frozenset(rule.id for rule in RULES if rule.needs)
 # Rules that the webhook never asks: kube-apiserver has dropped what they look at before it calls a webhook.
 OFFLINE = frozenset(rule.id for rule in RULES if rule.ask_written is not None)
 
@@ -87,7 +85,7 @@ _OPERATED = "an operator adds to the pods; look at what it makes"
 _ORDER: Mapping[str, int] = {rule.id: -1 if rule.of_api else place for place, rule in enumerate(RULES)}
 
 
-class Family(NamedTuple):
+class _Family(NamedTuple):
     """Rules that are decided together by one function.
 
     Shape: ``slow`` are those of the rules that take longer in a larger cluster.
@@ -98,7 +96,7 @@ class Family(NamedTuple):
     slow: tuple[Rule, ...]
 
 
-def families(rules: Sequence[Rule]) -> tuple[Family, ...]:
+def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
     """The rules grouped by the functions that decide them; dry runs come first, while there is time."""
     of_places = partial(each_template.evaluate, [rule for rule in rules if isinstance(rule, PlacementRule)])
     asked: dict[Callable[[Subject], Iterable[RuleAnswer]], list[Rule]] = {}
@@ -107,19 +105,19 @@ def families(rules: Sequence[Rule]) -> tuple[Family, ...]:
             asked.setdefault(of_places, []).append(rule)
         if rule.ask is not None:
             asked.setdefault(rule.ask, []).append(rule)
-    found = [Family(ask, tuple(each), tuple(rule for rule in each if rule.slow)) for ask, each in asked.items()]
+    found = [_Family(ask, tuple(each), tuple(rule for rule in each if rule.slow)) for ask, each in asked.items()]
     return tuple(sorted(found, key=lambda family: not any(Need.DRY_RUN in rule.needs for rule in family.rules)))
 
 
-FAMILIES = families(RULES)
-_ASKED_AGAIN: Mapping[AskedAgain, tuple[Family, ...]] = {
-    when: tuple(each for each in FAMILIES if all(rule.asked_again is when for rule in each.rules))
+_FAMILIES = _families(RULES)
+_ASKED_AGAIN: Mapping[AskedAgain, tuple[_Family, ...]] = {
+    when: tuple(each for each in _FAMILIES if all(rule.asked_again is when for rule in each.rules))
     for when in AskedAgain
 }
 _RECOUNTING = frozenset(rule.id for rule in RULES if rule.recounts)
 
 
-class Evaluated(NamedTuple):
+class _Evaluated(NamedTuple):
     """The answers of all rules about one object.
 
     Shape: ``findings`` are in rule order; ``missing`` are the rules that were not evaluated, once each; ``pod_fits`` is
@@ -131,9 +129,9 @@ class Evaluated(NamedTuple):
     pod_fits: Feasibility | None = None
 
 
-def evaluate(subject: Subject) -> Evaluated:
+def evaluate(subject: Subject) -> _Evaluated:
     """Ask every rule that applies to the object. One that raises is not evaluated; see `NotEvaluated.fault`."""
-    answers = _answers(subject, FAMILIES) if subject.workload.whole else [*_of_a_part(subject)]
+    answers = _answers(subject, _FAMILIES) if subject.workload.whole else [*_of_a_part(subject)]
     found: list[Finding] = []
     missing: list[NotEvaluated] = []
     for each in answers:
@@ -142,7 +140,7 @@ def evaluate(subject: Subject) -> Evaluated:
         else:
             missing.append(each)
     findings, faults = _with_fixes(found, subject)
-    return Evaluated(in_order(findings), noted((*missing, *faults)), subject.computed(pod_fits.judge))
+    return _Evaluated(in_order(findings), noted((*missing, *faults)), subject.computed(pod_fits.judge))
 
 
 def evaluate_written(written: Written) -> Iterator[RuleAnswer]:
@@ -159,7 +157,7 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
     """Answers about an operator's object: of rules that need only constraints; those that need a cluster lack it."""
-    yield from (each for each in _answers(subject, FAMILIES) if BY_ID[each.rule].of_a_part)
+    yield from (each for each in _answers(subject, _FAMILIES) if BY_ID[each.rule].of_a_part)
     if subject.placed:
         yield from (
             NotEvaluated(rule.id, _OPERATED) for rule in RULES if rule.needs and rule.slow and not rule.of_a_part
@@ -208,7 +206,7 @@ def _of_the_object(subject: Subject) -> Iterator[RuleAnswer]:
                 yield each
 
 
-def _answers(subject: Subject, asked: Iterable[Family]) -> list[RuleAnswer]:
+def _answers(subject: Subject, asked: Iterable[_Family]) -> list[RuleAnswer]:
     """The answers of the families, and of rules for which time ran out, that it did."""
     answers: list[RuleAnswer] = []
     looks = subject.index is not None and bool(subject.placed)

@@ -37,24 +37,24 @@ class JobSpec(_ApiShape, frozen=True):
     manual_selector: bool | None = None
 
 
-class ClaimMeta(_ApiShape, frozen=True):
+class _ClaimMeta(_ApiShape, frozen=True):
     name: str = ""
 
 
-class ClaimTemplateSpec(_ApiShape, frozen=True):
+class _ClaimTemplateSpec(_ApiShape, frozen=True):
     storage_class_name: str | None = None
 
 
-class ClaimTemplate(_ApiShape, frozen=True):
-    metadata: ClaimMeta | None = None
-    spec: ClaimTemplateSpec | None = None
+class _ClaimTemplate(_ApiShape, frozen=True):
+    metadata: _ClaimMeta | None = None
+    spec: _ClaimTemplateSpec | None = None
 
 
-class StatefulSetOrdinals(_ApiShape, frozen=True):
+class _StatefulSetOrdinals(_ApiShape, frozen=True):
     start: Int32 | None = None
 
 
-class JobTemplate(_ApiShape, frozen=True):
+class _JobTemplate(_ApiShape, frozen=True):
     spec: JobSpec | None = None
 
 
@@ -67,10 +67,10 @@ class Spec(_ApiShape, frozen=True):
     template: PodTemplate | None = None
     strategy: StrategyFields | None = None
     update_strategy: StrategyFields | None = None
-    job_template: JobTemplate | None = None
+    job_template: _JobTemplate | None = None
     suspend: bool | None = None
-    volume_claim_templates: tuple[ClaimTemplate, ...] | None = None
-    ordinals: StatefulSetOrdinals | None = None
+    volume_claim_templates: tuple[_ClaimTemplate, ...] | None = None
+    ordinals: _StatefulSetOrdinals | None = None
     completion_mode: str | None = None
     manual_selector: bool | None = None
 

@@ -6,7 +6,7 @@ from core.rules.placement.places import TAINTED, ZONE, asked
 from manifest import FIXED, PLAIN, decide, said, told, workload
 from msgspec.structs import replace
 
-from webhook.core.rules.frame.subject import NO_TIME, STALE
+from webhook.core.rules.frame.subject import _STALE, NO_TIME
 from webhook.core.scheduler.profile import SchedulerProfile
 
 
@@ -49,7 +49,7 @@ def test_what_is_missing():
     ("moment", "expected"),
     [
         pytest.param({"age": 60.0}, set(), id="heard of a minute ago"),
-        pytest.param({"age": 61.0}, {STALE}, id="heard of too long ago"),
+        pytest.param({"age": 61.0}, {_STALE}, id="heard of too long ago"),
         pytest.param({"remaining": 0.001}, {NO_TIME}, id="no time"),
     ],
 )

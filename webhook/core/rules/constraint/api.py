@@ -55,38 +55,38 @@ _UNUSABLE = (
     "the only trace is an event."
 )
 
-MAX_SKEW = _rule("max-skew", "maxSkew is missing or not positive", _UNUSABLE)
-TOPOLOGY_KEY = _rule("topology-key", "topologyKey is missing", _UNUSABLE)
-WHEN_UNSATISFIABLE = _rule(
+_MAX_SKEW = _rule("max-skew", "maxSkew is missing or not positive", _UNUSABLE)
+_TOPOLOGY_KEY = _rule("topology-key", "topologyKey is missing", _UNUSABLE)
+_WHEN_UNSATISFIABLE = _rule(
     "when-unsatisfiable",
     "whenUnsatisfiable is missing or neither DoNotSchedule nor ScheduleAnyway",
     f"There is no default, whatever the API's comment says. {_UNUSABLE}",
 )
-MIN_DOMAINS = _rule("min-domains", "minDomains is not positive, or stands beside ScheduleAnyway", _UNUSABLE)
-AFFINITY_POLICY = _rule("node-affinity-policy", "nodeAffinityPolicy is neither Honor nor Ignore", _UNUSABLE)
-TAINTS_POLICY = _rule("node-taints-policy", "nodeTaintsPolicy is neither Honor nor Ignore", _UNUSABLE)
-MATCH_LABEL_KEYS = _rule(
+_MIN_DOMAINS = _rule("min-domains", "minDomains is not positive, or stands beside ScheduleAnyway", _UNUSABLE)
+_AFFINITY_POLICY = _rule("node-affinity-policy", "nodeAffinityPolicy is neither Honor nor Ignore", _UNUSABLE)
+_TAINTS_POLICY = _rule("node-taints-policy", "nodeTaintsPolicy is neither Honor nor Ignore", _UNUSABLE)
+_MATCH_LABEL_KEYS = _rule(
     "match-label-keys", "matchLabelKeys has no selector, repeats one of its keys, or names no label", _UNUSABLE
 )
-LABEL_SELECTOR = _rule("label-selector", "labelSelector is not a valid selector", _UNUSABLE)
-DUPLICATE = _rule("duplicate-constraint", "two constraints have the same key and the same action", _UNUSABLE)
+_LABEL_SELECTOR = _rule("label-selector", "labelSelector is not a valid selector", _UNUSABLE)
+_DUPLICATE = _rule("duplicate-constraint", "two constraints have the same key and the same action", _UNUSABLE)
 WRONG_TYPE = _rule("wrong-type", "a field has a value of the wrong type", _UNUSABLE)
 
 RULES = (
-    *(MAX_SKEW, TOPOLOGY_KEY, WHEN_UNSATISFIABLE, MIN_DOMAINS, AFFINITY_POLICY, TAINTS_POLICY),
-    *(MATCH_LABEL_KEYS, LABEL_SELECTOR, DUPLICATE, WRONG_TYPE),
+    *(_MAX_SKEW, _TOPOLOGY_KEY, _WHEN_UNSATISFIABLE, _MIN_DOMAINS, _AFFINITY_POLICY, _TAINTS_POLICY),
+    *(_MATCH_LABEL_KEYS, _LABEL_SELECTOR, _DUPLICATE, WRONG_TYPE),
 )
 _BY_FIELD: Mapping[str, Rule] = {
-    "maxSkew": MAX_SKEW,
-    "topologyKey": TOPOLOGY_KEY,
-    "whenUnsatisfiable": WHEN_UNSATISFIABLE,
-    "minDomains": MIN_DOMAINS,
-    "nodeAffinityPolicy": AFFINITY_POLICY,
-    "nodeTaintsPolicy": TAINTS_POLICY,
-    "matchLabelKeys": MATCH_LABEL_KEYS,
-    "{topologyKey, whenUnsatisfiable}": DUPLICATE,
+    "maxSkew": _MAX_SKEW,
+    "topologyKey": _TOPOLOGY_KEY,
+    "whenUnsatisfiable": _WHEN_UNSATISFIABLE,
+    "minDomains": _MIN_DOMAINS,
+    "nodeAffinityPolicy": _AFFINITY_POLICY,
+    "nodeTaintsPolicy": _TAINTS_POLICY,
+    "matchLabelKeys": _MATCH_LABEL_KEYS,
+    "{topologyKey, whenUnsatisfiable}": _DUPLICATE,
     # Upstream gives a key that stands in both at [i][j], without naming the field.
-    "": MATCH_LABEL_KEYS,
+    "": _MATCH_LABEL_KEYS,
 }
 
 
@@ -99,7 +99,7 @@ def _is_to_be_merged(subject: Subject) -> bool:
 def _finding(broken: Broken) -> Finding:
     fix = fix_of(broken)
     return Finding(
-        rule=_BY_FIELD.get(broken.field, LABEL_SELECTOR).id,
+        rule=_BY_FIELD.get(broken.field, _LABEL_SELECTOR).id,
         path=broken.error.field,
         summary=broken.error.text,
         warning=broken.warning,

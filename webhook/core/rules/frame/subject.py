@@ -18,15 +18,15 @@ from webhook.core.text import quoted
 from webhook.core.workloads.workload import Template, Workload
 
 NO_CLUSTER = "no cluster"
-STALE = "what is known of the cluster is older than maxStaleness"
+_STALE = "what is known of the cluster is older than maxStaleness"
 NO_TIME = "no time left"
 # More than anybody writes in one template. Pods are counted for each, which takes up to 40 ms among 40,000 others.
-MOST_COUNTED = 16
+_MOST_COUNTED = 16
 # Each is looked up on every node.
-MOST_RESOURCES = 32
-TOO_MANY = f"more than {MOST_COUNTED} constraints and pod affinity terms, or {MOST_RESOURCES} resources"
+_MOST_RESOURCES = 32
+_TOO_MANY = f"more than {_MOST_COUNTED} constraints and pod affinity terms, or {_MOST_RESOURCES} resources"
 # With 5,000 nodes, examining one template takes less than a millisecond, and a few if much is wrong.
-LEAST_SECONDS = 0.01
+_LEAST_SECONDS = 0.01
 
 
 _Item = TypeVar("_Item")
@@ -140,9 +140,9 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         if missing := self.index.lacks(*resources):
             return missing
         if self._stale:
-            return STALE
+            return _STALE
         if self._too_many and not self.offline:
-            return TOO_MANY
+            return _TOO_MANY
         return NO_TIME if self.late else ""
 
     @cached_property
@@ -152,12 +152,12 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _too_many(self) -> bool:
         specs = [each.template.pod_spec for each in self.workload.templates]
-        return any(_counted(spec) > MOST_COUNTED or _resources(spec) > MOST_RESOURCES for spec in specs)
+        return any(_counted(spec) > _MOST_COUNTED or _resources(spec) > _MOST_RESOURCES for spec in specs)
 
     @property
     def late(self) -> bool:
         """Whether there is no time left to look at the cluster."""
-        return self.circumstances.remaining() < LEAST_SECONDS
+        return self.circumstances.remaining() < _LEAST_SECONDS
 
     def once(self, compute: Callable[["Subject"], _Item]) -> _Item:
         """What the function makes of this subject, computed once however many ask for it."""

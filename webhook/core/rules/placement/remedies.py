@@ -65,7 +65,7 @@ def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:
     """The same, with nodeTaintsPolicy Honor in the hard constraints that are left."""
     left = tuple(case.placed[each.place] for each in remedy.hard if _ignores(each, TAINTS))
     hard = tuple(_with_policies(each, (TAINTS,)) for each in remedy.hard)
-    if not left or not spreads(case, hard):
+    if not left or not _spreads(case, hard):
         return None
     fix = changes_in(left, _constraints(case), nodeTaintsPolicy=HONOR)
     return replace(remedy, fix=all_of((remedy.fix, fix)), hard=hard)
@@ -79,12 +79,12 @@ def honoring(case: TemplateUnderRule, placed: Placed, *fields: str) -> Iterator[
     only = _honoring(case, (placed,), fields)
     every = _honoring(case, case.placed, fields)
     if only is not None:
-        yield from (only,) if spreads(case, only.hard) else removed(case, placed)
-    if every is not None and (only is None or every.hard != only.hard) and spreads(case, every.hard):
+        yield from (only,) if _spreads(case, only.hard) else removed(case, placed)
+    if every is not None and (only is None or every.hard != only.hard) and _spreads(case, every.hard):
         yield every
 
 
-def spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool:
+def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool:
     """Whether each of the constraints that are not as they were has two domains or more."""
     found = constraint_rooms(hard, case.candidates, case.places.problem)
     return all(

@@ -30,13 +30,13 @@ NODE_AFFINITY = "NodeAffinity"
 NODE_PORTS = "NodePorts"
 NODE_RESOURCES_FIT = "NodeResourcesFit"
 
-OTHER_NAME = unresolvable("node(s) didn't match the requested node name")
-CORDONED = unresolvable("node(s) were unschedulable")
-UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
-NOT_SELECTED = unresolvable("node(s) didn't match Pod's node affinity/selector")
-NOT_ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
-TERMS_CONFLICT = unresolvable("pod affinity terms conflict")
-PORTS_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
+_OTHER_NAME = unresolvable("node(s) didn't match the requested node name")
+_CORDONED = unresolvable("node(s) were unschedulable")
+_UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
+_NOT_SELECTED = unresolvable("node(s) didn't match Pod's node affinity/selector")
+_NOT_ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
+_TERMS_CONFLICT = unresolvable("pod affinity terms conflict")
+_PORTS_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 TOO_MANY_PODS = "Too many pods"
 
 _CORDON_TAINT = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
@@ -84,13 +84,13 @@ def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> Ran:
     others = ~(0 if slot is None else 1 << slot)
     # In these releases PreFilter names the node, and no other filter sees another.
     allowed = frozenset({name}) if version >= gates.NODE_NAME_BEFORE_FILTERS.since else None
-    return Ran(OK, lambda asked: [(OTHER_NAME, asked & others)], allowed)
+    return Ran(OK, lambda asked: [(_OTHER_NAME, asked & others)], allowed)
 
 
 def run_node_unschedulable(pod: Pod, nodes: NodeView) -> Ran:
     """The result of NodeUnschedulable. Source: node_unschedulable.go ``Filter``."""
     tolerated = first_untolerated((_CORDON_TAINT,), pod.pod_spec.tolerations, FILTERING_EFFECTS) is None
-    return Ran(OK) if tolerated else Ran(OK, lambda asked: [(CORDONED, asked & nodes.unschedulable)])
+    return Ran(OK) if tolerated else Ran(OK, lambda asked: [(_CORDONED, asked & nodes.unschedulable)])
 
 
 def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: KubernetesVersion) -> Ran:
@@ -99,7 +99,7 @@ def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: Kub
     Source: taint_toleration.go ``Filter``.
     """
     if version >= gates.SHORT_TAINT_REASON.since:
-        return Ran(OK, lambda asked: [(UNTOLERATED, asked & ~tolerated)])
+        return Ran(OK, lambda asked: [(_UNTOLERATED, asked & ~tolerated)])
 
     # Older releases say which taint was first, so nodes are told apart by their lists of taints.
     def decide(asked: int) -> list[StatusOfNodes]:
@@ -129,10 +129,12 @@ def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: 
     # If every term names its nodes, PreFilter leaves no others, and the sentence says so of all the rest at once.
     names = None if selector is None or not required.terms else _required_names(selector)
     if names is not None and not names:
-        return Ran(TERMS_CONFLICT)
+        return Ran(_TERMS_CONFLICT)
     if enforced is None:
-        return Ran(OK, lambda asked: [(NOT_SELECTED, asked & ~usable)], names)
-    return Ran(OK, lambda asked: [(NOT_ENFORCED, asked & ~enforced), (NOT_SELECTED, asked & enforced & ~usable)], names)
+        return Ran(OK, lambda asked: [(_NOT_SELECTED, asked & ~usable)], names)
+    return Ran(
+        OK, lambda asked: [(_NOT_ENFORCED, asked & ~enforced), (_NOT_SELECTED, asked & enforced & ~usable)], names
+    )
 
 
 def _required_names(selector: NodeSelector) -> frozenset[str] | None:
@@ -172,7 +174,7 @@ def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[Host
     for slot, ports in taken.items():
         if any(ports_conflict(one, other) for one in wanted for other in ports):
             conflicting |= 1 << slot
-    return Ran(OK, lambda asked: [(PORTS_TAKEN, asked & conflicting)])
+    return Ran(OK, lambda asked: [(_PORTS_TAKEN, asked & conflicting)])
 
 
 def ports_conflict(one: HostPort, other: HostPort) -> bool:

@@ -27,7 +27,7 @@ DISK_CONFLICT = unschedulable("node(s) had no available disk")
 CLAIM_IN_USE = unschedulable(
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
-OTHER_ZONE = unresolvable("node(s) had no available volume zone")
+_OTHER_ZONE = unresolvable("node(s) had no available volume zone")
 
 _TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 _GENERAL = {BETA_ZONE: ZONE, BETA_REGION: REGION}
@@ -195,7 +195,7 @@ def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
         return PASSES
 
     def decide(asked: int) -> list[StatusOfNodes]:
-        return [(OTHER_ZONE, asked & _in_other_zones(zones, nodes))]
+        return [(_OTHER_ZONE, asked & _in_other_zones(zones, nodes))]
 
     return Ran(OK, decide)
 
