@@ -249,6 +249,7 @@ class Reflector:
         try:
             with self._server.open(path, silence_seconds=timing.silence) as stream:
                 self._stream = stream
+                # The response has begun: whatever happens now, the API server answers.
                 self._unanswered, opened = 0, True
                 self._watching = not self._pace.stopped
                 for lines in stream.lines() if self._watching else ():

@@ -107,6 +107,7 @@ def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed:
     for configuration in made:
         path = _path(configuration["kind"])
         status, existing = server.request("GET", path)
+        # Server-side apply would take over whatever has the name.
         if status == 200 and not _is_ours(existing):
             raise ClusterError(f"{configuration['kind']} {NAME} exists and is not ours; delete it, or let it be")
         status, answer = server.request(
@@ -132,6 +133,7 @@ def unregister(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
             if not _is_ours(answer):
                 continue
             status, answer = server.request("DELETE", path)
+        # Somebody else may have deleted it between the two requests.
         if status not in {200, 202, 404}:
             failed.append(f"{configuration['kind']} {NAME}: {status} {answer.get('message', '')}")
     if failed:

@@ -112,6 +112,8 @@ class ConnectionTable:
         if source is None:
             source = _Source(proven=name in self._remembered)
         room = True
+        # Half of the room is the most that one source has even in an empty table: the next kube-apiserver must find
+        # some.
         if len(source) >= max(1, self._limit // 2):
             room = self._end_oldest([source], "over-share")
         elif self.count >= self._limit:
@@ -199,6 +201,7 @@ class ConnectionTable:
         """Whose connections give way to the newcomer's: mostly the first's; the others where all of its are busy."""
         strangers = self._strangers + (not newcomer.proven)
         proven = strangers <= self._limit // 8
+        # Three, in case all connections of the largest are busy; a longer search would be work for whoever floods us.
         return nlargest(3, (each for each in self._sources.values() if each.proven is proven), key=len)
 
     def _heaviest(self, mine: _Source, size: int) -> _Source | None:
@@ -207,6 +210,7 @@ class ConnectionTable:
         proven = strangers <= self._budget // 8
         group = (each for each in self._sources.values() if each.proven is proven)
         heaviest = max(group, key=lambda each: each.held_bytes, default=mine)
+        # A stranger gives way to a known caller whatever it holds; among equals only whoever would still hold more.
         weaker = mine.proven and not heaviest.proven
         if heaviest is mine or not (weaker or heaviest.held_bytes > mine.held_bytes + size):
             return None

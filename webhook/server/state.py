@@ -33,6 +33,7 @@ class State:
     def today(self) -> str:
         """The date, as ISO text (UTC)."""
         number = int(time.time()) // 86_400
+        # Formatting takes longer than most rules: once a day is enough.
         if self._day[0] != number:
             self._day = (number, time.strftime("%Y-%m-%d", time.gmtime(number * 86_400)))
         return self._day[1]
@@ -40,6 +41,7 @@ class State:
     def now(self) -> str:
         """The time to the second, as ISO text (UTC)."""
         number = int(time.time())
+        # As above, once a second.
         if self._second[0] != number:
             self._second = (number, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(number)))
         return self._second[1]
@@ -93,6 +95,7 @@ class State:
             self.metrics.injected("inject" if decision.patch else "observe")
         elif route == "mutate" and decision.reason:
             self.metrics.skipped(decision.reason)
+        # A plain yes is logged for debugging only: there are thousands a minute.
         said = bool(decision.warnings or decision.patch or not decision.allowed)
         level = logging.INFO if said else logging.DEBUG
         if _log.isEnabledFor(level):

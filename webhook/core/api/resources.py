@@ -113,6 +113,7 @@ def _resized_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
     total = {} if infeasible else container_requests(spec.containers, spec.init_containers)
     for other in measured:
         _raise_to(total, other)
+    # Older releases, and kubelets that report nothing, leave the pod level to the spec.
     if not known_at_pod_level:
         return _finish(pod, total, {}, version)
     pod_level = _amounts(reported)
@@ -161,6 +162,7 @@ def container_requests(
     total: _Amounts = {}
     for container in containers or ():
         _add(total, _amounts(of(container)))
+    # Sidecars go on running beside whatever starts after them, containers and init containers alike.
     sidecars: _Amounts = {}
     initialising: _Amounts = {}
     for container in init_containers or ():
@@ -249,6 +251,7 @@ def _finish(
     if version >= gates.POD_LEVEL_RESOURCES.since and any(map(pod_level_resource, requests or ())):
         pod_level = _amounts(requests) if spec_counts else {}
         _raise_to(pod_level, status_level)
+        # A request of the pod as a whole stands in place of the containers' sum, resource by resource.
         amounts.update({name: amount for name, amount in pod_level.items() if pod_level_resource(name)})
     _add(amounts, _amounts(spec.overhead))
     return _remembered_request(tuple(amounts.items())) if _short(amounts) else _request(tuple(amounts.items()))

@@ -335,6 +335,7 @@ def first_untolerated(
     Source: corev1/helpers.go ``FindMatchingUntoleratedTaint``.
     """
     wanted = frozenset(effects)
+    # In the order of the node: older releases name the first in their message.
     for taint in taints:
         tolerated = any(tolerates(each, taint, compares=compares) for each in tolerations or ())
         if taint.effect in wanted and not tolerated:

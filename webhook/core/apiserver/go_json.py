@@ -113,6 +113,7 @@ def read(raw: bytes) -> object:
     # A byte that is no UTF-8, like half of a surrogate pair, is read as U+FFFD by Go.
     text = raw.decode("utf-8", "surrogateescape")
     try:
+        # Members keep repeated names, and numbers stay text: what they mean depends on the Go type that is met later.
         node: object = json.loads(
             text, object_pairs_hook=Members, parse_int=_Number, parse_float=_Number, parse_constant=_refuse
         )
@@ -311,6 +312,7 @@ class _Walk:
 
     def entries(self, node: list[object], target: GoType, current: _Slice | None) -> _Slice:
         """Source: json/decode.go ``array``."""
+        # A repeated field decodes into the entries that the first one left, also into those beyond its end.
         memory = current.memory if current is not None and node else []
         elem = resolve(target.elem)
         for index, entry in enumerate(node):
@@ -381,6 +383,7 @@ class _Walk:
             return node
         if node is None:
             return 0
+        # An earlier fault would hide this one, which ends the decoding.
         before, self.fault = self.fault, None
         number = self.value(node, resolve("int32"), _MISSING)
         if self.fault is not None:

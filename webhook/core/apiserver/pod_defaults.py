@@ -77,6 +77,7 @@ def _defaulted(container: Container, *, host_network: bool) -> Container:
     if resources is not None:
         limits, requests = _rounded(resources.limits), _rounded(resources.requests)
         if limits is not None:
+            # A container that states only a limit requests as much, resource by resource.
             requests = {**limits, **(requests or {})}
         resources = ResourceRequirements(requests=requests, limits=limits)
     ports = container.ports

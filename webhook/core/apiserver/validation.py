@@ -174,6 +174,7 @@ def validate_constraints(
     are. ``path`` leads to the list, as in ``spec.template.spec.topologySpreadConstraints``.
     Source: validation/validation.go ``validateTopologySpreadConstraints``.
     """
+    # Merging adds a condition for each key, and can make a right constraint wrong: so a first look is not enough.
     merges = labels is not None and any(each.match_label_keys for each in constraints)
     if are_plainly_right(constraints) and not merges:
         return ()
@@ -257,6 +258,7 @@ def keys_in_both(keys: Sequence[str], selector: LabelSelector, path: str) -> Ite
 
     Source: validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``.
     """
+    # Of a key that is named twice upstream reports the last place.
     last = {key: index for index, key in enumerate(keys)}
     seen = set(selector.match_labels or ())
     for requirement in selector.match_expressions or ():
@@ -310,6 +312,7 @@ def _pair_errors(pairs: Mapping[str, str], path: str, version: KubernetesVersion
     for key, value in pairs.items():
         for faults, bad in ((key_faults(key, version), key), (value_faults(value, version), value)):
             errors += [invalid(path, bad, fault) for fault in faults]
+    # Go walks maps in random order; sorted, the same object always has the same answer.
     return sorted(errors, key=lambda error: error.text)
 
 
@@ -369,6 +372,7 @@ def _merged(constraint: SpreadConstraint, labels: Mapping[str, str]) -> SpreadCo
         for key in constraint.match_label_keys or ()
         if key in labels
     )
+    # A null selector matches nothing, and gets no condition; kube-apiserver then refuses the keys.
     if selector is None or not added:
         return constraint
     expressions = (*(selector.match_expressions or ()), *added)

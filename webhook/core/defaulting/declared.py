@@ -91,6 +91,7 @@ def _first_pod(
     revision = REVISIONED.get(kind)
     if revision is None:
         return _owned(made, made.labels, top), (top,)
+    # Any value does: afterwards no constraint may depend on it.
     labels = {**made.labels, revision: _REVISION}
     # Controllers copy a Deployment's annotations to its ReplicaSets, including evenspread.io/skip.
     below = Owner(

@@ -146,6 +146,7 @@ def _decide(
         return Skip(SkipReason.OPTED_OUT)
     if selector is None or (replicas is not None and replicas <= 1):
         return Skip(SkipReason.NO_SELECTOR if selector is None else SkipReason.ONE_REPLICA)
+    # As in kube-scheduler, one constraint of its own keeps all defaults away; only missing selectors are filled.
     if pod.pod_spec.constraints:
         return _fill(pod, policy.defaults, selector)
     override = override_for(policy.defaults, _namespace_labels(namespace, index), pod.labels, replicas)
@@ -158,6 +159,7 @@ def _excluded(pod: PodTemplate, policy: Policy) -> SkipReason | None:
     kind = controller_kind(pod)
     known = {None, JOB, DAEMON_SET, *SELECTING, *(group_kind(*owner) for owner in defaults.owners)}
     fills = defaults.fill_null_selector and any(map(_fillable, spec.constraints))
+    # The first that holds is what users read, so what they chose themselves comes before what we cannot know.
     checks = (
         (defaults.mode == "off", SkipReason.OFF),
         (_opted_out(pod.meta), SkipReason.OPTED_OUT),
@@ -230,6 +232,7 @@ def _defaults(
     name = None if override is None else override.name
     record = InjectionRecord(revision=revision(defaults), override=name, constraints=constraints)
     value = _plain(constraints)
+    # JSON Patch adds to what exists: without a spec the whole of it is added.
     if pod.spec is None:
         operation = _add("/spec", {"topologySpreadConstraints": value})
     else:
@@ -345,6 +348,7 @@ def _recorded(
     text = msgspec.json.encode(injection.record).decode()
     annotations = pod.meta.annotations
     others = {key: value for key, value in (annotations or {}).items() if key != INJECTED_ANNOTATION}
+    # kube-apiserver would refuse the pod for annotations that are too large, and it would be our doing.
     used = sum(len(part.encode()) for pair in others.items() for part in pair)
     if used + len(INJECTED_ANNOTATION) + len(text.encode()) > _MAX_ANNOTATION_BYTES:
         return Skip(SkipReason.NO_ROOM)

@@ -148,6 +148,7 @@ def _in_replica_set(above: Owner, template: Template, index: ReadOnlyIndex, labe
         for each in index.owners(namespace)
         if group_kind(each.api_version, each.kind) == REPLICA_SET and _is_of(each, above)
     ]
+    # While a rollout is in progress there are several; the largest makes the next pod most likely.
     current = max(sets, key=lambda each: (each.replicas or 0, each.meta.name), default=None) if applied else None
     labelled = ((current.selector.match_labels if current and current.selector else None) or {}).get(label)
     if current is not None and labelled is not None:
@@ -183,6 +184,7 @@ def _ordinal(above: Owner, index: ReadOnlyIndex, first: int) -> _Child:
     Source: pkg/controller/statefulset stateful_set_utils.go ``getStartOrdinal``, ``updateIdentity``.
     """
     existing = set(index.pod_names(above.meta.namespace))
+    # A StatefulSet fills gaps from below before it goes on.
     ordinal = next(number for number in count(first) if f"{above.meta.name}-{number}" not in existing)
     name = f"{above.meta.name}-{ordinal}"
     return _Child(name, above, ordinal_labels(name, ordinal))

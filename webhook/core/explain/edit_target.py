@@ -62,6 +62,7 @@ def target(pod: Pod, index: ReadOnlyIndex) -> EditTarget:
     elif path is None:
         note = "where it has the constraints is not known here"
     places = _places(pod, top, index)
+    # Injected, or added by another webhook: a change of the template would not take them away.
     if path is not None and not places:
         path, note = None, "its template has no such constraints: something else puts them into the pods"
     return EditTarget(
@@ -125,6 +126,7 @@ def _operations(fix: PodFix, where: EditTarget, pod: Pod) -> Iterator[dict[str, 
             yield {"op": "remove", "path": at}
         elif change.field:
             yield {"op": "add", "path": at, "value": msgspec.to_builtins(change.value)}
+    # From the last to the first: a removal moves those behind it.
     for index in sorted((where.places[each.index] for each in fix.changes if not each.field), reverse=True):
         yield {"op": "remove", "path": f"{root}/{index}"}
 

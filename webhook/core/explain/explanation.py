@@ -53,6 +53,7 @@ def _why(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:
     )
     if spread_alone:
         return Cause.SPREAD, spread_alone
+    # Spread comes first: its cure is in the workload's own hands, and costs nothing.
     capacity_alone = decide(without_limits(problem)).feasible if CAPACITY_FILTERS & rejecting else 0
     return (Cause.CAPACITY if capacity_alone else Cause.OTHER), capacity_alone
 
@@ -141,10 +142,12 @@ def explain(problem: Problem, index: ReadOnlyIndex | None = None, *, brief: bool
     why, otherwise = _why(problem, verdict)
     balances = tuple(_balances(cycle))
     if brief:
+        # Fixes are tried one by one as they are taken, so a review pays for the first alone.
         smallest = islice(fixes(problem), 1) if why is Cause.SPREAD else ()
         left_out = not_evaluated(problem.pod, problem.profile)
         return Explanation(problem, verdict, why, otherwise, balances, tuple(smallest), (), left_out)
     if why is Cause.OTHER:
+        # Neither alone is enough: then what both together would open.
         otherwise = decide(without_limits(without_spread(problem))).feasible
     balances = tuple(_looked_at(each, problem, index) for each in balances)
     return Explanation(
@@ -192,6 +195,7 @@ def _balances(cycle: Cycle) -> Iterator[Balance]:
     if not declared:
         yield from (Balance(None, _written(each), each) for each in hard)
         return
+    # Soft constraints reject nothing; their domains are counted as if they did, to be shown beside the hard ones.
     soft = iter(count_domains(problem.soft, problem.pod.labels, cycle.eligible))
     counted = {DO_NOT_SCHEDULE: hard, SCHEDULE_ANYWAY: soft}
     for index, written in enumerate(declared):

@@ -73,6 +73,7 @@ def fixes(problem: Problem, narrowing: Narrowing | None = None) -> Iterator[PodF
     if len(declared) != len(problem.hard.constraints):
         return  # the constraints are the cluster's defaults, or have an invalid selector
     yield from _respelt(problem, declared)
+    # A selector that others chose too is meant to count their pods, and is narrowed only after all else.
     meant = narrowing and {*narrowing.selectors} - narrowing.agreed
     if narrowing and meant:
         yield from _narrowed(problem.pod, narrowing, sorted(meant))
@@ -85,6 +86,7 @@ def _loosened(problem: Problem, declared: Sequence[int]) -> Iterator[PodFix]:
     domains = Cycle(problem).domains
     alone = [[each] for each in enumerate(declared)]
     together = [[*enumerate(declared)]]
+    # One constraint at a time, since a change of all gives up more than most pods need.
     for groups in (alone, together if len(declared) > 1 else []):
         helped = False
         for candidates, group in product(_CANDIDATES, groups):
@@ -190,6 +192,7 @@ def _widened(problem: Problem, domains: Sequence[Domains], group: _Group) -> tup
         combinations += _needed(Cycle(beside).domains, places, open_ & 1 << slot)
         open_ &= ~(1 << slot)
     combinations += _needed(domains, places, open_)
+    # The least in all: of two constraints neither is raised for the sake of the other.
     _, needed = min(((sum(skews), skews) for skews in combinations), default=(0, ()))
     return tuple(
         ConstraintChange(index, "maxSkew", skew)
@@ -221,6 +224,7 @@ def _skews(domains: Domains) -> Iterator[tuple[int, int]]:
     above: dict[int, list[int]] = {}
     rest = -1
     for number, pods in domains.match_num.items():
+        # From the filter's formula: matching pods + self match - minimum <= maxSkew.
         above.setdefault(max(least, pods + domains.self_match - domains.global_minimum), []).append(number)
     crowded = {skew: column.nodes_of(numbers) for skew, numbers in above.items() if skew > least}
     for nodes in crowded.values():
@@ -242,6 +246,7 @@ def _softened(problem: Problem, _: Sequence[Domains], group: _Group) -> tuple[Co
     changes: list[ConstraintChange] = []
     for _place, index in group:
         mine = constraints[index]
+        # A soft one over the key is there already, so the hard one goes.
         if any(each.topology_key == mine.topology_key and not each.hard for each in constraints):
             changes.append(ConstraintChange(index))
             continue

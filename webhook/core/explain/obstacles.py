@@ -121,6 +121,7 @@ def untolerated(problem: Problem) -> Iterator[tuple[tuple[Taint, ...], int]]:
     """Each set of taints that the pod does not tolerate, with the nodes that have exactly this set."""
     tolerations = problem.pod.pod_spec.tolerations
     for taints, nodes in problem.nodes.taint_classes:
+        # All that are not tolerated, where the scheduler stops at the first: one toleration may not be enough.
         lacking = tuple(each for each in taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS))
         if lacking:
             yield lacking, nodes
@@ -162,6 +163,7 @@ def _nearest(terms: Sequence[NodeTerm], unmatched: int, nodes: NodeView) -> _Nam
     lacking = [[*_lacks(term, nodes)] for term in terms]
     chosen: dict[int, int] = {}
     for slot in node_sets.to_slots(unmatched if terms else 0):
+        # Terms are alternatives: what is missing of the nearest one is what somebody could mend.
         number = min(range(len(terms)), key=lambda n: (sum(part >> slot & 1 for _, part in lacking[n]), n))
         chosen[number] = chosen.get(number, 0) | 1 << slot
     for number, members in chosen.items():
@@ -279,6 +281,7 @@ def _hard_names(problem: Problem) -> list[str]:
     """The names of the hard constraints in messages: ``zone[0]``; without index for the cluster's defaults."""
     constraints = problem.hard.constraints
     places = [n for n, each in enumerate(problem.pod.pod_spec.constraints) if each.hard]
+    # Defaults of the cluster have no place in the pod.
     own = len(places) == len(constraints)
     return [
         constraint_name(each.topology_key, places[number] if own else None) for number, each in enumerate(constraints)
@@ -303,6 +306,7 @@ def _neighbours(cycle: Cycle, alone: Verdict, index: ReadOnlyIndex | None) -> _N
     for term in neighbours.wanted if lonely else ():
         column = nodes.column(term.topology_key)
         there = column.nodes_of(sorted({column.of[slot] for slot in neighbours.together} - {-1}))
+        # A pod that waits for its first neighbour waits for ever: that is worth saying.
         nowhere = "" if there else "; no node has one"
         yield f"without {term.topology_key}", lonely & ~column.present
         text = f"without a pod {_all_said(term.selector)} in its {segment_of(term.topology_key)}"

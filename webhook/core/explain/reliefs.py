@@ -106,12 +106,15 @@ def too_small(verdict: Verdict) -> int:
 def reliefs(problem: Problem, verdict: Verdict) -> Iterator[Relief]:
     """The changes that would help a pod that no node admits."""
     roomy, small = decide(without_limits(problem)).feasible, too_small(verdict)
+    # Emptying helps on nodes that are large enough; where they are not, only larger ones do.
     if roomy & ~small:
         yield Relief("room", roomy & ~small)
     if roomy & small:
         yield Relief("size", roomy & small)
     cordoned = problem.nodes.unschedulable
     honored = any(each.node_taints_policy == HONOR for each in problem.hard.constraints)
+    # A toleration stands for lifting all cordons at once. With nodeTaintsPolicy Honor the domains would then be others
+    # than after lifting one, unless there is only one.
     if cordoned and (not honored or cordoned.bit_count() == 1):
         # Uncordoning a node has the same effect for this pod as tolerating the cordon.
         open_ = decide(_tolerating(problem, (_ANY_CORDON,))).feasible & cordoned
@@ -143,6 +146,7 @@ def ways(cycle: Cycle) -> Iterator[Way]:
         for part, plugins in PARTS.items()
         if any(cycle.alone(plugin).feasible != problem.nodes.live for plugin in plugins & {*problem.filters})
     ]
+    # The fewest parts first, and no more once some help: a larger set holds a smaller one that is enough.
     for size in range(1, len(asked) + 1):
         helped = False
         for parts in combinations(asked, size):

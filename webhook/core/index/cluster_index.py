@@ -169,12 +169,14 @@ class ClusterIndex(ReadOnlyIndex):
         if event == "DELETED":
             self._pod_table.remove(namespace, key, uid)
             known = self._waiting.get(namespace, {}).get(key)
+            # The name may belong to a later pod by now.
             if known is not None and known.meta.uid in ("", uid):
                 self._stop_waiting(namespace, key)
             return
         self._pod_table.put(pod, key, self.version)
         if namespace in self._waiting:
             self._stop_waiting(namespace, key)
+        # Waiting pods take no room, but hold reservations, and people ask for them.
         if not pod.pod_spec.node_name and not (pod.status is not None and pod.status.phase in FINISHED):
             put_under(self._waiting, namespace, key, pod)
             node = pod.status.nominated_node_name if pod.status is not None else None

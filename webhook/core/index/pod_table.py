@@ -166,6 +166,7 @@ class Pods:
         slot, leaving = self._nodes.slot(node_name), meta.deletion_timestamp is not None
         request, extras = existing_request(pod, version), extras_of(meta, spec)
         old = self.record(namespace, key)
+        # Most events of a running pod change its status only: comparing is cheaper than removing and adding.
         if old is not None:
             group, aside = self._namespaces[namespace].group(meta.labels or {})
             if (
@@ -236,6 +237,7 @@ class Pods:
         self, namespace: str, namespace_labels: Mapping[str, str] | None, labels: Mapping[str, str]
     ) -> list[tuple[str, Counts]]:
         """The anti-affinity terms of existing pods that match an incoming pod: topology key, and pods by slot."""
+        # Terms are looked up by a label that they require, since a cluster has thousands and a pod a few labels.
         candidates = set(self._other_terms.get(namespace, ()))
         for key, value in labels.items():
             candidates |= self._terms_by_label.get((namespace, key, value), set())
@@ -331,6 +333,7 @@ def _shelves(term: Term) -> tuple[Iterable[str] | None, list[tuple[str, str]] | 
     if len(term.namespaces) > _MOST_SHELVES:
         return None, None
     positive = (each for each in term.selector.requirements if each.operator in ("=", "In"))
+    # A term is put under each value in each namespace, and anybody may write many: then under none of them.
     narrow = (each for each in positive if len(set(each.values)) * len(term.namespaces) <= _MOST_SHELVES)
     label = next(narrow, None)
     return term.namespaces, None if label is None else [(label.key, value) for value in set(label.values)]

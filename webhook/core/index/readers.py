@@ -137,6 +137,7 @@ def _replication_controller(read: _ReplicationController, of: TypeMeta) -> Owner
 
 
 def _job(read: _Job, of: TypeMeta) -> Owner:
+    # No more pods than are left to complete run at once.
     at_once = 1 if read.spec.parallelism is None else read.spec.parallelism
     if read.spec.completions is not None:
         at_once = min(at_once, read.spec.completions)

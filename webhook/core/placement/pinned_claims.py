@@ -83,6 +83,7 @@ def ordinals(
     for node, limits in index.attach_limits().items():
         if limits and node in slots:
             slot = slots[node]
+            # As if all claims were of the driver with the lowest limit: at worst a fix is not offered.
             room[slot] = max(0, min(limits.values()) - mounts.get(slot, 0)) // len(claims.names)
     return Ordinals(tuple(pods), room)
 
@@ -92,6 +93,7 @@ def _ordinal(index: ReadOnlyIndex, namespace: str, pod: str, claims: ClaimTempla
     for name, named_class in zip(claims.names, claims.classes, strict=True):
         claim = index.claim(namespace, f"{name}-{pod}")
         volume = index.volume(claim.spec.volume_name or "") if claim is not None and claim.bound else None
+        # A bound volume says where the pod can be; an unbound claim, only that nothing is known against any node.
         if volume is not None:
             nodes &= usable_from(volume, view)
             sure = hoped = claim is not None and _is_sound(claim)

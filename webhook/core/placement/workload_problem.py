@@ -140,6 +140,7 @@ def survey(
         away=_away(problem, index, now),
         free={name: tuple(free) for (name, _), (free, _, _) in zip(amounts, columns, strict=True)},
         freed={
+            # Running pods may have been made from another template, so what they free is bounded by what the node has.
             slot: tuple(min(has[slot], free[slot] + pods * amount) for free, has, amount in columns)
             for slot, pods in running.items()
         },
@@ -157,6 +158,7 @@ def _own_in(term: Term, own: Selector | None, index: ReadOnlyIndex, namespace: s
 def _away(problem: Problem, index: ReadOnlyIndex, now: str) -> int:
     """The nodes that only a cordon or a recent passing taint closes to the pod."""
     nodes, tolerations = problem.nodes, problem.pod.pod_spec.tolerations
+    # Cordons without any taint beside them; those with taints are looked at below.
     asked = nodes.unschedulable & ~sum(members for _, members in nodes.taint_classes)
     for taints, members in nodes.taint_classes:
         untolerated = [each for each in taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS)]

@@ -124,11 +124,13 @@ def judge(
     told = []
     for finding in found.findings:
         rule = BY_ID[finding.rule]
+        # What is configured, then what the namespace allows at most, then exemptions: each can only lower.
         configured = mode_for(policy, rule.id, _default(finding), rule.since).capped(finding.at_most)
         mode, waived = configured.capped(ceiling), ""
         exemption = exempted(policy, rule.id, target, circumstances.today) if policy.exemptions else None
         if exemption is not None:
             mode, waived = mode.capped(Mode.AUDIT), f"exempted: {exemption.reason}"
+        # Whoever writes the object may silence a warning; a denial only where the platform team lets them.
         elif rule.id in annotated and (mode is not Mode.DENY or policy.annotation_exempt == "denials"):
             mode, waived = mode.capped(Mode.AUDIT), f"exempted by {EXEMPT_ANNOTATION}"
         if mode is not Mode.OFF:

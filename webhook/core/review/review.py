@@ -189,6 +189,7 @@ def _exactly(
 
 def _told_once(found: Evaluation) -> Evaluation:
     """The same without unknown fields of which another rule says where they belong."""
+    # "Unknown field" is the lesser news where a rule knows which field was meant.
     elsewhere = {each.path for each in found.findings if each.rule != UNKNOWN_FIELD.id}
     told = (each for each in found.findings if each.rule != UNKNOWN_FIELD.id or each.path not in elsewhere)
     return replace(found, findings=tuple(told))
@@ -220,6 +221,7 @@ def _is_read(new: Evaluation, old: Evaluation | None) -> bool:
     """Whether a person will read a warning, and has just changed what it is about."""
     if new.workload is None:
         return old is None or new.findings != old.findings
+    # A controller reads no warnings.
     if new.workload.meta.controller is not None:
         return False
     return old is None or old.workload is None or _relevant(new.workload) != _relevant(old.workload)

@@ -101,6 +101,7 @@ def read_workload(
     if api_version is None or kind is None:
         stated = stated_type(raw)
         api_version, kind = stated.api_version or "", stated.kind or ""
+    # What the configuration says of a kind goes before what we know of it.
     own = configured_layout(api_version, kind, embedded) if embedded else None
     key = group_kind(api_version, kind)
     if own is None and key in BUILT_IN_KINDS:
@@ -123,6 +124,7 @@ def read_exactly(
         return raw, ()
     go_type = f"v1.{stated.kind}"
     if not isinstance(raw, bytes | Raw):
+        # Several times faster than decoding as Go does, which would change nothing.
         if is_plain(raw, resolve(go_type)):
             return raw, ()
         raw = msgspec.json.encode(raw)
@@ -184,6 +186,7 @@ def fields_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Iterat
     yield "metadata", ObjectMeta
     for site in layout.sites:
         path = site.alone or site.template
+        # The last wildcard's entry: what stands beside a template is found from there.
         entry = max(path.rfind("[*]") + len("[*]"), path.rfind(".*") + len(".*"))
         prefix = f"{path[:entry]}." if "*" in path else ""
         yield path, (tuple[OperatedConstraint, ...] if site.alone else PodTemplate)

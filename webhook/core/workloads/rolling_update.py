@@ -31,6 +31,7 @@ def worst_final_skew(domains: int, replicas: int, surge: int, max_skew: int) -> 
     """
     if domains < 2:
         return 0
+    # The worst order: the update ends with as many pods as possible in one domain and as few as possible in another.
     others = domains - 1
     old = min((replicas + others * max_skew) // domains, replicas)
     apart = max_skew + min(surge, old)

@@ -63,8 +63,10 @@ def text_of(data: bytes, manifest: Manifest) -> Text:
     """
     document = manifest.document
     start = _line_starts(data)[document.line - 1] + document.column
+    # The file may have changed since it was read.
     if not (data + b"\n").startswith(document.text, start):
         raise RefusedError("the text cannot be found in the file again")
+    # What is YAML now may be something else once it is rendered.
     if b"{{" in document.text:
         raise RefusedError("it holds '{{', as Helm templates do")
     decoded = document.text.decode()
@@ -176,6 +178,7 @@ def line_break(text: str, end: int) -> str:
 def _in_json(text: str, path: str, constraints: Sequence[Mapping[str, object]]) -> tuple[int, int, str]:
     _, spec = _spec(text, _tree(text, is_json=True), path)
     fields = spec.fields or {}
+    # The first member shows how its author writes: margin, colon, line breaks.
     key, value = next(iter(fields.values()))
     margin = text[spec.start + 1 : key.start]
     colon = text[key.end : value.start]

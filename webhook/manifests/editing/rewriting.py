@@ -120,6 +120,7 @@ def _in_mapping(page: _Page, node: Node, before: Mapping[str, Json], after: Mapp
         if name not in gone and not _alike(before[name], after[name]):
             yield from _in_member(page, node, _member(members, name), before[name], after[name])
     for name in [*new]:
+        # A field that goes and one that comes with the same value are one that was misspelt: only its name changes.
         old = next((each for each in gone if _alike(before[each], after[name])), None)
         if old is not None:
             new.remove(name)
@@ -128,6 +129,7 @@ def _in_mapping(page: _Page, node: Node, before: Mapping[str, Json], after: Mapp
             yield _Change(key.start, key.end, json.dumps(name) if page.json else scalar(name))
     if not gone and not new:
         return
+    # From here on fields come or go: which text may be touched depends on what stays beside them.
     order = [*members.values()]
     removed = {order.index(_member(members, name)) for name in gone}
     fields = {name: without_gone(after[name]) for name in new}
@@ -239,6 +241,7 @@ def _in_brackets(
 ) -> Iterator[_Change]:
     """Remove some entries in brackets, each with a comma, and add others after the last one that stays."""
     last = len(spans) - 1
+    # Entries behind the last one that stays take their commas with them.
     while last in removed:
         last -= 1
     for place, (start, _) in enumerate(spans[:last]):

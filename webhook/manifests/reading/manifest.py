@@ -214,6 +214,7 @@ def _json_objects(document: Document, *, duplicates: bool, outer: _Head | None =
     if isinstance(head.items, Raw) and (items := bytes(head.items)) != b"null":
         yield from _json_items(document, head, items, duplicates=duplicates)
         return
+    # Before anything walks it: the parsers behind are recursive.
     if is_deeper(document.text, MAX_DEPTH):
         yield document.fault(f"nested more than {MAX_DEPTH} levels deep")
         return
@@ -239,6 +240,7 @@ def _json_head(document: Document) -> _Head | Fault:
     text = document.text
     try:
         head = _HEAD.decode(text)
+        # msgspec skips the text of fields that it does not need, and so does not see broken UTF-8 there.
         if not text.isascii():
             text.decode()
     except UnicodeDecodeError as error:
@@ -265,6 +267,7 @@ def _json_items(document: Document, head: _Head, raw: bytes, *, duplicates: bool
     for item in items:
         piece = bytes(item)
         start = text.find(piece, end)
+        # Counted from item to item: from the beginning each time, a large list would take quadratic time.
         line += text.count(b"\n", end, start)
         newline = max(newline, text.rfind(b"\n", end, start))
         column = start - newline - 1 + (document.column if newline < 0 else 0)

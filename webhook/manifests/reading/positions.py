@@ -132,6 +132,7 @@ class _Tree:
             return
         self._keys[-1] = None
         if self._merges and key[0] == "<<":
+            # Of several merged mappings the first wins, so it is written last; own fields that follow replace it.
             for merged in reversed(node.items or [node]):
                 fields.update(merged.fields or {})
             return
@@ -158,6 +159,7 @@ def yaml_tree(text: bytes) -> Node:
         elif kind is ScalarEvent:
             node = anchors[event.anchor] = Node(event.start_mark.index, event.end_mark.index)
             tree.put(node, event.value, node.start, node.end)
+        # The node of the anchor itself: what is found below it stands elsewhere in the text.
         elif kind is AliasEvent:
             tree.put(anchors[event.anchor], "", event.start_mark.index, event.end_mark.index)
         elif kind is DocumentEndEvent:

@@ -100,11 +100,13 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
     template, view = subject.workload.templates[0], index.view()
     affine, ground = _wanted_together(template), UsableNodes(template, subject.policy, view)
     pods = sum(counts.values())
+    # The node first: all on one node is worse than all in one zone, and includes it.
     for key in (HOSTNAME, ZONE):
         column = view.column(key)
         domain = _one_domain(column, counts)
         if domain is None or key in affine or column.domain_count(ground.open) < _FEWEST:
             continue
+        # Volumes may tie the pods to their place: without them nothing is certain.
         missing = subject.lacks(*_CLAIMS) if _mounts(subject.workload, template) else ""
         if missing:
             yield NotEvaluated(ALL_IN_ONE.id, missing)
@@ -134,6 +136,7 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyInd
         problem = take(index, pod, profile=profile_for(subject.policy, pod.pod_spec.scheduler_name))
         if not decide(without_spread(problem)).feasible & away.nodes:
             continue
+        # Made anew, the pods are gone from the counts before the first of them is placed.
         anew = changed(problem, lambda each: _without_own(each, own, index))
         found = _help(template, away, own, subject, anew)
         if found is not None:

@@ -126,6 +126,7 @@ def _hosts(placed: Placed, ground: UsableNodes, subject: Subject) -> _Difference
     max_skew = constraint.max_skew or 0
     if constraint.topology_key != HOSTNAME or max_skew < 1 or replicas is None or subject.workload.traits.on_every_node:
         return None
+    # With a minimum of 0, no node takes more than maxSkew pods: so many nodes, rounded up.
     asked, there = -(-replicas // max_skew), ground.open.bit_count()
     if not 0 < there < asked:
         return None
@@ -171,6 +172,7 @@ def _alone(placed: Placed, ground: UsableNodes) -> _Difference | None:
     if not placed.constraint.hard:
         return None
     present = ground.view.column(placed.constraint.topology_key or "").present
+    # Nodes with this key that lack another: kube-scheduler leaves them out, Karpenter counts them.
     more = (present & ground.open & ~ground.with_hard_keys).bit_count()
     if not more:
         return None

@@ -155,6 +155,7 @@ def _group(
     for selector in subject.timely(selectors.values()):
         for owner in () if selector is None else counted_workloads(workload, selector, index):
             key = (owner.kind, owner.meta.name)
+            # Made by one operator, they are its choice and not their authors'.
             if key in seen or have_one_controller(workload, owner):
                 continue
             seen.add(key)

@@ -199,6 +199,7 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
     declared, labels = template.template.pod_spec.constraints, template.template.labels
     first, own = declared[0], subject.workload.selector
     selector = own if _counts_itself(SpreadConstraint(label_selector=own), labels) else first.selector
+    # kube-apiserver refuses a key in both places.
     asked = selected_keys(selector)
     keys = [
         each
@@ -290,6 +291,7 @@ def _is_free_to_go(placed: Placed, subject: Subject, idle: int) -> bool:
     without = replace(
         template, template=replace(template.template, spec=replace(spec, topology_spread_constraints=rest or None))
     )
+    # Without any constraint the scheduler's defaults apply again: nothing is lost, unless the platform asks for one.
     if not rest:
         return not (_is_required(subject) and any(_required(without, subject)))
     if _is_spread_by_default(without, subject) and _lost(without, subject):
@@ -314,6 +316,7 @@ def _on_its_node(placed: Placed, subject: Subject) -> _Why | None:
     """
     constraint = placed.constraint
     if constraint.hard:
+        # Only the pod's own node counts then, so no other domain can be emptier, and one domain is enough.
         alone = constraint.node_affinity_policy != IGNORE and (constraint.min_domains or 1) == 1
         if not alone or (constraint.max_skew or 0) < 1 or not _has_the_key(placed, subject):
             return None
@@ -370,6 +373,7 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
     replicas, max_skew = placed.template.replicas or 0, placed.constraint.max_skew or 0
     if replicas < 1 or max_skew < 1 or not counts_own_pods_only(placed.constraint.selector, workload.selector):
         return None
+    # Old and new pods count together during a rollout.
     most = replicas + _surge(workload, replicas)
     # A soft constraint prefers another domain as soon as there is one pod, and be it one that is being replaced.
     if (max_skew < most) if placed.constraint.hard else most > 1:

@@ -96,6 +96,7 @@ def _unknown(placed: Placed, key: str, ground: UsableNodes, *, growing: bool) ->
     else:
         summary = f"{placed.name} has no effect: no node has {said}"
         detail = f"for ScheduleAnyway the scheduler compares only nodes with the label {said}, and no node has it"
+    # A soft constraint over zones alone is harmless on a cluster in one place.
     portable = key in PLACES and not placed.constraint.hard and softs == 1
     instead = near(key, ground.view)
     fix = (
@@ -145,6 +146,7 @@ def _partial(placed: Placed, key: str, ground: UsableNodes, *, growing: bool, on
         outcome = f"excludes {them}" if hard else f"puts {them} last"
         summary = f"{lacking} of {plural(total, 'usable node')} {lack} the label, so {placed.name} {outcome}"
         detail = f"{lacking} of the {total} nodes that the pods may use {lack} {said}; pods there are not counted"
+        # A few nodes may just be new; most of them without a key of the users' own may be on purpose.
         warns = hard and lacking * _NOTICED >= total and (key in ON_EVERY_NODE or 2 * lacking <= total)
     elif present & ground.usable & (_unsettled(ground) | ground.tolerated if on_every_node else ground.tolerated):
         return  # those that have it are only on their way out, or in

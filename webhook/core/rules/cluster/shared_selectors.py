@@ -165,6 +165,7 @@ def _others(workload: Workload, selector: Selector, own: Selector, index: ReadOn
         seen.add(selected)
         both = selector.joined(selected.requirements)
         counts = index.count(namespace, both)
+        # Most workloads differ in a label of their own; only others can share pods with this one.
         if not _exclude(own, selected):
             counts = counts_without(counts, index.count(namespace, both.joined(own.requirements)))
         if counts:
@@ -229,6 +230,7 @@ def _effect(placed: Placed, subject: Subject, lacking: list[_Other]) -> str:
     index = subject.index
     if not (lacking and placed.constraint.hard) or index is None or subject.lacks("nodes"):
         return ""
+    # Of whatever revision it is, the next pod has to be affected.
     found = [_numbers(pod, placed, subject, lacking, index) for pod in _next_pods(placed, subject, index)]
     if not found or None in found:
         return ""
@@ -282,6 +284,7 @@ def _numbers(
             counts.append(counts_without(found, *gone))
         return replace(of, hard=replace(of.hard, counts=tuple(counts)))
 
+    # Worth a warning only if it changes where the pod may go, not if it merely changes numbers.
     beside, without = decide(problem).feasible, decide(changed(problem, discounted)).feasible
     return None if beside == without else (beside.bit_count(), without.bit_count())
 

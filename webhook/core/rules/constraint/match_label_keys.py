@@ -192,6 +192,7 @@ def _mixed(placed: Placed, subject: Subject) -> Iterator[RuleAnswer]:
     surge = surge_of(workload.strategy, replicas)
     if not has_conditions(selector) or max_skew < 1:
         return
+    # So few replicas cannot differ by more than maxSkew; before 1.27 there is no fix to offer.
     if surge == 0 or replicas <= max_skew or subject.version < gates.READS_MATCH_LABEL_KEYS.since:
         return
     choices = _domains(placed, subject)

@@ -226,6 +226,7 @@ def _once(
             continue
         value = labels[key]
         named = any(each.operator == "In" and {*each.values} == {value} for each in asked)
+        # The selector asks for exactly the value that the pods have, so the key adds nothing.
         if value != NOT_YET_KNOWN and named and all(is_refused(each) or each.matches(labels) for each in asked):
             keys.remove(key)
         else:

@@ -130,9 +130,11 @@ def _worst(found: Sequence[ConstraintRoom], of: CandidateNodes) -> tuple[int, Co
 
 def _blamed(case: TemplateUnderRule, admitted: int, tally: ConstraintRoom) -> Finding | None:
     """The finding, if the constraint and something else together are to blame."""
+    # With no room for one more pod, constraints are not what keeps it out.
     if not case.has_room(admitted + 1):
         return None
     named = dict(_restrictions(case.placed[0].template))
+    # Each restriction is lifted alone first, to blame the right one; then all, in case they act together.
     for part in (*((each,) for each in RESTRICTIONS if each in named), RESTRICTIONS):
         what_if = candidate_nodes(case.places, without=part)
         then = _worst(constraint_rooms(case.places.hard, what_if, case.places.problem), what_if)

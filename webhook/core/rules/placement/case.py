@@ -88,6 +88,7 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
     ) -> bool:
         if self.has_claims:
             return self._fits_in_turn(start, hard, replicas, likely=likely)
+        # Pods that run keep their places, and only the others need one.
         staying = 0 if start.anew else self.running
         if lost and staying:
             is_lost = node_sets.flags(lost, self.places.problem.nodes.size)
@@ -114,6 +115,7 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
                 added = addable_together(zones, hosts, self.most - placed)
                 if added is None or not all(each.addable is None or each.addable > added for each in (zones, hosts)):
                     continue
+                # Else something besides constraints is the tighter limit, and is to blame.
                 if self.has_room(placed + added + 1):
                     yield zones, (zone, host), placed + added
 
@@ -229,6 +231,7 @@ def _places(
     workload, labels = subject.workload, template.template.labels
     meta = ObjectMeta(name=workload.meta.name, namespace=namespace_of(workload), labels=labels)
     keys = {key for each in placed for key in _keys(each.constraint)}
+    # True for a label that differs between revisions: with such a key, pods of no other workload count.
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
     pod = as_created(Pod(metadata=meta, spec=template.template.spec), subject.version)
     places = survey(index, pod, own_selector(workload), now=index.taken_at or subject.circumstances.now, late=late)

@@ -73,6 +73,7 @@ def _capped(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> I
     if not eligible or len(eligible) + _empty(case, tally) >= wanted or admitted is None or admitted >= case.wanted:
         return
     found = len(eligible)
+    # If as few fit without it, something else is the limit, and minDomains is not to blame.
     fewer = _fewer(case, tally, found)
     most = constraint_rooms(fewer, case.candidates, case.places.problem)[tally.hard.place].most
     if (most is not None and most <= admitted) or not case.has_room(admitted + 1):

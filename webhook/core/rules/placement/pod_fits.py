@@ -87,6 +87,7 @@ def judge(subject: Subject) -> Feasibility | None:
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None
     profile = profile_for(subject.policy, pod.pod_spec.scheduler_name)
+    # In a review the user waits, and reads one line: the smallest fix is enough.
     found = explain(take(index, pod, profile=profile), brief=not subject.offline)
     if found.cause is None:
         return Feasibility("fits")

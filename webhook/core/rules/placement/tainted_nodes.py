@@ -56,6 +56,7 @@ def _rises(case: TemplateUnderRule, tally: ConstraintRoom, minimum: int) -> bool
     """Whether the replicas are enough to lift every other domain above the minimum, and to pass maxSkew in one."""
     if case.wanted <= tally.limit.max_skew:
         return False
+    # What it takes to lift all others above the minimum: before that, the tainted domain holds nothing down.
     missing = sum(
         domains * (minimum + 1 - cell.pods)
         for cell, domains in tally.cells.items()
