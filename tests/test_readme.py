@@ -1,34 +1,82 @@
-"""The README shows what the commands really print."""
+"""The README shows what the commands really print, and the first screen of it is what a stranger needs."""
 
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+import yaml
+from manifest import decide
+from readme import PAGE, ROOT, SHOWN, with_outputs
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
-SHOWN = re.findall(r"\$ \.venv/bin/evenspread (check examples/\S+)\n(.*?)\$ echo \$\?\n(\d)\n", README, re.DOTALL)
+from webhook.config.schema_checks import fields
+from webhook.core.policy.policy import Policy
+
+README = PAGE.read_text()
+LINES = README.splitlines()
+COMMANDS = [shown.group("command", "out", "code") for shown in SHOWN.finditer(README)]
 
 
 def test_a_rejected_a_warned_and_a_clean_example_are_shown():
-    assert [(command, code) for command, _, code in SHOWN] == [
+    assert [(command, code) for command, _, code in COMMANDS] == [
         ("check examples/rejected.yaml", "1"),
         ("check examples/warned.yaml", "1"),
         ("check examples/clean.yaml", "0"),
     ]
 
 
-@pytest.mark.parametrize(("command", "printed", "code"), SHOWN, ids=[command for command, _, _ in SHOWN])
+@pytest.mark.parametrize(("command", "printed", "code"), COMMANDS, ids=[command for command, _, _ in COMMANDS])
 def test_the_example_prints_what_the_readme_shows(command, printed, code):
     program = [sys.executable, "-c", "from webhook.cli.main import run; run()", *command.split()]
     done = subprocess.run(  # noqa: S603  the command stands in our own README
         program, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30
     )
-    assert (done.stdout + done.stderr, str(done.returncode)) == (printed, code)
+    assert (done.stdout + done.stderr, str(done.returncode)) == (printed, code), "run: make docs"
+
+
+def test_what_is_written_anew_is_what_the_commands_print():
+    older = README.replace("1 finding (1 high)", "9 findings").replace("$ echo $?\n0\n", "$ echo $?\n7\n")
+    assert older != README
+    assert with_outputs(older) == README
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+)\)", README))))
 def test_every_link_leads_somewhere(link):
     assert (ROOT / link).exists(), link
+
+
+def test_first_comes_what_it_stops_and_what_it_does_not():
+    said = " ".join(LINES[2:4])
+    assert (LINES[0], LINES[1], LINES[4], LINES[5]) == ("# evenspread", "", "", "```console")
+    assert said.count(". ") == 1
+    assert said.endswith("denies nothing until you say so.")
+
+
+def test_then_a_pod_and_the_message_it_gets():
+    pod = (ROOT / "examples" / "pod.yaml").read_text()
+    [warning] = decide(yaml.safe_load(pod), policy=Policy()).warnings
+    shown = f"$ cat examples/pod.yaml\n{pod}$ kubectl apply -f examples/pod.yaml\nWarning: {warning}\npod/web created\n"
+    assert "\n".join(LINES[6:20]) + "\n" == shown
+    assert pod.count("\n") == 10
+
+
+def test_then_three_commands():
+    commands = [line.partition("#")[0].strip() for line in LINES[21:31] if line.startswith("$ ")]
+    assert commands == ["$ make install", "$ .venv/bin/evenspread check examples/pod.yaml", "$ make run"]
+    targets = re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert {"install", "run"} <= set(targets)
+
+
+def test_then_the_five_settings_that_matter_with_their_defaults():
+    rows = [re.match(r"\| `([\w.]+)` \| `(.*?)` \|", line) for line in LINES[31:41]]
+    shown = {row[1]: yaml.safe_load(row[2]) for row in rows if row}
+    defaults = {path: part.get("default") for path, part in fields()}
+    assert len(shown) == 5
+    assert shown == {name: defaults[name] for name in shown}
+
+
+def test_then_what_it_is_not_and_no_pictures():
+    first = next(line for line in LINES if line.startswith("## "))
+    assert first == "## What it is not"
+    assert LINES.index(first) < 50
+    assert "![" not in README
