@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.index.facts import judged
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
@@ -200,7 +201,6 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
         circumstances = Circumstances(
             policy=engine.policy,
             version=engine.version,
-            index=engine.index,
             today=today,
             now=now,
             age=engine.age,
@@ -250,10 +250,11 @@ def facts(request: AdmissionRequest) -> dict[str, Any]:
 def _decide(
     route: Route, request: AdmissionRequest, circumstances: Circumstances, engine: Engine, *, waited: bool
 ) -> Decision:
-    with engine.lock:
-        if route == "validate":
-            return review(request, circumstances)
-        decision = mutate(request, circumstances, waited=waited)
+    def decide(index: ReadOnlyIndex | None) -> Decision:
+        here = msgspec.structs.replace(circumstances, index=index)
+        return review(request, here) if route == "validate" else mutate(request, here, waited=waited)
+
+    decision = decide(None) if engine.index is None else judged(decide, engine.index, engine.lock)
     # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.
     if decision.patch and request.object is None:
         return msgspec.structs.replace(decision, patch=())

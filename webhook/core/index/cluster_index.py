@@ -38,6 +38,7 @@ class ClusterIndex(ReadOnlyIndex):
     def __init__(self, version: KubernetesVersion = RECORDED, *, learn_at: int = LEARN_AT) -> None:
         self._version = version
         self._taken_at = ""
+        self._revision = 0
         self._nodes: dict[str, Node] = {}
         self._node_table = Nodes()
         self._pod_table = Pods(self._node_table, learn_at)
@@ -63,6 +64,11 @@ class ClusterIndex(ReadOnlyIndex):
     @version.setter
     def version(self, version: KubernetesVersion) -> None:
         self._version = version
+        self._revision += 1
+
+    @property
+    def revision(self) -> int:
+        return self._revision
 
     @property
     def taken_at(self) -> str:
@@ -78,10 +84,12 @@ class ClusterIndex(ReadOnlyIndex):
         Shape: ``resource`` is the API's plural; ``why`` is a few words, as in "403 Forbidden".
         """
         self._lacking[resource] = why
+        self._revision += 1
 
     def has(self, resource: str) -> None:
         """Undo `lack`: all objects of the resource are known."""
         self._lacking.pop(resource, None)
+        self._revision += 1
 
     def lacks(self, *resources: str) -> str:
         for resource in resources:
@@ -94,6 +102,7 @@ class ClusterIndex(ReadOnlyIndex):
 
         Errors: none; a finished pod counts as deleted, as in the scheduler.
         """
+        self._revision += 1
         match value:
             case Pod():
                 self.apply_pod(event, value, value.meta.name)
@@ -165,6 +174,7 @@ class ClusterIndex(ReadOnlyIndex):
 
         Errors: none; the deletion of an earlier pod of the same name changes nothing.
         """
+        self._revision += 1
         namespace, uid = pod.meta.namespace, pod.meta.uid
         if event == "DELETED":
             self._pod_table.remove(namespace, key, uid)

@@ -32,6 +32,10 @@ class ReadOnlyIndex(Protocol):
     def taken_at(self) -> str:
         """The ISO time at which a snapshot was taken; empty for a cluster that is watched."""
 
+    @property
+    def revision(self) -> int:
+        """A number that grows with every change."""
+
     def lacks(self, *resources: str) -> str:
         """Which of these resources is missing and why, as rules print it; empty if all are known.
 

@@ -1,0 +1,119 @@
+"""A review's facts: each question once, all of one moment, and the index is free in between."""
+
+import pickle
+import threading
+
+from build import cluster, index, owner, running, selector
+from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
+from properties.test_discretion import CLUSTER, body, manifests
+
+from webhook.admission import decode
+from webhook.core.api.selectors import compile_selector
+from webhook.core.api.storage import Claim, ClaimSpec
+from webhook.core.api.types import ObjectMeta
+from webhook.core.api.version import RECORDED
+from webhook.core.index.facts import Facts, answered, judged
+from webhook.core.policy.policy import Policy
+from webhook.core.review.review import review
+from webhook.core.rules.frame.subject import Circumstances
+
+WEB = compile_selector(selector("app=web"))
+
+
+class Asking:
+    """Answers from an index, and remembers what it was asked."""
+
+    def __init__(self, of):
+        self.index, self.asked = of, []
+
+    def __call__(self, questions):
+        self.asked += [name for name, _, _ in questions]
+        return answered(self.index, threading.Lock(), questions)
+
+
+def test_each_question_is_asked_once():
+    ask = Asking(cluster("z1: a=2 b=1"))
+    facts = Facts(ask)
+    for _ in range(2):
+        assert sum(facts.count("shop", WEB).values()) == 3
+        assert facts.count("shop", WEB, leaving=True) == facts.count("shop", WEB)
+        assert facts.count("batch", WEB) == {}
+        assert facts.version == RECORDED
+        assert facts.terms_matching("shop", {"app": "web"}) == []  # no key of a dict
+        assert facts.terms_matching("shop", {"app": "api"}) == []
+        assert facts.volumes_for(Claim(metadata=ObjectMeta(name="data"), spec=ClaimSpec())) == ()
+    assert ask.asked == [*["count"] * 3, "version", *["terms_matching"] * 2, "volumes_for"]
+
+
+def counting(known, changes):
+    """A function that counts the pods twice, between which the next change comes in, and its results."""
+    found = []
+
+    def judge(asked):
+        first = sum(asked.count("shop", WEB).values())
+        if changes:
+            known.apply("ADDED", changes.pop(0))
+        found.append((first, len(asked.pod_names("shop"))))
+        return found[-1]
+
+    return judge, found
+
+
+def test_without_a_change_an_object_is_judged_once():
+    known = cluster("z1: a=2")
+    judge, found = counting(known, [])
+    assert judged(judge, known, threading.Lock()) == (2, 2)
+    assert len(found) == 1
+
+
+def test_an_object_is_judged_by_facts_of_one_moment():
+    known = cluster("z1: a=2")
+    judge, found = counting(known, [running("new", "a")])
+    assert judged(judge, known, threading.Lock()) == (3, 3)
+    assert found == [(2, 3), (3, 3)]
+
+
+def test_in_the_end_the_changes_wait():
+    known, lock, seen = cluster("z1: a=2"), threading.Lock(), []
+
+    def judge(asked):
+        pods = sum(asked.count("shop", WEB).values())
+        if len(seen) < 5:
+            known.apply("ADDED", running(f"new-{len(seen)}", "a"))
+        seen.append((pods, lock.locked(), asked.node(f"asked for the first time: {len(seen)}")))
+        return pods
+
+    assert judged(judge, known, lock) == 5
+    assert [each[:2] for each in seen] == [(2, False), (3, False), (4, False), (5, True)]
+
+
+def test_the_lock_is_free_while_an_object_is_judged():
+    lock = threading.Lock()
+    seen = []
+
+    def judge(asked):
+        asked.owners("shop")
+        seen.append(lock.locked())
+
+    judged(judge, index(owner("Deployment/web")), lock)
+    assert seen == [False]
+
+
+def elsewhere(facts):
+    """The facts in another process, which has no index to ask."""
+    made = Facts(None)
+    made._known = pickle.loads(pickle.dumps(facts._known))  # noqa: S301 what was pickled here
+    return made
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(manifests)
+def test_the_same_facts_give_the_same_decision_elsewhere(written):
+    asked, facts = decode(body(written)), Facts(Asking(CLUSTER))
+    here = Circumstances(policy=Policy(), version=RECORDED, index=facts)
+    decision = review(asked, here)
+    assert review(asked, replace(here, index=CLUSTER)) == decision
+    before = dict(facts._known)
+    assert review(asked, replace(here, index=elsewhere(facts))) == decision
+    assert facts._known == before
