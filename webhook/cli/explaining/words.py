@@ -9,11 +9,10 @@ from webhook.cli.explaining.pods import Question
 from webhook.core.api.well_known import NODE_STATES
 from webhook.core.explain.edit_target import command, patch
 from webhook.core.explain.explanation import Balance, Cause, Explanation, standstill
+from webhook.core.explain.filter_words import CAPACITY_FILTERS, PART_WORDS, PARTS
 from webhook.core.explain.fixes import PodFix
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.explain.reliefs import (
-    CAPACITY_FILTERS,
-    PARTS,
     Relief,
     Shortage,
     Way,
@@ -31,14 +30,6 @@ _CAUSES: Mapping[Cause | None, str] = {
     Cause.SPREAD: "without its DoNotSchedule constraints {} would admit it",
     Cause.CAPACITY: "with room {} would admit it",
     Cause.OTHER: "no node would admit it, whatever is left out",
-}
-_PARTS: Mapping[str, str] = {
-    "spread": "its DoNotSchedule constraints",
-    "cordons": "cordons",
-    "taints": "taints",
-    "selection": "its node selector and affinity",
-    "volumes": "its volumes",
-    "pods": "affinity between pods",
 }
 _MOST_WAYS = 3  # told of those that would lift the cause: each is enough, and the smallest come first
 _MOST_NAMES = 3  # of nodes in a line, and of workloads
@@ -87,7 +78,7 @@ def summary(found: Explanation) -> str:
 def _way(way: Way, found: Explanation) -> str:
     """``without taints and with room 2 nodes would admit it``."""
     states = _states(way.nodes, found)
-    left_out = [_PARTS[part] for part in way.parts if part != "room" and not (part == "taints" and states)]
+    left_out = [PART_WORDS[part] for part in way.parts if part != "room" and not (part == "taints" and states)]
     parts = [f"without {together(left_out)}"] if left_out else []
     parts += [f"with {states} nodes back"] * ("taints" in way.parts and bool(states))
     parts += ["with room"] * ("room" in way.parts)

@@ -14,18 +14,15 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 from webhook.core.explain.counted_pods import Company, company
+from webhook.core.explain.filter_words import CAPACITY_FILTERS, FILTER_WORDS
 from webhook.core.explain.fixes import Narrowing, PodFix, changed, fixes, meant_on
 from webhook.core.explain.obstacles import Obstacle, constraint_name, grouped, obstacles, segment_of
-from webhook.core.explain.reliefs import CAPACITY_FILTERS, Relief, Way, reliefs, ways, without_limits
+from webhook.core.explain.reliefs import Relief, Way, reliefs, ways, without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
-from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY
-from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
 from webhook.core.scheduler.plugins.status import Status
-from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
-from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, VOLUME_ZONE
 from webhook.core.scheduler.problem import Problem, not_evaluated, take
 from webhook.core.scheduler.verdict import Verdict
 
@@ -264,18 +261,6 @@ def out_text(texts: Sequence[str]) -> str:
     return " and ".join(texts) or "kept for a pod that preemption made room for"
 
 
-_WORDS: Mapping[str, str] = {
-    node_filters.NODE_NAME: "of another name",
-    node_filters.NODE_UNSCHEDULABLE: "cordoned",
-    node_filters.TAINT_TOLERATION: "tainted",
-    node_filters.NODE_AFFINITY: "not selected",
-    node_filters.NODE_PORTS: "with the port taken",
-    pod_topology_spread.POD_TOPOLOGY_SPREAD: "over the limit",
-    INTER_POD_AFFINITY: "by pod affinity",
-    **dict.fromkeys((VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE), "by its volumes"),
-}
-
-
 def _in_short(status: Status, *, within: bool) -> str:
     """A status in a word or two, for messages that have no room for the scheduler's sentence.
 
@@ -288,4 +273,4 @@ def _in_short(status: Status, *, within: bool) -> str:
     if status.plugin == node_filters.NODE_RESOURCES_FIT:
         words = ", ".join(status.reasons).replace("Too many pods", "full of pods")
         return words.replace("Insufficient ", "short of ", 1).replace("Insufficient ", "")
-    return _WORDS[status.plugin]
+    return FILTER_WORDS[status.plugin].closed

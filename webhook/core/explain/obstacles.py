@@ -21,6 +21,7 @@ from webhook.core.api.storage import PersistentVolume
 from webhook.core.api.types import Taint, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.api.written_selector import in_words
+from webhook.core.explain.filter_words import PARTS
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_table import Term
@@ -50,7 +51,6 @@ from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
 from webhook.core.text import listed
 
-_VOLUMES = frozenset({VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE})
 _NAMES = 2  # how many pods or claims a text names
 
 
@@ -76,9 +76,9 @@ def obstacles(cycle: Cycle, index: ReadOnlyIndex | None = None) -> tuple[Obstacl
     for plugin in cycle.problem.filters:
         alone = cycle.alone(plugin)
         failing = alone.nodes.live & ~alone.feasible
-        named = [*_NAMED[plugin](cycle, alone, index)] if failing else []
-        rest = failing & ~by_volumes if plugin in _VOLUMES else failing
-        by_volumes |= failing if plugin in _VOLUMES else 0
+        named = [*_NAMED[plugin](cycle, alone, index)] if failing and plugin in _NAMED else []
+        rest = failing & ~by_volumes if plugin in PARTS["volumes"] else failing
+        by_volumes |= failing if plugin in PARTS["volumes"] else 0
         for _, nodes in named:
             rest &= ~nodes
         unnamed = [(", ".join(status.reasons), members & rest) for status, members in alone.failed]
@@ -344,6 +344,7 @@ def _objecting(namespace: str, labels: Mapping[str, str], index: ReadOnlyIndex) 
     yield from sorted(f"{its_namespace}/{key}" for its_namespace, key, _ in pods)
 
 
+# A filter without a row is told with the scheduler's reasons.
 _NAMED: Mapping[str, Callable[[Cycle, Verdict, ReadOnlyIndex | None], Iterable[tuple[str, int]]]] = {
     node_filters.NODE_NAME: _name,
     node_filters.NODE_UNSCHEDULABLE: _cordon,

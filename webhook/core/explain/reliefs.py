@@ -13,32 +13,17 @@ from msgspec.structs import replace
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY, PODS
 from webhook.core.api.types import HONOR, Toleration
 from webhook.core.api.well_known import NODE_STATES, TAINT_UNSCHEDULABLE
+from webhook.core.explain.filter_words import CAPACITY_FILTERS, PARTS
 from webhook.core.explain.fixes import changed
 from webhook.core.explain.obstacles import toleration_for, untolerated
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NO_NODE
 from webhook.core.scheduler.cycle import Cycle, decide
-from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
-from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY
-from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
+from webhook.core.scheduler.plugins import node_filters
 from webhook.core.scheduler.plugins.status import UNRESOLVABLE
-from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
-from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, VOLUME_ZONE
 from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
 
-# Filters for what a node can run out of, and what a larger, an emptier or one more node would have.
-CAPACITY_FILTERS = frozenset({node_filters.NODE_PORTS, node_filters.NODE_RESOURCES_FIT, NODE_VOLUME_LIMITS})
-# Filters by what people would change in one go; the names are those of `Way.parts`.
-PARTS = {
-    "spread": frozenset({pod_topology_spread.POD_TOPOLOGY_SPREAD}),
-    "room": CAPACITY_FILTERS,
-    "cordons": frozenset({node_filters.NODE_UNSCHEDULABLE}),
-    "taints": frozenset({node_filters.TAINT_TOLERATION}),
-    "selection": frozenset({node_filters.NODE_AFFINITY, node_filters.NODE_NAME}),
-    "volumes": frozenset({VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE}),
-    "pods": frozenset({INTER_POD_AFFINITY}),
-}
 _ANY_CORDON = Toleration(key=TAINT_UNSCHEDULABLE, operator="Exists")
 _BYTES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
