@@ -16,6 +16,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.defaulting.declared import NOT_DECLARABLE, adopted
 from webhook.core.defaulting.injection import Injection
 from webhook.core.policy.policy import Policy
+from webhook.core.workloads.kinds import traits
 from webhook.core.workloads.workload import Template, Workload
 
 ORACLE = os.environ.get("EVENSPREAD_ORACLE")
@@ -42,6 +43,7 @@ def workloads(draw):
         group=VERSIONS[kind].rpartition("/")[0],
         kind=kind,
         meta=meta("web"),
+        traits=traits((VERSIONS[kind].rpartition("/")[0], kind)),
         templates=(Template(path="spec.template.", template=template, replicas=replicas),),
         replicas=replicas,
         selector=LabelSelector(match_labels=selected or None),

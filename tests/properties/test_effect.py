@@ -29,6 +29,7 @@ from webhook.core.rules.cluster.effect import NO_EFFECT, evaluate
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.problem import take
+from webhook.core.workloads.kinds import traits
 from webhook.core.workloads.workload import Strategy, Template, Workload
 
 FIXED = replace(PLAIN, capacity="fixed")
@@ -90,6 +91,7 @@ def idle(spec, index, kind, replicas, strategy=None):
         api_version="apps/v1",
         kind=kind,
         meta=meta,
+        traits=traits(("apps", kind)),
         templates=(template,),
         replicas=replicas,
         selector=OWN,

@@ -17,6 +17,7 @@ from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.scheduler.problem import take
+from webhook.core.workloads.kinds import traits
 from webhook.core.workloads.workload import Template, Workload
 
 OWN = "app=web part=shop"
@@ -82,6 +83,7 @@ def test_the_numbers_are_those_of_the_cluster_with_the_pods_and_without(world):
         api_version="apps/v1",
         kind="Deployment",
         meta=ObjectMeta(name="web", namespace="shop"),
+        traits=traits(("apps", "Deployment")),
         templates=(template,),
         replicas=3,
         selector=LabelSelector(match_labels={"app": "web"}),

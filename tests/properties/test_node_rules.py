@@ -23,6 +23,7 @@ from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL
 from webhook.core.scheduler.problem import take
+from webhook.core.workloads.kinds import traits
 from webhook.core.workloads.workload import Template, Workload
 
 RACK = "example.com/rack"
@@ -94,7 +95,13 @@ def incoming(spec):
 def said(rule, spec, index, of=evaluate):
     """The rule's findings with the constraint that each of them is about."""
     template = Template(path="spec.template.", template=incoming(spec))
-    workload = Workload(api_version="apps/v1", kind="Deployment", meta=ObjectMeta(), templates=(template,))
+    workload = Workload(
+        api_version="apps/v1",
+        kind="Deployment",
+        meta=ObjectMeta(),
+        traits=traits(("apps", "Deployment")),
+        templates=(template,),
+    )
     subject = Subject(
         workload=workload,
         placed=place(workload),

@@ -39,7 +39,7 @@ from webhook.core.workloads.kinds import (
     TEMPLATED,
     GroupKind,
     group_kind,
-    group_of,
+    traits,
 )
 from webhook.core.workloads.operators import FILLS, OPERATED, Beside, OperatedConstraint
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, Workload
@@ -105,9 +105,9 @@ def read_workload(
     own = configured_layout(api_version, kind, embedded) if embedded else None
     key = group_kind(api_version, kind)
     if own is None and key in BUILT_IN_KINDS:
-        return _READERS.get(key, _read_object)(raw, api_version, kind)
+        return _READERS.get(key, _read_object)(raw, api_version, key)
     layout = own or _layout(key)
-    return None if layout is None else _walk(parsed(raw), api_version, kind, layout)
+    return None if layout is None else _walk(parsed(raw), api_version, key, layout)
 
 
 def read_exactly(
@@ -230,21 +230,29 @@ def _typed(raw: bytes | Raw | Mapping[str, object], decoder: msgspec.json.Decode
         return decode_strictly(msgspec.json.encode(raw), decoder, f"v1.{kind}")[0]
 
 
-def _read_pod(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: str) -> Workload:
-    pod = _typed(raw, _POD, kind)
+def _read_pod(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: GroupKind) -> Workload:
+    pod = _typed(raw, _POD, kind[1])
     templates = (Template(path="", template=pod, replicas=1),)
-    return Workload(api_version=api_version, kind=kind, meta=pod.meta, templates=templates, replicas=1, built_in=True)
+    return Workload(
+        api_version=api_version,
+        kind=kind[1],
+        meta=pod.meta,
+        traits=KINDS[kind],
+        templates=templates,
+        replicas=1,
+        built_in=True,
+    )
 
 
-def _read_controller(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: str) -> Workload:
-    found = _typed(raw, _CONTROLLER, kind)
+def _read_controller(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: GroupKind) -> Workload:
+    found = _typed(raw, _CONTROLLER, kind[1])
     spec = found.spec or built_in_objects.ControllerSpec()
     template = spec.template
     return Workload(
         api_version=api_version,
-        group=group_of(api_version),
-        kind=kind,
+        kind=kind[1],
         meta=found.metadata or _NO_META,
+        traits=KINDS[kind],
         templates=(Template(path="spec.template.", template=template, replicas=spec.replicas),) if template else (),
         replicas=spec.replicas,
         selector=None if spec.selector is None else LabelSelector(match_labels=spec.selector),
@@ -252,21 +260,21 @@ def _read_controller(raw: bytes | Raw | Mapping[str, object], api_version: str, 
     )
 
 
-def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: str) -> Workload:
-    found = _typed(raw, _OBJECT, kind)
+def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: GroupKind) -> Workload:
+    found = _typed(raw, _OBJECT, kind[1])
     spec = found.spec or _NO_SPEC
-    of = group_kind(api_version, kind)
-    row = KINDS[of]
+    row = KINDS[kind]
     site = row.layout.sites[0]
     job: built_in_objects.JobSpec | built_in_objects.Spec = spec
-    if of == CRON_JOB:
+    if kind == CRON_JOB:
         job = (spec.job_template.spec if spec.job_template else None) or _NO_JOB_SPEC
     replicas = job.parallelism if row.completes else spec.replicas if site.replicas else None
     return Workload(
         api_version=api_version,
-        group=of[0],
-        kind=kind,
+        group=kind[0],
+        kind=kind[1],
         meta=found.metadata or _NO_META,
+        traits=row,
         templates=(Template(path=site.prefix, template=job.template, replicas=replicas),) if job.template else (),
         replicas=replicas,
         selector=job.selector,
@@ -297,16 +305,17 @@ def _strategy(given: built_in_objects.StrategyFields | None) -> Strategy | None:
 _READERS = {POD: _read_pod, REPLICATION_CONTROLLER: _read_controller}
 
 
-def _walk(value: object, api_version: str, kind: str, layout: Layout) -> Workload:
+def _walk(value: object, api_version: str, kind: GroupKind, layout: Layout) -> Workload:
     """Read a custom resource by its layout; what is not where it should be is absent."""
     meta = _lenient(value_at_layout_path(value, "metadata"), ObjectMeta) or _NO_META
     templates = tuple(_templates(value, layout, meta))
     counts = {template.replicas for template in templates}
     return Workload(
         api_version=api_version,
-        group=group_of(api_version),
-        kind=kind,
+        group=kind[0],
+        kind=kind[1],
         meta=meta,
+        traits=traits(kind),
         templates=templates,
         replicas=counts.pop() if len(counts) == 1 else None,
         selector=_selector(value_at_layout_path(value, layout.selector)) if layout.whole else _given_labels(templates),

@@ -1,13 +1,11 @@
 """A workload as rules see it, whatever its kind: its templates, replicas, selector and strategy."""
 
-from functools import cached_property
-
 from msgspec import Struct
 
 from webhook.core.api.types import LabelSelector, ObjectMeta, PodTemplate
 from webhook.core.workloads import built_in_objects
 from webhook.core.workloads.custom_kinds import CONSTRAINTS
-from webhook.core.workloads.kinds import POD, GroupKind, Traits, traits
+from webhook.core.workloads.kinds import POD, GroupKind, Traits
 
 
 class Template(Struct, frozen=True, kw_only=True):
@@ -48,7 +46,7 @@ class ClaimTemplates(Struct, frozen=True):
     classes: tuple[str, ...] = ()
 
 
-class Workload(Struct, frozen=True, kw_only=True, dict=True):
+class Workload(Struct, frozen=True, kw_only=True):
     """An object that is a pod or makes pods.
 
     Shape: ``built_in`` says that kube-apiserver itself validates the templates. ``group`` is
@@ -56,13 +54,15 @@ class Workload(Struct, frozen=True, kw_only=True, dict=True):
     ``spec.selector``. ``suspended`` objects make no pods at present. ``late_labels`` are keys of labels that the object
     itself tells its controller to put on some of the pods. ``first_ordinal`` is of StatefulSets: the number in the name
     of the first pod. ``indexed`` and ``manual_selector`` are of Jobs: each pod
-    has a completion index; no labels are generated. ``whole`` says that the templates are the pods as their controller
-    makes them; else only the constraints are, and labels as far as they are known.
+    has a completion index; no labels are generated. ``traits`` are what follows of its kind, read once since some ten
+    rules ask for them in every review. ``whole`` says that the templates are the pods as their controller makes them;
+    else only the constraints are, and labels as far as they are known.
     """
 
     api_version: str
     kind: str
     meta: ObjectMeta
+    traits: Traits
     templates: tuple[Template, ...]
     replicas: int | None = None
     selector: LabelSelector | None = None
@@ -77,17 +77,12 @@ class Workload(Struct, frozen=True, kw_only=True, dict=True):
     manual_selector: bool = False
     whole: bool = True
 
-    @cached_property
+    @property
     def group_kind(self) -> GroupKind:
         """Its kind, whatever the version."""
         return self.group, self.kind
 
-    @cached_property
-    def traits(self) -> Traits:
-        """What follows of its kind; some ten rules ask for it in every review."""
-        return traits(self.group_kind)
-
     @property
     def is_pod(self) -> bool:
         """Whether it is a pod itself, and makes none."""
-        return self.group_kind == POD
+        return self.kind == POD[1] and self.group == POD[0]
