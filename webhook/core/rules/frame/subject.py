@@ -1,7 +1,6 @@
 """What a rule is asked about: one object, its constraints, and the circumstances in which it is examined."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from itertools import chain
 from math import inf
 from typing import TypeVar
@@ -135,24 +134,16 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     def lacks(self, *resources: str) -> str:
         """Why these resources of the cluster cannot be looked at, for `NotEvaluated`; empty if they can."""
-        if self.index is None:
+        index = self.circumstances.index
+        if index is None:
             return NO_CLUSTER
-        if missing := self.index.lacks(*resources):
+        if missing := index.lacks(*resources):
             return missing
-        if self._stale:
+        if self.once(_is_stale):
             return _STALE
-        if self._too_many and not self.offline:
+        if self.once(_asks_too_much) and not self.offline:
             return _TOO_MANY
         return NO_TIME if self.late else ""
-
-    @cached_property
-    def _stale(self) -> bool:
-        return self.circumstances.age() > self.policy.max_staleness_seconds
-
-    @cached_property
-    def _too_many(self) -> bool:
-        specs = [each.template.pod_spec for each in self.workload.templates]
-        return any(_counted(spec) > _MOST_COUNTED or _resources(spec) > _MOST_RESOURCES for spec in specs)
 
     @property
     def late(self) -> bool:
@@ -177,6 +168,15 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
             if self.late:
                 return
             yield item
+
+
+def _is_stale(subject: Subject) -> bool:
+    return subject.circumstances.age() > subject.policy.max_staleness_seconds
+
+
+def _asks_too_much(subject: Subject) -> bool:
+    specs = [each.template.pod_spec for each in subject.workload.templates]
+    return any(_counted(spec) > _MOST_COUNTED or _resources(spec) > _MOST_RESOURCES for spec in specs)
 
 
 def noun_of(key: str) -> str:
