@@ -26,8 +26,10 @@ def write_pair(directory: Path, pair: Pair) -> tuple[Path, Path]:
     _write(fresh / "tls.crt", pair.certificate)
     _write(fresh / "tls.key", pair.key)
     link = directory / f".{fresh.name}"
+    # A directory cannot be replaced in one step, a link to it can: readers see the old pair or the new one.
     link.symlink_to(fresh.name)
     link.replace(directory / _LIVE)
+    # Also what an earlier process left that ended in between.
     for old in directory.glob("pair-*"):
         if old != fresh:
             shutil.rmtree(old, ignore_errors=True)
@@ -67,4 +69,5 @@ def _write(path: Path, data: bytes) -> None:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)
         file.flush()
+        # Before the link points here: after a power cut the files would be empty.
         os.fsync(file.fileno())

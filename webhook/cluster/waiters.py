@@ -44,6 +44,7 @@ class Waiters:
 
     def told(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
         """Wake the waiters of these objects; each looks itself whether it has what it needs."""
+        # Read without the lock, on the way of every event: whoever registers now looks at the index afterwards.
         if not self._waiters:
             return
         keys = {key for event, value in changes if event != "DELETED" and (key := _key(value)) is not None}

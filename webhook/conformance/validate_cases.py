@@ -90,6 +90,7 @@ def decide_validate(case: Mapping[str, bytes]) -> Mapping[str, object]:
     for written in workload.templates:
         template, path = written.template, f"{written.path}spec.topologySpreadConstraints"
         constraints: Sequence[SpreadConstraint] = template.pod_spec.constraints
+        # Keys are merged into the selectors of a Pod alone, never of a template.
         labels = template.labels if kind == "Pod" else None
         read = reaches_template(workload)
         errors = validate_constraints(constraints, labels, path, RECORDED) if read else ()

@@ -59,6 +59,7 @@ def _with(value: object, path: str, new: object) -> object:
     below = _below(value, step)
     if isinstance(value, list) and isinstance(step, int):
         return [*value[:step], _with(below, rest, new), *value[step + 1 :]]
+    # Removing what is not there changes nothing, and makes no mappings on the way.
     if new is GONE and below is None:
         return value
     return {**(value if isinstance(value, dict) else {}), step: _with(below, rest, new)}

@@ -95,6 +95,7 @@ class AdmissionApp:
         try:
             deadline = began + _seconds(query) - _MARGIN_SECONDS
             answer = self._judge(route, body, deadline, waited=self._state.feed is None)
+        # The usual way words and counts the refusal.
         except ReviewError:
             return None
         if answer.decision.awaits is not None:

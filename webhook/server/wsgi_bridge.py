@@ -30,6 +30,7 @@ def bridge(make: Callable[[], WsgiApplication], *, limit: int) -> Application:
     made: list[WsgiApplication] = []
 
     def run(environ: dict[str, Any]) -> _Response:
+        # At the first request, since loading Flask is a third of the start.
         if not made:
             made.append(make())
         return _run(made[0], environ)

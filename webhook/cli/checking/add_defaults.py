@@ -65,6 +65,7 @@ def add_defaults(files: Iterable[File | Fault], frame: Frame, *, write: bool) ->
     _warn(done, structs.replace(frame, index=index))
     if any(fault.fatal for fault in amendment.faults):
         return Exit.UNREADABLE
+    # Something is left to do: what could not be written, and without --write everything.
     left = amendment.refused or unwritten or (amendment.files and not write)
     return Exit.FINDINGS if left else Exit.FINE
 
@@ -126,6 +127,7 @@ def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
     """The effects of the new constraints on pods that find a node without them."""
     before = value_of(addition.manifest)
     after = applied(before, [Edit(f"{addition.path}.{FIELD}", [*addition.constraints])])
+    # What was wrong before is no doing of the new constraints.
     known = {each.rule for each in _found(before, addition.manifest, frame)}
     brought = [each for each in _found(after, addition.manifest, frame) if each.rule not in known]
     yield from (one_line(each.summary) for each in brought)

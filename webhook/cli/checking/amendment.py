@@ -82,6 +82,7 @@ def amend(files: Iterable[File | Fault], frame: Frame, index: ClusterIndex) -> A
             found = [*read_manifests(file.name, file.data)]
             faults += (each for each in found if isinstance(each, Fault))
             read.append((file, found))
+    # All files first: a Service in a later one decides which selector a workload in an earlier one gets.
     for _, found in read:
         for manifest in found:
             if isinstance(manifest, Manifest):
@@ -96,6 +97,7 @@ def amend(files: Iterable[File | Fault], frame: Frame, index: ClusterIndex) -> A
 def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
     """Add an object that matters to the workloads to the index, in the namespace where it will be."""
     of = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
+    # Workloads stay out: each is asked about as if it were applied alone, and brings its own owners.
     if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
         return
     try:
@@ -157,6 +159,7 @@ def _amended(
         given = EditOfObject(f"{addition.path}.{FIELD}", [*addition.constraints])
         after = applied(value_of(addition.manifest), [given])
         changes[addition.number] = Change(addition.number, after, (edit,))
+    # A file may hold what no edit can tell apart, so each is read again with its edits before they count.
     kept = proven(file, found, sorted(changes.values(), key=lambda each: each.edits[0].start))
     told = {each.number for each in kept}
     refused += (

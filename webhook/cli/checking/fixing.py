@@ -36,6 +36,7 @@ def fix_files(files: Iterable[File | Fault], frame: Frame, *, write: bool, fail_
         *(each for each in read if isinstance(each, Fault)),
         *(File(each.file.name, each.file.data if each.file.name in failed else each.after) for each in mending.files),
     ]
+    # Looked at anew, as the files will be: a fix may have brought out what it had hidden.
     left = look(after, frame)
     print_faults([*left.faults, *unwritten])
     reasons = {_told(row): reason for row, reason in mending.refused}

@@ -65,6 +65,7 @@ def survey(
         else:
             seen.examine(manifest, frame)
             if key:
+                # Its controller is not in the input: the first of the objects that it made stands for the others.
                 elsewhere.add(key)
         progress(seen.objects)
     return seen.outcome()

@@ -95,6 +95,7 @@ def test(
     print_faults(faults)
     render = _json if output == "json" else _text
     print_results(render(cases, verbose=verbose))
+    # A test that compared nothing has not passed.
     unreadable = any(fault.fatal for fault in faults) or not cases
     failed = any(not case.passed for case in cases)
     click.get_current_context().exit(Exit.UNREADABLE if unreadable else Exit.FINDINGS if failed else Exit.FINE)

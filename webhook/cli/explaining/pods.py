@@ -72,6 +72,7 @@ def of_object(
     workload = read_workload(value, frame.policy.workloads)
     if workload is None or not workload.whole:
         return
+    # A pod with a uid exists, and its constraints are those that it has.
     if workload.is_pod and (applied or workload.meta.uid):
         yield of_pod(_pod(value), frame.policy, index if applied else None)
         return
@@ -80,6 +81,7 @@ def of_object(
     for template in workload.templates:
         made = next_pod(workload, template, namespace, index, applied=applied)
         for owner in made.owners:
+            # The scheduler deduces selectors from owners, so those that would be made have to be there.
             if index.owner(owner.api_version, owner.kind, namespace, owner.meta.name) is None:
                 index.apply("ADDED", owner)
         ready = after_admission(made.template, namespace, frame.policy, index, frame.version)
@@ -127,6 +129,7 @@ def _of_nodes(
     alike: dict[object, list[str]] = {}
     for name in lacking[:_MOST_NODES]:
         verdict = decide(problem_of(made.get(name) or for_node(pod, name), index, policy))
+        # Thousands of nodes mostly have the same answer: one question stands for all of them.
         alike.setdefault((name in made, verdict.status(name)), []).append(name)
     count = (
         f"{total:,} of {plural(nodes, 'node')} that should run it {'has' if total == 1 else 'have'} no pod that runs"

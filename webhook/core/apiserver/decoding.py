@@ -4,7 +4,8 @@ Two decoders agree on every object that both accept. msgspec is fast and takes w
 `go_json` follows Go's own rules, which are slower and accept more. Only `go_json` looks at fields that `api.types` does
 not have, so `decode_strictly`, which always uses it, also finds wrong types and unknown names in those.
 
-Source: k8s.io/apimachinery runtime/serializer/json; k8s.io/apiserver endpoints/handlers (the 400 answer).
+Source: k8s.io/apimachinery runtime/serializer/json/json.go; k8s.io/apiserver endpoints/handlers/rest.go (the 400
+answer).
 """
 
 from typing import TypeVar
@@ -54,6 +55,7 @@ def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], go_type: 
 
     Shape: ``go_type`` is ``v1.`` and a built-in kind or ``PodTemplateSpec``; ``prefix`` are the fields above.
     Errors: DecodeError.
+    Source: runtime/serializer/json/json.go ``Decode``.
     """
     try:
         return decoder.decode(raw)

@@ -282,6 +282,7 @@ class _Walk:
         return self.container(node, target, current) if isinstance(node, list) else self.scalar(node, target, current)
 
     def container(self, node: list[object], target: GoType, current: object) -> object:
+        """Source: json/decode.go ``value``."""
         if isinstance(node, Members):
             members = current if isinstance(current, dict) else {}
             if target.kind == "struct":

@@ -145,6 +145,7 @@ def _merged_affinity(affinity: Affinity | None, labels: Mapping[str, str]) -> Af
 
 
 def _merged_terms(affinity: PodAffinity | None, labels: Mapping[str, str]) -> PodAffinity | None:
+    """Source: core/pod/strategy.go ``mutatePodAffinity``."""
     if affinity is None or not affinity.required:
         return affinity  # preferred terms only score
     return replace(affinity, required=tuple(merged_term(term, labels) for term in affinity.required))

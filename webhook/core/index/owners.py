@@ -93,7 +93,10 @@ def most_replicas(owner: Owner, index: ReadOnlyIndex) -> int | None:
 
 
 def own_selector(pod: PodTemplate, owner: Owner | None) -> LabelSelector | None:
-    """The selector of an owner that the scheduler does not read; that of a Job follows from its pod's labels."""
+    """The selector of an owner that the scheduler does not read; that of a Job follows from its pod's labels.
+
+    Source: batch/job/strategy.go ``generateSelector``.
+    """
     if owner is not None and owner.selector is not None and owner.selector != LabelSelector():
         return owner.selector
     reference = pod.meta.controller
@@ -113,6 +116,7 @@ def _wanted_above(owner: Owner) -> int | None:
     """The replicas of a workload that the index lacks, by what it controls.
 
     A ReplicaSet has them as an annotation; any other owner (a StatefulSet of an operator) has all of the pods itself.
+    Source: deployment/util/deployment_util.go ``DesiredReplicasAnnotation``.
     """
     if group_kind(owner.api_version, owner.kind) != REPLICA_SET:
         return owner.replicas

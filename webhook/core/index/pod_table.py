@@ -346,6 +346,7 @@ def _take_off(shelves: dict[_Shelf, set[_TermUse]], shelf: _Shelf, use: _TermUse
 
 
 def extras_of(meta: ObjectMeta, spec: PodSpec) -> Extras:
+    """What a pod has of host ports, volumes and anti-affinity terms. Source: framework/types.go ``Update``."""
     affinity = spec.affinity
     anti_affinity = affinity.pod_anti_affinity if affinity is not None else None
     required = (anti_affinity.required if anti_affinity is not None else None) or ()
@@ -362,6 +363,7 @@ def extras_of(meta: ObjectMeta, spec: PodSpec) -> Extras:
 
 
 def claims_of(volumes: Iterable[Volume]) -> Iterable[str]:
+    """The claims that a pod names, not those of its ephemeral volumes."""
     return (each.persistent_volume_claim.claim_name for each in volumes if each.persistent_volume_claim is not None)
 
 

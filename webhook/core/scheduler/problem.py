@@ -1,4 +1,7 @@
-"""Everything that the scheduler's verdict on one pod depends on, copied from the index at one moment."""
+"""Everything that the scheduler's verdict on one pod depends on, copied from the index at one moment.
+
+Source: kube-scheduler schedule_one.go, runtime/framework.go.
+"""
 
 from collections.abc import Mapping
 

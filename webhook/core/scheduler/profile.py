@@ -1,4 +1,4 @@
-"""A scheduler's profile, as far as a verdict depends on it."""
+"""A scheduler's profile, as far as a verdict depends on it. Source: k8s.io/kube-scheduler config/v1/types.go."""
 
 from msgspec import Struct
 

@@ -1,4 +1,7 @@
-"""The scheduler's answer for one pod: a status for each node, and the text of the FailedScheduling event."""
+"""The scheduler's answer for one pod: a status for each node, and the text of the FailedScheduling event.
+
+Source: kube-scheduler framework/types.go.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -44,6 +47,7 @@ class Verdict:
         """The status of one node.
 
         Errors: KeyError for a node that does not exist.
+        Source: framework/interface.go ``NodeToStatus``.
         """
         slot = self.nodes.slots[name]
         return next((status for status, members in self.failed if members >> slot & 1), OK)

@@ -56,6 +56,7 @@ def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[Edit]) -> Iter
     while pending:
         first = end = bisect_right(starts, pending[0].start, hi=len(lines)) - 1
         at, block = starts[first], list[bytes]()
+        # patch(1) takes no two changes of one line.
         while pending and (not block or pending[0].start < starts[end + 1]):
             edit = pending.popleft()
             block += [data[at : edit.start], edit.text]
@@ -80,6 +81,7 @@ def _groups(changes: Sequence[_Change]) -> Iterator[list[_Change]]:
     """The changes grouped into hunks: those whose context lines would touch go together."""
     group: list[_Change] = []
     for change in changes:
+        # The context of two hunks must not overlap.
         if group and change.first - group[-1].end > 2 * _CONTEXT:
             yield group
             group = []

@@ -213,6 +213,7 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
     what = f"{placed.noun}s"
     seen = {domains: SEEN[replicas][domains] for domains in worst} if _is_counted(placed, subject) else {}
     apart = max((apart for _, apart in seen.values()), default=0)
+    # What was seen goes before what is possible: it is a number that nobody can doubt.
     if apart > max_skew:
         said = f"can differ by {apart}"
     elif _is_bound(placed, subject.workload):

@@ -188,6 +188,7 @@ def _nobody(workload: Workload, refusal: Refusal) -> str:
 
 def _of_label(refusal: Refusal, workload: Workload, said: str) -> Finding:
     is_name = refusal.path == "metadata.name"
+    # The label with the name has a hash behind it, after a hyphen.
     most = _MOST_CHARS - _HASH - len("-")
     warning = "the name is too long for a label" if is_name else f"label: {said}"
     fix = Fix(f"use a name of at most {most} characters: it is part of labels of the pods" if is_name else "")

@@ -96,6 +96,7 @@ def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -
 def all_of(fixes: Iterable[Fix]) -> Fix:
     """One fix from several that only help together."""
     several = [each for each in fixes if each != NO_FIX]
+    # What a later edit overwrites would only be read by people, and puzzle them.
     needed = [each for place, each in enumerate(several) if not _is_covered(each, several[place + 1 :])]
     if len(needed) < 2:
         return needed[0] if needed else NO_FIX

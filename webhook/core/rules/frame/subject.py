@@ -141,6 +141,8 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
             return missing
         if self.once(_is_stale):
             return _STALE
+        # Each selector is counted under the lock of the index, and whoever writes the pod chooses how many. Without an
+        # API server that waits there is time.
         if self.once(_asks_too_much) and not self.offline:
             return _TOO_MANY
         return NO_TIME if self.late else ""

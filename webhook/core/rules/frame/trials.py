@@ -64,6 +64,7 @@ class _Said:
 
     def more(self, left: Sequence[Finding]) -> list[Finding]:
         """Findings of rules that have more findings than before; their keys may contain what an edit changes."""
+        # Compared by number: an edit of the key that identifies a finding must not make it look new.
         grown = Counter(each.rule for each in left) - Counter(each.rule for each in self.findings)
         return [each for each in left if each.rule in grown]
 
@@ -126,11 +127,13 @@ def tried_as_a_whole(
         except DecodeError:
             return _for_people(finding)
         new = (each for each in left if before.is_new(each))
+        # A finding of the same rule counts in whatever mode: the fix has not done what it says.
         told = next((each for each in new if each.rule == finding.rule or warns(each)), None)
         if told is not None:
             return _for_people(finding, f"; after that, {told.rule}: {told.summary}")
         return _for_people(finding) if before.stays(finding, left) else finding
 
+    # Each trial asks all rules again, and whoever writes the object chooses how many there are.
     late = {id(each): _for_people(each) for each in editing[_MOST_AS_A_WHOLE:]}
     rest = (late.get(id(each), each) for each in before.findings)
     return _all_tried(rest, editing[:_MOST_AS_A_WHOLE], attempt)

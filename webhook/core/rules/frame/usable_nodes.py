@@ -56,6 +56,7 @@ class UsableNodes:
         """The nodes whose pods the scheduler counts for the constraint."""
         constraint, nodes = placed.constraint, self.view.live
         for each in self.template.template.pod_spec.constraints:
+            # The scheduler filters by hard constraints and scores by soft ones: neither looks at the keys of the other.
             if each.hard is constraint.hard:
                 nodes &= self.view.column(each.topology_key or "").present
         if constraint.topology_key == HOSTNAME and not constraint.hard:
@@ -74,6 +75,7 @@ class UsableNodes:
         if constraint.node_affinity_policy != IGNORE:
             nodes &= self.usable
         if constraint.node_taints_policy == HONOR:
+            # Their taints pass: whoever counts domains for a rule must not take a restart for a loss.
             nodes &= self.tolerated | (view.live & ~settled_nodes(view))
         return domain_count(self.policy, view, constraint.topology_key or "", nodes)
 

@@ -1,4 +1,7 @@
-"""The selector that the scheduler deduces for default constraints, from the pod's Services and its controller."""
+"""The selector that the scheduler deduces for default constraints, from the pod's Services and its controller.
+
+Source: kube-scheduler plugins/helper/spread.go.
+"""
 
 from collections.abc import Mapping
 

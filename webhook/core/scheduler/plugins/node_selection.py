@@ -1,6 +1,8 @@
 """The nodes that node affinity selects and that tolerations admit, as sets, for all nodes at once.
 
 A requirement is evaluated once for each value of its label, not once for each node.
+
+Source: k8s.io/component-helpers scheduling/corev1/helpers.go, nodeaffinity/nodeaffinity.go.
 """
 
 from collections.abc import Iterable, Sequence

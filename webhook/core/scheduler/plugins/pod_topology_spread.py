@@ -126,7 +126,10 @@ class Domains(Struct, frozen=True):
 
 
 class Eligible(Struct, frozen=True):
-    """The nodes that the pod's node affinity allows (``usable``), and those whose taints it tolerates."""
+    """The nodes that the pod's node affinity allows (``usable``), and those whose taints it tolerates.
+
+    Source: common.go ``matchNodeInclusionPolicies``.
+    """
 
     nodes: NodeView
     usable: int

@@ -105,5 +105,5 @@ def _normalised(raw: Mapping[int, int]) -> dict[int, int]:
 
 
 def _divided(number: int, divisor: int) -> int:
-    """Truncated towards zero, as Go divides."""
+    """Truncated towards zero, as Go divides. Source: scoring.go ``NormalizeScore``."""
     return number // divisor if number >= 0 else -(-number // divisor)

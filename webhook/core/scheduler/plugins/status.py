@@ -1,4 +1,7 @@
-"""The result of one scheduler plugin: a status, and the nodes that have it."""
+"""The result of one scheduler plugin: a status, and the nodes that have it.
+
+Source: k8s.io/kube-scheduler framework/interface.go.
+"""
 
 from collections.abc import Callable, Iterable
 

@@ -2,7 +2,7 @@
 
 NodeVolumeLimits and VolumeBinding are in `node_volume_limits` and `volume_binding`.
 
-Source: kube-scheduler framework/plugins volumerestrictions, volumezone.
+Source: kube-scheduler volumerestrictions/volume_restrictions.go, volumezone/volume_zone.go.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -276,6 +276,9 @@ def reachable_from(volume: PersistentVolume, nodes: NodeView) -> int:
 
 
 def usable_from(volume: PersistentVolume, nodes: NodeView) -> int:
-    """The nodes where a pod can use the volume, by its node affinity and its topology labels."""
+    """The nodes where a pod can use the volume, by its node affinity and its topology labels.
+
+    Source: volume_binding.go ``Filter``; volume_zone.go ``Filter``.
+    """
     reached, zones = reachable_from(volume, nodes), zone_labels(volume)
     return reached & ~_in_other_zones(zones, nodes) if zones else reached
