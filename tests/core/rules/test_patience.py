@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
-from webhook.core.rules.frame.subject import _MOST_COUNTED, _MOST_RESOURCES, _STALE, _TOO_MANY, NO_TIME, Circumstances
+from webhook.core.rules.frame.size import _MOST_COUNTED, _MOST_RESOURCES, _TOO_MANY_COUNTED, _TOO_MANY_RESOURCES
+from webhook.core.rules.frame.subject import _STALE, NO_TIME, Circumstances
 from webhook.core.rules.rule_set import RULES
 
 EVERYTHING = replace(FIXED, rules={rule.id: Mode.DENY for rule in RULES})
@@ -104,13 +105,13 @@ def wide(constraints, terms=0):
     ("manifest", "reason"),
     [
         pytest.param(wide(_MOST_COUNTED), None, id="as many as there may be"),
-        pytest.param(wide(_MOST_COUNTED + 1), _TOO_MANY, id="one too many"),
+        pytest.param(wide(_MOST_COUNTED + 1), _TOO_MANY_COUNTED, id="one too many"),
         pytest.param(wide(10, 6), None, id="with terms, as many as there may be"),
-        pytest.param(wide(10, 7), _TOO_MANY, id="with terms, one too many"),
+        pytest.param(wide(10, 7), _TOO_MANY_COUNTED, id="with terms, one too many"),
     ],
 )
 def test_a_template_with_more_than_anybody_writes(manifest, reason):
-    decision = decide(manifest, policy=EVERYTHING, index=RACKED)
+    decision = decide(manifest, policy=replace(EVERYTHING, too_large="allow"), index=RACKED)
     found, missing = of_the_cluster(decision)
     assert missing.get(WIDE) == reason
     assert (WIDE in found) is (reason is None)
@@ -125,7 +126,7 @@ def requesting(resources, amount="1"):
     return workload("Deployment", STABLE, *SPREAD, selector=STABLE, containers=asked)
 
 
-@pytest.mark.parametrize(("resources", "reason"), [(_MOST_RESOURCES, None), (_MOST_RESOURCES + 1, _TOO_MANY)])
+@pytest.mark.parametrize(("resources", "reason"), [(_MOST_RESOURCES, None), (_MOST_RESOURCES + 1, _TOO_MANY_RESOURCES)])
 def test_a_template_that_asks_for_more_resources_than_anybody_has(resources, reason):
     assert of_the_cluster(decide(requesting(resources), policy=EVERYTHING, index=CLUSTER))[1].get(WIDE) == reason
 
@@ -143,4 +144,4 @@ def test_many_templates_of_a_few_constraints_each():
     groups = [{"template": template("app=web", "zone hard 1 app=web")} for _ in range(_MOST_COUNTED + 1)]
     ray = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "web", "namespace": "shop"}}
     ray["spec"] = {"workerGroupSpecs": groups}
-    assert _TOO_MANY not in of_the_cluster(decide(ray, policy=EVERYTHING, index=CLUSTER))[1].values()
+    assert _TOO_MANY_COUNTED not in of_the_cluster(decide(ray, policy=EVERYTHING, index=CLUSTER))[1].values()

@@ -169,6 +169,7 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel"):
     workloads: tuple[EmbeddedKind, ...] = ()
     scheduler_names: tuple[str, ...] = (DEFAULT_SCHEDULER,)
     controllers: tuple[str, ...] = ()  # users, beside Kubernetes' own controllers
+    too_large: str = "deny"  # deny | allow
     exemptions: tuple[Exemption, ...] = ()
     annotation_exempt: str = "warnings"  # none | warnings | denials
     messages: Messages = Messages()

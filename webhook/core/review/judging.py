@@ -17,6 +17,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import MatchedObject, Mode, Policy, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
+from webhook.core.rules.frame.size import TOO_LARGE
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.placement.pod_fits import Feasibility
@@ -25,6 +26,7 @@ from webhook.core.workloads.reading import parsed, read_meta, read_workload
 from webhook.core.workloads.workload import Workload
 
 _NO_META = ObjectMeta()
+_OF_SIZE = "the object's size"
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -167,6 +169,35 @@ def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
         if meta.annotations and EXEMPT_ANNOTATION in meta.annotations
     ]
     return frozenset(rule.strip() for text in texts for rule in text.split(","))
+
+
+def with_size(found: Evaluation, policy: Policy) -> Evaluation:
+    """The evaluation with what rules say that could not look at the object for its size, unless the policy allows it.
+
+    Else whoever adds constraints would switch off every rule that looks at the cluster. Of this only denials are told.
+    """
+    missed = [each for each in found.not_evaluated if each.missing in TOO_LARGE]
+    if not missed or found.workload is None or policy.too_large == "allow":
+        return found
+    path = f"{found.workload.templates[0].path}spec"
+    return replace(found, findings=in_order((*found.findings, *(_too_large(each, path) for each in missed))))
+
+
+def _too_large(missed: NotEvaluated, path: str) -> Finding:
+    return Finding(
+        rule=missed.rule,
+        path=path,
+        summary=f"{missed.missing}, too large for {missed.rule} to look at",
+        remedy="write fewer",
+        detail=f"{missed.missing}: the rule is on deny, and cannot look at so many beside the cluster",
+        fix="remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow",
+        key=_OF_SIZE,
+    )
+
+
+def without_sizes(judged: Iterable[Judged]) -> tuple[Judged, ...]:
+    """Without what is said of the object's size by rules that do not deny it: their answer is unknown, and no more."""
+    return tuple(each for each in judged if each.mode is Mode.DENY or each.finding.key != _OF_SIZE)
 
 
 def _finding_keys(found: Evaluation) -> frozenset[tuple[str, str]]:

@@ -26,6 +26,8 @@ from webhook.core.review.judging import (
     subtract,
     target_of,
     warns_by_default,
+    with_size,
+    without_sizes,
 )
 from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.unexamined import why_unexamined
@@ -70,7 +72,7 @@ def review(request: AdmissionRequest, circumstances: Circumstances) -> Decision:
         namespace=request.namespace,
         creating=request.operation == "CREATE",
     )
-    new = evaluated(given, here)
+    new = with_size(evaluated(given, here), here.policy)
     if not new.findings:
         return _clean(new)
     old = _old(request, here)
@@ -80,8 +82,8 @@ def review(request: AdmissionRequest, circumstances: Circumstances) -> Decision:
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
         judged = tuple(map(never_denied_for_places, judged))
     if old is not None:
-        judged = subtract(judged, old)
-    return _decide(request, here.policy, new, judged, told=_is_read(new, old))
+        judged = subtract(judged, with_size(old, here.policy))
+    return _decide(request, here.policy, new, without_sizes(judged), told=_is_read(new, old))
 
 
 def _briefly(remaining: Callable[[], float]) -> Callable[[], float]:

@@ -1,29 +1,24 @@
 """What a rule is asked about: one object, its constraints, and the circumstances in which it is examined."""
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from math import inf
 from typing import TypeVar
 
 from msgspec import Struct
 
-from webhook.core.api.types import PodSpec, SpreadConstraint
+from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
+from webhook.core.rules.frame.size import exceeded
 from webhook.core.text import quoted
 from webhook.core.workloads.workload import Template, Workload
 
 NO_CLUSTER = "no cluster"
 _STALE = "what is known of the cluster is older than maxStaleness"
 NO_TIME = "no time left"
-# More than anybody writes in one template. Pods are counted for each, which takes up to 40 ms among 40,000 others.
-_MOST_COUNTED = 16
-# Each is looked up on every node.
-_MOST_RESOURCES = 32
-_TOO_MANY = f"more than {_MOST_COUNTED} constraints and pod affinity terms, or {_MOST_RESOURCES} resources"
 # With 5,000 nodes, examining one template takes less than a millisecond, and a few if much is wrong.
 _LEAST_SECONDS = 0.01
 
@@ -143,8 +138,8 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
             return _STALE
         # Each selector is counted under the lock of the index, and whoever writes the pod chooses how many. Without an
         # API server that waits there is time.
-        if self.once(_asks_too_much) and not self.offline:
-            return _TOO_MANY
+        if (limit := self.once(_exceeded)) and not self.offline:
+            return limit
         return NO_TIME if self.late else ""
 
     @property
@@ -176,33 +171,14 @@ def _is_stale(subject: Subject) -> bool:
     return subject.circumstances.age() > subject.policy.max_staleness_seconds
 
 
-def _asks_too_much(subject: Subject) -> bool:
-    specs = [each.template.pod_spec for each in subject.workload.templates]
-    return any(_counted(spec) > _MOST_COUNTED or _resources(spec) > _MOST_RESOURCES for spec in specs)
+def _exceeded(subject: Subject) -> str:
+    return exceeded(subject.workload)
 
 
 def noun_of(key: str) -> str:
     """How messages call a domain of the key: ``zone``; a host is a node."""
     segment = key.rpartition("/")[2] or "domain"
     return "node" if key == HOSTNAME else quoted(segment, 40)
-
-
-def _resources(spec: PodSpec) -> int:
-    """How many resources the containers request."""
-    written = [
-        each.resources.requests or ()
-        for each in (*(spec.containers or ()), *(spec.init_containers or ()))
-        if each.resources
-    ]
-    return len(set(chain.from_iterable(written)))
-
-
-def _counted(spec: PodSpec) -> int:
-    """Number of selectors whose pods must be counted for a verdict on the pod."""
-    near = spec.affinity.pod_affinity if spec.affinity else None
-    apart = spec.affinity.pod_anti_affinity if spec.affinity else None
-    terms = (near.required if near else None) or (), (apart.required if apart else None) or ()
-    return len(spec.constraints) + sum(map(len, terms))
 
 
 def place(workload: Workload) -> tuple[Placed, ...]:

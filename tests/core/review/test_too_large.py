@@ -1,0 +1,175 @@
+"""An object larger than anything that people write is no way round a rule on deny; everybody else never hears of it."""
+
+import pytest
+from core.rules.shop import deployed, shop
+from manifest import FIXED, decide, template, workload
+from msgspec.structs import replace
+
+from webhook.core.policy.policy import Exemption, Match, Mode
+from webhook.core.rules.frame.size import (
+    _TOO_MANY_COUNTED,
+    _TOO_MANY_LABEL_REQUIREMENTS,
+    _TOO_MANY_NODE_REQUIREMENTS,
+    _TOO_MANY_RESOURCES,
+    _TOO_MANY_TEMPLATES,
+    _TOO_MANY_TOLERATIONS,
+    exceeded,
+)
+from webhook.core.workloads.reading import read_workload
+
+WIDE = "selector-too-wide"
+STRICT = replace(FIXED, ceiling=Mode.DENY, rules={WIDE: Mode.DENY})
+CLUSTER = shop("a: n1=stable,stable n2 n4 n5 | b: n3=canary", deployed("canary", "zone hard 2 app=web"))
+STABLE = "app=web track=stable"
+ADDED = [f"rack-{number} soft 1 app=web" for number in range(16)]
+COUNTED = "more than 16 constraints and required pod affinity terms"
+DENIAL = f"""\
+Deployment shop/web: {COUNTED}, too large for {WIDE} to look at; write fewer
+  1 {WIDE}  spec.template.spec
+    {COUNTED}: the rule is on deny, and cannot look at so many beside the cluster
+    fix: remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow
+  check before pushing: kubectl evenspread check -f FILE"""
+
+
+def web(*added, kind="Deployment", **more):
+    return workload(kind, STABLE, "zone hard 1 app=web", *added, selector=STABLE, **more)
+
+
+def told(decision):
+    return decision.allowed, [each.finding.rule for each in decision.findings if each.finding.rule == WIDE]
+
+
+def test_sixteen_soft_constraints_do_not_silence_a_rule_on_deny():
+    assert told(decide(web(), policy=STRICT, index=CLUSTER)) == (False, [WIDE])
+    decision = decide(web(*ADDED), policy=STRICT, index=CLUSTER)
+    assert (decision.allowed, decision.message) == (False, DENIAL)
+    assert decision.warnings == ()
+
+
+EXEMPT = Exemption(rule=WIDE, match=Match(name="web"), reason="generated")
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(replace(STRICT, too_large="allow"), id="the policy allows it"),
+        pytest.param(replace(STRICT, rules={WIDE: Mode.WARN}), id="the rule warns"),
+        pytest.param(replace(STRICT, rules={}), id="the rule is not configured"),
+        pytest.param(replace(STRICT, ceiling=Mode.WARN), id="under a ceiling"),
+        pytest.param(replace(STRICT, exemptions=(EXEMPT,)), id="the object is exempted"),
+    ],
+)
+def test_where_nothing_is_denied_nobody_hears_of_the_size(policy):
+    decision = decide(web(*ADDED), policy=policy, index=CLUSTER)
+    assert told(decision) == (True, [])
+    assert WIDE in {each.rule for each in decision.not_evaluated}
+    assert not [line for line in decision.warnings if "too large" in line]
+
+
+@pytest.mark.parametrize(
+    "given", [pytest.param({"age": 61.0}, id="stale"), pytest.param({"remaining": 0.0}, id="no time")]
+)
+def test_what_is_unknown_of_ordinary_objects_denies_nothing(given):
+    assert told(decide(web(), policy=STRICT, index=CLUSTER, **given)) == (True, [])
+
+
+def test_without_a_cluster_nothing_is_too_large():
+    assert told(decide(web(*ADDED), policy=STRICT)) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "allowed"),
+    [
+        pytest.param(web(*ADDED), web(*ADDED, replicas=8), True, id="it was too large before"),
+        pytest.param(web(), web(*ADDED), False, id="it grew"),
+        pytest.param(web(*ADDED), web(), False, id="it shrank, and breaks the rule"),
+    ],
+)
+def test_updates(old, new, allowed):
+    assert decide(new, old, policy=STRICT, index=CLUSTER).allowed == allowed
+
+
+def test_pods_are_not_denied_by_rules_about_places():
+    places = replace(STRICT, rules={"zone-host-ceiling": Mode.DENY})
+    spread = ("hostname hard 1 app=web", *ADDED)
+    assert not decide(web(*spread), policy=places, index=CLUSTER).allowed
+    assert decide(web(*spread, kind="Pod"), policy=places, index=CLUSTER).allowed
+
+
+def labelled(count):
+    return {"matchLabels": {f"l{number}": "x" for number in range(count)}}
+
+
+def apart(count, **more):
+    return {
+        "affinity": {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone", **more}] * count
+            }
+        }
+    }
+
+
+def on_nodes(terms, expressions):
+    term = {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}] * expressions}
+    required = {"nodeSelectorTerms": [term] * terms}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
+def fields(count):
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}] * count}
+    return {
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    }
+
+
+def requesting(name, count):
+    return {
+        name: [{"name": "c", "resources": {"requests": {f"example.com/r{number}": "1" for number in range(count)}}}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({}, "", id="an ordinary one"),
+        pytest.param(apart(16), "", id="16 terms"),
+        pytest.param(apart(17), _TOO_MANY_COUNTED, id="17 terms"),
+        pytest.param(requesting("containers", 32), "", id="32 resources"),
+        pytest.param(requesting("containers", 33), _TOO_MANY_RESOURCES, id="33 resources"),
+        pytest.param(requesting("initContainers", 33), _TOO_MANY_RESOURCES, id="33 resources of an init container"),
+        pytest.param({"containers": [{"name": "c"}]}, "", id="a container without resources"),
+        pytest.param(on_nodes(12, 10), "", id="12 terms of 10 expressions"),
+        pytest.param(on_nodes(300, 10), _TOO_MANY_NODE_REQUIREMENTS, id="300 terms of 10 expressions"),
+        pytest.param(fields(129), _TOO_MANY_NODE_REQUIREMENTS, id="129 names of nodes"),
+        pytest.param(
+            {"nodeSelector": labelled(129)["matchLabels"]}, _TOO_MANY_NODE_REQUIREMENTS, id="129 labels of nodes"
+        ),
+        pytest.param({"affinity": {"nodeAffinity": {}}}, "", id="no requirement on nodes"),
+        pytest.param({"tolerations": [{"key": "a"}] * 128}, "", id="128 tolerations"),
+        pytest.param({"tolerations": [{"key": "a"}] * 129}, _TOO_MANY_TOLERATIONS, id="129 tolerations"),
+        pytest.param(apart(1, labelSelector=labelled(257)), _TOO_MANY_LABEL_REQUIREMENTS, id="257 labels in a term"),
+        pytest.param(
+            apart(2, namespaces=[f"n{number}" for number in range(129)]),
+            _TOO_MANY_LABEL_REQUIREMENTS,
+            id="258 namespaces in terms",
+        ),
+        pytest.param(
+            apart(1, namespaceSelector=labelled(257)), _TOO_MANY_LABEL_REQUIREMENTS, id="257 labels of namespaces"
+        ),
+        pytest.param(
+            {"topologySpreadConstraints": [{"topologyKey": "zone", "labelSelector": labelled(257)}]},
+            _TOO_MANY_LABEL_REQUIREMENTS,
+            id="257 labels in a constraint",
+        ),
+    ],
+)
+def test_limits(spec, expected):
+    assert exceeded(read_workload(workload("Deployment", "app=web", **spec))) == expected
+
+
+@pytest.mark.parametrize(("templates", "expected"), [(64, ""), (65, _TOO_MANY_TEMPLATES)])
+def test_many_templates(templates, expected):
+    groups = [{"template": template("app=web", "zone hard 1 app=web")} for _ in range(templates)]
+    ray = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "web", "namespace": "shop"}}
+    assert exceeded(read_workload({**ray, "spec": {"workerGroupSpecs": groups}})) == expected
