@@ -129,12 +129,14 @@ class JsonLines(logging.Formatter):
         if isinstance(fields, Mapping):
             line.update((key, _value(value)) for key, value in fields.items())
         if record.exc_info:
+            # The end of it, where the error is.
             line["traceback"] = self.formatException(record.exc_info)[-8 * LONGEST_TEXT :]
         return json.dumps(line, ensure_ascii=True, default=repr).replace(_DELETE, "\\u007f")
 
 
 def described(error: BaseException) -> dict[str, object]:
     """An exception as fields: its type and frames, not its text, which may quote what a pod holds."""
+    # The innermost dozen: the others are the server's, and always the same.
     frames = traceback.extract_tb(error.__traceback__)[-12:]
     return {
         "error": type(error).__name__,
@@ -153,5 +155,6 @@ def _value(value: object) -> object:
     if isinstance(value, str):
         return bounded(value)
     if isinstance(value, list | tuple):
+        # Nobody reads longer lists in a line, and whoever sends an object must not fill the log.
         return [_value(each) for each in value[:16]]
     return value if isinstance(value, bool | int | float | None) else bounded(repr(value))

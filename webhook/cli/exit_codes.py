@@ -15,7 +15,7 @@ class Exit(IntEnum):
     UNREADABLE = 3
     CLUSTER = 4
     OUR_FAULT = 5
-    INTERRUPTED = 130
+    INTERRUPTED = 130  # 128 + SIGINT, as a shell has it
 
 
 class CommandError(Exception):

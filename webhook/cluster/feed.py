@@ -133,6 +133,8 @@ class Feed:
     def _follow_version(self) -> None:
         seconds = 0.0
         while not self._pace.stopped:
+            # Half a second first, since the lists wait for it; then as long as watches pause at most, so that a dead
+            # API server is not pressed.
             seconds = self._read_version() or min(30.0, seconds * 2 or 0.5)
             self._version_asked.set()
             self._pace.wait(seconds)

@@ -44,10 +44,10 @@ OPTIONS: dict[str, object] = {
     "asgi_lifespan": "off",
     "http_parser": "python",  # the C parser takes bare LF, obs-fold and endless chunk extensions
     "keepalive": 120,  # kube-apiserver keeps idle connections for 90 s
-    "timeout": 30,
-    "graceful_timeout": 20,
-    "worker_connections": 2000,
-    "backlog": 1024,
+    "timeout": 30,  # no heartbeat for so long is a hang: the longest review takes half a second
+    "graceful_timeout": 20,  # with the drain before it, less than the 30 s that Kubernetes gives a pod
+    "worker_connections": 2000,  # with TLS 50 KiB each: 100 MiB, a fifth of the chart's limit
+    "backlog": 1024,  # a burst waits here while the loop answers; the kernel caps it (net.core.somaxconn)
     "control_socket_disable": True,
     "forwarded_allow_ips": "",
     "proc_name": "evenspread",
@@ -75,6 +75,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     feed: Feed | None = None
     follows_version: bool = False
     renewal: Renewal | None = None
+    # Longer than it takes until endpoints are removed everywhere, and no new connections come.
     drain_seconds: float = 5.0
     log_level: str = "info"
     on_ready: Callable[[], None] = lambda: None
