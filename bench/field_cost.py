@@ -1,0 +1,236 @@
+"""What each field of an object costs a review, repeated ever more often, beside a large cluster.
+
+    python -m bench.field_cost [NODES] [PATH ...]
+
+Every list and map that evenspread reads in a pod is found in its types; nothing is left to guess. Each is filled with
+so many entries as fit into KIB of JSON, all different, in a pod and in a Deployment, and where lists are nested, in
+every level alone and in the last two together. Printed is the slowest of a few reviews by processor time, longest
+first; ``PATH`` names single fields, as in the table.
+"""
+
+import collections.abc
+import json
+import signal
+import sys
+import time
+import types
+import typing
+from functools import partial
+
+import msgspec
+
+from bench.feasibility import running
+from webhook.admission import Engine, answer, decode
+from webhook.core.api.types import Node, NodeSelectorRequirement, NodeSpec, NodeStatus, ObjectMeta, PodSpec, Taint
+from webhook.core.api.version import RECORDED
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.policy.policy import Mode, Policy
+from webhook.core.rules.rule_set import RULES
+
+NODES = 5000
+PODS_A_NODE = 30
+LABELS = 17
+KIB = (4, 32, 256)
+CALLS = 3
+SECONDS = 5
+ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+POLICY = Policy(rules={rule.id: Mode.DENY for rule in RULES})
+
+OPERATORS = ("NotIn", "In", "Exists", "DoesNotExist", "Gt", "Lt")
+# What a text of that name may be; any other is "x7" in the seventh entry.
+TEXTS = {
+    "topologyKey": (ZONE, HOSTNAME, *(f"example.com/label-{n}" for n in range(LABELS))),
+    "key": (HOSTNAME, ZONE, *(f"example.com/label-{n}" for n in range(LABELS))),
+    "whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
+    "effect": ("NoSchedule", "NoExecute"),
+    "restartPolicy": ("Always",),
+    "nodeAffinityPolicy": ("Honor", "Ignore"),
+    "nodeTaintsPolicy": ("Honor", "Ignore"),
+    "protocol": ("TCP", "UDP"),
+}
+LEFT_OUT = {"nodeName", "schedulerName", "deletionTimestamp", "hostIP"}  # which end a review early, or mean an address
+
+
+def cluster(nodes):
+    """Nodes in three zones with many labels each, some tainted, and pods of a few large and many small services."""
+    index = ClusterIndex()
+    for number in range(nodes):
+        labels = {HOSTNAME: f"n{number}", ZONE: "abc"[number % 3], "number": str(number)}
+        labels |= {f"example.com/label-{n}": str(number % (n + 2) ** 3) for n in range(LABELS)}
+        taints = (Taint(key=f"key-{number % 50}", value="x", effect="NoSchedule"),) if number % 10 == 0 else None
+        status = NodeStatus(allocatable={"cpu": "64", "memory": "256Gi", "pods": "110"})
+        meta = ObjectMeta(name=f"n{number}", labels=labels)
+        index.apply("ADDED", Node(metadata=meta, spec=NodeSpec(taints=taints), status=status))
+    for number in range(nodes * PODS_A_NODE):
+        app = f"app-{number % 997 if number % 3 else 0}"
+        index.apply("ADDED", running(f"p{number}", app, f"n{number % nodes}"))
+    return index
+
+
+def lists(of, path=()):
+    """The path of every list and map in a type, by the names in JSON; "*" stands for an entry."""
+    for each in typing.get_args(of) if typing.get_origin(of) in (types.UnionType, typing.Union) else (of,):
+        origin, args = typing.get_origin(each), typing.get_args(each)
+        if isinstance(each, type) and issubclass(each, msgspec.Struct):
+            hints = typing.get_type_hints(each)
+            for field in msgspec.structs.fields(each):
+                if field.encode_name not in LEFT_OUT:
+                    yield from lists(hints[field.name], (*path, field.encode_name))
+        elif origin is tuple:
+            yield (*path, "*")
+            yield from lists(args[0], (*path, "*"))
+        elif origin is collections.abc.Mapping:
+            yield (*path, "{}")
+            yield from lists(args[1], (*path, "{}"))
+
+
+class Filling:
+    """Makes values of a type; the lists in ``many`` get that many entries, all others one."""
+
+    def __init__(self, many):
+        self.many, self.number = many, 0
+
+    def value(self, of, path=()):
+        if typing.get_origin(of) in (types.UnionType, typing.Union):
+            of = next(each for each in typing.get_args(of) if each is not type(None))
+        origin, args = typing.get_origin(of), typing.get_args(of)
+        if origin is typing.Annotated:
+            return self.value(args[0], path)
+        if isinstance(of, type) and issubclass(of, msgspec.Struct):
+            return self.struct(of, path)
+        if origin is tuple:
+            return [self.value(args[0], (*path, "*")) for _ in range(self.many.get((*path, "*"), 1))]
+        if origin is collections.abc.Mapping:
+            here = (*path, "{}")
+            return {
+                f"example.com/{self.text('name')}": self.value(args[1], here) for _ in range(self.many.get(here, 1))
+            }
+        simple = {bool: True, int: 1}.get(of)
+        return self.text(path[-2] if path[-1] in ("*", "{}") else path[-1]) if simple is None else simple
+
+    def struct(self, of, path):
+        hints = typing.get_type_hints(of, include_extras=True)
+        made = {}
+        for field in msgspec.structs.fields(of):
+            here = (*path, field.encode_name)
+            leads = any(each[: len(here)] == here for each in self.many) or field.encode_name == "key"
+            simple = not any(True for _ in lists(hints[field.name]))
+            if field.encode_name not in LEFT_OUT and (leads or (simple and path and path[-1] == "*")):
+                made[field.encode_name] = self.value(hints[field.name], here)
+        if "operator" in hints:
+            self.requirement(made, of is NodeSelectorRequirement, self.many.get((*path, "values", "*"), 1))
+        return made
+
+    def requirement(self, made, of_nodes, values):
+        """Every operator in turn, with as many values as it may have."""
+        self.number += 1
+        operators = OPERATORS if of_nodes else OPERATORS[:4]
+        made["operator"] = operators[self.number % len(operators)] if values == 1 else operators[self.number % 2]
+        number = {"In": values, "NotIn": values, "Gt": 1, "Lt": 1}.get(made["operator"], 0)
+        made["values"] = [self.text("values") for _ in range(number)]
+
+    def text(self, name):
+        self.number += 1
+        known = TEXTS.get(name)
+        return known[self.number % len(known)] if known else str(self.number) if name == "values" else f"x{self.number}"
+
+
+def spec(many):
+    """A pod spec with so many entries in each of these lists."""
+    made = Filling(many).value(PodSpec)
+    own = made.setdefault("topologySpreadConstraints", [])
+    for constraint in own:
+        constraint.setdefault("labelSelector", {"matchLabels": {"app": "app-0"}})
+        constraint |= {"maxSkew": 1}
+    if not own:
+        chosen = {"matchLabels": {"app": "app-0"}}
+        own += [
+            {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": chosen}
+            for key in (ZONE, HOSTNAME)
+        ]
+    made.setdefault("containers", [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}])
+    return made
+
+
+def body(kind, written):
+    """The review of an object with this pod spec."""
+    labels = {"app": "app-0"}
+    if kind == "Pod":
+        group, made = "", {"metadata": {"name": "new", "namespace": "bench", "labels": labels}, "spec": written}
+    else:
+        group, template = "apps", {"metadata": {"labels": labels}, "spec": written}
+        made = {"metadata": {"name": "new", "namespace": "bench"}}
+        made["spec"] = {"replicas": 50, "selector": {"matchLabels": labels}, "template": template}
+    asked = {"uid": "u", "operation": "CREATE", "namespace": "bench", "object": made}
+    asked["kind"] = {"group": group, "version": "v1", "kind": kind}
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}).encode()
+
+
+def filled(kind, parts, kib):
+    """The review with about as many entries as fit: of one list, or evenly of two that lie in each other."""
+    empty, few = (len(body(kind, spec(dict.fromkeys(parts, number)))) for number in (1, 9))
+    each = (few - empty) / (9 ** len(parts) - 1)
+    number = max(2, int(((kib * 1024 - empty) / each) ** (1 / len(parts))))
+    return number, body(kind, spec(dict.fromkeys(parts, number)))
+
+
+class _TooLong(BaseException):  # noqa: N818 no error; and nothing on the way may catch it
+    """A review is ended."""
+
+
+def _end(_number, _frame):
+    raise _TooLong
+
+
+def milliseconds(engine, asked):
+    """The slowest of a few reviews by processor time, and what became of it; one is ended after SECONDS."""
+    found, what = [], ""
+    for _ in range(CALLS):
+        began, until = time.thread_time(), time.perf_counter() + 2
+        left = partial(lambda until: until - time.perf_counter(), until)
+        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        try:
+            what = (
+                "FAILED" if answer("validate", decode(asked), engine, today="2026-01-01", remaining=left).failed else ""
+            )
+        except _TooLong:
+            what = "ENDED"
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        found.append((time.thread_time() - began) * 1e3)
+        if what:
+            break
+    return max(found), what
+
+
+def cases():
+    """The lists to fill, one or two at a time."""
+    for path in lists(PodSpec):
+        yield (path,)
+        inner = [place for place, each in enumerate(path) if each in ("*", "{}")]
+        if len(inner) > 1:
+            yield path[: inner[-2] + 1], path
+
+
+def main():
+    nodes = int(sys.argv[1]) if len(sys.argv) > 1 else NODES
+    wanted = set(sys.argv[2:])
+    signal.signal(signal.SIGALRM, _end)
+    engine = Engine(policy=POLICY, version=RECORDED, index=cluster(nodes))
+    rows = []
+    for parts in cases():
+        name = " x ".join(".".join(each) for each in parts)
+        if wanted and name not in wanted:
+            continue
+        for kind in ("Pod", "Deployment"):
+            for kib in KIB:
+                number, asked = filled(kind, parts, kib)
+                took, what = milliseconds(engine, asked)
+                rows.append((took, kind, kib, number, name, what))
+                print(f"\r{len(rows):5}", end="", file=sys.stderr)
+    print(f"\r{nodes:,} nodes, {nodes * PODS_A_NODE:,} pods; milliseconds of processor time, the slowest of {CALLS}")
+    for took, kind, kib, number, name, what in sorted(rows, reverse=True):
+        print(f"{took:9.1f}  {kind:10} {kib:4} KiB  {number:6} entries  {name}  {what}")
+
+
+if __name__ == "__main__":
+    main()
