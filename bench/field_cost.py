@@ -174,7 +174,7 @@ def filled(kind, parts, kib):
     return number, body(kind, spec(dict.fromkeys(parts, number)))
 
 
-class _TooLong(BaseException):  # noqa: N818 no error; and nothing on the way may catch it
+class _TooLong(BaseException):  # nothing on the way may catch it
     """A review is ended."""
 
 
