@@ -1,21 +1,26 @@
 """Writes what the chart's files say twice: ``python tests/chart/reference.py``.
 
 - values.schema.json: the schema of `config` is that of the SpreadPolicy;
+- validatingwebhook.yaml: the kinds that are sent, and what their controllers make, from `workloads.kinds`;
 - README.md: the table of values from the schema and the defaults, the table of permissions from the rendered role.
 """
 
 import json
 import re
+import textwrap
 from pathlib import Path
 
 import helm_python
 import yaml
 
+from webhook.cluster.registration import configurations
 from webhook.config.schema_checks import schema
+from webhook.core.policy.policy import Defaults
 
 CHART = Path(__file__).parents[2] / "charts" / "evenspread"
 SCHEMA = CHART / "values.schema.json"
 PAGE = CHART / "README.md"
+WEBHOOK = CHART / "templates" / "validatingwebhook.yaml"
 _BLOCK = r"(<!-- {}: written by tests/chart/reference.py -->\n).*?(<!-- end -->)"
 
 
@@ -41,11 +46,47 @@ def _for_helm(node):
     return made
 
 
+def with_kinds(text):
+    """The template with the kinds as `evenspread webhook --kubeconfig` registers them."""
+    (registered,) = configurations("https://x", b"", Defaults())[0]["webhooks"]
+    # Pods have a rule of their own in the template.
+    sent = [f'"{rule["apiGroups"][0]}" "{" ".join(rule["resources"])}"' for rule in registered["rules"][1:]]
+    text, rules = re.subn(
+        r"(\$resources := dict\n).*?(\n      }})",
+        _within("\n".join(f"        {each}" for each in sent)),
+        text,
+        flags=re.DOTALL,
+    )
+    expression = next(
+        each["expression"] for each in registered["matchConditions"] if "owner.kind in [" in each["expression"]
+    )
+    made = re.search(r"owner\.kind in \[.*?\]", expression)[0]
+    # No line ends within a quoted kind.
+    whole = re.sub(r"(?<=\w) of (?=\w)", "\u00a0of\u00a0", made)
+    lines = textwrap.fill(
+        f"owner.apiVersion.split('/')[0] + '/' + {whole}",
+        110,
+        subsequent_indent=" " * 10,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    text, lists = re.subn(
+        r"owner\.apiVersion\.split\('/'\)\[0\] \+ '/' \+ owner\.kind in \[.*?\]",
+        lambda _: lines.replace("\u00a0", " "),
+        text,
+        flags=re.DOTALL,
+    )
+    assert (rules, lists) == (1, 1)
+    return text
+
+
+def _within(inner):
+    return lambda block: block[1] + inner + block[2]
+
+
 def with_tables(text):
     for name, table in (("values", _values()), ("permissions", _permissions())):
-        text, found = re.subn(
-            _BLOCK.format(name), lambda block, t=table: block[1] + t + block[2], text, flags=re.DOTALL
-        )
+        text, found = re.subn(_BLOCK.format(name), _within(table), text, flags=re.DOTALL)
         assert found == 1, name
     return text
 
@@ -90,4 +131,5 @@ def _permissions():
 
 if __name__ == "__main__":
     SCHEMA.write_text(with_policy(SCHEMA.read_text()))
+    WEBHOOK.write_text(with_kinds(WEBHOOK.read_text()))
     PAGE.write_text(with_tables(PAGE.read_text()))

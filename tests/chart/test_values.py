@@ -3,7 +3,7 @@
 import helm_python
 import pytest
 import yaml
-from chart.reference import PAGE, SCHEMA, with_policy, with_tables
+from chart.reference import PAGE, SCHEMA, WEBHOOK, with_kinds, with_policy, with_tables
 from chart.rendered import CA, CERT_MANAGER, CHART, INJECT, ZERO, chart, files, names, objects, one, refusal
 
 from webhook import __version__
@@ -191,3 +191,13 @@ def test_every_value_has_a_default_and_every_default_is_described():
 def test_the_generated_parts_are_up_to_date():
     assert with_policy(SCHEMA.read_text()) == SCHEMA.read_text(), "make docs"
     assert with_tables(PAGE.read_text()) == PAGE.read_text(), "make docs"
+    assert with_kinds(WEBHOOK.read_text()) == WEBHOOK.read_text(), "make docs"
+
+
+def test_a_kind_that_is_missing_in_the_chart_is_written():
+    text = WEBHOOK.read_text()
+    older = text.replace('        "argoproj.io" "rollouts"\n', "").replace(
+        "'apps/ReplicaSet of argoproj.io/Rollout',", ""
+    )
+    assert older.count("rollouts") == text.count("rollouts") - 1
+    assert with_kinds(older) == text
