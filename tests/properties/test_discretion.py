@@ -40,7 +40,7 @@ CLUSTER = index(
 )
 KEPT_BACK = {
     "full": (),
-    "own-namespace": ("host-hush", "namespace-hush", "pod-hush-elsewhere"),
+    "own-namespace": ("host-hush", "namespace-hush", "pod-hush", "other-hush"),
     "minimal": ("hush",),
 }
 ALL = {rule.id: Mode.DENY for rule in RULES}
@@ -88,7 +88,8 @@ def said(raw, detail, ceiling):
     made = answer("validate", decode(raw), engine, today="2026-11-21", remaining=lambda: 5.0)
     response = json.loads(made.body)["response"]
     assert not made.failed
-    words = [*response.get("warnings", ()), response.get("status", {}).get("message", "")]
+    notes = response.get("auditAnnotations", {}).values()
+    words = [*response.get("warnings", ()), response.get("status", {}).get("message", ""), *notes]
     return "\n".join(words), {each.finding.rule for each in made.decision.findings}
 
 

@@ -79,8 +79,8 @@ def test_what_nobody_had_time_to_see_in_the_old_object_denies_nothing():
     """An update that changes nothing of it may not fail because the machine was busy in between."""
     before, after = WEB, {**WEB, "spec": {**WEB["spec"], "replicas": 8}}
     assert headline(reviewed(after, remaining=lambda: 1.0)) == (
-        "Deployment shop/web: zone[0], hostname[1] and rack[2] also count 1 pod of canary; narrow them to track=stable"
-        " (1 of 7 problems)"
+        "Deployment shop/web: zone[0], hostname[1] and rack[2] also count pods of other workloads; "
+        "narrow them to track=stable (1 of 7 problems)"
     )
     outcomes = set()
     for looks in range(2, 240):

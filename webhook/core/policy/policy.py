@@ -143,10 +143,17 @@ class Messages(Struct, frozen=True, kw_only=True, rename="camel"):
     docs_url: str = field(default="", name="docsURL")
     footer: str = ""
 
-    @property
-    def name_workloads(self) -> bool:
-        """Whether other workloads of the object's namespace may be named."""
-        return self.detail != "minimal"
+    def name_workloads(self, *, offline: bool) -> bool:
+        """Whether other workloads of the object's namespace may be named.
+
+        Shape: ``offline`` is true of the command line, whose user has read the cluster. Whoever may create an object
+        need not be allowed to see those of others, and a webhook is asked by anybody who reaches it.
+        """
+        return self.detail == "full" or (offline and self.detail != "minimal")
+
+    def count_others(self, *, offline: bool) -> bool:
+        """Whether the pods and workloads of others may be counted; that there are some is told in any case."""
+        return self.detail == "full" or offline
 
     def name_domains(self, key: str) -> bool:
         """Whether domains of the topology key may be named; those of hosts are names of nodes."""

@@ -97,7 +97,7 @@ def evaluated(given: ReadObject, circumstances: Circumstances) -> Evaluation:
         return Evaluation(None, (wrong_type(error, lambda: parsed(given.raw)),), decode_error=error)
     if workload is None:
         return Evaluation(None, ())
-    if namespace and not workload.meta.namespace:
+    if namespace and workload.meta.namespace != namespace and not (circumstances.offline and workload.meta.namespace):
         # Where it would be created; rules look there for what else is in the cluster.
         workload = replace(workload, meta=replace(workload.meta, namespace=namespace))
     subject = Subject(workload=workload, placed=place(workload), circumstances=circumstances)

@@ -3,7 +3,7 @@
 import pytest
 from build import owner
 from core.rules.shop import LABELS, deployed, shop
-from manifest import DENY, examined, said, workload
+from manifest import DENY, decide, examined, said, workload
 from msgspec.structs import replace
 
 from webhook.core.index.objects import Declared
@@ -192,3 +192,24 @@ def test_with_minimal_detail_nobody_is_named():
     assert told(stable(JOINT), deployed("canary", "zone hard 2 app=web"), policy=minimal) == [
         "audit counted together with another workload, but zone maxSkew 1 here, 2 there; make them alike"
     ]
+
+
+@pytest.mark.parametrize(
+    ("detail", "others", "expected"),
+    [
+        pytest.param("own-namespace", ["canary"], "another workload", id="one, by default"),
+        pytest.param("own-namespace", ["canary", "blue"], "other workloads", id="two, by default"),
+        pytest.param("full", ["canary"], "canary", id="one"),
+        pytest.param("full", ["canary", "blue"], "blue and 1 more", id="two"),
+    ],
+)
+def test_who_asks_the_webhook_hears_of_others_as_the_policy_says(detail, others, expected):
+    policy = replace(DENY, messages=Messages(detail=detail))
+    canary = deployed("canary", "zone hard 2 app=web")
+    cluster = shop("a: n1", *(replace(canary, meta=replace(canary.meta, name=name)) for name in others))
+    [differ] = [
+        each.finding
+        for each in decide(stable(JOINT), policy=policy, index=cluster).findings
+        if each.finding.rule == RULE
+    ]
+    assert differ.summary == f"counted together with {expected}, but zone maxSkew 1 here, 2 there"

@@ -311,6 +311,32 @@ def test_with_minimal_detail_nobody_is_named():
     ]
 
 
+@pytest.mark.parametrize(
+    ("detail", "summary", "detailed"),
+    [
+        pytest.param("minimal", "pods of other workloads", "all of those counted: ", id="minimal"),
+        pytest.param("own-namespace", "pods of other workloads", "all of those counted: ", id="the default"),
+        pytest.param("full", "2 pods of pay", "2 pods of those counted (1 of them on nodes that count): ", id="full"),
+    ],
+)
+def test_who_asks_the_webhook_hears_of_others_as_the_policy_says(detail, summary, detailed):
+    """Whoever may create objects need not be allowed to list pods."""
+    policy = replace(DENY, messages=Messages(detail=detail))
+    cluster = shop("a: n1=pay | b: n2 | n3=pay", deployed("pay"))
+    decision = decide(asked("cart", HARD), policy=policy, index=cluster)
+    [wide] = [each.finding for each in decision.findings if each.finding.rule == RULE]
+    assert wide.summary == f"zone[0] also counts {summary}"
+    assert wide.detail.startswith(f"this workload's own selector does not match {detailed}")
+
+
+@pytest.mark.parametrize(("namespace", "found"), [("shop", [RULE]), ("lobby", [])])
+def test_a_namespace_is_told_of_only_to_requests_from_it(namespace, found):
+    """Whatever namespace the object names; kube-apiserver lets through none but the request's."""
+    manifest = asked("cart", HARD, meta={"name": "cart", "namespace": "shop"})
+    decision = decide(manifest, index=shop("a: n1=pay", deployed("pay")), namespace=namespace)
+    assert [each.finding.rule for each in decision.findings if each.finding.rule == RULE] == found
+
+
 def test_a_selector_of_expressions_is_not_spelt_out():
     expressions = [{"key": "app", "operator": "In", "values": ["cart"]}]
     manifest = asked("cart", HARD, spec={"selector": {"matchExpressions": expressions}})
@@ -328,7 +354,8 @@ def test_an_own_selector_that_cannot_be_read_is_another_rules_matter():
 
 def test_the_warning_is_one_short_line():
     found = shop("a: n1=cart,pay,pay,db | b: n2=cart", deployed("pay"), deployed("db"))
-    assert decide(asked("cart", HARD), index=found).warnings == (
+    full = replace(DENY, messages=Messages(detail="full"))
+    assert decide(asked("cart", HARD), policy=full, index=found).warnings == (
         "evenspread/selector-too-wide: zone[0] also counts 2 pods of pay and 1 of db; narrow it to app=cart",
     )
     long = replace(deployed("pay"), meta=replace(deployed("pay").meta, name="p" * 63))

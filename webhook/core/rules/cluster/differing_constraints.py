@@ -98,19 +98,27 @@ DIFFER = Rule(
 def _disagreement(
     template: Template, differing: list[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]], subject: Subject
 ) -> Finding:
-    owner, ours, theirs = differing[0]
-    name = called(owner, subject.workload) if subject.policy.messages.name_workloads else "another workload"
-    more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
-    words = _difference(ours - theirs, theirs - ours)
+    _, ours, theirs = differing[0]
+    others, words = _others(differing, subject), _difference(ours - theirs, theirs - ours)
     return Finding(
         rule=DIFFER.id,
         path=f"{template.path}spec.topologySpreadConstraints",
-        summary=f"counted together with {name}{more}, but {words}",
+        summary=f"counted together with {others}, but {words}",
         remedy="make them alike",
-        detail=f"these pods and those of {name}{more} count each other, but {words}",
+        detail=f"these pods and those of {others} count each other, but {words}",
         fix="use the same maxSkew, whenUnsatisfiable, minDomains and policies for each key that counts them together",
         key=f"{template.path} {words}",
     )
+
+
+def _others(differing: list[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]], subject: Subject) -> str:
+    """The other workloads, as far as they may be told: "canary and 2 more"."""
+    messages, more = subject.policy.messages, len(differing) - 1
+    if more and not messages.count_others(offline=subject.offline):
+        return "other workloads"
+    named = messages.name_workloads(offline=subject.offline)
+    name = called(differing[0][0], subject.workload) if named else "another workload"
+    return f"{name} and {more} more" if more else name
 
 
 def _difference(here: frozenset[_Terms], there: frozenset[_Terms]) -> str:

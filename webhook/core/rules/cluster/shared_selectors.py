@@ -193,7 +193,10 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
     Unit: ``numbers`` are the pods of others that they select, and those of them on nodes that count.
     """
     first, (pods, within) = alike[0], numbers
-    where = f" ({within} of them on nodes that count)" if within < pods else ""
+    told = subject.policy.messages.count_others(offline=subject.offline)
+    others_said = _named(pods, others, subject) if told else "pods of other workloads"
+    unmatched = plural(pods, "pod") if told else "all"
+    where = f" ({within} of them on nodes that count)" if told and within < pods else ""
     lacking = [[each for each in others if _lacks_key(each.owner, placed)] for placed in alike]
     effect = next(filter(None, (_effect(placed, subject, of) for placed, of in zip(alike, lacking, strict=True))), "")
     hard = any(placed.constraint.hard for placed in alike)
@@ -204,10 +207,9 @@ def _finding(alike: list[Placed], subject: Subject, numbers: tuple[int, int], ot
     return Finding(
         rule=TOO_WIDE.id,
         path=f"{first.path}.labelSelector",
-        summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {_named(pods, others, subject)}",
+        summary=f"{names} also {'counts' if len(alike) == 1 else 'count'} {others_said}",
         remedy=f"{remedy} unless they are one application" if agreed else remedy,
-        detail=f"this workload's own selector does not match {plural(pods, 'pod')} of those counted{where}:"
-        f" {effect or weight}",
+        detail=f"this workload's own selector does not match {unmatched} of those counted{where}: {effect or weight}",
         fix=fix.text,
         edits=fix.edits,
         key=first.key,
@@ -326,7 +328,7 @@ def _named(pods: int, others: list[_Other], subject: Subject) -> str:
     """So many pods of these workloads: "6 pods of canary and 2 of others"."""
     told = sum(other.pods for other in others)
     # More than there are, if some are of two workloads by their selectors.
-    if not others or told > pods or not subject.policy.messages.name_workloads:
+    if not others or told > pods or not subject.policy.messages.name_workloads(offline=subject.offline):
         return f"{plural(pods, 'pod')} of other workloads"
     named = others[:_NAMED]
     parts = [f"{other.pods} of {called(other.owner, subject.workload)}" for other in named]
