@@ -218,8 +218,9 @@ class ClusterIndex(ReadOnlyIndex):
     def never_enough(self, resource: str, amount: int) -> tuple[int, ...] | None:
         return self._node_table.never_enough(resource, amount)
 
-    def amounts(self, resource: str) -> tuple[Sequence[int], Sequence[int]]:
-        return self._node_table.amounts(resource)
+    def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        free, allocatable = self._node_table.amounts(resource)
+        return tuple(free), tuple(allocatable)
 
     def runs(self, namespace: str, name: str) -> bool:
         return self._pod_table.record(namespace, name) is not None

@@ -79,15 +79,15 @@ class _WithPods(_Overlay):
         return self._plus(self._below.count(namespace, selector, leaving=leaving), number)
 
     def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
-        free = tuple(self.amounts(resource)[0])
+        free = self.amounts(resource)[0]
         short = self._below.short_of(resource, amount)
         return None if short is None and free[self._slot] >= amount else free
 
-    def amounts(self, resource: str) -> tuple[Sequence[int], Sequence[int]]:
+    def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         free, allocatable = self._below.amounts(resource)
         left = list(free)
         left[self._slot] -= self._held.get(resource, 0)
-        return left, allocatable
+        return tuple(left), allocatable
 
     def pod_namespaces(self) -> tuple[str, ...]:
         return tuple({*self._below.pod_namespaces(), *(pod.meta.namespace for pod, _ in self._pods)})

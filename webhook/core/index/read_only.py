@@ -56,8 +56,8 @@ class ReadOnlyIndex(Protocol):
     def never_enough(self, resource: str, amount: int) -> tuple[int, ...] | None:
         """The allocatable amounts of a resource by slot; None if every node has this amount."""
 
-    def amounts(self, resource: str) -> tuple[Sequence[int], Sequence[int]]:
-        """The free and the allocatable amounts of a resource, by slot; who keeps them copies them."""
+    def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The free and the allocatable amounts of a resource, by slot."""
 
     # Pods.
 
