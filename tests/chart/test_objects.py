@@ -361,6 +361,18 @@ SOFT = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatis
         ({"webhook": {"enabled": False}}, ["Nothing is asked: webhook.enabled is false."]),
         (CERT_MANAGER, ["certificate from cert-manager."]),
     ],
+    ids=[
+        "no values",
+        "injecting without constraints",
+        "injecting",
+        "denying in a namespace",
+        "off, whatever a namespace says",
+        "denying",
+        "refusing while it is down",
+        "all off",
+        "not asked",
+        "a certificate of cert-manager",
+    ],
 )
 def test_notes_say_what_was_installed(values, said):
     notes = files(values)["NOTES.txt"]

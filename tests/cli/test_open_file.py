@@ -60,7 +60,9 @@ def test_a_snapshot_in_any_form(run, tmp_path, data):
     assert kinds == ["Snapshot", "Node", "Namespace", "Namespace", "Pod"]
 
 
-@pytest.mark.parametrize("data", [json.dumps(JSON).encode(), AS_YAML, gzip.compress(AS_YAML)])
+@pytest.mark.parametrize(
+    "data", [json.dumps(JSON).encode(), AS_YAML, gzip.compress(AS_YAML)], ids=["JSON", "YAML", "compressed"]
+)
 def test_a_snapshot_for_the_webhook_in_any_form(tmp_path, data):
     (tmp_path / "cluster").write_bytes(data)
     found = load_snapshot(str(tmp_path / "cluster"))

@@ -256,7 +256,11 @@ def test_keys_are_merged_into_selectors():
     assert before.spec.constraints == asked.spec.constraints
 
 
-@pytest.mark.parametrize("slots", [(), (0,), (3, 64), tuple(range(40)), tuple(range(0, 300, 7))])
+@pytest.mark.parametrize(
+    "slots",
+    [(), (0,), (3, 64), tuple(range(40)), tuple(range(0, 300, 7))],
+    ids=["none", "the first", "two words", "a run", "every seventh"],
+)
 def test_sets_of_slots(slots):
     nodes = node_sets.from_slots(iter(slots), 300)
     assert nodes == sum(1 << slot for slot in slots)

@@ -72,6 +72,7 @@ def test_node_policies_leave_domains_out(key):
         (Requirement("rack", "In", ("r1", "r69", "none")), ["n2", "n3", "n138", "n139"]),
         (Requirement("absent", "Exists"), []),
     ],
+    ids=["above", "below", "one of some", "a label that no node has"],
 )
 def test_requirements_on_keys_with_many_values(requirement, nodes):
     view = racks(70).view()
@@ -88,6 +89,7 @@ def test_requirements_on_keys_with_many_values(requirement, nodes):
         (FieldRequirement("metadata.uid", "x", equal=True), []),
         (FieldRequirement("metadata.uid", "x", equal=False), ["n0", "n1"]),
     ],
+    ids=["the name", "another name", "a field that nodes lack", "not that of a field that nodes lack"],
 )
 def test_conditions_on_fields(condition, nodes):
     view = racks(1).view()

@@ -73,7 +73,9 @@ def field(key, operator, value):
 
 
 @pytest.mark.parametrize(
-    "affinity", [None, Affinity(), zones("z1"), field("metadata.uid", "In", "a"), field("metadata.name", "NotIn", "a")]
+    "affinity",
+    [None, Affinity(), zones("z1"), field("metadata.uid", "In", "a"), field("metadata.name", "NotIn", "a")],
+    ids=["no affinity", "an empty one", "a zone", "another field", "not one node"],
 )
 def test_a_pod_for_any_node_names_none(affinity):
     assert node_of(pod("app=web", affinity=affinity)) is None

@@ -155,6 +155,7 @@ def test_karpenter_leaves_match_fields_out(policy, speaks):
         (["zone soft 1 app=web", "hostname soft 1 app=web"], []),
         (["zone hard 1 app=web"], []),
     ],
+    ids=["hard on both", "hard on zones", "twice on zones", "soft on both", "one"],
 )
 def test_the_descheduler_balances_one_constraint_at_a_time(constraints, expected):
     plain = index(node("n1", "a"), node("n2", "b"), DESCHEDULER)
@@ -197,6 +198,12 @@ def test_what_could_not_be_looked_at_is_said():
         asked("hostname soft 1 {}", replicas=9999),
         asked("zone hard 1 app=web minDomains:2", "zone soft 1 app=web"),
         asked("zone hard 1 app=web", "hostname hard 9 app=web"),
+    ],
+    ids=[
+        "many replicas, hard on hosts",
+        "many replicas, an empty selector",
+        "minDomains beside a soft one",
+        "zones beside hosts",
     ],
 )
 def test_warnings_are_one_short_line(manifest):
