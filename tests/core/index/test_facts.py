@@ -13,7 +13,7 @@ from webhook.core.api.selectors import compile_selector
 from webhook.core.api.storage import Claim, ClaimSpec
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.version import RECORDED
-from webhook.core.index.facts import Facts, answered, judged
+from webhook.core.index.facts import Direct, Facts, judged
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import review
 from webhook.core.rules.frame.subject import Circumstances
@@ -21,19 +21,20 @@ from webhook.core.rules.frame.subject import Circumstances
 WEB = compile_selector(selector("app=web"))
 
 
-class Asking:
-    """Answers from an index, and remembers what it was asked."""
+class Noting(Direct):
+    """Notes what it is asked."""
 
     def __init__(self, of):
-        self.index, self.asked = of, []
+        super().__init__(of, threading.Lock())
+        self.asked = []
 
-    def __call__(self, questions):
-        self.asked += [name for name, _, _ in questions]
-        return answered(self.index, threading.Lock(), questions)
+    def one(self, name, of, named):
+        self.asked.append(name)
+        return super().one(name, of, named)
 
 
 def test_each_question_is_asked_once():
-    ask = Asking(cluster("z1: a=2 b=1"))
+    ask = Noting(cluster("z1: a=2 b=1"))
     facts = Facts(ask)
     for _ in range(2):
         assert sum(facts.count("shop", WEB).values()) == 3
@@ -110,7 +111,7 @@ def elsewhere(facts):
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(manifests)
 def test_the_same_facts_give_the_same_decision_elsewhere(written):
-    asked, facts = decode(body(written)), Facts(Asking(CLUSTER))
+    asked, facts = decode(body(written)), Facts(Noting(CLUSTER))
     here = Circumstances(policy=Policy(), version=RECORDED, index=facts)
     decision = review(asked, here)
     assert review(asked, replace(here, index=CLUSTER)) == decision

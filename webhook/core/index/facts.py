@@ -4,10 +4,10 @@ Events are applied between two questions of a review. If one was, its facts are 
 are asked again at once, and the object is judged anew. The same facts give the same decision, here and elsewhere.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import NamedTuple, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from webhook.core.index.read_only import ReadOnlyIndex
 
@@ -16,30 +16,41 @@ _Decision = TypeVar("_Decision")
 _MOST_TIMES = 3
 
 
-# A method or property of `ReadOnlyIndex`, and what it is called with by place and by name.
-Question = tuple[str, tuple[object, ...], dict[str, object]]
+class Asking(Protocol):
+    """Asks the index; every call says at which revision of the index it was answered."""
+
+    def one(self, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> tuple[int, object]:
+        """The answer to one question: a method or property of `ReadOnlyIndex`, and what it is called with."""
+
+    def all(self, questions: Iterable["Question"]) -> tuple[int, Sequence[object]]:
+        """The answers to several, of the same moment."""
 
 
-class Answers(NamedTuple):
-    """One answer a question, all of the moment at which the index had this revision."""
-
-    revision: int
-    answers: Sequence[object]
+Question = tuple[str, tuple[object, ...], Mapping[str, object]]
 
 
-Ask = Callable[[Sequence[Question]], Answers]
+class Direct:
+    """Asks an index in this process; ``lock`` keeps events from it meanwhile."""
+
+    def __init__(self, index: ReadOnlyIndex, lock: AbstractContextManager[object]) -> None:
+        self._index, self._lock = index, lock
+
+    def one(self, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> tuple[int, object]:
+        """See `Asking`."""
+        with self._lock:
+            return self._index.revision, self._answer(name, of, named)
+
+    def all(self, questions: Iterable[Question]) -> tuple[int, Sequence[object]]:
+        """See `Asking`."""
+        with self._lock:
+            return self._index.revision, [self._answer(*each) for each in questions]
+
+    def _answer(self, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> object:
+        asked = getattr(self._index, name)
+        return asked if name in _PROPERTIES else asked(*of, **named)
 
 
-def answered(index: ReadOnlyIndex, lock: AbstractContextManager[object], questions: Sequence[Question]) -> Answers:
-    """The answers to these questions; ``lock`` keeps events from the index meanwhile."""
-    with lock:
-        return Answers(index.revision, [_answer(index, each) for each in questions])
-
-
-def _answer(index: ReadOnlyIndex, question: Question) -> object:
-    name, of, named = question
-    asked = getattr(index, name)
-    return asked(*of, **named) if callable(asked) else asked
+_PROPERTIES = frozenset(name for name, member in vars(ReadOnlyIndex).items() if isinstance(member, property))
 
 
 def judged(
@@ -50,7 +61,7 @@ def judged(
     Shape: the function may be called several times, and must depend on nothing else that changes. If events come in
     each time, the last call keeps them waiting.
     """
-    facts = Facts(partial(answered, index, lock))
+    facts = Facts(Direct(index, lock))
     for _ in range(_MOST_TIMES):
         decision = judge(cast(ReadOnlyIndex, facts))
         if facts.of_one_moment:
@@ -63,43 +74,36 @@ def judged(
 class Facts:
     """Answers as a `ReadOnlyIndex` does, and asks each question once."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
         self._questions: dict[Hashable, Question] = {}
         self._known: dict[Hashable, object] = {}
-        self._revisions: set[int] = set()
+        self._revision: int | None = None
+        self.of_one_moment = True  # whether nothing changed between the questions
 
     def __getattr__(self, name: str) -> object:
-        if isinstance(getattr(ReadOnlyIndex, name), property):
+        if name in _PROPERTIES:
             return self._answer(name)
         self.__dict__[name] = asked = partial(self._answer, name)  # from now on without this detour
         return asked
 
-    @property
-    def of_one_moment(self) -> bool:
-        """Whether nothing changed between the questions."""
-        return len(self._revisions) < 2
-
     def ask_again(self) -> None:
         """Replace all answers by those of this moment."""
-        self._revisions.clear()
-        answers = self._asked(list(self._questions.values()))
+        self._revision, answers = self._asking.all(self._questions.values())
         self._known = dict(zip(self._questions, answers, strict=True))
+        self.of_one_moment = True
 
     def _answer(self, name: str, *of: object, **named: object) -> object:
-        key: Hashable = (name, of) if not named else (name, of, *named.items())
+        key: Hashable = (name, of, *named.items()) if named else (name, of)
         try:
-            return self._known[key]
-        except KeyError:
-            pass
+            answer = self._known.get(key, self)  # which is no answer to anything
         except TypeError:  # labels and claims are no keys of a dict
             key = name, repr(of)
-        if key not in self._known:
-            self._questions[key] = question = name, of, named
-            self._known[key] = self._asked([question])[0]
-        return self._known[key]
-
-    def _asked(self, questions: Sequence[Question]) -> Sequence[object]:
-        revision, answers = self._ask(questions)
-        self._revisions.add(revision)
-        return answers
+            answer = self._known.get(key, self)
+        if answer is self:
+            revision, answer = self._asking.one(name, of, named)
+            self._questions[key], self._known[key] = (name, of, named), answer
+            if self._revision is None:
+                self._revision = revision
+            self.of_one_moment &= revision == self._revision
+        return answer

@@ -34,11 +34,11 @@ from webhook.core.review.unexamined import why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
 from webhook.core.rules.frame.rule import NotEvaluated, RuleAnswer
-from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written
+from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written, noted, with_tried_fixes
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import (
     parsed,
@@ -71,6 +71,7 @@ def review(request: AdmissionRequest, circumstances: Circumstances) -> Decision:
         remaining=_briefly(circumstances.remaining),
         namespace=request.namespace,
         creating=request.operation == "CREATE",
+        fixes=False,
     )
     new = with_size(evaluated(given, here), here.policy)
     if not new.findings:
@@ -83,13 +84,28 @@ def review(request: AdmissionRequest, circumstances: Circumstances) -> Decision:
         judged = tuple(map(never_denied_for_places, judged))
     if old is not None:
         judged = subtract(judged, with_size(old, here.policy))
-    return _decide(request, here.policy, new, without_sizes(judged), told=_is_read(new, old))
+    new, judged = _with_fixes(new, without_sizes(judged), here)
+    return _decide(request, here.policy, new, judged, told=_is_read(new, old))
 
 
 def _briefly(remaining: Callable[[], float]) -> Callable[[], float]:
     """The remaining seconds, of at most `_MOST_SECONDS` from now."""
     spare = max(0.0, remaining() - _MOST_SECONDS)
     return lambda: remaining() - spare
+
+
+def _with_fixes(
+    found: Evaluation, judged: Sequence[Judged], circumstances: Circumstances
+) -> tuple[Evaluation, tuple[Judged, ...]]:
+    """Both with tried fixes of the denials; nobody sees those of other findings."""
+    denied = [each.finding for each in judged if each.mode is Mode.DENY and each.finding.edits]
+    if found.workload is None or not denied:
+        return found, tuple(judged)
+    subject = Subject(workload=found.workload, placed=place(found.workload), circumstances=circumstances)
+    tried = with_tried_fixes(denied, subject)
+    better = dict(zip(map(id, denied), tried.findings, strict=True))
+    told = tuple(replace(each, finding=better.get(id(each.finding), each.finding)) for each in judged)
+    return replace(found, not_evaluated=noted((*found.not_evaluated, *tried.faults))), told
 
 
 def _clean(found: Evaluation) -> Decision:
@@ -213,10 +229,7 @@ def _old(request: AdmissionRequest, circumstances: Circumstances) -> Evaluation 
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     # The old object is evaluated even if it had a reviewed owner: garbage collection may orphan it in this request.
-    # Nobody sees its fixes, so none is tried.
-    return evaluated(
-        read_object(request.old_object, request.stated, circumstances.policy), replace(circumstances, fixes=False)
-    )
+    return evaluated(read_object(request.old_object, request.stated, circumstances.policy), circumstances)
 
 
 def _is_read(new: Evaluation, old: Evaluation | None) -> bool:

@@ -139,7 +139,7 @@ def evaluate(subject: Subject) -> _Evaluated:
             found.append(each)
         else:
             missing.append(each)
-    findings, faults = _with_fixes(found, subject)
+    findings, faults = with_tried_fixes(found, subject) if subject.circumstances.fixes else Tried(tuple(found))
     return _Evaluated(in_order(findings), noted((*missing, *faults)), subject.computed(pod_fits.judge))
 
 
@@ -173,15 +173,13 @@ def noted(missing: Iterable[NotEvaluated]) -> tuple[NotEvaluated, ...]:
     return tuple(found.values())
 
 
-def _with_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
-    """The findings, with fixes that were tried if anybody sees them.
+def with_tried_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
+    """The findings, with fixes that were tried.
 
     A fix that changes which pods a constraint counts may keep the workload's own pods from being placed. So offline,
     where there is time, rules about places and about other workloads must not warn after it either; at admission, where
     nobody applies fixes, they are not asked.
     """
-    if not subject.circumstances.fixes:
-        return Tried(tuple(findings))
     found, faults = tried_in_templates(findings, subject, _of_the_object)
     if not (subject.offline and subject.workload.whole):
         return Tried(found, faults)

@@ -66,7 +66,7 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     Shape: ``index`` is None without a cluster. ``today`` is an ISO date (UTC), ``now`` an ISO time (UTC), empty if
     unknown. ``namespace`` is where the object would be created if it names none. ``scalers`` are autoscalers that come
     with it. ``offline`` says that no kube-apiserver sees the object now, so that we give its warnings. ``creating`` is
-    false if the object exists already. ``fixes`` is false if nobody sees them; then none is tried.
+    false if the object exists already. ``fixes`` says whether the fix of each finding is tried.
     Unit: both in seconds, ``age`` since the index was last known to be current, ``remaining`` until the answer is due.
     """
 
