@@ -48,7 +48,7 @@ e2e: $(READY)  ## a real API server around the webhook (needs Go; the first buil
 	@$(MAKE) --no-print-directory --jobs 3 --keep-going e2e-cluster e2e-apart e2e-attacks
 
 ATTACKS := tests/e2e/test_hostile.py
-APART := tests/e2e/test_outage.py tests/e2e/test_verdicts.py
+APART := tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py
 e2e-cluster: $(READY)
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(ATTACKS),--ignore $(file)) -v --durations 5
 

@@ -264,6 +264,16 @@ def test_the_arguments_are_the_programs_own():
 # -- the policy
 
 
+def test_only_callers_of_the_given_authority_are_answered():
+    given = {"certificates": {"caBundle": CA, "clientCA": CA}}
+    (flag,) = [each for each in container(given)["args"] if each.startswith("--client-ca=")]
+    mounts = {each["name"]: each["mountPath"] for each in container(given)["volumeMounts"]}
+    assert flag == f"--client-ca={mounts['policy']}/client-ca.crt"
+    assert one("ConfigMap", given)["data"]["client-ca.crt"] == CA
+    assert "checksum/client-ca" in one("Deployment", given)["spec"]["template"]["metadata"]["annotations"]
+    assert "client-ca" not in json.dumps([*objects(ZERO)])
+
+
 def test_zero_values_deny_and_patch_nothing():
     found = policy(ZERO)
     assert (found.ceiling, found.defaults.mode) == (Mode.WARN, "observe")

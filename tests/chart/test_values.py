@@ -98,6 +98,21 @@ def failing(**values):
         pytest.param({}, NO_CERTIFICATE, id="no certificate, and no cluster to read it from"),
         pytest.param({"certificates": {"caBundle": "TUlJ"}}, "is no certificate in PEM.", id="a CA that is none"),
         pytest.param(
+            {"certificates": {"caBundle": CA, "clientCA": "TUlJ"}},
+            "(certificates.clientCA) is no certificate in PEM.",
+            id="a CA of callers that is none",
+        ),
+        pytest.param(
+            {"certificates": {"caBundle": CA, "clientCA": f"{CA}-----BEGIN PRIVATE KEY-----"}},
+            "(certificates.clientCA) holds a private key",
+            id="the key of callers' CA",
+        ),
+        pytest.param(
+            {"certificates": {"caBundle": CA, "clientCA": CA}, "tests": {"enabled": True}},
+            "the pod of `helm test` has no certificate of its own",
+            id="a test pod that would not be answered",
+        ),
+        pytest.param(
             {"certificates": {"caBundle": f"{CA}-----BEGIN EC PRIVATE KEY-----"}},
             "holds a private key; give its certificate alone.",
             id="a key beside the CA",

@@ -79,6 +79,21 @@ for a CA, and would go on without us in silence.
 {{ b64enc $ca }}
 {{- end }}
 
+{{/* The CA of the only callers that are answered. What it signs is a key to every answer, so its own key has no place here. */}}
+{{- define "evenspread.clientCA" -}}
+{{- $ca := .Values.certificates.clientCA -}}
+{{- if not (contains "-----BEGIN CERTIFICATE-----" $ca) }}
+{{- fail "\n\nThe CA of callers (certificates.clientCA) is no certificate in PEM.\n" }}
+{{- end -}}
+{{- if contains "PRIVATE KEY-----" $ca }}
+{{- fail "\n\nThe CA of callers (certificates.clientCA) holds a private key; give its certificate alone.\n" }}
+{{- end -}}
+{{- if .Values.tests.enabled }}
+{{- fail "\n\ncertificates.clientCA: the pod of `helm test` has no certificate of its own; set tests.enabled to false.\n" }}
+{{- end -}}
+{{ $ca }}
+{{- end }}
+
 {{- define "evenspread.noCertificate" }}
 
 evenspread needs a certificate that the API server trusts.
