@@ -248,10 +248,10 @@ def barest(folder, url):
 def feed(folder, *kinds):
     from webhook.cluster.connection import Account, ApiServer  # noqa: PLC0415 part of what is measured
     from webhook.cluster.feed import Feed  # noqa: PLC0415 as above
-    from webhook.cluster.resources import BUILT_IN  # noqa: PLC0415 as above
+    from webhook.cluster.resources import BUILT_IN_RESOURCES  # noqa: PLC0415 as above
 
     server = ApiServer(Account(kubeconfig=str(folder / "kubeconfig")))
-    running = Feed(server, [each for each in BUILT_IN if each.name in kinds])
+    running = Feed(server, [each for each in BUILT_IN_RESOURCES if each.name in kinds])
     running.start()
     while not running.synced:
         time.sleep(0.01)

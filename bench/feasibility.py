@@ -14,7 +14,7 @@ import time
 
 from msgspec.structs import replace
 
-from webhook.admission import Engine, answer, decode
+from webhook.admission import Engine, answer, decode_review
 from webhook.core.api.types import Container, Node, NodeSpec, NodeStatus, ObjectMeta, Pod, PodSpec, Taint
 from webhook.core.api.version import RECORDED
 from webhook.core.index.cluster_index import ClusterIndex
@@ -71,7 +71,7 @@ def measure(engine, bodies, index, rng, nodes):
         index.apply("MODIFIED", running(f"p{number}", "app-1", untainted(rng, nodes)))
         body = bodies[number % len(bodies)]
         began = time.thread_time_ns()
-        decision = answer("validate", decode(body), engine, today="2026-01-01", remaining=lambda: 2.0).decision
+        decision = answer("validate", decode_review(body), engine, today="2026-01-01", remaining=lambda: 2.0).decision
         times.append((time.thread_time_ns() - began) / 1e3)
         found.add(
             "-" if decision.feasibility is None else f"{decision.feasibility.verdict} {decision.feasibility.cause}"

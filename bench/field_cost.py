@@ -20,7 +20,7 @@ from functools import partial
 import msgspec
 
 from bench.feasibility import running
-from webhook.admission import Engine, answer, decode
+from webhook.admission import Engine, answer, decode_review
 from webhook.core.api.types import Node, NodeSelectorRequirement, NodeSpec, NodeStatus, ObjectMeta, PodSpec, Taint
 from webhook.core.api.version import RECORDED
 from webhook.core.index.cluster_index import ClusterIndex
@@ -191,7 +191,9 @@ def milliseconds(engine, asked):
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:
             what = (
-                "FAILED" if answer("validate", decode(asked), engine, today="2026-01-01", remaining=left).failed else ""
+                "FAILED"
+                if answer("validate", decode_review(asked), engine, today="2026-01-01", remaining=left).failed
+                else ""
             )
         except _TooLong:
             what = "ENDED"

@@ -12,7 +12,7 @@ import json
 import statistics
 from timeit import repeat
 
-from webhook.admission import Engine, answer, decode
+from webhook.admission import Engine, answer, decode_review
 from webhook.core.api.types import Node, NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex
@@ -126,7 +126,7 @@ def beside_nodes(without_zone):
 
 
 def call(body, engine=ENGINE):
-    return answer("validate", decode(body), engine, today="2026-11-21", remaining=lambda: 2.0).body
+    return answer("validate", decode_review(body), engine, today="2026-11-21", remaining=lambda: 2.0).body
 
 
 def microseconds(function, *args, rounds=ROUNDS):
@@ -140,7 +140,9 @@ def main():
     engines = beside_nodes(0), beside_nodes(1000)
     for name, body in CASES.items():
         median, high = microseconds(call, body)
-        print(f"{name:30} {len(body):6} {median:10.1f} {high:8.1f} {microseconds(decode, body)[0]:19.1f}", end="")
+        print(
+            f"{name:30} {len(body):6} {median:10.1f} {high:8.1f} {microseconds(decode_review, body)[0]:19.1f}", end=""
+        )
         with_nodes, unlabelled = (microseconds(call, body, engine, rounds=FEW_ROUNDS)[0] for engine in engines)
         print(f"{with_nodes:12.1f} {unlabelled:16.1f}")
 

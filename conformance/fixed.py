@@ -19,7 +19,7 @@ import msgspec
 from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import read_scenario
 from webhook.core.index import node_sets
-from webhook.core.explain.explanation import explain
+from webhook.core.explain.explanation import explain_pod
 from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT
 from webhook.core.explain.reliefs import CAPACITY_FILTERS
 from webhook.core.scheduler.problem import take
@@ -118,7 +118,7 @@ def main(oracle, profile, seed, count):
     for line in made.splitlines():
         scenario = varied(json.loads(line), rng)
         read = read_scenario(members(json.dumps(scenario).encode()))
-        found = explain(take(read.index, read.pod, read.defaults), read.index)
+        found = explain_pod(take(read.index, read.pod, read.defaults), read.index)
         for what, changed, nodes, more in offers(scenario, found):
             asked.append(changed)
             wanted.append((what, scenario, nodes, more))

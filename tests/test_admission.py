@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from manifest import DENY
 
-from webhook.admission import Engine, ReviewError, answer, decode, encode
+from webhook.admission import Engine, ReviewError, answer, decode_review, encode
 from webhook.core.api.version import RECORDED
 from webhook.core.review.decision import AdmissionRequest, Decision
 
@@ -45,7 +45,7 @@ def review(**request):
 
 
 def told(body, route="validate", engine=ENGINE):
-    made = answer(route, decode(body), engine, today="2026-11-21", remaining=lambda: 1.0)
+    made = answer(route, decode_review(body), engine, today="2026-11-21", remaining=lambda: 1.0)
     return json.loads(made.body)
 
 
@@ -203,7 +203,7 @@ def broken(**fields):
 )
 def test_what_is_no_review_is_a_bad_request(body, message):
     with pytest.raises(ReviewError) as caught:
-        decode(body)
+        decode_review(body)
     assert caught.value.message.startswith(message)
     assert caught.value.status == 400
     assert len(caught.value.message) < 512
@@ -291,7 +291,7 @@ class Broken:
 
 def test_a_bug_is_logged_with_the_requests_fields_and_allowed(caplog):
     engine = Engine(policy=DENY, version=RECORDED, index=Broken())
-    faulty = decode(rollout(maxSkew="1"))
+    faulty = decode_review(rollout(maxSkew="1"))
     with caplog.at_level(logging.ERROR):
         made = answer("validate", faulty, engine, today="2026-11-21", remaining=lambda: 1.0)
     assert made.failed

@@ -75,7 +75,7 @@ class Engine(Struct, frozen=True, kw_only=True):
     age: Callable[[], float] = lambda: 0.0
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class ReviewAnswer(Struct, frozen=True, kw_only=True):
     """The bytes for the wire, and what they were made from, for logs and metrics."""
 
     body: bytes
@@ -143,7 +143,7 @@ _DECODER = msgspec.json.Decoder(_Review)
 _ENCODER = msgspec.json.Encoder()
 
 
-def decode(body: bytes) -> AdmissionRequest:
+def decode_review(body: bytes) -> AdmissionRequest:
     """Read the envelope; the objects in it stay bytes.
 
     Errors: ReviewError for a body that is no AdmissionReview v1 with a request.
@@ -191,7 +191,7 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
     remaining: Callable[[], float],
     waited: bool = True,
     now: str = "",
-) -> Answer:
+) -> ReviewAnswer:
     """Judge a request and encode the answer. Never raises.
 
     Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time; ``remaining`` says how many seconds the caller still
@@ -207,12 +207,12 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
             remaining=remaining,
         )
         decision = _decide(route, request, circumstances, engine, waited=waited)
-        return Answer(body=encode(request, decision), request=request, decision=decision)
+        return ReviewAnswer(body=encode(request, decision), request=request, decision=decision)
     except Exception as error:  # noqa: BLE001 the one boundary: whatever it is, the API server gets its answer
         told = {"route": route, **facts(request), **described(error)}
         _log.error("a review failed; the request is allowed", extra={"fields": told})
     decision = Decision(reason="internal error", audit={"error": "internal"})
-    return Answer(body=encode(request, decision), request=request, decision=decision, failed=True)
+    return ReviewAnswer(body=encode(request, decision), request=request, decision=decision, failed=True)
 
 
 def encode(request: AdmissionRequest, decision: Decision) -> bytes:

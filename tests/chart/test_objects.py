@@ -16,7 +16,7 @@ from certs.authority import issue_authority, issue_leaf
 from certs.store import write_pair
 from webhook.cli.main import evenspread
 from webhook.cluster.registration import configurations
-from webhook.cluster.resources import BUILT_IN, watched
+from webhook.cluster.resources import BUILT_IN_RESOURCES, watched
 from webhook.config import parse_policy
 from webhook.config.schema_checks import schema
 from webhook.core.api.version import RECORDED
@@ -121,13 +121,17 @@ def test_cert_manager_is_asked_to_fill_in_the_authority():
 def test_the_role_is_what_the_program_watches_and_nothing_else():
     rules = one("ClusterRole", ZERO)["rules"]
     granted = {(group, name) for rule in rules for group in rule["apiGroups"] for name in rule["resources"]}
-    asked = {(version.rpartition("/")[0], resource.name) for resource in BUILT_IN for version in resource.api_versions}
+    asked = {
+        (version.rpartition("/")[0], resource.name)
+        for resource in BUILT_IN_RESOURCES
+        for version in resource.api_versions
+    }
     assert granted == asked, "charts/evenspread/templates/rbac.yaml, then make docs"
     assert {tuple(rule["verbs"]) for rule in rules} == {("get", "list", "watch")}
 
 
 def test_zero_values_watch_nothing_that_is_not_granted():
-    assert watched(policy(ZERO)) == BUILT_IN
+    assert watched(policy(ZERO)) == BUILT_IN_RESOURCES
 
 
 def test_named_kinds_are_both_sent_and_granted():

@@ -7,7 +7,7 @@ import pytest
 
 from webhook import __version__
 from webhook.cli.completion import kubectl
-from webhook.cli.main import evenspread, guarded
+from webhook.cli.main import evenspread, exit_code_of
 
 
 def test_version(run):
@@ -85,7 +85,7 @@ def broken():
 
 
 def test_an_interrupt_is_no_fault(capsys):
-    assert guarded(interrupted) == 130
+    assert exit_code_of(interrupted) == 130
     assert capsys.readouterr() == ("", "")
 
 
@@ -103,15 +103,15 @@ def test_results_that_cannot_be_written(monkeypatch, capsys, number, code, line)
     def write():
         raise OSError(number, os.strerror(number))
 
-    assert guarded(write) == code
+    assert exit_code_of(write) == code
     assert capsys.readouterr().err.startswith(line)
 
 
 def test_a_fault_of_ours_can_be_looked_into(monkeypatch, capsys):
     monkeypatch.delenv("EVENSPREAD_DEBUG", raising=False)
-    assert guarded(broken) == 5
+    assert exit_code_of(broken) == 5
     fault = "a fault of evenspread itself, please report it (RuntimeError: first); EVENSPREAD_DEBUG=1 shows where"
     assert capsys.readouterr() == ("", f"evenspread: {fault}\n")
     monkeypatch.setenv("EVENSPREAD_DEBUG", "1")
     with pytest.raises(RuntimeError):
-        guarded(broken)
+        exit_code_of(broken)

@@ -10,7 +10,7 @@ from cluster.api import KINDS
 from webhook.cluster.connection import Account, ApiServer
 from webhook.cluster.feed import Feed
 from webhook.cluster.reflector import Pace, Reflector, Timing
-from webhook.cluster.resources import BUILT_IN
+from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.cluster.wire import meta_of
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import LabelSelector, TypeMeta
@@ -27,7 +27,7 @@ QUICK = Timing(
     steady=0.5,
 )
 EVERY_POD = compile_selector(LabelSelector())
-RESOURCES = {resource.name: resource for resource in BUILT_IN}
+RESOURCES = {resource.name: resource for resource in BUILT_IN_RESOURCES}
 
 
 class Table:
@@ -108,7 +108,7 @@ def following(api, folder, name="pods", timing=QUICK):
 
 
 @contextlib.contextmanager
-def feeding(api, folder, resources=BUILT_IN, timing=QUICK):
+def feeding(api, folder, resources=BUILT_IN_RESOURCES, timing=QUICK):
     feed = Feed(server(api, folder), resources, timing=timing)
     feed.start()
     try:

@@ -9,7 +9,7 @@ from cluster.api import FakeApi, refuse
 from cluster.following import QUICK, contents, eventually, feeding, server
 
 from webhook.cluster.feed import Feed
-from webhook.cluster.resources import BUILT_IN, watched
+from webhook.cluster.resources import BUILT_IN_RESOURCES, watched
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.policy.policy import Defaults, Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
@@ -74,12 +74,12 @@ def test_every_kind_comes_into_the_index(api, tmp_path):
     assert index.storage_class("fast").provisioner == "disks.example"
     assert index.attach_limits() == {"n1": {"disks.example": 8}}
     assert feed.version == index.version == (1, 34)
-    assert index.lacks(*(resource.name for resource in BUILT_IN)) == ""
+    assert index.lacks(*(resource.name for resource in BUILT_IN_RESOURCES)) == ""
 
 
 def test_the_index_judges_as_the_release_that_was_asked_for(api, tmp_path):
-    feed = Feed(server(api, tmp_path), BUILT_IN, timing=QUICK, as_version=KubernetesVersion(1, 30))
-    assert all(feed.index.lacks(resource.name) == f"{resource.name}: not listed" for resource in BUILT_IN)
+    feed = Feed(server(api, tmp_path), BUILT_IN_RESOURCES, timing=QUICK, as_version=KubernetesVersion(1, 30))
+    assert all(feed.index.lacks(resource.name) == f"{resource.name}: not listed" for resource in BUILT_IN_RESOURCES)
     feed.start()
     try:
         eventually(lambda: feed.synced and feed.version == (1, 34))
@@ -98,7 +98,7 @@ def test_it_is_not_ready_before_the_last_required_kind_is_listed(api, tmp_path):
 
     api.strike("list", hold, times=10**6, resource="replicasets")
     with feeding(api, tmp_path) as feed:
-        eventually(lambda: sum(each.synced for each in feed.standings()) == len(BUILT_IN) - 1)
+        eventually(lambda: sum(each.synced for each in feed.standings()) == len(BUILT_IN_RESOURCES) - 1)
         assert not feed.synced
         held.set()
         eventually(lambda: feed.synced)
@@ -116,7 +116,7 @@ def test_an_optional_kind_is_done_without_and_said(api, tmp_path, what, fault):
     with feeding(api, tmp_path) as feed:
         eventually(lambda: feed.synced and _of(feed, "horizontalpodautoscalers").off)
         assert _of(feed, "horizontalpodautoscalers").fault.startswith(fault)
-        lacking = {resource.name for resource in BUILT_IN if feed.index.lacks(resource.name)}
+        lacking = {resource.name for resource in BUILT_IN_RESOURCES if feed.index.lacks(resource.name)}
         assert lacking == {"horizontalpodautoscalers"}
         getattr(api, what).clear()
         eventually(lambda: feed.index.autoscaler("apps/v1", "Deployment", "shop", "web") is not None)
@@ -130,7 +130,7 @@ def _of(feed, resource):
 def test_a_required_kind_that_is_forbidden_keeps_it_from_being_ready(api, tmp_path):
     api.forbidden.add("pods")
     with feeding(api, tmp_path) as feed:
-        eventually(lambda: sum(each.synced for each in feed.standings()) == len(BUILT_IN) - 1)
+        eventually(lambda: sum(each.synced for each in feed.standings()) == len(BUILT_IN_RESOURCES) - 1)
         assert not feed.synced
         assert feed.age == inf
         said = 'cannot list resource "pods"; grant list and watch of pods'
@@ -181,7 +181,7 @@ def test_owners_of_configured_kinds_are_found_by_discovery(api, tmp_path):
         owner = feed.index.owner("argoproj.io/v1alpha1", "Rollout", "shop", "web")
 
     assert owner.replicas == 5
-    assert [each.kind for each in watched(policy)][len(BUILT_IN) :] == ["Rollout"]
+    assert [each.kind for each in watched(policy)][len(BUILT_IN_RESOURCES) :] == ["Rollout"]
 
 
 def test_a_configured_kind_that_does_not_exist_is_done_without(api, tmp_path):
@@ -194,7 +194,7 @@ def test_a_configured_kind_that_does_not_exist_is_done_without(api, tmp_path):
 
 
 def test_it_stops_at_once(api, tmp_path):
-    feed = Feed(server(api, tmp_path), BUILT_IN, timing=QUICK)
+    feed = Feed(server(api, tmp_path), BUILT_IN_RESOURCES, timing=QUICK)
     feed.start()
     eventually(lambda: feed.synced)
     began = time.monotonic()

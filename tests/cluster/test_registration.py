@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from webhook.cluster.connection import ClusterError
-from webhook.cluster.registration import NAME, configurations, register, unregister
+from webhook.cluster.registration import REGISTRATION_NAME, configurations, register, unregister
 from webhook.core.policy.policy import Defaults
 
 MADE = configurations("https://127.0.0.1:8443", b"the CA", Defaults(mode="inject"))
@@ -16,7 +16,8 @@ class FakeServer:
 
     def __init__(self, **found):
         self.objects = {
-            f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{NAME}": value for kind, value in found.items()
+            f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{REGISTRATION_NAME}": value
+            for kind, value in found.items()
         }
         self.changes = []
 
@@ -32,7 +33,7 @@ class FakeServer:
         return 200, body
 
 
-FOREIGN = {"metadata": {"name": NAME, "labels": {"app.kubernetes.io/managed-by": "Helm"}}}
+FOREIGN = {"metadata": {"name": REGISTRATION_NAME, "labels": {"app.kubernetes.io/managed-by": "Helm"}}}
 
 
 def test_both_configurations_fail_open_in_two_seconds_and_leave_the_system_out():
@@ -86,8 +87,10 @@ def test_a_rehearsal_leaves_nothing():
 @pytest.mark.parametrize("kind", [made["kind"] for made in MADE])
 def test_nothing_of_another_owner_is_touched(kind):
     server = FakeServer(**{kind: FOREIGN})
-    with pytest.raises(ClusterError, match=rf"^{kind} {NAME} exists and is not ours; delete it, or let it be$"):
+    with pytest.raises(
+        ClusterError, match=rf"^{kind} {REGISTRATION_NAME} exists and is not ours; delete it, or let it be$"
+    ):
         register(server, MADE, rehearsed=True)
     unregister(server, MADE)
     assert list(server.objects.values()) == [FOREIGN]
-    assert ("DELETE", f"{kind.lower()}s/{NAME}", "application/json") not in server.changes
+    assert ("DELETE", f"{kind.lower()}s/{REGISTRATION_NAME}", "application/json") not in server.changes

@@ -3,7 +3,7 @@ import textwrap
 import pytest
 
 from webhook.config import ConfigError
-from webhook.config.document import MAX_DEPTH, read_document
+from webhook.config.document import MAX_CONFIG_LEVELS, read_config_document
 
 BOMB = "\n".join(["a0: &a0 [x, x, x]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)])
 MERGE_BOMB = "\n".join(
@@ -35,7 +35,7 @@ TALL = "\n".join(["a0: &a0 [x]"] + [f"a{n}: &a{n} [[[[[[[[[[*a{n - 1}]]]]]]]]]]"
     ],
 )
 def test_a_document_is_read_as_kubernetes_reads_it(text, value):
-    assert read_document(text, file="p.yaml").value == value
+    assert read_config_document(text, file="p.yaml").value == value
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,9 @@ def test_a_document_is_read_as_kubernetes_reads_it(text, value):
             ['1:4: a: the tag "tag:yaml.org,2002:python/name:os.system" is not known here'],
             id="a tag that would run code",
         ),
-        pytest.param("[" * 200_000, [f"1:52: nested deeper than {MAX_DEPTH} levels"], id="brackets without end"),
+        pytest.param(
+            "[" * 200_000, [f"1:52: nested deeper than {MAX_CONFIG_LEVELS} levels"], id="brackets without end"
+        ),
         pytest.param(TALL, ["1:5: aliases nest deeper than 50 levels"], id="a tower of aliases"),
         pytest.param(BOMB, ["1:10: more than 100000 values after aliases"], id="an alias bomb"),
         pytest.param(MERGE_BOMB, ["1:5: more than 100000 values after aliases"], id="an alias bomb of merge keys"),
@@ -85,7 +87,7 @@ def test_a_document_is_read_as_kubernetes_reads_it(text, value):
 )
 def test_what_cannot_be_read_is_said_with_its_place(text, lines):
     with pytest.raises(ConfigError) as raised:
-        read_document(text, file="p.yaml")
+        read_config_document(text, file="p.yaml")
     assert raised.value.render().split("\n") == [f"p.yaml:{line}" for line in lines]
 
 
@@ -95,7 +97,7 @@ def test_every_value_knows_its_place():
           - b: 1
             c.d/e: x
         """)
-    document = read_document(text, file="p.yaml")
+    document = read_config_document(text, file="p.yaml")
     assert document.places["a", 0, "b"] == (2, 8)
     assert document.keys["a", 0, "c.d/e"] == (3, 5)
     assert document.written == {("a", 0, "b"): "1"}
@@ -112,5 +114,5 @@ def test_every_value_knows_its_place():
     ],
 )
 def test_a_fault_is_shown_at(path, line):
-    document = read_document("a:\n  - b: 1\n    c.d/e: x\n", file="p")
+    document = read_config_document("a:\n  - b: 1\n    c.d/e: x\n", file="p")
     assert document.fault(path, "bad").render("p") == line

@@ -4,7 +4,7 @@ import textwrap
 import pytest
 
 from webhook.config import ConfigError, load_policy, reloaded
-from webhook.config.scheduler import FILTERS, read_profiles
+from webhook.config.scheduler import CONFIGURABLE_FILTERS, read_profiles
 from webhook.core.api.types import (
     NodeAffinity,
     NodeSelector,
@@ -83,12 +83,12 @@ def test_a_profile_arrives_whole():
         ),
         pytest.param(
             "{filter: {disabled: [{name: '*'}], enabled: [{name: NodeName}]}}",
-            tuple(name for name in FILTERS if name != "NodeName"),
+            tuple(name for name in CONFIGURABLE_FILTERS if name != "NodeName"),
             id="all filters but one",
         ),
         pytest.param(
             "{multiPoint: {disabled: [{name: '*'}]}, filter: {enabled: [{name: NodeName}, {name: Other}]}}",
-            tuple(name for name in FILTERS if name != "NodeName"),
+            tuple(name for name in CONFIGURABLE_FILTERS if name != "NodeName"),
             id="all plugins but one filter",
         ),
         pytest.param("{score: {disabled: [{name: '*'}]}}", (), id="scores are no filters"),

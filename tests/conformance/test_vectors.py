@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli.commands.conformance import as_json, as_text, exit_code
+from webhook.cli.commands.conformance import as_text, comparison_exit_code, tallies_as_json
 from webhook.cli.main import main
 from webhook.conformance.vectors import Difference, Tally, VectorError, compare_file, differences
 
@@ -167,7 +167,7 @@ VERDICT = case({"pod": {}}, {"fits": False, "message": "no nodes available to sc
 )
 def test_a_kind_that_cannot_be_decided_never_counts_as_agreeing(others, code):
     tallies = [*others, Tally(file="f", kind="tides", cases=2, agree=0, first=(), supported=False)]
-    assert exit_code(tallies, unreadable=False) == code
+    assert comparison_exit_code(tallies, unreadable=False) == code
     assert "f: tides: not supported yet; 2 cases were not compared" in as_text(tallies)
 
 
@@ -216,5 +216,5 @@ def test_text_output():
         "w.gz: verdict: not supported yet; 5 cases were not compared",
         "2999 of 3000 compared cases agree; 5 cases were not compared",
     ]
-    assert as_json([]) == "[]"
+    assert tallies_as_json([]) == "[]"
     assert as_text(tallies[:1]).endswith("2999 of 3000 compared cases agree")

@@ -16,7 +16,7 @@ from e2e.waiting import eventually
 
 from webhook.cluster.connection import Account, ApiServer
 from webhook.cluster.feed import Feed
-from webhook.cluster.resources import BUILT_IN
+from webhook.cluster.resources import BUILT_IN_RESOURCES
 
 DOWN = 2.0  # seconds
 
@@ -32,7 +32,7 @@ def _own_plane(binaries, tmp_path_factory):
 
 @contextlib.contextmanager
 def knowing(plane):
-    feed = Feed(ApiServer(Account(kubeconfig=str(plane.admin))), BUILT_IN)
+    feed = Feed(ApiServer(Account(kubeconfig=str(plane.admin))), BUILT_IN_RESOURCES)
     feed.start()
     try:
         eventually(lambda: feed.synced, 30)

@@ -22,7 +22,7 @@ from e2e.waiting import eventually
 
 from webhook.cluster.connection import Account, ApiServer
 from webhook.cluster.feed import Feed
-from webhook.cluster.resources import BUILT_IN
+from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.core.api.types import Pod
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index.cluster_index import ClusterIndex
@@ -157,7 +157,7 @@ class Cluster:
 
 @pytest.fixture(name="cluster")
 def _cluster(own_plane):
-    feed = Feed(ApiServer(Account(kubeconfig=str(own_plane.admin))), BUILT_IN)
+    feed = Feed(ApiServer(Account(kubeconfig=str(own_plane.admin))), BUILT_IN_RESOURCES)
     feed.start()
     with contextlib.closing(own_plane.api):
         try:

@@ -24,7 +24,7 @@ from manifest import DENY, FIXED
 from msgspec.structs import replace
 from server.conftest import replies, server  # noqa: F401 a fixture
 
-from webhook.admission import Engine, ReviewError, answer, decode
+from webhook.admission import Engine, ReviewError, answer, decode_review
 from webhook.core.api.storage import Claim, ClaimSpec, PersistentVolume, Phase, StorageClass
 from webhook.core.api.types import NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.api.version import RECORDED
@@ -210,7 +210,7 @@ envelopes = st.fixed_dictionaries(
 def test_any_json_is_answered_with_its_uid_or_refused(body, route, engine):
     began = time.process_time()
     try:
-        request = decode(body)
+        request = decode_review(body)
     except ReviewError as error:
         assert error.status == 400  # noqa: PT017 either outcome is right, each in its way
         return

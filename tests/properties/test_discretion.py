@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from properties.test_any_body import nearly, odd
 
-from webhook.admission import Engine, answer, decode
+from webhook.admission import Engine, answer, decode_review
 from webhook.core.api.storage import Claim, ClaimReference, ClaimSpec, PersistentVolume, PersistentVolumeSpec, Phase
 from webhook.core.api.types import NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.api.version import RECORDED
@@ -85,7 +85,7 @@ def said(raw, detail, ceiling):
     """What a user hears, as one text, and the rules that spoke."""
     policy = Policy(ceiling=ceiling, rules=ALL, capacity="fixed", messages=Messages(detail=detail))
     engine = Engine(policy=policy, version=RECORDED, index=CLUSTER)
-    made = answer("validate", decode(raw), engine, today="2026-11-21", remaining=lambda: 5.0)
+    made = answer("validate", decode_review(raw), engine, today="2026-11-21", remaining=lambda: 5.0)
     response = json.loads(made.body)["response"]
     assert not made.failed
     notes = response.get("auditAnnotations", {}).values()

@@ -18,13 +18,13 @@ from msgspec.structs import fields, replace
 from webhook.cli.explaining.as_json import shape
 from webhook.cli.explaining.page import render
 from webhook.cli.explaining.pods import of_pod
-from webhook.cli.explaining.words import Answer
+from webhook.cli.explaining.words import AnsweredQuestion
 from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import Scenario, read_scenario
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, NodeSpec, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.explain.explanation import Cause, explain, standstill
+from webhook.core.explain.explanation import Cause, explain_pod, standstill
 from webhook.core.index import node_sets
 from webhook.core.scheduler.args import ArgsError
 from webhook.core.scheduler.cycle import decide
@@ -46,7 +46,7 @@ def explained(name):
                 scenario = read_scenario(members(members(line)["scenario"]))
             except (DecodeError, ArgsError):
                 continue
-            found.append((scenario, explain(take(scenario.index, scenario.pod, scenario.defaults))))
+            found.append((scenario, explain_pod(take(scenario.index, scenario.pod, scenario.defaults))))
     return found
 
 
@@ -107,7 +107,7 @@ class TestRecordedScenarios:
 
     def test_it_can_be_printed_and_encoded(self, name):
         for scenario, found in explained(name):
-            answer = Answer(of_pod(scenario.pod, policy()), found)
+            answer = AnsweredQuestion(of_pod(scenario.pod, policy()), found)
             assert all(line.isprintable() for line in "".join(render(answer, color=False)).splitlines())
             assert msgspec.json.decode(msgspec.json.encode(shape(answer)))["message"] == found.verdict.sentence
 
@@ -152,7 +152,7 @@ pods = st.builds(
 @given(clusters(), pods)
 def test_what_is_said_of_any_pod_holds(index, incoming):
     scenario = Scenario(index, incoming, SYSTEM_DEFAULTS)
-    found = explain(take(index, incoming))
+    found = explain_pod(take(index, incoming))
     assert (found.cause is None) == bool(found.verdict.feasible)
     if found.cause is not None:
         assert bool(feasible(scenario, softened(incoming))) == (found.cause is Cause.SPREAD)

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.manifest import read_manifests
 from webhook.manifests.reading.positions import find, json_tree, yaml_tree
 
@@ -31,7 +31,7 @@ class TestReading:
     def test_any_bytes(self, data):
         lines = data.count(b"\n") + data.count(b"\r") + 3
         for found in read_manifests("f", data):
-            if isinstance(found, Fault):
+            if isinstance(found, InputFault):
                 assert 0 <= found.line <= lines
                 assert "\n" not in str(found)
             else:

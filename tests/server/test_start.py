@@ -129,7 +129,7 @@ def test_a_taken_port_is_named():
         )
 
 
-@pytest.mark.parametrize(("holder", "names"), worker.PRIVATE_NAMES + connection.PRIVATE_NAMES)
+@pytest.mark.parametrize(("holder", "names"), worker.WORKER_PRIVATE_NAMES + connection.PROTOCOL_PRIVATE_NAMES)
 def test_the_private_names_of_gunicorn_exist(holder, names):
     assert [name for name in names if not hasattr(holder, name)] == []
 

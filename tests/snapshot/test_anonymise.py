@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from snapshot.test_projection import full, marks
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.whole_cluster import survey
+from webhook.cli.checking.whole_cluster import examine_cluster
 from webhook.cli.formats.json import as_values
 from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import decide_verdict
@@ -99,7 +99,7 @@ def found(objects):
     """What audit says of them, without the places."""
     lines = "\n".join(json.dumps(each) for each in ({"kind": "Snapshot"}, *objects))
     frame = Frame(policy=Policy(), today="2026-01-01")
-    entries = as_values(survey([File("x", lines.encode())], frame))
+    entries = as_values(examine_cluster([File("x", lines.encode())], frame))
     return [{name: value for name, value in entry.items() if name not in {"line", "column"}} for entry in entries]
 
 

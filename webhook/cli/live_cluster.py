@@ -12,7 +12,7 @@ from msgspec import Struct
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.terminal import say
 from webhook.cluster.connection import SERVICE_ACCOUNT, Account, ApiServer, ClusterError, chosen_context
-from webhook.cluster.live import Live, UnreadableError, unreachable
+from webhook.cluster.live import Live, UnreadableClusterError, unreachable
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.text import one_line
@@ -94,6 +94,6 @@ def reading() -> Iterator[None]:
     """
     try:
         yield
-    except UnreadableError as error:
+    except UnreadableClusterError as error:
         hint = f"; {_ELSEWHERE}" if error.silent else ""
         raise CommandError(f"{error}{hint}", Exit.CLUSTER) from error

@@ -96,10 +96,10 @@ def main(arguments: list[str]) -> int:
             reconfigure(errors="backslashreplace")
     called = Path(sys.argv[0]).name
     name = "kubectl evenspread" if called.startswith("kubectl") else "evenspread"
-    return guarded(lambda: evenspread.main(arguments, prog_name=name, standalone_mode=False))
+    return exit_code_of(lambda: evenspread.main(arguments, prog_name=name, standalone_mode=False))
 
 
-def guarded(command: Callable[[], object]) -> int:
+def exit_code_of(command: Callable[[], object]) -> int:
     """Run a command; returns its exit code, whatever happens."""
     try:
         result = command()

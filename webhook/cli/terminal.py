@@ -9,7 +9,7 @@ from typing import TextIO
 
 import click
 
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 
 PATIENCE_SECONDS = 1.0  # after this long, progress is shown
 _STEP_SECONDS = 0.1  # between two counts: nobody reads faster, and each is a write to the terminal
@@ -53,7 +53,7 @@ def print_results(pieces: Iterable[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def print_faults(faults: Iterable[Fault]) -> None:
+def print_faults(faults: Iterable[InputFault]) -> None:
     """One line a fault."""
     for fault in faults:
         kind = "error" if fault.fatal else "note"

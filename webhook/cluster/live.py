@@ -23,7 +23,7 @@ _LOST: Mapping[str, str] = {
 }
 
 
-class UnreadableError(Exception):
+class UnreadableClusterError(Exception):
     """A cluster cannot be read; the text is one line. ``silent`` says that it did not answer at all."""
 
     def __init__(self, message: str, *, silent: bool = False) -> None:
@@ -79,12 +79,12 @@ def read_kinds(
         allowed, refused = allowed or not listing.refused, refused or listing.detail
         yield listing
     if refused and not allowed:
-        raise UnreadableError(f"{live.source}: nothing may be read: {refused}")
+        raise UnreadableClusterError(f"{live.source}: nothing may be read: {refused}")
 
 
-def unreachable(source: str, error: ClusterError) -> UnreadableError:
+def unreachable(source: str, error: ClusterError) -> UnreadableClusterError:
     """The error for a cluster that does not answer."""
-    return UnreadableError(f"{source} cannot be read: {error}", silent=True)
+    return UnreadableClusterError(f"{source} cannot be read: {error}", silent=True)
 
 
 def loss(listing: Listing[_Kept]) -> str:

@@ -22,7 +22,7 @@ from webhook.core.api.well_known import (
 from webhook.core.policy.policy import Defaults
 from webhook.core.workloads.kinds import KINDS, MADE_BY, POD, resource_name
 
-NAME = "evenspread-local"
+REGISTRATION_NAME = "evenspread-local"
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
 _MANAGER = {APP_NAME: "evenspread", APP_MANAGED_BY: "evenspread-webhook"}
 _TIMEOUT_SECONDS = 2  # as in the chart: so long each write waits if this process is gone but still registered
@@ -109,7 +109,9 @@ def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed:
         status, existing = server.request("GET", path)
         # Server-side apply would take over whatever has the name.
         if status == 200 and not _is_ours(existing):
-            raise ClusterError(f"{configuration['kind']} {NAME} exists and is not ours; delete it, or let it be")
+            raise ClusterError(
+                f"{configuration['kind']} {REGISTRATION_NAME} exists and is not ours; delete it, or let it be"
+            )
         status, answer = server.request(
             "PATCH",
             f"{path}?fieldManager=evenspread&force=true{'&dryRun=All' if rehearsed else ''}",
@@ -117,7 +119,7 @@ def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed:
             media="application/apply-patch+yaml",
         )
         if status not in {200, 201}:
-            raise ClusterError(f"{configuration['kind']} {NAME}: {status} {answer.get('message', '')}")
+            raise ClusterError(f"{configuration['kind']} {REGISTRATION_NAME}: {status} {answer.get('message', '')}")
 
 
 def unregister(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
@@ -135,7 +137,7 @@ def unregister(server: ApiServer, made: Sequence[Mapping[str, Any]]) -> None:
             status, answer = server.request("DELETE", path)
         # Somebody else may have deleted it between the two requests.
         if status not in {200, 202, 404}:
-            failed.append(f"{configuration['kind']} {NAME}: {status} {answer.get('message', '')}")
+            failed.append(f"{configuration['kind']} {REGISTRATION_NAME}: {status} {answer.get('message', '')}")
     if failed:
         raise ClusterError("; ".join(failed))
 
@@ -145,7 +147,7 @@ def _is_ours(configuration: Mapping[str, Any]) -> bool:
 
 
 def _path(kind: str) -> str:
-    return f"{_GROUP}/{kind.lower()}s/{NAME}"
+    return f"{_GROUP}/{kind.lower()}s/{REGISTRATION_NAME}"
 
 
 def _configuration(route: str, url: str, ca: bytes, conditions: Mapping[str, str]) -> Mapping[str, Any]:
@@ -178,6 +180,6 @@ def _configuration(route: str, url: str, ca: bytes, conditions: Mapping[str, str
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": f"{family}WebhookConfiguration",
-        "metadata": {"name": NAME, "labels": dict(_MANAGER)},
+        "metadata": {"name": REGISTRATION_NAME, "labels": dict(_MANAGER)},
         "webhooks": [webhook],
     }

@@ -60,7 +60,7 @@ def group_path(api_version: str) -> str:
 
 
 _STORAGE = ("storage.k8s.io/v1",)
-BUILT_IN = (
+BUILT_IN_RESOURCES = (
     Resource(kind="Node", name="nodes"),
     Resource(kind="Namespace", name="namespaces"),
     Resource(kind="Service", name="services"),
@@ -79,14 +79,14 @@ BUILT_IN = (
     Resource(kind="StorageClass", name="storageclasses", api_versions=_STORAGE, required=False),
     Resource(kind="CSINode", name="csinodes", api_versions=_STORAGE, required=False),
 )
-_WATCHED = {(version, resource.kind) for resource in BUILT_IN for version in resource.api_versions}
+_WATCHED = {(version, resource.kind) for resource in BUILT_IN_RESOURCES for version in resource.api_versions}
 
 
 def watched(policy: Policy) -> tuple[Resource, ...]:
     """Every kind that answers depend on: the built-in ones, and kinds that the policy names."""
     named = [(each.api_version, each.kind) for each in policy.workloads]
     named += policy.defaults.owners
-    return BUILT_IN + tuple(
+    return BUILT_IN_RESOURCES + tuple(
         Resource(kind=kind, name="", api_versions=(api_version,), required=False, embedded=policy.workloads)
         for api_version, kind in dict.fromkeys(named)
         if (api_version, kind) not in _WATCHED

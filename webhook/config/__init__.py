@@ -5,7 +5,7 @@
 Callers need `load_policy`, `parse_policy`, `reloaded`, and `ConfigError.render()` when it is raised.
 """
 
-from webhook.config.faults import ConfigError, Fault
+from webhook.config.faults import ConfigError, ConfigFault
 from webhook.config.files import Loaded, load_policy, parse_policy, reloaded
 
-__all__ = ["ConfigError", "Fault", "Loaded", "load_policy", "parse_policy", "reloaded"]
+__all__ = ["ConfigError", "ConfigFault", "Loaded", "load_policy", "parse_policy", "reloaded"]

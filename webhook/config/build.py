@@ -22,10 +22,10 @@ from webhook.core.policy.policy import (
 from webhook.core.scheduler.profile import SchedulerProfile
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
-Raw = Mapping[str, Any]  # raw YAML, already checked against the schema
+RawConfig = Mapping[str, Any]  # raw YAML, already checked against the schema
 
 
-def built(value: Raw, profiles: tuple[SchedulerProfile, ...]) -> Policy:
+def built(value: RawConfig, profiles: tuple[SchedulerProfile, ...]) -> Policy:
     """The policy of a document; absent fields have the defaults of `Policy`."""
     plain = {name: inner for name, inner in value.items() if name not in _RESHAPED}
     policy = msgspec.convert(plain, Policy)
@@ -47,7 +47,7 @@ _RESHAPED = frozenset({"workloads", "namespaces", "exemptions", "defaults", "ann
 _RESHAPED_DEFAULTS = frozenset({"defaultConstraints", "overrides", "owners"})
 
 
-def _namespaces(entries: list[Raw]) -> tuple[NamespaceCeiling, ...]:
+def _namespaces(entries: list[RawConfig]) -> tuple[NamespaceCeiling, ...]:
     return tuple(
         NamespaceCeiling(
             match=NamespaceMatch(
@@ -60,14 +60,14 @@ def _namespaces(entries: list[Raw]) -> tuple[NamespaceCeiling, ...]:
     )
 
 
-def _workloads(entries: list[Raw]) -> tuple[EmbeddedKind, ...]:
+def _workloads(entries: list[RawConfig]) -> tuple[EmbeddedKind, ...]:
     return tuple(
         msgspec.convert({**entry, "podLabels": tuple(entry.get("podLabels", {}).items())}, EmbeddedKind)
         for entry in entries
     )
 
 
-def _exemptions(entries: list[Raw]) -> tuple[Exemption, ...]:
+def _exemptions(entries: list[RawConfig]) -> tuple[Exemption, ...]:
     return tuple(
         Exemption(
             rule=entry["rule"],
@@ -85,7 +85,7 @@ def _exemptions(entries: list[Raw]) -> tuple[Exemption, ...]:
     )
 
 
-def _defaults(value: Raw) -> Defaults:
+def _defaults(value: RawConfig) -> Defaults:
     return msgspec.structs.replace(
         msgspec.convert({name: inner for name, inner in value.items() if name not in _RESHAPED_DEFAULTS}, Defaults),
         default_constraints=_constraints(value.get("defaultConstraints", [])),
@@ -94,7 +94,7 @@ def _defaults(value: Raw) -> Defaults:
     )
 
 
-def _overrides(entries: list[Raw]) -> tuple[DefaultsOverride, ...]:
+def _overrides(entries: list[RawConfig]) -> tuple[DefaultsOverride, ...]:
     return tuple(
         DefaultsOverride(
             name=entry["name"],
@@ -107,7 +107,7 @@ def _overrides(entries: list[Raw]) -> tuple[DefaultsOverride, ...]:
     )
 
 
-def _constraints(entries: list[Raw]) -> tuple[DefaultConstraint, ...]:
+def _constraints(entries: list[RawConfig]) -> tuple[DefaultConstraint, ...]:
     return tuple(
         DefaultConstraint(
             constraint=msgspec.convert(entry, SpreadConstraint), hard_when_domains=entry.get("hardWhenDomains")
@@ -116,6 +116,6 @@ def _constraints(entries: list[Raw]) -> tuple[DefaultConstraint, ...]:
     )
 
 
-def _selector(value: Raw, name: str) -> Selector:
+def _selector(value: RawConfig, name: str) -> Selector:
     written = value.get(name)
     return EVERYTHING if written is None else compile_selector(msgspec.convert(written, LabelSelector))

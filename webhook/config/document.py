@@ -13,25 +13,25 @@ from yaml import events
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from webhook.config.faults import ConfigError, Fault, Path, render_path, shown
+from webhook.config.faults import ConfigError, ConfigFault, Path, render_path, shown
 
-MAX_BYTES = 1 << 20  # a ConfigMap holds no more
+MAX_CONFIG_BYTES = 1 << 20  # a ConfigMap holds no more
 MAX_VALUES = 100_000  # after aliases; a file of MAX_BYTES that says something else a line has fewer
-MAX_DEPTH = 50  # the deepest promised field stands at 8
+MAX_CONFIG_LEVELS = 50  # the deepest promised field stands at 8
 
 _TAG = "tag:yaml.org,2002:"
 _RESOLVER = Resolver()
 _CONSTRUCTOR = SafeConstructor()
 
 
-class Place(NamedTuple):
+class LineAndColumn(NamedTuple):
     """Unit: lines and columns, from 1."""
 
     line: int
     column: int
 
 
-class Document(NamedTuple):
+class ConfigDocument(NamedTuple):
     """A configuration file as values.
 
     Shape: ``places`` has every value by its path, ``keys`` every key of a mapping; ``written`` has the text of
@@ -39,11 +39,11 @@ class Document(NamedTuple):
     """
 
     value: Any  # raw YAML: any shape
-    places: dict[Path, Place]
-    keys: dict[Path, Place]
+    places: dict[Path, LineAndColumn]
+    keys: dict[Path, LineAndColumn]
     written: dict[Path, str]
 
-    def fault(self, path: Path, message: str, *, key: bool = False) -> Fault:
+    def fault(self, path: Path, message: str, *, key: bool = False) -> ConfigFault:
         """A fault at the value, or at its key; for an absent value, at the mapping that should have it."""
         place = self.keys.get(path) if key else None
         nearest = path
@@ -52,24 +52,24 @@ class Document(NamedTuple):
             if not nearest:
                 break
             nearest = nearest[:-1]
-        line, column = place or Place(0, 0)
-        return Fault(path=render_path(path), message=message, line=line, column=column)
+        line, column = place or LineAndColumn(0, 0)
+        return ConfigFault(path=render_path(path), message=message, line=line, column=column)
 
 
 class _Scalar(NamedTuple):
     tag: str
     text: str
-    place: Place
+    place: LineAndColumn
 
 
 class _Sequence(NamedTuple):
     items: tuple["_Node", ...]
-    place: Place
+    place: LineAndColumn
 
 
 class _Mapping(NamedTuple):
     pairs: tuple[tuple["_Node", "_Node"], ...]
-    place: Place
+    place: LineAndColumn
 
 
 _Node = _Scalar | _Sequence | _Mapping
@@ -78,12 +78,12 @@ _Node = _Scalar | _Sequence | _Mapping
 class _UnusableError(Exception):
     """Reading cannot go on after this."""
 
-    def __init__(self, message: str, place: Place) -> None:
+    def __init__(self, message: str, place: LineAndColumn) -> None:
         super().__init__(message)
-        self.fault = Fault(path="", message=message, line=place.line, column=place.column)
+        self.fault = ConfigFault(path="", message=message, line=place.line, column=place.column)
 
 
-def read_document(text: str, *, file: str) -> Document:
+def read_config_document(text: str, *, file: str) -> ConfigDocument:
     """Read the one document of a configuration file.
 
     Errors: ConfigError, with every duplicate key and the like at once, or with the one fault that ends all reading.
@@ -96,7 +96,7 @@ def read_document(text: str, *, file: str) -> Document:
         raise ConfigError([error.fault], file=file) from None
     if reading.faults:
         raise ConfigError(reading.faults, file=file)
-    return Document(value, reading.places, reading.keys, reading.written)
+    return ConfigDocument(value, reading.places, reading.keys, reading.written)
 
 
 def _only_document(text: str) -> _Node:
@@ -113,7 +113,7 @@ def _only_document(text: str) -> _Node:
             raise _UnusableError("a second YAML document begins here; the file is one SpreadPolicy", node.place)
         only = node
     if only is None:
-        raise _UnusableError("the file is empty; it needs apiVersion and kind at least", Place(1, 1))
+        raise _UnusableError("the file is empty; it needs apiVersion and kind at least", LineAndColumn(1, 1))
     return only
 
 
@@ -127,7 +127,7 @@ def _events(text: str) -> Iterator[events.Event]:
         raise _UnusableError(f"not YAML: {problem}{hint}", _place(error.problem_mark)) from None
     except yaml.reader.ReaderError as error:
         before = text.encode()[: error.position].decode(errors="replace")
-        place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        place = LineAndColumn(before.count("\n") + 1, len(before) - before.rfind("\n"))
         raise _UnusableError("not YAML: a control character", place) from None
 
 
@@ -138,14 +138,14 @@ class _Mark(Protocol):
     column: int
 
 
-def _place(mark: _Mark | None) -> Place:
-    return Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
+def _place(mark: _Mark | None) -> LineAndColumn:
+    return LineAndColumn(mark.line + 1, mark.column + 1) if mark else LineAndColumn(1, 1)
 
 
 def _tree(event: events.Event, stream: Iterator[events.Event], anchors: dict[str, _Node], depth: int) -> _Node:
     place = _place(event.start_mark)
-    if depth > MAX_DEPTH:
-        raise _UnusableError(f"nested deeper than {MAX_DEPTH} levels", place)
+    if depth > MAX_CONFIG_LEVELS:
+        raise _UnusableError(f"nested deeper than {MAX_CONFIG_LEVELS} levels", place)
     if isinstance(event, events.AliasEvent):
         name = event.anchor or ""
         if name not in anchors:
@@ -183,10 +183,10 @@ class _Reading:
     """One walk over the tree, which collects values, places and faults."""
 
     def __init__(self) -> None:
-        self.places: dict[Path, Place] = {}
-        self.keys: dict[Path, Place] = {}
+        self.places: dict[Path, LineAndColumn] = {}
+        self.keys: dict[Path, LineAndColumn] = {}
         self.written: dict[Path, str] = {}
-        self.faults: list[Fault] = []
+        self.faults: list[ConfigFault] = []
         self._values = 0
 
     def value(self, node: _Node, path: Path, depth: int) -> object:
@@ -254,12 +254,12 @@ class _Reading:
         return pairs
 
     def _count(self, node: _Node, depth: int) -> None:
-        if depth > MAX_DEPTH:
-            raise _UnusableError(f"aliases nest deeper than {MAX_DEPTH} levels", node.place)
+        if depth > MAX_CONFIG_LEVELS:
+            raise _UnusableError(f"aliases nest deeper than {MAX_CONFIG_LEVELS} levels", node.place)
         self._values += 1
         if self._values > MAX_VALUES:
             raise _UnusableError(f"more than {MAX_VALUES} values after aliases", node.place)
 
     def _fault(self, node: _Node, path: Path, message: str) -> None:
         line, column = node.place
-        self.faults.append(Fault(path=render_path(path), message=message, line=line, column=column))
+        self.faults.append(ConfigFault(path=render_path(path), message=message, line=line, column=column))

@@ -20,7 +20,7 @@ _STEP = re.compile(r"\[([0-9]+)\]|([^.\[\]]+)")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+class ConfigFault(Struct, frozen=True, kw_only=True):
     """One fault.
 
     Shape: ``path`` is in the API's form, empty for the whole file; ``line`` and ``column`` count from 1, and are 0 if
@@ -41,7 +41,7 @@ class Fault(Struct, frozen=True, kw_only=True):
 class ConfigError(Exception):
     """A configuration that cannot be used, with every fault that was found, in the order of the file."""
 
-    def __init__(self, faults: Sequence[Fault], *, file: str, read: Sequence[str] = ()) -> None:
+    def __init__(self, faults: Sequence[ConfigFault], *, file: str, read: Sequence[str] = ()) -> None:
         """Keep the faults as values, in the order of the file; their text is made on demand."""
         super().__init__(file)
         self.faults = tuple(sorted(faults, key=place_of))
@@ -60,7 +60,7 @@ class ConfigError(Exception):
         return self.render()
 
 
-def place_of(fault: Fault) -> tuple[int, int, str, str]:
+def place_of(fault: ConfigFault) -> tuple[int, int, str, str]:
     """The sort key of faults."""
     return fault.line, fault.column, fault.path, fault.message
 

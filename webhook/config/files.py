@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from webhook.config.build import built
-from webhook.config.document import MAX_BYTES, read_document
-from webhook.config.faults import ConfigError, Fault, place_of
+from webhook.config.document import MAX_CONFIG_BYTES, read_config_document
+from webhook.config.faults import ConfigError, ConfigFault, place_of
 from webhook.config.lenient_view import view
 from webhook.config.scheduler import read_profiles
 from webhook.config.schema_checks import made_plain, shape_faults
@@ -40,7 +40,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
 
     policy: Policy
     file: str
-    warnings: tuple[Fault, ...] = ()
+    warnings: tuple[ConfigFault, ...] = ()
     seen: tuple[tuple[str, Signature | None], ...] = ()
     error: ConfigError | None = None
 
@@ -65,7 +65,7 @@ def parse_policy(text: str, *, file: str = "<text>", today: str | None = None) -
     Shape: ``today`` is an ISO date, for exemptions that are over; by default the clock's (UTC).
     Errors: ConfigError with every fault.
     """
-    document = made_plain(read_document(text, file=file))
+    document = made_plain(read_config_document(text, file=file))
     faults = shape_faults(document)
     part = view(document, faults)
     faults += meaning_faults(part)
@@ -124,12 +124,12 @@ def _text(file: str) -> str:
         if stat.S_ISFIFO(Path(file).stat().st_mode) and not file.startswith(_OPEN_FILES):
             raise _unreadable(file, "a named pipe, not a file")
         with Path(file).open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
+            raw = stream.read(MAX_CONFIG_BYTES + 1)
     except OSError as error:
         raise _unreadable(file, f"cannot be read: {error.strerror}") from None
     except ValueError:
         raise _unreadable(file, "cannot be read: the path holds a NUL character") from None
-    if len(raw) > MAX_BYTES:
+    if len(raw) > MAX_CONFIG_BYTES:
         raise _unreadable(file, "larger than 1 MiB, which is more than a ConfigMap holds")
     try:
         return raw.decode("utf-8-sig")
@@ -140,4 +140,4 @@ def _text(file: str) -> str:
 
 
 def _unreadable(file: str, message: str, line: int = 0, column: int = 0) -> ConfigError:
-    return ConfigError([Fault(path="", message=message, line=line, column=column)], file=file)
+    return ConfigError([ConfigFault(path="", message=message, line=line, column=column)], file=file)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from webhook.config.document import Document
-from webhook.config.faults import Fault, Path, parse_path
+from webhook.config.document import ConfigDocument
+from webhook.config.faults import ConfigFault, Path, parse_path
 from webhook.config.lenient_view import View
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, LabelSelector, SpreadConstraint
@@ -23,7 +23,7 @@ _DEFAULTS: Path = ("defaults",)
 _SELECTORS = ("namespaceSelector", "podSelector", "selector")
 
 
-def upstream_faults(part: View) -> Iterator[Fault]:
+def upstream_faults(part: View) -> Iterator[ConfigFault]:
     """The parts that kube-scheduler or kube-apiserver would refuse."""
     yield from _default_constraints(part, _DEFAULTS)
     for entry in part.entries((*_DEFAULTS, "overrides")):
@@ -35,7 +35,7 @@ def upstream_faults(part: View) -> Iterator[Fault]:
     yield from _domains(part)
 
 
-def upstream_warnings(part: View) -> Iterator[Fault]:
+def upstream_warnings(part: View) -> Iterator[ConfigFault]:
     """The parts that they accept, and that have no effect here."""
     if part.text((*_DEFAULTS, "matchLabelKeys")) != "off":
         return
@@ -46,7 +46,7 @@ def upstream_warnings(part: View) -> Iterator[Fault]:
                 yield part.document.fault((*entry, "matchLabelKeys"), message)
 
 
-def _default_constraints(part: View, owner: Path) -> Iterator[Fault]:
+def _default_constraints(part: View, owner: Path) -> Iterator[ConfigFault]:
     path = (*owner, "defaultConstraints")
     constraints = [_constraint(part, (*path, index)) for index in range(len(part.at(path, list) or ()))]
     defaulting_type = part.at((*owner, "defaultingType"), str) if owner == _DEFAULTS else None
@@ -76,7 +76,7 @@ def _in_a_pod(part: View, path: Path, constraint: SpreadConstraint) -> SpreadCon
     return msgspec.structs.replace(constraint, label_selector=LabelSelector(), when_unsatisfiable=action)
 
 
-def _selectors(part: View, owner: Path) -> Iterator[Fault]:
+def _selectors(part: View, owner: Path) -> Iterator[ConfigFault]:
     for name in _SELECTORS:
         path = (*owner, name)
         written = part.at(path, dict) if part.sound(path) else None
@@ -86,7 +86,7 @@ def _selectors(part: View, owner: Path) -> Iterator[Fault]:
                 yield upstream_fault(part.document, error, owner)
 
 
-def _domains(part: View) -> Iterator[Fault]:
+def _domains(part: View) -> Iterator[ConfigFault]:
     for key in part.at(("domains",), dict) or {}:
         path: Path = ("domains", key)
         for fault in key_faults(key, RECORDED):
@@ -96,6 +96,6 @@ def _domains(part: View) -> Iterator[Fault]:
                 yield part.document.fault((*path, index), f"is no label value: {fault}")
 
 
-def upstream_fault(document: Document, error: FieldError, owner: Path) -> Fault:
+def upstream_fault(document: ConfigDocument, error: FieldError, owner: Path) -> ConfigFault:
     """One of upstream's errors, in its words, at its position in the file."""
     return document.fault((*owner, *parse_path(error.field)), error.text.removeprefix(f"{error.field}: "))

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from webhook.config.document import Document
-from webhook.config.faults import Fault, Path, render_path
+from webhook.config.document import ConfigDocument
+from webhook.config.faults import ConfigFault, Path, render_path
 
 _T = TypeVar("_T")
 
@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 class View(NamedTuple):
     """A document with the faults that are already known."""
 
-    document: Document
+    document: ConfigDocument
     faulty: frozenset[str]  # the rendered paths of the faults, and of everything that contains them
 
     def sound(self, path: Path) -> bool:
@@ -40,7 +40,7 @@ class View(NamedTuple):
                 yield (*path, index)
 
 
-def view(document: Document, faults: Sequence[Fault]) -> View:
+def view(document: ConfigDocument, faults: Sequence[ConfigFault]) -> View:
     """A document with the faults found so far; each also spoils whatever contains it."""
     texts = {fault.path for fault in faults}
     spoiled = {text[:end] for text in texts for end in (*_ends(text), len(text))}

@@ -10,18 +10,18 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from webhook.config.document import Document, read_document
-from webhook.config.faults import ConfigError, Fault, Path, parse_path, render_path, shown
+from webhook.config.document import ConfigDocument, read_config_document
+from webhook.config.faults import ConfigError, ConfigFault, Path, parse_path, render_path, shown
 from webhook.config.kubernetes_checks import upstream_fault
 from webhook.core.api.types import NodeAffinity
 from webhook.core.scheduler import problem
 from webhook.core.scheduler.args import SYSTEM, ArgsError, PodTopologySpreadArgs, decode_args, validate_args
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
 
-API_VERSION = "kubescheduler.config.k8s.io/v1"
+SCHEDULER_API_VERSION = "kubescheduler.config.k8s.io/v1"
 # The filters of the default profile: those that verdicts know, and two that they do not look at.
 # Source: pkg/scheduler/apis/config/v1/default_plugins.go.
-FILTERS = (*problem.FILTERS, "DynamicResources", "NodeDeclaredFeatures")
+CONFIGURABLE_FILTERS = (*problem.FILTERS, "DynamicResources", "NodeDeclaredFeatures")
 _T = TypeVar("_T", bound="_Value")
 
 
@@ -78,10 +78,10 @@ def read_profiles(text: str, *, file: str) -> tuple[SchedulerProfile, ...]:
 
     Errors: ConfigError, whose faults are of this file.
     """
-    reading = _Reading(read_document(text, file=file))
+    reading = _Reading(read_config_document(text, file=file))
     read = reading.part((), reading.document.value, _File)
     if not reading.faults:
-        reading.is_word("apiVersion", read.api_version, API_VERSION)
+        reading.is_word("apiVersion", read.api_version, SCHEDULER_API_VERSION)
         reading.is_word("kind", read.kind, "KubeSchedulerConfiguration")
     profiles = tuple(_profile(reading, index, profile) for index, profile in enumerate(read.profiles or ()))
     if reading.faults:
@@ -92,9 +92,9 @@ def read_profiles(text: str, *, file: str) -> tuple[SchedulerProfile, ...]:
 class _Reading:
     """One pass over the file, which converts parts to their types and collects faults."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: ConfigDocument) -> None:
         self.document = document
-        self.faults: list[Fault] = []
+        self.faults: list[ConfigFault] = []
 
     def part(self, path: Path, value: object, kind: type[_T]) -> _T:
         """The value as this type; if it does not fit, an empty value and a fault."""
@@ -147,7 +147,7 @@ def _spread_args(reading: _Reading, args: dict[str, object] | None, path: Path) 
 def _disabled_filters(plugins: _Plugins) -> tuple[str, ...]:
     """The default profile's filters that do not run; ``*`` disables all that are not enabled by name."""
     everywhere, nowhere = (plugins.multi_point or _PluginSet()).names()
-    running = everywhere | {name for name in FILTERS if not nowhere & {name, "*"}}
+    running = everywhere | {name for name in CONFIGURABLE_FILTERS if not nowhere & {name, "*"}}
     enabled, disabled = (plugins.filter or _PluginSet()).names()
     running = enabled | {name for name in running if not disabled & {name, "*"}}
-    return tuple(name for name in FILTERS if name not in running)
+    return tuple(name for name in CONFIGURABLE_FILTERS if name not in running)

@@ -11,8 +11,8 @@ from importlib import resources
 from itertools import takewhile
 from typing import Any, NamedTuple, Protocol, cast
 
-from webhook.config.document import Document
-from webhook.config.faults import Fault, Path, did_you_mean, render_path, shown
+from webhook.config.document import ConfigDocument
+from webhook.config.faults import ConfigFault, Path, did_you_mean, render_path, shown
 
 Schema = Mapping[str, Any]  # raw JSON: a schema has any shape
 
@@ -50,12 +50,12 @@ def schema() -> Schema:
     return loaded
 
 
-def made_plain(document: Document) -> Document:
+def made_plain(document: ConfigDocument) -> ConfigDocument:
     """The document's values, normalised: a null field is absent, and unquoted ``off`` is a text, not a boolean."""
     return document._replace(value=_plain(document.value, schema(), (), document.written))
 
 
-def shape_faults(document: Document) -> list[Fault]:
+def shape_faults(document: ConfigDocument) -> list[ConfigFault]:
     """Every fault of the document by the schema."""
     return [fault for error in _validator().iter_errors(document.value) for fault in _faults(error, document)]
 
@@ -132,7 +132,7 @@ class _Misfit(NamedTuple):
         return f"the number {shown(self.value)}" if isinstance(self.value, int | float) else shown(self.value)
 
 
-def _faults(error: _Error, document: Document) -> Iterator[Fault]:
+def _faults(error: _Error, document: ConfigDocument) -> Iterator[ConfigFault]:
     path: Path = tuple(error.absolute_path)
     part = cast("Schema", error.schema)
     match error.validator:

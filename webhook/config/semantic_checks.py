@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from webhook.config.faults import Fault, Path, render_path, shown
+from webhook.config.faults import ConfigFault, Path, render_path, shown
 from webhook.config.kubernetes_checks import upstream_faults, upstream_warnings
 from webhook.config.lenient_view import View
 from webhook.core.policy.policy import release
@@ -23,7 +23,7 @@ _DURATION_PART = re.compile(r"([0-9.]+)(h|ms|us|µs|ns|m|s)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
-def meaning_faults(part: View) -> Iterator[Fault]:
+def meaning_faults(part: View) -> Iterator[ConfigFault]:
     """Faults of a configuration that fits the schema."""
     yield from _rules_version(part)
     yield from _exemptions(part)
@@ -32,7 +32,7 @@ def meaning_faults(part: View) -> Iterator[Fault]:
     yield from upstream_faults(part)
 
 
-def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: str) -> Iterator[Fault]:
+def meaning_warnings(part: View, profiles: Sequence[SchedulerProfile], today: str) -> Iterator[ConfigFault]:
     """Parts that are valid, but do not do what their author may expect."""
     yield from _expired(part, today)
     yield from _unreached_namespaces(part)
@@ -47,14 +47,14 @@ def seconds(duration: str) -> float:
     return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(duration))
 
 
-def _rules_version(part: View) -> Iterator[Fault]:
+def _rules_version(part: View) -> Iterator[ConfigFault]:
     version = part.text(("rulesVersion",))
     if version is not None and release(version) > release(RULES_VERSION):
         message = f"{version} is newer than this release, which knows rules up to {RULES_VERSION}"
         yield part.document.fault(("rulesVersion",), message)
 
 
-def _exemptions(part: View) -> Iterator[Fault]:
+def _exemptions(part: View) -> Iterator[ConfigFault]:
     for entry in part.entries(("exemptions",)):
         expires = part.text((*entry, "expires"))
         if expires is not None and not _is_date(expires):
@@ -69,7 +69,7 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _workloads(part: View) -> Iterator[Fault]:
+def _workloads(part: View) -> Iterator[ConfigFault]:
     seen: dict[tuple[str, str], Path] = {}
     for entry in part.entries(("workloads",)):
         yield from _paths(part, entry)
@@ -83,7 +83,7 @@ def _workloads(part: View) -> Iterator[Fault]:
             yield part.document.fault(entry, f"{api_version} {kind} stands in {render_path(first)} already")
 
 
-def _paths(part: View, entry: Path) -> Iterator[Fault]:
+def _paths(part: View, entry: Path) -> Iterator[ConfigFault]:
     """Faults about the paths of a kind: it has a pod template, or constraints outside of one."""
     written = part.at(entry, dict) or {}
     if "templatePath" not in written and "constraintsPath" not in written:
@@ -101,21 +101,21 @@ def _paths(part: View, entry: Path) -> Iterator[Fault]:
         )
 
 
-def _staleness(part: View) -> Iterator[Fault]:
+def _staleness(part: View) -> Iterator[ConfigFault]:
     path: Path = ("maxStaleness",)
     written = part.text(path)
     if written is not None and not 0 < seconds(written) <= MAX_STALENESS_SECONDS:
         yield part.document.fault(path, f"must be above 0s and at most 24h, is {shown(written)}")
 
 
-def _expired(part: View, today: str) -> Iterator[Fault]:
+def _expired(part: View, today: str) -> Iterator[ConfigFault]:
     for entry in part.entries(("exemptions",)):
         expires = part.text((*entry, "expires"))
         if expires is not None and expires < today:
             yield part.document.fault((*entry, "expires"), f"{expires} is over; the exemption has no effect any more")
 
 
-def _unreached_namespaces(part: View) -> Iterator[Fault]:
+def _unreached_namespaces(part: View) -> Iterator[ConfigFault]:
     decided: dict[str, Path] = {}
     ceiling_is_off = part.at(("ceiling",), str) == "off"
     for entry in part.entries(("namespaces",)):
@@ -130,7 +130,7 @@ def _unreached_namespaces(part: View) -> Iterator[Fault]:
                 decided[name] = entry
 
 
-def _unreached_overrides(part: View) -> Iterator[Fault]:
+def _unreached_overrides(part: View) -> Iterator[ConfigFault]:
     path: Path = ("defaults", "overrides")
     widest: Path | None = None
     for entry in part.entries(path):
@@ -142,14 +142,14 @@ def _unreached_overrides(part: View) -> Iterator[Fault]:
             widest = entry
 
 
-def _documentation(part: View) -> Iterator[Fault]:
+def _documentation(part: View) -> Iterator[ConfigFault]:
     path: Path = ("messages", "docsURL")
     address = part.text(path)
     if address and not address.startswith(("http://", "https://")):
         yield part.document.fault(path, f"{shown(address)} is no http or https address")
 
 
-def _schedulers(part: View, profiles: Sequence[SchedulerProfile]) -> Iterator[Fault]:
+def _schedulers(part: View, profiles: Sequence[SchedulerProfile]) -> Iterator[ConfigFault]:
     names = {profile.name for profile in profiles}
     for index, name in enumerate(part.at(("schedulerNames",), list) or ()):
         if names and name not in names:

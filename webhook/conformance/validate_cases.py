@@ -15,7 +15,7 @@ from yaml.scanner import ScannerError
 
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.version import RECORDED
-from webhook.core.api.written_selector import as_json
+from webhook.core.api.written_selector import selector_as_json
 from webhook.core.apiserver.decoding import GO_KINDS, DecodeError, as_go_reads, type_of
 from webhook.core.apiserver.validation import (
     FieldError,
@@ -26,7 +26,7 @@ from webhook.core.apiserver.validation import (
 from webhook.core.scheduler.args import ArgsError, decode_args, validate_args
 from webhook.core.workloads.reading import reaches_template, read_workload
 from webhook.core.workloads.refused_pods import refusals
-from webhook.manifests.reading.go_scalars import UnreadableError
+from webhook.manifests.reading.go_scalars import UnreadableDocumentError
 from webhook.manifests.reading.go_yaml import read_document
 
 _JSON = json.JSONDecoder()
@@ -133,7 +133,7 @@ def _yaml_to_json(text: str) -> bytes:
     """YAML as sigs.k8s.io/yaml turns it into JSON: the first document, its names sorted."""
     try:
         value = read_document(text.encode("utf-8", "replace")).value
-    except UnreadableError as error:
+    except UnreadableDocumentError as error:
         # An alias is resolved while parsing goes on; what is wrong behind it is not reached.
         syntax = None if error.message.startswith("unknown anchor") else _syntax_fault(text)
         raise ArgsError(f"yaml: {syntax or error.message}") from None
@@ -166,7 +166,7 @@ def _error(error: FieldError) -> dict[str, object]:
 def _constraint(constraint: SpreadConstraint) -> dict[str, object]:
     """A constraint as Go writes it: three fields always, the others unless empty."""
     optional = {
-        "labelSelector": None if constraint.selector is None else as_json(constraint.selector),
+        "labelSelector": None if constraint.selector is None else selector_as_json(constraint.selector),
         "minDomains": constraint.min_domains,
         "nodeAffinityPolicy": constraint.node_affinity_policy,
         "nodeTaintsPolicy": constraint.node_taints_policy,

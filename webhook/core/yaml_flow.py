@@ -19,7 +19,7 @@ def plain(value: object) -> object:
 
 def one_field(name: str, value: object) -> str:
     """A field as YAML on one line: ``maxSkew: 1``."""
-    return f"{scalar(name)}: {flow(value)}"
+    return f"{flow_scalar(name)}: {flow(value)}"
 
 
 def flow(value: object) -> str:
@@ -29,10 +29,10 @@ def flow(value: object) -> str:
         return "{" + ", ".join(one_field(str(key), each) for key, each in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(flow, value)) + "]"
-    return scalar(value)
+    return flow_scalar(value)
 
 
-def scalar(value: object) -> str:
+def flow_scalar(value: object) -> str:
     """A scalar; a text is quoted if some reader could take it for something else."""
     if not isinstance(value, str):
         return json.dumps(value)

@@ -303,7 +303,7 @@ class _Made(Struct, frozen=True, kw_only=True):
         return {**told, "controller": True, "blockOwnerDeletion": True}
 
 
-def snapshot() -> Iterator[_Json]:
+def snapshot_lines() -> Iterator[_Json]:
     """The header, then every object."""
     yield {"kind": "Snapshot", "kubernetesVersion": "v1.37.1", "takenAt": TAKEN_AT}
     for name, labels in _NAMESPACES.items():
@@ -439,7 +439,7 @@ def _hash(text: str, length: int) -> str:
 
 def text() -> str:
     """The file."""
-    return "".join(json.dumps(value, separators=(",", ":")) + "\n" for value in snapshot())
+    return "".join(json.dumps(value, separators=(",", ":")) + "\n" for value in snapshot_lines())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 
 from webhook import admission
-from webhook.admission import MAX_REVIEW_BYTES, Answer, ReviewError, Route
+from webhook.admission import MAX_REVIEW_BYTES, ReviewAnswer, ReviewError, Route
 from webhook.logs import bounded
 from webhook.server.owner_wait import OwnerWait
 from webhook.server.request_body import (
@@ -110,7 +110,7 @@ class AdmissionApp:
             self._dated = (now, formatdate(now, usegmt=True).encode())
         return self._dated[1]
 
-    async def _answer(self, route: Route, scope: Scope, receive: Receive, began: float) -> Answer:
+    async def _answer(self, route: Route, scope: Scope, receive: Receive, began: float) -> ReviewAnswer:
         media = header(scope, b"content-type").partition(b";")[0].strip().lower()
         if media != b"application/json":
             stated = bounded(media.decode("latin-1"), 64)
@@ -119,18 +119,18 @@ class AdmissionApp:
             body = await read_body(scope, receive, MAX_REVIEW_BYTES)
             deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
 
-            async def judge(*, waited: bool) -> Answer:
+            async def judge(*, waited: bool) -> ReviewAnswer:
                 if len(body) > LONG_BODY_BYTES:
                     return await self._pool.run(lambda: self._judge(route, body, deadline, waited=waited))
                 return self._judge(route, body, deadline, waited=waited)
 
             return await self._patience.answer(judge, lambda: deadline - time.perf_counter())
 
-    def _judge(self, route: Route, body: bytes, deadline: float, *, waited: bool) -> Answer:
+    def _judge(self, route: Route, body: bytes, deadline: float, *, waited: bool) -> ReviewAnswer:
         state = self._state
         return admission.answer(
             route,
-            admission.decode(body),
+            admission.decode_review(body),
             state.engine,
             today=state.today(),
             now=state.now(),
@@ -166,7 +166,7 @@ class _Pool:
         self._threads = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="review")
         self._running = 0
 
-    async def run(self, judge: Callable[[], Answer]) -> Answer:
+    async def run(self, judge: Callable[[], ReviewAnswer]) -> ReviewAnswer:
         if self._running >= _POOL_THREADS + _POOL_WAITING:
             raise BodyError("too many long reviews at once", 429)
         self._running += 1

@@ -32,7 +32,7 @@ _BUFFER_BYTES = 64 * 1024
 # RFC 9110 sections 5.1 and 5.5: a token, a colon, and no control character but a tab.
 _PLAIN_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
 
-PRIVATE_NAMES = (
+PROTOCOL_PRIVATE_NAMES = (
     (protocol, ("PythonProtocol", "ASGIProtocol")),
     (
         PythonProtocol,

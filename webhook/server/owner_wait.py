@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from webhook.admission import Answer
+from webhook.admission import ReviewAnswer
 from webhook.cluster.waiters import Waiters
 from webhook.core.index.owners import Awaited
 from webhook.metrics import Metrics
@@ -23,7 +23,7 @@ MOST_WAITING = 256
 class Judge(Protocol):
     """Judges the request by what the index has now."""
 
-    def __call__(self, *, waited: bool) -> Awaitable[Answer]: ...
+    def __call__(self, *, waited: bool) -> Awaitable[ReviewAnswer]: ...
 
 
 class OwnerWait:
@@ -34,7 +34,7 @@ class OwnerWait:
         self._metrics = metrics
         self._waiting = 0
 
-    async def answer(self, judge: Judge, remaining: Callable[[], float]) -> Answer:
+    async def answer(self, judge: Judge, remaining: Callable[[], float]) -> ReviewAnswer:
         """The answer, once the awaited object has arrived or the time for waiting is over."""
         answer = await judge(waited=self._arrivals is None)
         if answer.decision.awaits is None or self._arrivals is None:
@@ -48,7 +48,9 @@ class OwnerWait:
         finally:
             self._waiting -= 1
 
-    async def _wait(self, awaited: Awaited, judge: Judge, arrivals: Waiters, remaining: Callable[[], float]) -> Answer:
+    async def _wait(
+        self, awaited: Awaited, judge: Judge, arrivals: Waiters, remaining: Callable[[], float]
+    ) -> ReviewAnswer:
         loop = asyncio.get_running_loop()
         came = asyncio.Event()
         began = loop.time()

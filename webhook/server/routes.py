@@ -30,7 +30,7 @@ def create_admission(state: State) -> Flask:
             raise ReviewError(f"Content-Type is {stated!r}; only application/json is read", 415)
         answer = admission.answer(
             route,
-            admission.decode(request.get_data(cache=False)),
+            admission.decode_review(request.get_data(cache=False)),
             state.engine,
             today=state.today(),
             now=state.now(),

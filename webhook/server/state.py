@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 
 from webhook import admission
-from webhook.admission import Answer, Engine
+from webhook.admission import Engine, ReviewAnswer
 from webhook.cluster.feed import Feed
 from webhook.logs import bounded, described
 from webhook.metrics import Known, Metrics
@@ -73,7 +73,7 @@ class State:
                 lines[f"cluster {each.resource}"] = f"{told}: {bounded(each.fault)}"
         return lines
 
-    def account(self, route: str, answer: Answer, seconds: float) -> None:
+    def account(self, route: str, answer: ReviewAnswer, seconds: float) -> None:
         """Count an answer, and log it if it is more than a plain yes."""
         decision, request = answer.decision, answer.request
         word = "error" if answer.failed else "allow" if decision.allowed else "deny"
@@ -102,7 +102,7 @@ class State:
             _log.log(level, word, extra={"fields": _told(route, answer, seconds)})
 
 
-def _told(route: str, answer: Answer, seconds: float) -> Mapping[str, object]:
+def _told(route: str, answer: ReviewAnswer, seconds: float) -> Mapping[str, object]:
     decision = answer.decision
     return {
         "route": route,

@@ -8,8 +8,8 @@
     upgrades      WebSocket is not offered (`connection`)
     numbers       a length that Python refuses to parse would be an unhandled exception: 400 (`connection`)
 
-The private names of gunicorn that are used are listed in `PRIVATE_NAMES` here and in `connection`; a test asserts that
-they exist.
+The private names of gunicorn that are used are listed in `WORKER_PRIVATE_NAMES`, and `connection` has its own list; a
+test asserts that they exist.
 Source: gunicorn 27.0.1 workers/gasgi.py.
 """
 
@@ -51,7 +51,7 @@ _OTHER_DESCRIPTORS = 200  # listeners, files, and a watch for each of some twent
 # Below, nobody misses what the C library keeps.
 _MUCH_BYTES = 8 * 1024 * 1024
 
-PRIVATE_NAMES = (
+WORKER_PRIVATE_NAMES = (
     (protocol, ("_CACHED_SERVER_HEADER",)),
     (Arbiter, ("handle_hup", "handle_term", "init_signals")),
     (

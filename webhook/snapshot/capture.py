@@ -38,7 +38,7 @@ class CapturedSnapshot(Struct, frozen=True, kw_only=True):
             yield each + b"\n"
 
 
-def take(live: Live, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
+def capture(live: Live, policy: Policy, progress: Callable[[int], None]) -> CapturedSnapshot:
     """Read the cluster; ``progress`` is called with the number of objects read so far.
 
     Errors: UnreadableError, as from `read_kinds`.
@@ -80,7 +80,7 @@ def without_names(snapshot: CapturedSnapshot) -> CapturedSnapshot:
 
 
 def take_file(file: str, policy: Policy) -> CapturedSnapshot:
-    """As `take`, from a snapshot file or from what kubectl printed.
+    """As `capture`, from a snapshot file or from what kubectl printed.
 
     Errors: SnapshotError for a file that cannot be opened or read.
     """

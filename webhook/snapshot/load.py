@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import msgspec
 from msgspec import Raw, Struct
 
-from webhook.cluster.resources import BUILT_IN
+from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex
@@ -148,7 +148,7 @@ def read_header(line: bytes) -> Header | None:
 
 def absent(kinds: Collection[str]) -> Mapping[str, str]:
     """The resources that a file without a header lacks, given the kinds that it has, with the reason to print."""
-    return {resource.name: "none in the input" for resource in BUILT_IN if resource.kind not in kinds}
+    return {resource.name: "none in the input" for resource in BUILT_IN_RESOURCES if resource.kind not in kinds}
 
 
 def read_items(stream: io.BufferedReader, name: str, limits: _Limits = _LIMITS) -> Iterator[Item]:

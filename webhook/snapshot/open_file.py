@@ -10,7 +10,7 @@ import msgspec
 
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.workloads.custom_kinds import EmbeddedKind
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import STDIN, read_files
 from webhook.manifests.reading.manifest import read_manifests
 from webhook.snapshot.load import Item, Snapshot, SnapshotError, read_snapshot
@@ -51,9 +51,9 @@ def open_cluster_file(path: str) -> io.BufferedReader:
         stream.close()
     objects = list[bytes]()
     for file in read_files([path], unpack=True):
-        content = [file] if isinstance(file, Fault) else read_manifests(file.name, file.data, duplicates=False)
+        content = [file] if isinstance(file, InputFault) else read_manifests(file.name, file.data, duplicates=False)
         for each in content:
-            if isinstance(each, Fault):
+            if isinstance(each, InputFault):
                 if each.fatal:
                     raise SnapshotError(each.file, each.message, each.line or None)
             else:

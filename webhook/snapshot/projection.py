@@ -34,22 +34,22 @@ Json = Any
 _NOT_COPIED = frozenset({"resourceVersion", "finalizers"})
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class CopiedShape(Struct, frozen=True, kw_only=True):
     """What is copied of a value: members of an object, entries of a list, values of a map, or a scalar.
 
     Shape: several are set if a value is decoded as several types. A ``named`` entry is left out if only its name would
     be copied.
     """
 
-    members: Mapping[str, "Shape"] = {}
-    entries: "Shape | None" = None
-    values: "Shape | None" = None
+    members: Mapping[str, "CopiedShape"] = {}
+    entries: "CopiedShape | None" = None
+    values: "CopiedShape | None" = None
     plain: bool = False
     named: bool = False
 
 
-_PLAIN = Shape(plain=True)
-_ANNOTATIONS = Shape(members=dict.fromkeys(sorted(readers.READ_ANNOTATIONS), _PLAIN))
+_PLAIN = CopiedShape(plain=True)
+_ANNOTATIONS = CopiedShape(members=dict.fromkeys(sorted(readers.READ_ANNOTATIONS), _PLAIN))
 
 
 def project(raw: bytes | Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bytes:
@@ -64,20 +64,20 @@ def project(raw: bytes | Raw, of: TypeMeta, embedded: tuple[EmbeddedKind, ...] =
 
 def is_read(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> bool:
     """Whether any answer depends on objects of that kind."""
-    return _shape_of(of, embedded) != Shape()
+    return _shape_of(of, embedded) != CopiedShape()
 
 
 @functools.cache
-def _shape_of(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> Shape:
+def _shape_of(of: TypeMeta, embedded: tuple[EmbeddedKind, ...] = ()) -> CopiedShape:
     """What is copied of objects of a kind; nothing for a kind that no answer depends on."""
     read = readers.decoded_type(of)
     shape = _typed(type_info(read)) if read is not None else None
     for path, type_ in reading.fields_read(of, embedded):
         shape = _either(shape, _at(path, _typed(type_info(type_))))
-    return shape or Shape()
+    return shape or CopiedShape()
 
 
-def _copied(value: Json, shape: Shape) -> Json:
+def _copied(value: Json, shape: CopiedShape) -> Json:
     if isinstance(value, dict):
         return {
             name: _copied(inner, member)
@@ -94,7 +94,7 @@ def _copied(value: Json, shape: Shape) -> Json:
     return "" if isinstance(value, str) and not shape.plain else value
 
 
-def _typed(info: Type) -> Shape | None:
+def _typed(info: Type) -> CopiedShape | None:
     """What is copied of a value that is decoded as this type; None for types that look at nothing."""
     match info:
         case StructType(cls=cls, fields=fields):
@@ -103,11 +103,11 @@ def _typed(info: Type) -> Shape | None:
                 read["annotations"] = _ANNOTATIONS
             members = {name: inner for name, inner in read.items() if inner is not None}
             # Most volumes have no other field that is read, and their names are often those of Secrets.
-            shape: Shape | None = Shape(members=members, named=cls is Volume)
+            shape: CopiedShape | None = CopiedShape(members=members, named=cls is Volume)
         case DictType(value_type=inner):
-            shape = Shape(values=_typed(inner))
+            shape = CopiedShape(values=_typed(inner))
         case VarTupleType(item_type=inner):
-            shape = Shape(entries=_typed(inner))
+            shape = CopiedShape(entries=_typed(inner))
         case UnionType(types=types):
             shape = functools.reduce(_either, map(_typed, types))
         case Metadata(type=inner):
@@ -119,24 +119,24 @@ def _typed(info: Type) -> Shape | None:
     return shape
 
 
-def _at(path: str, shape: Shape | None) -> Shape | None:
+def _at(path: str, shape: CopiedShape | None) -> CopiedShape | None:
     """A shape nested under a path such as ``spec.tasks[*].template`` or ``spec.replicaSpecs.*.template``."""
     for name in reversed(path.replace("[*]", ".[]").split(".") if path else ()):
         match name:
             case "[]":
-                shape = Shape(entries=shape)
+                shape = CopiedShape(entries=shape)
             case "*":
-                shape = Shape(values=shape)
+                shape = CopiedShape(values=shape)
             case _:
-                shape = Shape(members={name: shape or Shape()})
+                shape = CopiedShape(members={name: shape or CopiedShape()})
     return shape
 
 
-def _merged(one: Shape, other: Shape) -> Shape:
+def _merged(one: CopiedShape, other: CopiedShape) -> CopiedShape:
     members = dict(one.members)
     for name, inner in other.members.items():
         members[name] = _merged(members[name], inner) if name in members else inner
-    return Shape(
+    return CopiedShape(
         members=members,
         entries=_either(one.entries, other.entries),
         values=_either(one.values, other.values),
@@ -145,5 +145,5 @@ def _merged(one: Shape, other: Shape) -> Shape:
     )
 
 
-def _either(one: Shape | None, other: Shape | None) -> Shape | None:
+def _either(one: CopiedShape | None, other: CopiedShape | None) -> CopiedShape | None:
     return _merged(one, other) if one is not None and other is not None else one or other

@@ -6,7 +6,7 @@ from webhook.core.api.types import SpreadConstraint
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import DefaultConstraint, Defaults, Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 
 SOFT = SpreadConstraint(max_skew=1, topology_key="example.com/rack", when_unsatisfiable="ScheduleAnyway")
@@ -36,7 +36,7 @@ spec:
 
 def amended(*texts):
     frame = Frame(policy=POLICY, today="2026-11-21")
-    files = [each if isinstance(each, Fault) else File(f"{n}.yaml", each.encode()) for n, each in enumerate(texts)]
+    files = [each if isinstance(each, InputFault) else File(f"{n}.yaml", each.encode()) for n, each in enumerate(texts)]
     return amend(files, frame, ClusterIndex())
 
 
@@ -48,7 +48,7 @@ def spec_of(text, *path):
 
 
 def test_a_file_that_could_not_be_read_is_a_fault():
-    fault = Fault(file="x", message="no file matches")
+    fault = InputFault(file="x", message="no file matches")
     assert amended(fault, SET).faults == (fault,)
 
 

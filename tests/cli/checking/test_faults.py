@@ -11,11 +11,11 @@ from webhook.cli.checking.failures import Failure, print_failures
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import Outcome, exit_code
 from webhook.cli.checking.run import look
-from webhook.cli.checking.whole_cluster import survey
+from webhook.cli.checking.whole_cluster import examine_cluster
 from webhook.cli.exit_codes import Exit
 from webhook.cli.formats import renderer
 from webhook.core.policy.policy import Policy
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.report.documents import ReportApi
 
@@ -44,7 +44,7 @@ def rules(outcome):
 
 
 def test_audit_keeps_the_report_on_the_whole_cluster(capsys):
-    whole, broken = survey([CLUSTER], FRAME), survey([CLUSTER], BROKEN)
+    whole, broken = examine_cluster([CLUSTER], FRAME), examine_cluster([CLUSTER], BROKEN)
     assert rules(whole) == rules(broken) | {"selector-too-wide"}
     assert [(each.title, each.rule, str(each.error)) for each in broken.failures] == [
         ("Deployment shop/cart", "selector-too-wide", "broken on purpose")
@@ -61,12 +61,14 @@ def test_audit_keeps_the_report_on_the_whole_cluster(capsys):
 
 @pytest.mark.parametrize("output", ["text", "json", "yaml", "github", "junit", "sarif", "report"])
 def test_every_format_prints_the_other_findings(output):
-    outcome = survey([CLUSTER], BROKEN)
+    outcome = examine_cluster([CLUSTER], BROKEN)
     assert "max-skew" in "".join(renderer(output, ReportApi.OPEN_REPORTS)(outcome, color=False))
 
 
 def test_the_rule_is_among_those_that_could_not_look():
-    entries = json.loads("".join(renderer("json", ReportApi.OPEN_REPORTS)(survey([CLUSTER], BROKEN), color=False)))
+    entries = json.loads(
+        "".join(renderer("json", ReportApi.OPEN_REPORTS)(examine_cluster([CLUSTER], BROKEN), color=False))
+    )
     gap = {"rule": "selector-too-wide", "notEvaluated": "the rule failed, which is a fault of evenspread", "objects": 1}
     assert gap in entries
 
@@ -89,7 +91,7 @@ def test_check_goes_on_after_an_object_that_nothing_can_be_done_with(capsys, mon
 
 
 def test_rules_that_were_not_asked_for_cannot_fail():
-    outcome = survey([CLUSTER], replace(BROKEN, rules=frozenset({"max-skew"})))
+    outcome = examine_cluster([CLUSTER], replace(BROKEN, rules=frozenset({"max-skew"})))
     assert (rules(outcome), outcome.failures) == ({"max-skew"}, ())
 
 
@@ -111,9 +113,9 @@ def test_no_failure_no_word(capsys):
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [
-        pytest.param(Outcome(faults=(Fault(file="f", message="m"),)), Exit.UNREADABLE, id="only the input"),
+        pytest.param(Outcome(faults=(InputFault(file="f", message="m"),)), Exit.UNREADABLE, id="only the input"),
         pytest.param(
-            Outcome(faults=(Fault(file="f", message="m"),), failures=(Failure("f", "t", "r", ValueError()),)),
+            Outcome(faults=(InputFault(file="f", message="m"),), failures=(Failure("f", "t", "r", ValueError()),)),
             Exit.OUR_FAULT,
             id="ours comes first",
         ),

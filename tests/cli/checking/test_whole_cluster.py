@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.whole_cluster import survey
+from webhook.cli.checking.whole_cluster import examine_cluster
 from webhook.cli.formats.json import as_values
-from webhook.cluster.resources import BUILT_IN
+from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.core.policy.policy import Policy
 from webhook.manifests.reading.files import File
 
 CLUSTER = Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl"
 OBJECTS = [json.loads(line) for line in CLUSTER.read_text().splitlines()][1:]
-KINDS = {resource.kind: resource.name for resource in BUILT_IN}
+KINDS = {resource.kind: resource.name for resource in BUILT_IN_RESOURCES}
 
 # What is said in another way and is still true. Without nodes a misspelt key is one by its letters alone, a deprecated
 # one is only deprecated, and nobody knows whether pods of others change a verdict; a Namespace's label is a ceiling.
@@ -30,7 +30,7 @@ def looked(without=""):
     left = [each for each in OBJECTS if each["kind"] != without]
     header = {"kind": "Snapshot", "missing": missing}
     lines = "\n".join(json.dumps(each) for each in (header, *left))
-    entries = as_values(survey([File("x", lines.encode())], Frame(policy=Policy(), today="2026-01-01")))
+    entries = as_values(examine_cluster([File("x", lines.encode())], Frame(policy=Policy(), today="2026-01-01")))
     said = {
         (each["object"]["kind"], each["object"]["name"], each["rule"], each["path"]): (each["mode"], each["message"])
         for each in entries

@@ -4,13 +4,13 @@ import pytest
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.written_selector import (
-    as_json,
     has_conditions,
-    in_words,
     is_refused,
     pairs_text,
+    requirement_in_words,
     requirements,
     selected_keys,
+    selector_as_json,
     short_text,
     without_key,
 )
@@ -60,14 +60,14 @@ def test_null_and_empty_ask_for_nothing():
     assert selected_keys(None) == selected_keys(LabelSelector()) == frozenset()
     assert not has_conditions(None)
     assert not has_conditions(LabelSelector(match_labels={}))
-    assert as_json(selector()) == {}
+    assert selector_as_json(selector()) == {}
 
 
 def test_the_keys_of_a_selector_and_what_is_left_without_one():
     written = selector("app=web tier=a", "app In web db", "x Exists")
     assert has_conditions(written)
     assert selected_keys(written) == {"app", "tier", "x"}
-    assert as_json(without_key(written, "app")) == {
+    assert selector_as_json(without_key(written, "app")) == {
         "matchLabels": {"tier": "a"},
         "matchExpressions": [{"key": "x", "operator": "Exists"}],
     }
@@ -88,7 +88,7 @@ def test_the_keys_of_a_selector_and_what_is_left_without_one():
 )
 def test_a_condition_in_warnings_and_in_sentences(written, short, words):
     assert [short_text(each) for each in requirements(written)] == [short]
-    assert [in_words(each) for each in compile_selector(written).requirements] == [words]
+    assert [requirement_in_words(each) for each in compile_selector(written).requirements] == [words]
 
 
 def test_odd_names_are_quoted_in_a_warning():

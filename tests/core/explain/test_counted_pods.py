@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.explain.explanation import explain
+from webhook.core.explain.explanation import explain_pod
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.fixes import ConstraintChange
 from webhook.core.scheduler.problem import take
@@ -21,7 +21,7 @@ def asked(state="z1: a=3 | z2: ~b", *known, constraints=(WIDE,), by="ReplicaSet/
     index = cluster(state)
     for each in known:
         index.apply("ADDED", each)
-    return explain(take(index, pod(labelled, constraints=constraints, owner=by, uid=uid)), index)
+    return explain_pod(take(index, pod(labelled, constraints=constraints, owner=by, uid=uid)), index)
 
 
 SET = owner("ReplicaSet/web-1", f"{MINE} pod-template-hash=1", above="Deployment/web")
@@ -142,7 +142,7 @@ class TestTheKeyThatWasMeant:
     TYPO = "topology.kubernetes.io/zoen"
 
     def found(self, state, *constraints):
-        return explain(take(cluster(state), pod("app=web", constraints=constraints)))
+        return explain_pod(take(cluster(state), pod("app=web", constraints=constraints)))
 
     def test_is_the_first_fix(self):
         found = self.found("z1: a=1 | z2: b", constraint(self.TYPO, select="app=web"))

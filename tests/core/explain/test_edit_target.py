@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import LabelSelector, OwnerReference
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.explain.edit_target import command, patch, target
-from webhook.core.explain.explanation import explain
+from webhook.core.explain.explanation import explain_pod
 from webhook.core.explain.fixes import ConstraintChange, PodFix
 from webhook.core.scheduler.problem import take
 
@@ -188,7 +188,7 @@ def test_constraints_that_the_template_does_not_have():
 def test_fixes_as_they_are_found():
     state = cluster("z1: a=1 | z2: ~b=0")
     incoming = owned("StatefulSet/web")
-    [first, *_] = explain(take(state, incoming)).fixes
+    [first, *_] = explain_pod(take(state, incoming)).fixes
     assert patch(first, target(incoming, state), incoming) == [
         {"op": "test", "path": f"{WAY}/0/topologyKey", "value": "topology.kubernetes.io/zone"},
         {"op": "add", "path": f"{WAY}/0/nodeTaintsPolicy", "value": "Honor"},

@@ -14,7 +14,7 @@ from webhook.core.api.types import (
     ResourceRequirements,
 )
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.explain.explanation import Cause, _in_short, explain, rejections, standstill
+from webhook.core.explain.explanation import Cause, _in_short, explain_pod, rejections, standstill
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL, TOO_SKEWED, SpreadDefaults
@@ -33,7 +33,7 @@ def asking(cpu="1", port=None):
 
 
 def judged(index, *constraints, **spec):
-    return explain(take(index, pod(WEB, constraints=constraints or None, **spec))).cause
+    return explain_pod(take(index, pod(WEB, constraints=constraints or None, **spec))).cause
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_nominated_pod_counts_on_its_node():
 
 
 def explained(index, *constraints, **spec):
-    return explain(take(index, pod(WEB, constraints=constraints or None, **spec)))
+    return explain_pod(take(index, pod(WEB, constraints=constraints or None, **spec)))
 
 
 class TestBalances:
@@ -127,9 +127,9 @@ class TestBalances:
         defaults = SpreadDefaults((constraint(), constraint(HOSTNAME, when="ScheduleAnyway")))
         index = cluster("z1: a=1 | z2: ~b=0")
         index.apply("ADDED", service("web", WEB))
-        [balance] = explain(take(index, pod(WEB), defaults)).balances
+        [balance] = explain_pod(take(index, pod(WEB), defaults)).balances
         assert (balance.index, balance.hard, dict(balance.domains.counts)) == (None, True, {"z1": 1, "z2": 0})
-        assert explain(take(index, pod(WEB))).balances == ()
+        assert explain_pod(take(index, pod(WEB))).balances == ()
 
     def test_a_selector_that_cannot_be_read_has_no_balance(self):
         found = explained(cluster("z1: a=0"), constraint(select="app=not/a/value"), ZONES)
@@ -305,4 +305,4 @@ def test_a_fix_names_its_constraint_where_two_are_hard():
     ]
     default = SpreadDefaults((constraint(),))
     index.apply("ADDED", service("web", WEB))
-    assert explain(take(index, pod(WEB), default)).blocking.name == "zone"
+    assert explain_pod(take(index, pod(WEB), default)).blocking.name == "zone"

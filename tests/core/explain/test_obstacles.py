@@ -39,7 +39,7 @@ from webhook.core.api.types import (
     Volume,
 )
 from webhook.core.api.well_known import BIND_COMPLETED, HOSTNAME, ZONE
-from webhook.core.explain.explanation import explain
+from webhook.core.explain.explanation import explain_pod
 from webhook.core.explain.obstacles import grouped, obstacles
 from webhook.core.index import node_sets
 from webhook.core.scheduler.cycle import Cycle
@@ -366,7 +366,7 @@ def test_a_selector_that_cannot_be_read_is_in_the_schedulers_words():
 
 def test_nodes_that_two_things_keep_out_have_both():
     index = cluster("z1: a | z2: ~b ~c")
-    found = explain(take(index, pod(node_selector={HOSTNAME: "c"})), index)
+    found = explain_pod(take(index, pod(node_selector={HOSTNAME: "c"})), index)
     names = found.verdict.nodes.names
     parts = [
         (texts, [names[slot] for slot in node_sets.to_slots(nodes)])
@@ -384,6 +384,6 @@ def test_a_node_that_is_kept_for_another_has_no_name():
     index = cluster("z1: a=0", resources={**ROOMY, "pods": "1"})
     waits = replace(running("first", "", "app=x"), status=PodStatus(nominated_node_name="a"))
     index.apply("ADDED", waits)
-    found = explain(take(index, pod()), index)
+    found = explain_pod(take(index, pod()), index)
     assert not found.verdict.feasible
     assert grouped(found.obstacles, found.verdict.nodes.live) == [((), found.verdict.nodes.live)]

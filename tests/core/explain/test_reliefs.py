@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import Container, NodeSpec, NodeStatus, ResourceRequirements, Taint, Toleration
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.explain.explanation import explain
+from webhook.core.explain.explanation import explain_pod
 from webhook.core.explain.obstacles import toleration_for
 from webhook.core.explain.reliefs import amount_text, shortages
 from webhook.core.index import node_sets
@@ -73,7 +73,7 @@ def test_what_no_node_has_and_what_is_taken_beyond_that():
 def explained(taints, **spec):
     index = cluster("z1: a=1 | z2: b=0")
     index.apply("MODIFIED", replace(index.node("b"), spec=NodeSpec(taints=tuple(taints))))
-    return explain(take(index, pod("app=web", constraints=(ZONES,), **spec)))
+    return explain_pod(take(index, pod("app=web", constraints=(ZONES,), **spec)))
 
 
 GPU = Taint(key="dedicated", value="gpu", effect="NoSchedule")
@@ -123,7 +123,7 @@ def test_tolerations_are_offered_where_they_are_enough(taints, spec, expected):
     ],
 )
 def test_the_fewest_things_that_are_in_the_way(state, spec, expected):
-    found = explain(take(cluster(state), pod("app=web", constraints=(ZONES,), **spec)))
+    found = explain_pod(take(cluster(state), pod("app=web", constraints=(ZONES,), **spec)))
     names = found.verdict.nodes.names
     told = [
         (" ".join(way.parts), " ".join(sorted(names[slot] for slot in node_sets.to_slots(way.nodes))))

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
 from properties.test_discretion import CLUSTER, body, manifests
 
-from webhook.admission import decode
+from webhook.admission import decode_review
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.storage import Claim, ClaimSpec
 from webhook.core.api.types import ObjectMeta
@@ -111,7 +111,7 @@ def elsewhere(facts):
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(manifests)
 def test_the_same_facts_give_the_same_decision_elsewhere(written):
-    asked, facts = decode(body(written)), Facts(Noting(CLUSTER))
+    asked, facts = decode_review(body(written)), Facts(Noting(CLUSTER))
     here = Circumstances(policy=Policy(), version=RECORDED, index=facts)
     decision = review(asked, here)
     assert review(asked, replace(here, index=CLUSTER)) == decision

@@ -13,7 +13,7 @@ from webhook.core.api.types import (
     NodeSpec,
     Taint,
 )
-from webhook.core.explain.explanation import explain
+from webhook.core.explain.explanation import explain_pod
 from webhook.core.index import node_sets
 from webhook.core.placement.daemon_pods import for_node, node_of, tolerant, wanted_nodes
 from webhook.core.scheduler.problem import take
@@ -62,7 +62,7 @@ def test_the_pod_of_a_node_goes_there_only():
     index = tainted()
     made = for_node(tolerant(pod("app=agent", affinity=zones("z1"))), "c")
     assert node_of(made) == "c"
-    found = explain(take(index, made), index).verdict
+    found = explain_pod(take(index, made), index).verdict
     assert [found.nodes.names[slot] for slot in node_sets.to_slots(found.feasible)] == ["c"]
 
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from webhook.manifests.editing.insertion import RefusedError, insertion
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.editing.insertion import UneditableError, insertion
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.manifest import read_manifests
 
 CONSTRAINTS = [{"maxSkew": 1, "labelSelector": {"matchLabels": {"app": "web"}}, "matchLabelKeys": ["y"]}]
@@ -14,10 +14,10 @@ CONSTRAINTS = [{"maxSkew": 1, "labelSelector": {"matchLabels": {"app": "web"}}, 
 def inserted(text, path="spec", which=0):
     """The text with the addition marked, or the reason why there is none."""
     data = text.encode()
-    found = [each for each in read_manifests("f", data) if not isinstance(each, Fault)]
+    found = [each for each in read_manifests("f", data) if not isinstance(each, InputFault)]
     try:
         edit = insertion(data, found[which], path, CONSTRAINTS)
-    except RefusedError as error:
+    except UneditableError as error:
         return f"refused: {error}"
     return (data[: edit.start] + "«".encode() + edit.text + "»".encode() + data[edit.end :]).decode()
 
@@ -174,5 +174,5 @@ def test_json(spec, after):
 
 def test_a_file_that_is_another_one():
     [manifest] = read_manifests("f", f"{HEAD}spec:\n  a: 1\n".encode())
-    with pytest.raises(RefusedError, match="the text cannot be found in the file again"):
+    with pytest.raises(UneditableError, match="the text cannot be found in the file again"):
         insertion(b"other", manifest, "spec", CONSTRAINTS)

@@ -4,9 +4,9 @@ import pytest
 
 from webhook.core.json_edits import Edit, applied, marked
 from webhook.manifests.editing.edit_rounds import Pieces
-from webhook.manifests.editing.insertion import Edit as Bytes
-from webhook.manifests.editing.insertion import RefusedError
-from webhook.manifests.editing.proven_edits import Change, edited, value_of
+from webhook.manifests.editing.insertion import TextEdit as Bytes
+from webhook.manifests.editing.insertion import UneditableError
+from webhook.manifests.editing.proven_edits import ObjectChange, edited, value_of
 from webhook.manifests.editing.rewriting import rewritten
 from webhook.manifests.reading.manifest import read_manifests
 
@@ -19,7 +19,7 @@ def after(text, edits):
     manifest = [*read_manifests("f", data)][-1]
     before = value_of(manifest)
     asked = [Edit(path, value) for path, value in edits.items()]
-    change = Change(0, applied(before, asked), tuple(rewritten(data, manifest, before, marked(before, asked))))
+    change = ObjectChange(0, applied(before, asked), tuple(rewritten(data, manifest, before, marked(before, asked))))
     new = edited(data, [change])
     again = [*read_manifests("f", new)][-1]
     assert value_of(again) == change.after
@@ -183,7 +183,7 @@ def test_json_without_spaces_gets_none():
     ],
 )
 def test_what_is_refused(body, edits, reason):
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(UneditableError) as refused:
         after(HEAD + body, edits)
     assert reason is None or str(refused.value) == reason
 
@@ -194,4 +194,4 @@ def test_edits_of_several_rounds_are_one_diff():
     pieces = pieces.edited([Bytes(0, 3, b"1"), Bytes(4, 5, b"two"), Bytes(5, 5, b"!")])
     assert pieces.edits() == [Bytes(0, 3, b"1"), Bytes(4, 7, b"two!"), Bytes(8, 13, b"3")]
     assert Pieces.of(data).edits() == []
-    assert edited(data, [Change(0, None, tuple(pieces.edits()))]) == b"1 two! 3"
+    assert edited(data, [ObjectChange(0, None, tuple(pieces.edits()))]) == b"1 two! 3"

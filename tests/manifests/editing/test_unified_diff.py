@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.manifests.editing.insertion import Edit
+from webhook.manifests.editing.insertion import TextEdit
 from webhook.manifests.editing.unified_diff import line_diff
 
 TEN = b"".join(b"%d\n" % number for number in range(10))
 
 
 def diffed(data, *edits):
-    return "".join(line_diff("f", data, [Edit(start, end, text) for start, end, text in edits]))
+    return "".join(line_diff("f", data, [TextEdit(start, end, text) for start, end, text in edits]))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.manifests.editing.yaml_block import block_lines, scalar
+from webhook.manifests.editing.yaml_block import block_lines, block_scalar
 from webhook.manifests.reading.go_yaml import read_document
 
 PRINTABLE = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")) | st.sampled_from(" :#-'\"\\"))
@@ -40,7 +40,7 @@ TOPS = st.lists(VALUES, min_size=1, max_size=3) | st.dictionaries(PRINTABLE, VAL
     ],
 )
 def test_scalars(value, text):
-    assert scalar(value) == text
+    assert block_scalar(value) == text
 
 
 @pytest.mark.parametrize(("indent", "margin"), [(0, ""), (2, "  ")])

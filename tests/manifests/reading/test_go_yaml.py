@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.manifests.reading.go_scalars import UnreadableError, is_timestamp
-from webhook.manifests.reading.go_yaml import MAX_DEPTH, Duplicate, read_document
+from webhook.manifests.reading.go_scalars import UnreadableDocumentError, is_timestamp
+from webhook.manifests.reading.go_yaml import MAX_YAML_LEVELS, Duplicate, read_document
 
 # What sigs.k8s.io/yaml v1.6.0 and apimachinery v0.37.1 made of each text.
 RECORDED = [
@@ -22,7 +22,7 @@ def test_values_are_those_of_kubernetes_clients(case):
 
 @pytest.mark.parametrize("case", [case for case in RECORDED if "error" in case], ids=lambda case: repr(case["yaml"]))
 def test_what_kubernetes_clients_refuse_is_refused(case):
-    with pytest.raises(UnreadableError):
+    with pytest.raises(UnreadableDocumentError):
         read_document(case["yaml"].encode())
 
 
@@ -57,7 +57,7 @@ def test_what_kubernetes_clients_refuse_is_refused(case):
     ],
 )
 def test_refusals_say_why_and_where(text, message, index):
-    with pytest.raises(UnreadableError) as refused:
+    with pytest.raises(UnreadableDocumentError) as refused:
         read_document(text.encode())
     assert (refused.value.message, refused.value.index) == (message, index)
 
@@ -93,9 +93,9 @@ def test_what_no_client_reads_is_reported(text, value, trailing):
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a: ", "}"), ("- ", "")])
 def test_depth_is_bounded(opening, closing):
-    assert read_document((opening * MAX_DEPTH + "x" + closing * MAX_DEPTH).encode()).value is not None
+    assert read_document((opening * MAX_YAML_LEVELS + "x" + closing * MAX_YAML_LEVELS).encode()).value is not None
     deep = 50_000
-    with pytest.raises(UnreadableError, match=f"nested more than {MAX_DEPTH} levels deep"):
+    with pytest.raises(UnreadableDocumentError, match=f"nested more than {MAX_YAML_LEVELS} levels deep"):
         read_document((opening * deep + "x" + closing * deep).encode())
 
 

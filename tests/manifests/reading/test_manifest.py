@@ -3,7 +3,7 @@ import json
 import pytest
 
 from webhook.manifests.reading import manifest
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.manifest import MAX_YAML_BYTES, read_manifests
 
 
@@ -12,7 +12,7 @@ def read(data):
     if isinstance(data, str):
         data = data.encode()
     return [
-        str(found) if isinstance(found, Fault) else f"{found.kind}/{found.name}@{place(found)}"
+        str(found) if isinstance(found, InputFault) else f"{found.kind}/{found.name}@{place(found)}"
         for found in read_manifests("f", data)
     ]
 
@@ -273,4 +273,4 @@ def test_the_line_and_the_caret(text, path, line, caret):
 def test_a_yaml_document_may_be_as_long_as_the_bound(monkeypatch, more, read):
     monkeypatch.setattr(manifest, "MAX_YAML_BYTES", len(GOOD.encode()) - more)
     [found] = read_manifests("f", GOOD.encode())
-    assert isinstance(found, Fault) is not read
+    assert isinstance(found, InputFault) is not read

@@ -27,7 +27,7 @@ from webhook.manifests.editing.atomic_write import written
 from webhook.manifests.editing.insertion import FIELD
 from webhook.manifests.editing.proven_edits import value_of
 from webhook.manifests.editing.unified_diff import line_diff
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest
 
@@ -45,13 +45,13 @@ _PLACES = frozenset(
 )
 
 
-def add_defaults(files: Iterable[File | Fault], frame: Frame, *, write: bool) -> Exit:
+def add_defaults(files: Iterable[File | InputFault], frame: Frame, *, write: bool) -> Exit:
     """Print the changes as a diff, or write them."""
     index = frame.index or ClusterIndex()
     amendment = amend(files, frame, index)
     print_faults(amendment.faults)
     print_faults(amendment.refused)
-    unwritten: list[Fault] = []
+    unwritten: list[InputFault] = []
     if write:
         print_results(_written(amendment.files, unwritten))
         print_faults(unwritten)
@@ -70,7 +70,7 @@ def add_defaults(files: Iterable[File | Fault], frame: Frame, *, write: bool) ->
     return Exit.FINDINGS if left else Exit.FINE
 
 
-def _written(files: Iterable[Amended], unwritten: list[Fault]) -> Iterator[str]:
+def _written(files: Iterable[Amended], unwritten: list[InputFault]) -> Iterator[str]:
     """Write each file, and say what was added where."""
     for amended in files:
         if fault := written(amended.file, amended.after):

@@ -22,9 +22,9 @@ from webhook.core.json_edits import Edit as EditOfObject
 from webhook.core.json_edits import applied
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import has_template, read_workload
-from webhook.manifests.editing.insertion import FIELD, Edit, RefusedError, insertion
-from webhook.manifests.editing.proven_edits import Change, edited, in_order, json_of, proven, value_of
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.editing.insertion import FIELD, TextEdit, UneditableError, insertion
+from webhook.manifests.editing.proven_edits import ObjectChange, edited, in_text_order, json_of, proven, value_of
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest, read_manifests
 
@@ -51,7 +51,7 @@ class Amended(Struct, frozen=True, kw_only=True):
 
     file: File
     additions: tuple[Addition, ...]
-    edits: tuple[Edit, ...]
+    edits: tuple[TextEdit, ...]
     after: bytes
 
 
@@ -63,24 +63,24 @@ class Amendment(Struct, frozen=True, kw_only=True):
     """
 
     files: tuple[Amended, ...]
-    refused: tuple[Fault, ...]
-    faults: tuple[Fault, ...]
+    refused: tuple[InputFault, ...]
+    faults: tuple[InputFault, ...]
     spared: Mapping[str, int]
 
 
-def amend(files: Iterable[File | Fault], frame: Frame, index: ClusterIndex) -> Amendment:
+def amend(files: Iterable[File | InputFault], frame: Frame, index: ClusterIndex) -> Amendment:
     """Add to every workload the constraints that injection would give its pods.
 
     Shape: Services, autoscalers, namespaces and nodes of the files are added to ``index``.
     """
-    read: list[tuple[File, list[Manifest | Fault]]] = []
-    faults: list[Fault] = []
+    read: list[tuple[File, list[Manifest | InputFault]]] = []
+    faults: list[InputFault] = []
     for file in files:
-        if isinstance(file, Fault):
+        if isinstance(file, InputFault):
             faults.append(file)
         else:
             found = [*read_manifests(file.name, file.data)]
-            faults += (each for each in found if isinstance(each, Fault))
+            faults += (each for each in found if isinstance(each, InputFault))
             read.append((file, found))
     # All files first: a Service in a later one decides which selector a workload in an earlier one gets.
     for _, found in read:
@@ -88,7 +88,7 @@ def amend(files: Iterable[File | Fault], frame: Frame, index: ClusterIndex) -> A
             if isinstance(manifest, Manifest):
                 _index(manifest, frame, index)
     spared: Counter[str] = Counter()
-    refused: list[Fault] = []
+    refused: list[InputFault] = []
     amended = [_amended(file, found, [*_wanted(found, frame, index, spared)], refused) for file, found in read]
     changed = tuple(each for each in amended if each.additions)
     return Amendment(files=changed, refused=tuple(refused), faults=tuple(faults), spared=spared)
@@ -117,11 +117,11 @@ def namespace_of(manifest: Manifest, frame: Frame) -> str:
 
 
 def _wanted(
-    found: Sequence[Manifest | Fault], frame: Frame, index: ClusterIndex, spared: Counter[str]
+    found: Sequence[Manifest | InputFault], frame: Frame, index: ClusterIndex, spared: Counter[str]
 ) -> Iterable[Addition]:
     """The additions to one file; the reasons why other workloads get none are counted."""
     for number, manifest in enumerate(found):
-        if isinstance(manifest, Fault):
+        if isinstance(manifest, InputFault):
             continue
         try:
             workload = read_workload(
@@ -146,19 +146,19 @@ def _plain(constraint: SpreadConstraint) -> Mapping[str, Json]:
 
 
 def _amended(
-    file: File, found: Sequence[Manifest | Fault], wanted: Sequence[Addition], refused: list[Fault]
+    file: File, found: Sequence[Manifest | InputFault], wanted: Sequence[Addition], refused: list[InputFault]
 ) -> Amended:
     """The file with all additions that can be written into its text; the others are added to ``refused``."""
-    changes: dict[int, Change] = {}
+    changes: dict[int, ObjectChange] = {}
     for addition in wanted:
         try:
             edit = insertion(file.data, addition.manifest, addition.path, addition.constraints)
-        except RefusedError as error:
+        except UneditableError as error:
             refused.append(_refusal(addition, str(error)))
             continue
         given = EditOfObject(f"{addition.path}.{FIELD}", [*addition.constraints])
         after = applied(value_of(addition.manifest), [given])
-        changes[addition.number] = Change(addition.number, after, (edit,))
+        changes[addition.number] = ObjectChange(addition.number, after, (edit,))
     # A file may hold what no edit can tell apart, so each is read again with its edits before they count.
     kept = proven(file, found, sorted(changes.values(), key=lambda each: each.edits[0].start))
     told = {each.number for each in kept}
@@ -171,12 +171,12 @@ def _amended(
     return Amended(
         file=file,
         additions=tuple(by_number[each.number] for each in kept),
-        edits=tuple(in_order(kept)),
+        edits=tuple(in_text_order(kept)),
         after=edited(file.data, kept),
     )
 
 
-def _refusal(addition: Addition, reason: str) -> Fault:
+def _refusal(addition: Addition, reason: str) -> InputFault:
     place = addition.manifest.locate(addition.path)
     message = f"{addition.manifest.title}: {addition.names} not added: {reason}"
-    return Fault(file=addition.manifest.file, message=message, line=place.line, column=place.column)
+    return InputFault(file=addition.manifest.file, message=message, line=place.line, column=place.column)

@@ -7,7 +7,7 @@ import click
 from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import Exit
 from webhook.core.policy.policy import Policy
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import STDIN, File
 
 
@@ -33,7 +33,7 @@ def check_usage(  # noqa: PLR0913 one parameter an option
         )
 
 
-def make(files: Iterable[File | Fault], frame: Frame, *, fix: bool, write: bool, fail_on: str) -> Exit:
+def make(files: Iterable[File | InputFault], frame: Frame, *, fix: bool, write: bool, fail_on: str) -> Exit:
     """Print the changes as a diff, or write them."""
     if fix:
         from webhook.cli.checking.fixing import fix_files  # noqa: PLC0415 each alone is quicker to load

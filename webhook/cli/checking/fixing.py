@@ -15,16 +15,16 @@ from webhook.cli.terminal import print_faults, print_results
 from webhook.core.text import one_line, plural
 from webhook.manifests.editing.atomic_write import written
 from webhook.manifests.editing.unified_diff import line_diff
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 
 
-def fix_files(files: Iterable[File | Fault], frame: Frame, *, write: bool, fail_on: str) -> Exit:
+def fix_files(files: Iterable[File | InputFault], frame: Frame, *, write: bool, fail_on: str) -> Exit:
     """Print the fixes as a diff, or write them; then list the findings that are left."""
     read = [*files]
     mending = mend((each for each in read if isinstance(each, File)), frame)
     changed = [each for each in mending.files if each.after != each.file.data]
-    unwritten: list[Fault] = []
+    unwritten: list[InputFault] = []
     if write:
         print_results(_written(changed, unwritten))
     else:
@@ -32,8 +32,8 @@ def fix_files(files: Iterable[File | Fault], frame: Frame, *, write: bool, fail_
             line for each in changed for line in line_diff(each.file.name, each.file.data, each.pieces.edits())
         )
     failed = {fault.file for fault in unwritten}
-    after: list[File | Fault] = [
-        *(each for each in read if isinstance(each, Fault)),
+    after: list[File | InputFault] = [
+        *(each for each in read if isinstance(each, InputFault)),
         *(File(each.file.name, each.file.data if each.file.name in failed else each.after) for each in mending.files),
     ]
     # Looked at anew, as the files will be: a fix may have brought out what it had hidden.
@@ -51,7 +51,7 @@ def fix_files(files: Iterable[File | Fault], frame: Frame, *, write: bool, fail_
     return code
 
 
-def _written(files: Iterable[Mended], unwritten: list[Fault]) -> Iterator[str]:
+def _written(files: Iterable[Mended], unwritten: list[InputFault]) -> Iterator[str]:
     """Write each file, and say what was fixed where; positions are those in the file before."""
     for mended in files:
         if fault := written(mended.file, mended.after):

@@ -14,10 +14,10 @@ from webhook.cli.checking.run import CheckRun, with_autoscalers
 from webhook.core.json_edits import marked, without_gone
 from webhook.core.rules.frame.rule import Finding
 from webhook.manifests.editing.edit_rounds import Pieces
-from webhook.manifests.editing.insertion import RefusedError
-from webhook.manifests.editing.proven_edits import Change, edited, in_order, proven, value_of
+from webhook.manifests.editing.insertion import UneditableError
+from webhook.manifests.editing.proven_edits import ObjectChange, edited, in_text_order, proven, value_of
 from webhook.manifests.editing.rewriting import rewritten
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest, read_manifests
 
@@ -71,7 +71,7 @@ def _mended(file: File, frame: Frame, refused: list[tuple[Row, str]]) -> Mended:
         if not changes:
             break
         told += (row for number, each in offered.items() if each and number in kept for row in each.rows)
-        pieces = pieces.edited(in_order(changes))
+        pieces = pieces.edited(in_text_order(changes))
         data = edited(data, changes)
     refused += left
     return Mended(file, data, pieces, tuple(told))
@@ -80,15 +80,15 @@ def _mended(file: File, frame: Frame, refused: list[tuple[Row, str]]) -> Mended:
 class _Offer(Struct, frozen=True):
     """The change of one object, and the findings that it fixes."""
 
-    change: Change
+    change: ObjectChange
     rows: tuple[Row, ...]
 
 
 def _offer(
-    number: int, manifest: Manifest | Fault, data: bytes, frame: Frame, left: list[tuple[Row, str]]
+    number: int, manifest: Manifest | InputFault, data: bytes, frame: Frame, left: list[tuple[Row, str]]
 ) -> _Offer | None:
     """The fixes of one object that are compatible and can be written into its text."""
-    if isinstance(manifest, Fault):
+    if isinstance(manifest, InputFault):
         return None
     seen = CheckRun()
     seen.examine(manifest, frame)
@@ -102,23 +102,23 @@ def _offer(
             continue
         try:
             _change(number, manifest, data, before, [row])
-        except (RefusedError, LookupError) as error:
+        except (UneditableError, LookupError) as error:
             left.append((row, str(error)))
         else:
             kept.append(row)
     while kept:
         try:
             return _Offer(_change(number, manifest, data, before, kept), tuple(kept))
-        except (RefusedError, LookupError):
+        except (UneditableError, LookupError):
             kept.pop()  # it waits for the next round
     return None
 
 
-def _change(number: int, manifest: Manifest, data: bytes, before: Json, rows: Sequence[Row]) -> Change:
+def _change(number: int, manifest: Manifest, data: bytes, before: Json, rows: Sequence[Row]) -> ObjectChange:
     """The change that the fixes make to an object. Errors: RefusedError, LookupError."""
     edits = list({(each.path, repr(each.value)): each for row in rows for each in row.judged.finding.edits}.values())
     after = marked(before, edits)
-    return Change(number, without_gone(after), tuple(rewritten(data, manifest, before, after)))
+    return ObjectChange(number, without_gone(after), tuple(rewritten(data, manifest, before, after)))
 
 
 def _meet(one: Finding, other: Finding) -> bool:

@@ -8,8 +8,8 @@ from webhook.cli.checking.failures import Failure
 from webhook.cli.exit_codes import Exit
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
-from webhook.manifests.reading.documents import Fault
-from webhook.manifests.reading.manifest import Manifest, Place
+from webhook.manifests.reading.documents import InputFault
+from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
     manifest: Manifest
     judged: Judged
-    place: Place
+    place: FieldPosition
 
     @property
     def severity(self) -> Severity:
@@ -47,7 +47,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """
 
     rows: tuple[Row, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[InputFault, ...] = ()
     gaps: tuple[Gap, ...] = ()
     failures: tuple[Failure, ...] = ()
     files: int = 0

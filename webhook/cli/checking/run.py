@@ -16,13 +16,13 @@ from webhook.core.rules.constraint.api import WRONG_TYPE
 from webhook.core.rules.constraint.unknown_fields import right_paths
 from webhook.core.workloads.reading import has_template
 from webhook.manifests.reading.carried_texts import carried
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
-from webhook.manifests.reading.manifest import Manifest, Place, read_manifests
+from webhook.manifests.reading.manifest import FieldPosition, Manifest, read_manifests
 
 
 def look(
-    files: Iterable[File | Fault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
+    files: Iterable[File | InputFault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
 ) -> Outcome:
     """Examine every object of the files; ``progress`` is called with the number of objects so far."""
     given = [*files]
@@ -44,16 +44,16 @@ def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
     return structs.replace(frame, scalers=scalers)
 
 
-def _as_written(place: Place) -> str:
+def _as_written(place: FieldPosition) -> str:
     """A number or a boolean as written in the text; parsed JSON may have 1 for 1.0."""
     return place.text[place.caret :][: place.width].rpartition(":")[2].strip()
 
 
-def _unfilled(row: Row) -> Fault:
+def _unfilled(row: Row) -> InputFault:
     """A note about a placeholder for envsubst and the like in a field of another type."""
     message = "a placeholder ${…} that nobody has filled in; check what envsubst, kustomize or helm template prints"
     place = row.place
-    return Fault(file=row.manifest.file, message=message, line=place.line, column=place.column, fatal=False)
+    return InputFault(file=row.manifest.file, message=message, line=place.line, column=place.column, fatal=False)
 
 
 class CheckRun:
@@ -62,7 +62,7 @@ class CheckRun:
     def __init__(self) -> None:
         self.objects = 0
         self._files = 0
-        self.faults: list[Fault] = []
+        self.faults: list[InputFault] = []
         self._workloads = 0
         self._owned = 0
         self._kinds: Counter[str] = Counter()
@@ -71,26 +71,26 @@ class CheckRun:
         self._gaps: Counter[tuple[str, str]] = Counter()
         self._failures: list[Failure] = []
 
-    def manifests(self, files: Iterable[File | Fault], *, duplicates: bool) -> Iterator[Manifest]:
+    def manifests(self, files: Iterable[File | InputFault], *, duplicates: bool) -> Iterator[Manifest]:
         """The objects of the files, one by one; collects faults and counts files.
 
         Shape: ``duplicates`` as in `read_manifests`.
         """
         for file in files:
-            if isinstance(file, Fault):
+            if isinstance(file, InputFault):
                 self.faults.append(file)
                 continue
             self._files += 1
             empty = True
             for found in read_manifests(file.name, file.data, duplicates=duplicates):
                 empty = False
-                if isinstance(found, Fault):
+                if isinstance(found, InputFault):
                     self.faults.append(found)
                 else:
                     yield found
             if empty:
                 message = "no Kubernetes object in it"
-                self.faults.append(Fault(file=file.name, message=message, line=1, column=1, fatal=False))
+                self.faults.append(InputFault(file=file.name, message=message, line=1, column=1, fatal=False))
 
     def leave_out(self, manifest: Manifest) -> None:
         """Count an object without examining it."""
@@ -144,7 +144,7 @@ class CheckRun:
     def outcome(self) -> Outcome:
         """The result of the run; if there was no object and no fault, a fault says so."""
         if not self.objects and not self.faults:
-            self.faults.append(Fault(file="evenspread", message="nothing to check: no file was read", fatal=False))
+            self.faults.append(InputFault(file="evenspread", message="nothing to check: no file was read", fatal=False))
         return Outcome(
             rows=tuple(self.rows),
             faults=tuple(self.faults),

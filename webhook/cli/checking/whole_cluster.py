@@ -19,7 +19,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.workloads.kinds import group_kind, group_of
 from webhook.core.workloads.reading import has_template, makes
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest
 from webhook.snapshot.load import Header, absent, read_header
@@ -31,8 +31,8 @@ _NAMESPACE = ("v1", "Namespace")
 _Key = tuple[str, str, str, str]  # namespace, group, kind, name
 
 
-def survey(
-    files: Sequence[File | Fault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
+def examine_cluster(
+    files: Sequence[File | InputFault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
 ) -> Outcome:
     """Examine every object that was not made by another object of the input.
 
@@ -71,7 +71,7 @@ def survey(
     return seen.outcome()
 
 
-def _stated_header(files: Sequence[File | Fault]) -> Header | None:
+def _stated_header(files: Sequence[File | InputFault]) -> Header | None:
     """The header of the first snapshot among the files; with one, the files are a whole cluster."""
     for file in files:
         if isinstance(file, File):
@@ -81,7 +81,7 @@ def _stated_header(files: Sequence[File | Fault]) -> Header | None:
     return None
 
 
-def stated_version(files: Sequence[File | Fault]) -> KubernetesVersion | None:
+def stated_version(files: Sequence[File | InputFault]) -> KubernetesVersion | None:
     """The release that a snapshot's header names, if it is a supported one."""
     header = _stated_header(files)
     try:

@@ -9,12 +9,12 @@ from msgspec import structs
 from webhook.cli.checking.failures import print_failures
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import exit_code
-from webhook.cli.checking.whole_cluster import stated_version, survey
+from webhook.cli.checking.whole_cluster import examine_cluster, stated_version
 from webhook.cli.commands.options import Results, cluster_options, looking_options, result_options
 from webhook.cli.formats import renderer
 from webhook.cli.live_cluster import Given
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results, say
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File, read_files
 
 
@@ -53,7 +53,7 @@ def audit(
     if sys.stdin.isatty() and not (files or given.live or given.snapshot):
         raise click.UsageError("name a cluster with --cluster, or files; - is the standard input")
     read = _read_live(given, frame, progress) if given.live else _read_files(files, given)
-    outcome = survey(read, structs.replace(frame, cluster_version=stated_version(read)), progress=progress)
+    outcome = examine_cluster(read, structs.replace(frame, cluster_version=stated_version(read)), progress=progress)
     progress.close()
     print_faults(outcome.faults)
     if results.output == "text":
@@ -73,19 +73,19 @@ def audit(
     click.get_current_context().exit(exit_code(outcome, results.fail_on))
 
 
-def _read_files(files: tuple[str, ...], given: Given) -> Sequence[File | Fault]:
+def _read_files(files: tuple[str, ...], given: Given) -> Sequence[File | InputFault]:
     named = (*files, given.snapshot) if given.snapshot else files
     return [*read_files(named or ("-",), unpack=True)]
 
 
-def _read_live(given: Given, frame: Frame, progress: Progress) -> Sequence[File | Fault]:
+def _read_live(given: Given, frame: Frame, progress: Progress) -> Sequence[File | InputFault]:
     """The cluster as the snapshot that could be taken of it, so that both give the same findings."""
     from webhook.cli.live_cluster import open_cluster, reading  # noqa: PLC0415 offline work does without
-    from webhook.snapshot.capture import take  # noqa: PLC0415 as above
+    from webhook.snapshot.capture import capture  # noqa: PLC0415 as above
 
     live = open_cluster(given)
     with reading():
-        taken = take(live, frame.policy, progress)
+        taken = capture(live, frame.policy, progress)
     for line in taken.missing:
         say(f"{live.source}: note: {line}")
     return [File(live.source, b"".join(taken.lines()))]

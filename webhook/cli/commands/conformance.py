@@ -33,11 +33,11 @@ def conformance(*, files: tuple[Path, ...], output: str) -> None:
         except VectorError as error:
             unreadable = True
             click.echo(f"evenspread: {error}", err=True)
-    click.echo(as_json(tallies) if output == "json" else as_text(tallies))
-    click.get_current_context().exit(exit_code(tallies, unreadable=unreadable))
+    click.echo(tallies_as_json(tallies) if output == "json" else as_text(tallies))
+    click.get_current_context().exit(comparison_exit_code(tallies, unreadable=unreadable))
 
 
-def exit_code(tallies: list[Tally], *, unreadable: bool) -> Exit:
+def comparison_exit_code(tallies: list[Tally], *, unreadable: bool) -> Exit:
     """A run that compared nothing has not agreed."""
     compared = [tally for tally in tallies if tally.supported]
     if any(tally.agree < tally.cases for tally in compared):
@@ -47,7 +47,7 @@ def exit_code(tallies: list[Tally], *, unreadable: bool) -> Exit:
     return Exit.FINE if compared else Exit.FINDINGS
 
 
-def as_json(tallies: list[Tally]) -> str:
+def tallies_as_json(tallies: list[Tally]) -> str:
     """Shape: ``[{file, kind, cases, agree, first: [{id, where, expected, got}], supported}]``."""
     return msgspec.json.format(msgspec.json.encode(tallies)).decode()
 

@@ -17,12 +17,12 @@ from webhook.cli.explaining.as_json import Json, one_or_all, render, shape
 from webhook.cli.explaining.page import render as render_page
 from webhook.cli.explaining.pods import Question, of_object, of_pod, problem_of, waiting, waiting_of, with_siblings
 from webhook.cli.explaining.refused import Refused, refused_of
-from webhook.cli.explaining.words import Answer
+from webhook.cli.explaining.words import AnsweredQuestion
 from webhook.cli.live_cluster import Given
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.explain.explanation import explain as explain_pod
+from webhook.core.explain.explanation import explain_pod
 from webhook.manifests.reading.files import STDIN, read_files
 
 
@@ -82,7 +82,7 @@ def explain(  # noqa: PLR0913 one parameter an option
         context.exit(_pending(known, named, frame, output, everywhere=all_namespaces))
     asked = _asked(what, known, frame)
     answers = [
-        Answer(
+        AnsweredQuestion(
             question=each,
             explanation=explain_pod(problem_of(each.pod, known.index, frame.policy), known.index),
             missing=known.missing,
@@ -115,7 +115,7 @@ def _known(named: Given, wanted: find_object.Wanted | None, frame: Frame) -> Clu
     return known
 
 
-def _print(answers: Sequence[Answer], output: str) -> None:
+def _print(answers: Sequence[AnsweredQuestion], output: str) -> None:
     if output == "text":
         for number, answer in enumerate(answers):
             print_results(["\n" * bool(number), *render_page(answer, color=colored(sys.stdout))])
@@ -221,6 +221,6 @@ def _pending(known: ClusterSource, given: Given, frame: Frame, output: str, *, e
     return Exit.FINDINGS if any(each.answer.explanation.cause for each in groups) else Exit.FINE
 
 
-def _group(each: pending.Group) -> Json:
+def _group(each: pending.WaitingPods) -> Json:
     """A group: its pods, and the answer for the first of them."""
     return {"pods": [f"{pod.meta.namespace}/{pod.meta.name}" for pod in each.pods], **shape(each.answer)}

@@ -19,7 +19,7 @@ from webhook.cli.live_cluster import Given, open_cluster, reading
 from webhook.cli.terminal import Progress, collect_rarely, say
 from webhook.core.policy.policy import Policy
 from webhook.core.text import plural
-from webhook.snapshot.capture import CapturedSnapshot, take, take_file, without_names
+from webhook.snapshot.capture import CapturedSnapshot, capture, take_file, without_names
 from webhook.snapshot.load import SnapshotError
 
 _MOST_KINDS = 4  # named, those with most objects first: the sentence is one line of a terminal
@@ -70,7 +70,7 @@ def _taken(given: Given, policy: Policy, progress: Progress) -> CapturedSnapshot
     """
     if not given.snapshot:
         with reading():
-            return take(open_cluster(given), policy, progress)
+            return capture(open_cluster(given), policy, progress)
     try:
         return take_file(given.snapshot, policy)
     except SnapshotError as error:

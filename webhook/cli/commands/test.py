@@ -26,10 +26,10 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import did_you_mean, one_line, plural
 from webhook.core.workloads.reading import has_template
-from webhook.manifests.reading.documents import Document, Fault
+from webhook.manifests.reading.documents import InputDocument, InputFault
 from webhook.manifests.reading.files import read_files
 
-NOTHING = "nothing"
+EXPECT_NOTHING = "nothing"
 
 _LINE = re.compile(rb"^[ \t]*#[ \t]*expect:[ \t]*([^\r\n]*)", re.MULTILINE)
 _ONE = re.compile(r"(?:(deny|warn|audit)\s+)?([a-z0-9-]+)(?:\s+at\s+(\S+))?")
@@ -55,7 +55,7 @@ class Expected(Struct, frozen=True):
 class Case(Struct, frozen=True, kw_only=True):
     """One document that was put to the test."""
 
-    document: Document
+    document: InputDocument
     titles: tuple[str, ...]
     missing: tuple[Expected, ...] = ()
     unexpected: tuple[Row, ...] = ()
@@ -101,9 +101,9 @@ def test(
     click.get_current_context().exit(Exit.UNREADABLE if unreadable else Exit.FINDINGS if failed else Exit.FINE)
 
 
-def _run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[Fault]]:
+def _run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[InputFault]]:
     """Every document with a workload or an expectation as a case, and what could not be read."""
-    documents: dict[tuple[str, int, int], tuple[Document, list[str], CheckRun, bool]] = {}
+    documents: dict[tuple[str, int, int], tuple[InputDocument, list[str], CheckRun, bool]] = {}
     reading = CheckRun()
     for manifest in reading.manifests(read_files(paths), duplicates=True):
         document = manifest.document
@@ -123,11 +123,11 @@ def _run_cases(paths: Sequence[str], frame: Frame) -> tuple[list[Case], list[Fau
         if expected is not None or has_workload:
             cases.append(_compared(document, titles, expected, seen.rows))
     if not cases:
-        faults.append(Fault(file="evenspread", message="nothing to test: no document with a workload"))
+        faults.append(InputFault(file="evenspread", message="nothing to test: no document with a workload"))
     return cases, faults
 
 
-def _expectations(document: Document) -> tuple[Expected, ...] | None:
+def _expectations(document: InputDocument) -> tuple[Expected, ...] | None:
     """What the comments above a document expect; None where they do not say.
 
     Errors: ValueError for a line that cannot be read.
@@ -136,7 +136,7 @@ def _expectations(document: Document) -> tuple[Expected, ...] | None:
     if not lines:
         return None
     parts = [part.strip() for line in lines for part in line.split(",")]
-    return tuple(_expected(part) for part in parts if part != NOTHING)
+    return tuple(_expected(part) for part in parts if part != EXPECT_NOTHING)
 
 
 def _expected(text: str) -> Expected:
@@ -145,12 +145,12 @@ def _expected(text: str) -> Expected:
         raise ValueError(f"not an expectation: {text[:64]!r}; write: # expect: [deny|warn|audit] RULE [at PATH]")
     mode, rule, path = found.groups(default="")
     if rule not in BY_ID:
-        raise ValueError(f"no rule {rule[:64]!r}{did_you_mean(rule, [*BY_ID, NOTHING])}")
+        raise ValueError(f"no rule {rule[:64]!r}{did_you_mean(rule, [*BY_ID, EXPECT_NOTHING])}")
     return Expected(rule, str(Mode(mode)) if mode else "", path)
 
 
 def _compared(
-    document: Document, titles: Sequence[str], expected: tuple[Expected, ...] | None, rows: Sequence[Row]
+    document: InputDocument, titles: Sequence[str], expected: tuple[Expected, ...] | None, rows: Sequence[Row]
 ) -> Case:
     left = [row for row in rows if not row.waived]
     missing = []
@@ -178,7 +178,7 @@ def _text(cases: Sequence[Case], *, verbose: bool) -> Iterator[str]:
         word = paint("ok  ", GREEN) if case.passed else paint("FAIL", RED)
         yield f"{word} {one_line(case.document.file)}:{case.document.line}: {', '.join(case.titles[:5])}\n"
         if case.unstated:
-            found = ", ".join(sorted({row.judged.finding.rule for row in case.unexpected})) or NOTHING
+            found = ", ".join(sorted({row.judged.finding.rule for row in case.unexpected})) or EXPECT_NOTHING
             yield f"  no expectation; write above it: # expect: {found}\n"
         for each in case.missing:
             yield paint(f"  - {each}", RED) + "\n"

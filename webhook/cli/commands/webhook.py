@@ -164,7 +164,7 @@ def _run(options: Options, workshop: Path) -> NoReturn:
     host, port = admission.getsockname()[:2]
     served = _certificates(options, workshop, _names(host, cluster.advertised if cluster else ""))
     health_port = health.getsockname()[1]
-    place = example.Place(host=_reachable(host), port=port, health_port=health_port, authority=served.authority)
+    place = example.ServerAddress(host=_reachable(host), port=port, health_port=health_port, authority=served.authority)
     plan = Plan(
         engine=_engine(policy, known),
         certificate=served.certificate,
@@ -288,7 +288,7 @@ def _reachable(host: str) -> str:
     return "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 compared, not bound
 
 
-def _say_ready(options: Options, place: example.Place) -> None:
+def _say_ready(options: Options, place: example.ServerAddress) -> None:
     if options.example:
         click.echo(example.tour(place))
     elif options.local:

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 import yaml
 
-from webhook.cli.explaining.words import Answer, node_names, not_evaluated, relief_text
+from webhook.cli.explaining.words import AnsweredQuestion, node_names, not_evaluated_lines, relief_text
 from webhook.core.explain.edit_target import EditTarget
 from webhook.core.explain.explanation import Balance
 from webhook.core.explain.fix_text import fix_text
@@ -18,7 +18,7 @@ from webhook.core.scheduler.verdict import Verdict
 Json = dict[str, object]
 
 
-def shape(answer: Answer) -> Json:
+def shape(answer: AnsweredQuestion) -> Json:
     """One answer."""
     found, question = answer.explanation, answer.question
     meta = question.pod.meta
@@ -29,7 +29,7 @@ def shape(answer: Answer) -> Json:
         "cause": None if found.cause is None or question.settled else str(found.cause),
         "nodes": _nodes(found.verdict),
         "constraints": [_constraint(each) for each in found.balances],
-        "notEvaluated": not_evaluated(answer),
+        "notEvaluated": not_evaluated_lines(answer),
         "title": question.title,
         "pod": {"namespace": meta.namespace, "name": meta.name, "exists": question.exists},
         "notes": list(question.notes),
@@ -52,7 +52,7 @@ def shape(answer: Answer) -> Json:
     }
 
 
-def _fix(fix: PodFix, answer: Answer) -> Json:
+def _fix(fix: PodFix, answer: AnsweredQuestion) -> Json:
     found, path = answer.explanation, answer.question.path
     changes = [
         {
@@ -89,7 +89,7 @@ def render(value: object, output: Literal["json", "yaml"]) -> Iterator[str]:
         yield yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=2**31)
 
 
-def one_or_all(answers: Sequence[Answer]) -> object:
+def one_or_all(answers: Sequence[AnsweredQuestion]) -> object:
     """One answer as it is, several as a list."""
     shapes = [shape(each) for each in answers]
     return shapes[0] if len(shapes) == 1 else shapes

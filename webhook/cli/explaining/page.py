@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from webhook.cli.explaining.pods import Question
 from webhook.cli.explaining.refused import Refused
 from webhook.cli.explaining.words import (
-    Answer,
+    AnsweredQuestion,
+    cause_summary,
     company_text,
     in_the_way,
     instead,
     node_names,
-    not_evaluated,
+    not_evaluated_lines,
     relief_text,
     shortage_text,
-    summary,
 )
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
-from webhook.core.api.written_selector import in_words
+from webhook.core.api.written_selector import requirement_in_words
 from webhook.core.explain.explanation import Balance, Explanation, out_text, rejections
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.obstacles import grouped
@@ -40,7 +40,7 @@ _NAME = 40  # characters of a name in a table
 _TEXT = 200  # characters of what keeps nodes out
 
 
-def render(answer: Answer, *, color: bool) -> Iterator[str]:
+def render(answer: AnsweredQuestion, *, color: bool) -> Iterator[str]:
     """The page, piece by piece."""
     paint, question, found = Paint(color=color), answer.question, answer.explanation
     yield from _refused(question.refused, paint, exists=question.exists)
@@ -60,7 +60,7 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
     yield from _nodes(found, paint)
     helping = [*_help(answer, paint)] if found.cause is not None else []
     yield "".join(["\n"] * bool(helping) + helping) + "\n"
-    yield from _wrapped(f"not evaluated: {'; '.join(not_evaluated(answer))}", paint, DIM)
+    yield from _wrapped(f"not evaluated: {'; '.join(not_evaluated_lines(answer))}", paint, DIM)
 
 
 def _refused(found: Sequence[Refused], paint: Paint, *, exists: bool) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _may_preempt(found: Explanation) -> bool:
     return found.cause is not None and (found.problem.pod.pod_spec.priority or 0) > 0 and UNSCHEDULABLE in codes
 
 
-def _headline(answer: Answer, paint: Paint) -> Iterator[str]:
+def _headline(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     found, title = answer.explanation, paint(answer.question.title, BOLD)
     if found.cause is None:
         feasible, nodes = found.verdict.feasible.bit_count(), plural(len(found.verdict.nodes), "node")
@@ -97,7 +97,7 @@ def _headline(answer: Answer, paint: Paint) -> Iterator[str]:
     yield f"{title}: {paint('no node admits it', RED)}\n"
     if found.verdict.sentence:
         yield one_line(found.verdict.sentence, 4096) + "\n"
-    yield paint(summary(found), RED) + "\n"
+    yield paint(cause_summary(found), RED) + "\n"
     if line := in_the_way(found):
         yield from _wrapped(line, paint)
 
@@ -111,7 +111,7 @@ def _constraint(balance: Balance, found: Explanation, question: Question, paint:
     name = paint(one_line(balance.name, 60), BOLD)
     yield f"{name}  {kind}, maxSkew {parsed.max_skew}  {paint(one_line(where), DIM)}\n"
     # The API server has merged matchLabelKeys into the selector, and the scheduler adds them once more.
-    counted = ", ".join(dict.fromkeys(map(in_words, parsed.selector.requirements)))
+    counted = ", ".join(dict.fromkeys(map(requirement_in_words, parsed.selector.requirements)))
     yield f"  counts {one_line(counted, 70) or ('nothing: no selector' if parsed.selector.nothing else 'every pod')}\n"
     if others := company_text(balance):
         yield from _wrapped(f"  {others}", paint, YELLOW)
@@ -249,7 +249,7 @@ def _some(found: Explanation, members: int, indent: int = 7) -> str:
     return ", ".join(shown) + (f" and {total - len(shown):,} more" if total > len(shown) else "")
 
 
-def _help(answer: Answer, paint: Paint) -> Iterator[str]:
+def _help(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     """What would help: changes of the pod and where to write them, then changes of the cluster."""
     found = answer.explanation
     lines = [(one_line(fix_text(fix, found.balances), 200), fix.nodes) for fix in found.fixes]
@@ -269,7 +269,7 @@ def _help(answer: Answer, paint: Paint) -> Iterator[str]:
             yield from _wrapped(f"  {text}", paint, indent="    ")
 
 
-def _edit(answer: Answer, paint: Paint) -> Iterator[str]:
+def _edit(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     """Where to write the first fix."""
     target, fixes = answer.question.target, answer.explanation.fixes
     if target is None or not fixes:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from webhook.cli.explaining.pods import is_foreign, of_pod, problem_of
-from webhook.cli.explaining.words import Answer, in_the_way, summary
+from webhook.cli.explaining.words import AnsweredQuestion, cause_summary, in_the_way
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
-from webhook.core.explain.explanation import Explanation, explain
+from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
@@ -32,31 +32,31 @@ _MOST_GROUPS = 12  # of some five lines: a screen
 _MOST_WORKLOADS = 3  # named in a group, those with most pods first
 
 
-class Group(Struct, frozen=True, kw_only=True):
+class WaitingPods(Struct, frozen=True, kw_only=True):
     """Pods that wait for the same thing: its kind, the answer for the oldest pod, and all pods, oldest first."""
 
     kind: str
-    answer: Answer
+    answer: AnsweredQuestion
     pods: tuple[Pod, ...]
 
 
 def group(
     pods: Iterable[Pod], index: ClusterIndex, policy: Policy, missing: tuple[str, ...] = (), options: str = ""
-) -> list[Group]:
+) -> list[WaitingPods]:
     """Group the pods by kind of cause and by the scheduler's sentence; the worst kind and the largest group come first.
 
     Shape: ``options`` name a live cluster for kubectl.
     """
     found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
-        seen = explain(problem_of(pod, index, policy), brief=True)
+        seen = explain_pod(problem_of(pod, index, policy), brief=True)
         found[_kind(pod, seen, policy), seen.verdict.sentence].append(pod)
     groups = [
-        Group(
+        WaitingPods(
             kind=kind,
-            answer=Answer(
+            answer=AnsweredQuestion(
                 question=of_pod(alike[0], policy, index),
-                explanation=explain(problem_of(alike[0], index, policy), index),
+                explanation=explain_pod(problem_of(alike[0], index, policy), index),
                 missing=missing,
                 options=options,
             ),
@@ -76,7 +76,7 @@ def _kind(pod: Pod, found: Explanation, policy: Policy) -> str:
 
 
 def render(
-    groups: Sequence[Group], index: ClusterIndex, namespace: str, *, color: bool, options: str = ""
+    groups: Sequence[WaitingPods], index: ClusterIndex, namespace: str, *, color: bool, options: str = ""
 ) -> Iterator[str]:
     """The screen.
 
@@ -103,7 +103,7 @@ def render(
     yield "\n" + paint(f"all there is to say of one pod: {command}", DIM) + "\n"
 
 
-def _block(each: Group, index: ClusterIndex, paint: Paint) -> Iterator[str]:
+def _block(each: WaitingPods, index: ClusterIndex, paint: Paint) -> Iterator[str]:
     found, oldest = each.answer.explanation, each.pods[0]
     color = {"spread": RED, "capacity": YELLOW, "other": YELLOW}.get(each.kind, GREEN)
     waits = paint(_WAITS[each.kind][len(each.pods) > 1], color, BOLD)
@@ -119,7 +119,7 @@ def _block(each: Group, index: ClusterIndex, paint: Paint) -> Iterator[str]:
         return
     yield f"  {one_line(found.verdict.sentence, 4096)}\n"
     if found.blocking is None:
-        yield f"  {summary(found)}\n"
+        yield f"  {cause_summary(found)}\n"
     if line := in_the_way(found):
         yield f"  {line}\n"
     for fix in found.fixes[:1]:
@@ -127,7 +127,7 @@ def _block(each: Group, index: ClusterIndex, paint: Paint) -> Iterator[str]:
         yield f"  {paint('fix', GREEN)}: {text}  ({plural(fix.nodes, 'node')} then)\n"
 
 
-def _owners(each: Group, index: ClusterIndex) -> str:
+def _owners(each: WaitingPods, index: ClusterIndex) -> str:
     """The topmost controllers of the pods, those with most pods first."""
     found: Counter[str] = Counter()
     for pod in each.pods:

@@ -35,7 +35,7 @@ _MOST_WAYS = 3  # told of those that would lift the cause: each is enough, and t
 _MOST_NAMES = 3  # of nodes in a line, and of workloads
 
 
-class Answer(Struct, frozen=True):
+class AnsweredQuestion(Struct, frozen=True):
     """A question and what there is to say.
 
     Shape: ``missing`` has a line for what of the cluster could not be read; ``options`` name a live cluster for
@@ -58,14 +58,14 @@ class Answer(Struct, frozen=True):
         return None if target is None or operations is None else command(operations, target, self.options)
 
 
-def not_evaluated(answer: Answer) -> list[str]:
+def not_evaluated_lines(answer: AnsweredQuestion) -> list[str]:
     """A line for each thing that could change the answer and is not evaluated."""
     named = [f"{name}: {NOT_EVALUATED[name]}" for name in answer.explanation.not_evaluated]
     made = [] if answer.question.exists else [f"AdmissionPlugins: {NOT_EVALUATED['AdmissionPlugins']}"]
     return [*named, *made, *(one_line(line) for line in answer.missing)]
 
 
-def summary(found: Explanation) -> str:
+def cause_summary(found: Explanation) -> str:
     """The cause in one line, for a pod that no node admits: ``cause: spread (…)``."""
     nodes = found.otherwise.bit_count()
     if found.ways:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from webhook.cli.checking.results import Outcome, Row
 from webhook.cli.checking.row_text import fix, message
-from webhook.cli.formats.text import COLORS, not_evaluated, unread
+from webhook.cli.formats.text import COLORS, gap_lines, unread
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Severity
@@ -37,7 +37,7 @@ def render(
     if findings and counted:
         yield f"\n{paint('FINDINGS', BOLD)}\n"
         yield from _findings(counted, paint, places=places)
-    if gaps := [*not_evaluated(outcome, verbose=verbose)]:
+    if gaps := [*gap_lines(outcome, verbose=verbose)]:
         yield f"\n{paint('NOT LOOKED AT', BOLD)}\n" + "".join(paint(line, DIM) + "\n" for line in gaps)
     if incomplete := unread(outcome):
         yield f"\n{paint(incomplete, RED)}\n"

@@ -10,7 +10,7 @@ from webhook.cli.checking.row_text import fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line
 from webhook.manifests.reading.files import STDIN_NAME
-from webhook.manifests.reading.manifest import Manifest, Place
+from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 _COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 
@@ -30,7 +30,7 @@ def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 e
         yield _command(_COMMANDS[row.severity], *_where(row.manifest, row.place), title, text)
 
 
-def _where(manifest: Manifest, place: Place) -> tuple[str, int, int]:
+def _where(manifest: Manifest, place: FieldPosition) -> tuple[str, int, int]:
     """A finding in a rendered chart belongs to the template that Helm names; its lines are not the template's."""
     if manifest.source and manifest.file == STDIN_NAME:
         return manifest.source, 0, 0

@@ -6,7 +6,7 @@ import msgspec
 
 from webhook.cli.checking.results import Gap, Outcome, Row
 from webhook.cli.checking.row_text import fix, message
-from webhook.manifests.reading.manifest import Manifest, Place
+from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 
 def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
@@ -20,7 +20,7 @@ def as_values(outcome: Outcome) -> list[dict[str, object]]:
     return [*map(_row, outcome.rows), *map(_gap, outcome.gaps)]
 
 
-def _where(manifest: Manifest, place: Place) -> dict[str, object]:
+def _where(manifest: Manifest, place: FieldPosition) -> dict[str, object]:
     return {
         "file": manifest.file,
         "line": place.line,

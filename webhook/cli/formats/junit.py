@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 from webhook.cli.checking.results import Outcome, Row
 from webhook.cli.checking.row_text import fix, message
 from webhook.core.text import one_line
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 
 
 def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
@@ -42,7 +42,7 @@ def _finding(row: Row) -> str:
     return _case(row.manifest.file, name, failure)
 
 
-def _fault(fault: Fault) -> str:
+def _fault(fault: InputFault) -> str:
     return _case(fault.file, "readable", f"<error message={_attribute(str(fault))}/>")
 
 

@@ -15,7 +15,7 @@ from webhook.cli.checking.results import Outcome, Row
 from webhook.cli.checking.row_text import fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import RULES
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import STDIN_NAME
 
 _LEVELS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "note"}
@@ -71,7 +71,7 @@ def _result(row: Row) -> dict[str, object]:
     return result
 
 
-def _notification(fault: Fault) -> dict[str, object]:
+def _notification(fault: InputFault) -> dict[str, object]:
     location: dict[str, object] = {"artifactLocation": {"uri": _quoted(fault.file)}}
     if fault.line:
         location["region"] = {"startLine": fault.line, "startColumn": fault.column}

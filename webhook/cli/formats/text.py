@@ -9,7 +9,7 @@ from webhook.cli.terminal import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.rules.frame.rule import FAILED, NOT_IN_THIS_RELEASE, Severity
 from webhook.core.rules.frame.subject import NO_CLUSTER
 from webhook.core.text import one_line, plural
-from webhook.manifests.reading.manifest import Place
+from webhook.manifests.reading.manifest import FieldPosition
 
 COLORS = {Severity.HIGH: RED, Severity.MEDIUM: YELLOW, Severity.LOW: BLUE}
 _MOST_QUOTED = 100  # characters of a line; beyond, it is cut around the field
@@ -20,7 +20,7 @@ def render(outcome: Outcome, *, color: bool, verbose: bool = False) -> Iterator[
     paint = Paint(color=color)
     for row in outcome.rows:
         yield from waived(row, paint) if row.waived else block(row, paint)
-    yield summary(outcome, paint, verbose=verbose)
+    yield run_summary(outcome, paint, verbose=verbose)
 
 
 def block(row: Row, paint: Paint) -> Iterator[str]:
@@ -45,7 +45,7 @@ def waived(row: Row, paint: Paint) -> Iterator[str]:
     yield paint(f"{place} {row.judged.finding.rule} {row.manifest.title}: {one_line(row.judged.waived)}", DIM) + "\n\n"
 
 
-def _quote(place: Place, paint: Paint, code: str) -> Iterator[str]:
+def _quote(place: FieldPosition, paint: Paint, code: str) -> Iterator[str]:
     """The line of the manifest and a caret under the field."""
     text, caret, width = place.text, place.caret, place.width
     if len(text) > _MOST_QUOTED:
@@ -58,7 +58,7 @@ def _quote(place: Place, paint: Paint, code: str) -> Iterator[str]:
     yield f"{paint(' ' * 6 + '|', DIM)} {' ' * caret}{paint('^' + '~' * (width - 1), code)}\n"
 
 
-def summary(outcome: Outcome, paint: Paint, *, verbose: bool = False) -> str:
+def run_summary(outcome: Outcome, paint: Paint, *, verbose: bool = False) -> str:
     """What was looked at, what was found, what was not looked at; always the last lines."""
     counted = [row for row in outcome.rows if not row.waived]
     severities = Counter(row.severity for row in counted)
@@ -74,7 +74,7 @@ def summary(outcome: Outcome, paint: Paint, *, verbose: bool = False) -> str:
         found = paint("no findings", GREEN)
     exempted = len(outcome.rows) - len(counted)
     lines = [f"{looked}: {found}" + (f", {exempted} exempted" if exempted else "")]
-    lines += [paint(line, DIM) for line in not_evaluated(outcome, verbose=verbose)]
+    lines += [paint(line, DIM) for line in gap_lines(outcome, verbose=verbose)]
     if incomplete := unread(outcome):
         lines.append(paint(incomplete, RED))
     return "\n".join(lines) + "\n"
@@ -86,7 +86,7 @@ def unread(outcome: Outcome) -> str:
     return f"results are incomplete: {plural(faults, 'error')} in the input, see above" if faults else ""
 
 
-def not_evaluated(outcome: Outcome, *, verbose: bool) -> Iterator[str]:
+def gap_lines(outcome: Outcome, *, verbose: bool) -> Iterator[str]:
     """How many rules could not look, and what they lack, in one line; ``verbose`` names them, a line a missing fact."""
     rules: dict[str, set[str]] = defaultdict(set)
     for gap in outcome.gaps:

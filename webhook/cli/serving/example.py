@@ -11,7 +11,7 @@ POLICY = _FILES / "policy.yaml"
 CLUSTER = _FILES / "cluster.jsonl"
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class ServerAddress(Struct, frozen=True, kw_only=True):
     """Where the server answers, as a client on this machine dials it; ``authority`` is the throw-away CA's file."""
 
     host: str
@@ -30,7 +30,7 @@ class Place(Struct, frozen=True, kw_only=True):
         return f"http://{_bracketed(self.host)}:{self.health_port}"
 
 
-def tour(place: Place) -> str:
+def tour(place: ServerAddress) -> str:
     """Three commands, and what each of them shows."""
     return f"""\
 evenspread answers at {place.url} (CA: {place.authority})
@@ -63,7 +63,7 @@ _DECODED = """ \\
      | sed 's/.*"patch":"\\([^"]*\\)".*/\\1/' | base64 -d | python3 -m json.tool"""
 
 
-def _call(place: Place, file: str, route: str, rest: str) -> str:
+def _call(place: ServerAddress, file: str, route: str, rest: str) -> str:
     # Whole paths: the other terminal may stand anywhere.
     return (
         f"   curl -sS --cacert {shlex.quote(str(place.authority))} -H 'Content-Type: application/json' \\\n"

@@ -19,7 +19,7 @@ import click
 
 from webhook.cli.exit_codes import CommandError
 from webhook.cluster.connection import Account, ApiServer, ClusterError
-from webhook.cluster.registration import NAME, configurations, register, unregister
+from webhook.cluster.registration import REGISTRATION_NAME, configurations, register, unregister
 from webhook.server.run import Plan, serve
 
 _UNREACHABLE, _OUR_FAULT = 4, 5
@@ -53,7 +53,7 @@ class Cluster:
         kinds = " and ".join(each["kind"] for each in made)
         click.echo(
             f"{self._server.url} will send its admission requests to {url}:\n"
-            f"  {kinds} {NAME}, failurePolicy Ignore, 2 s, without the system namespaces;\n"
+            f"  {kinds} {REGISTRATION_NAME}, failurePolicy Ignore, 2 s, without the system namespaces;\n"
             f"  deleted when this command ends."
         )
         if ask and not click.confirm("Register?"):

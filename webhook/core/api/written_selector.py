@@ -59,7 +59,7 @@ def without_key(selector: LabelSelector, key: str) -> LabelSelector:
     return LabelSelector(match_labels=pairs or None, match_expressions=expressions or None)
 
 
-def as_json(selector: LabelSelector) -> dict[str, object]:
+def selector_as_json(selector: LabelSelector) -> dict[str, object]:
     """The selector as the API has it, without what is absent or empty."""
     written: dict[str, object] = {}
     if selector.match_labels:
@@ -91,7 +91,7 @@ def short_text(requirement: Requirement) -> str:
             return f"!{key}"
 
 
-def in_words(requirement: Requirement) -> str:
+def requirement_in_words(requirement: Requirement) -> str:
     """A condition in a sentence, after "wants": ``app=web``, ``tier other than a``, ``no label x``.
 
     Shape: of a compiled requirement; names from outside are as they are.

@@ -37,7 +37,7 @@ from webhook.core.api.well_known import (
 from webhook.core.api.written_selector import requirements, without_key
 from webhook.core.apiserver.validation import validate_constraints
 from webhook.core.index.objects import Owner
-from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, own_selector
+from webhook.core.index.owners import Awaited, controller_kind, find_owner, most_replicas, owner_selector
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.capacity import domain_count, has_karpenter
 from webhook.core.policy.policy import DefaultConstraint, Defaults, DefaultsOverride, Policy, override_for
@@ -180,7 +180,7 @@ def _opted_out(meta: ObjectMeta) -> bool:
 def _selector(pod: PodTemplate, namespace: str, owner: Owner | None, index: ReadOnlyIndex) -> LabelSelector | None:
     """The selector that the scheduler would deduce, else the owner's own."""
     deduced = default_selector(pod.meta, namespace, index)
-    return own_selector(pod, owner) if deduced.empty else label_selector(deduced)
+    return owner_selector(pod, owner) if deduced.empty else label_selector(deduced)
 
 
 def _namespace_labels(namespace: str, index: ReadOnlyIndex) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from webhook.core.api.selectors import IN, Selector, SelectorError, compile_sele
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, Pod, SpreadConstraint
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
-from webhook.core.index.owners import controllers, own_selector
+from webhook.core.index.owners import controllers, owner_selector
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.pod_topology_spread import Domains
 from webhook.core.workloads.kinds import REPLICA_SET, REVISIONED, group_kind
@@ -69,7 +69,7 @@ def _workload_selector(pod: Pod, index: ReadOnlyIndex) -> tuple[LabelSelector | 
         selector = None if owner is None else _of_all_revisions(owner)
         if selector is not None and _readable(selector):
             return selector, True
-    return own_selector(pod, None), False
+    return owner_selector(pod, None), False
 
 
 def _of_all_revisions(owner: Owner) -> LabelSelector | None:

@@ -128,7 +128,7 @@ class Explanation(Struct, frozen=True):
         return next((balance for balance in hard if index in (None, balance.index)), None)
 
 
-def explain(problem: Problem, index: ReadOnlyIndex | None = None, *, brief: bool = False) -> Explanation:
+def explain_pod(problem: Problem, index: ReadOnlyIndex | None = None, *, brief: bool = False) -> Explanation:
     """The verdict on one pod, and why; ``brief`` has only the smallest fix, and neither reliefs nor names.
 
     Shape: ``index`` is the one that the problem was taken from; without it, nothing is said about other pods.

@@ -20,7 +20,7 @@ from webhook.core.api.selectors import (
 from webhook.core.api.storage import PersistentVolume
 from webhook.core.api.types import Taint, Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
-from webhook.core.api.written_selector import in_words
+from webhook.core.api.written_selector import requirement_in_words
 from webhook.core.explain.filter_words import PARTS
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
@@ -184,11 +184,11 @@ def _lacks(term: NodeTerm, nodes: NodeView) -> _Named:
 
 def _wanted(requirement: Requirement, nodes: NodeView) -> str:
     nowhere = not nodes_meeting(nodes, requirement)
-    return f"not selected (wants {in_words(requirement)}{', which no node has' if nowhere else ''})"
+    return f"not selected (wants {requirement_in_words(requirement)}{', which no node has' if nowhere else ''})"
 
 
 def _all_said(selector: Selector) -> str:
-    return " and ".join(dict.fromkeys(map(in_words, selector.requirements))) or "of any kind"
+    return " and ".join(dict.fromkeys(map(requirement_in_words, selector.requirements))) or "of any kind"
 
 
 def _ports(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
@@ -249,7 +249,7 @@ def _binding(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
 def _reach(volume: PersistentVolume) -> str:
     affinity = volume.spec.node_affinity
     terms = compile_node_selector(affinity.required) if affinity and affinity.required else ()
-    return " or ".join(" and ".join(map(in_words, term.expressions)) for term in terms) or "no node"
+    return " or ".join(" and ".join(map(requirement_in_words, term.expressions)) for term in terms) or "no node"
 
 
 def _claims(problem: Problem) -> list[str]:

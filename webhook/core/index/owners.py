@@ -92,7 +92,7 @@ def most_replicas(owner: Owner, index: ReadOnlyIndex) -> int | None:
     return replicas if scaler is None else scaler.spec.max_replicas
 
 
-def own_selector(pod: PodTemplate, owner: Owner | None) -> LabelSelector | None:
+def owner_selector(pod: PodTemplate, owner: Owner | None) -> LabelSelector | None:
     """The selector of an owner that the scheduler does not read; that of a Job follows from its pod's labels.
 
     Source: batch/job/strategy.go ``generateSelector``.

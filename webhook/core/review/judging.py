@@ -21,7 +21,7 @@ from webhook.core.rules.frame.size import TOO_LARGE
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import BY_ID, evaluate, in_order, noted
+from webhook.core.rules.rule_set import BY_ID, evaluate, in_report_order, noted
 from webhook.core.workloads.reading import parsed, read_meta, read_workload
 from webhook.core.workloads.workload import Workload
 
@@ -73,7 +73,7 @@ class Evaluation(Struct, frozen=True):
     def and_of(self, answers: Sequence[RuleAnswer]) -> "Evaluation":
         """The evaluation with the answers of further rules."""
         missing = (each for each in answers if isinstance(each, NotEvaluated))
-        told = in_order((*self.findings, *(each for each in answers if isinstance(each, Finding))))
+        told = in_report_order((*self.findings, *(each for each in answers if isinstance(each, Finding))))
         return replace(self, findings=told, not_evaluated=(*self.not_evaluated, *missing))
 
     def with_fixes(self, tried: Tried) -> "Evaluation":
@@ -180,7 +180,7 @@ def with_size(found: Evaluation, policy: Policy) -> Evaluation:
     if not missed or found.workload is None or policy.too_large == "allow":
         return found
     path = f"{found.workload.templates[0].path}spec"
-    return replace(found, findings=in_order((*found.findings, *(_too_large(each, path) for each in missed))))
+    return replace(found, findings=in_report_order((*found.findings, *(_too_large(each, path) for each in missed))))
 
 
 def _too_large(missed: NotEvaluated, path: str) -> Finding:

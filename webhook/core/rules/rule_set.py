@@ -43,7 +43,7 @@ from webhook.core.rules.placement.pod_fits import Feasibility
 
 # In the order in which findings are reported.
 RULES: tuple[Rule, ...] = (
-    *api.RULES,
+    *api.VALIDATION_RULES,
     pods_refused.REFUSED,
     unknown_fields.UNKNOWN_FIELD,
     unread_constraints.UNREAD,
@@ -59,7 +59,7 @@ RULES: tuple[Rule, ...] = (
     topology_key.TYPO,
     topology_key.DEPRECATED,
     tainted_nodes.TAINTED,
-    min_domains.MIN_DOMAINS,
+    min_domains.MIN_DOMAINS_UNREACHABLE,
     zone_host_ceiling.CEILING,
     affinity_conflicts.CONFLICTS,
     zone_loss.ZONE_LOSS,
@@ -68,7 +68,7 @@ RULES: tuple[Rule, ...] = (
     effect.NO_EFFECT,
     differing_constraints.DIFFER,
     autoscalers.AUTOSCALER,
-    effect.REQUIRED,
+    effect.SPREAD_REQUIRED,
     pod_fits.DO_NOT_FIT,
     not_yet.STUCK,
     not_yet.ROLLOUT_STUCK,
@@ -140,7 +140,7 @@ def evaluate(subject: Subject) -> _Evaluated:
         else:
             missing.append(each)
     findings, faults = with_tried_fixes(found, subject) if subject.circumstances.fixes else Tried(tuple(found))
-    return _Evaluated(in_order(findings), noted((*missing, *faults)), subject.computed(pod_fits.judge))
+    return _Evaluated(in_report_order(findings), noted((*missing, *faults)), subject.computed(pod_fits.feasibility))
 
 
 def evaluate_written(written: Written) -> Iterator[RuleAnswer]:
@@ -150,7 +150,7 @@ def evaluate_written(written: Written) -> Iterator[RuleAnswer]:
             yield from guarded((rule,), rule.ask_written, written)
 
 
-def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def in_report_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """In the order of reports: by rule, and within a rule as they came."""
     return tuple(sorted(findings, key=lambda finding: _ORDER[finding.rule]))
 

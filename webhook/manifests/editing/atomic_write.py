@@ -6,18 +6,18 @@ import tempfile
 from pathlib import Path
 
 from webhook.core.text import one_line
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 
 _ANYBODY_WRITES = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
-def written(file: File, after: bytes) -> Fault | None:
+def written(file: File, after: bytes) -> InputFault | None:
     """Replace the file as it was read; the fault where that is not possible, and then nothing has changed."""
     try:
         replace_file(file.name, file.data, after)
     except OSError as error:
-        return Fault(file=file.name, message=f"not written: {(error.strerror or str(error)).lower()}")
+        return InputFault(file=file.name, message=f"not written: {(error.strerror or str(error)).lower()}")
     return None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from webhook.manifests.editing.insertion import Edit
+from webhook.manifests.editing.insertion import TextEdit
 
 
 class _Piece(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Pieces(Struct, frozen=True):
         """The original text."""
         return Pieces((_Piece(0, len(data)),), len(data))
 
-    def edited(self, edits: Iterable[Edit]) -> "Pieces":
+    def edited(self, edits: Iterable[TextEdit]) -> "Pieces":
         """The text after further edits; these are in the order of the text, and their positions are in this text."""
         made: list[_Piece] = []
         at = 0
@@ -58,15 +58,15 @@ class Pieces(Struct, frozen=True):
                 yield each.part(start, end)
             at += each.size
 
-    def edits(self) -> Sequence[Edit]:
+    def edits(self) -> Sequence[TextEdit]:
         """The edits of the original that make this text."""
-        made: list[Edit] = []
+        made: list[TextEdit] = []
         at, text = 0, b""
         for each in (*self.pieces, _Piece(self.size, self.size)):
             if each.text is not None:
                 text += each.text
                 continue
             if text or each.start > at:
-                made.append(Edit(at, each.start, text))
+                made.append(TextEdit(at, each.start, text))
             at, text = each.end, b""
         return made

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from webhook.manifests.editing.yaml_block import block_lines
 from webhook.manifests.reading.manifest import Manifest
-from webhook.manifests.reading.positions import Node, Span, follow, json_tree, yaml_tree
+from webhook.manifests.reading.positions import Span, ValuePosition, follow, json_tree, yaml_tree
 
 FIELD = "topologySpreadConstraints"
 
@@ -26,11 +26,11 @@ _NOTHING = re.compile(
 _MOST_GUESSED_INDENT = 8  # further right, items were put under something; nobody indents lists so far
 
 
-class RefusedError(Exception):
+class UneditableError(Exception):
     """The text cannot be changed without touching other bytes; the message says why."""
 
 
-class Edit(Struct, frozen=True):
+class TextEdit(Struct, frozen=True):
     """The bytes of a file from ``start`` to before ``end`` are replaced by ``text``."""
 
     start: int
@@ -45,14 +45,14 @@ class Text(Struct, frozen=True):
     """
 
     text: str
-    root: Node
+    root: ValuePosition
     start: int
     mark: str = ""
 
-    def edit(self, first: int, last: int, added: str) -> Edit:
+    def edit(self, first: int, last: int, added: str) -> TextEdit:
         """The edit of the file that replaces these characters."""
         start = self.start + len((self.mark + self.text[:first]).encode())
-        return Edit(start, start + len(self.text[first:last].encode()), added.encode())
+        return TextEdit(start, start + len(self.text[first:last].encode()), added.encode())
 
 
 def text_of(data: bytes, manifest: Manifest) -> Text:
@@ -65,17 +65,17 @@ def text_of(data: bytes, manifest: Manifest) -> Text:
     start = _line_starts(data)[document.line - 1] + document.column
     # The file may have changed since it was read.
     if not (data + b"\n").startswith(document.text, start):
-        raise RefusedError("the text cannot be found in the file again")
+        raise UneditableError("the text cannot be found in the file again")
     # What is YAML now may be something else once it is rendered.
     if b"{{" in document.text:
-        raise RefusedError("it holds '{{', as Helm templates do")
+        raise UneditableError("it holds '{{', as Helm templates do")
     decoded = document.text.decode()
     text = decoded.removeprefix(_BYTE_ORDER_MARK)
     mark = decoded[: len(decoded) - len(text)]
     return Text(text, _tree(text, is_json=document.json), start, mark)
 
 
-def insertion(data: bytes, manifest: Manifest, path: str, constraints: Sequence[Mapping[str, object]]) -> Edit:
+def insertion(data: bytes, manifest: Manifest, path: str, constraints: Sequence[Mapping[str, object]]) -> TextEdit:
     """The edit that adds these constraints to a pod spec.
 
     Shape: ``path`` leads to the pod spec of the object.
@@ -92,7 +92,7 @@ def _line_starts(data: bytes) -> list[int]:
 
 
 @lru_cache(maxsize=1)
-def _tree(text: str, *, is_json: bool) -> Node:
+def _tree(text: str, *, is_json: bool) -> ValuePosition:
     """The tree of a document. The cache holds one, since a document's objects are asked about in a row."""
     return json_tree(text) if is_json else yaml_tree(text.encode())
 
@@ -101,13 +101,13 @@ def _in_block_style(text: str, path: str, constraints: Sequence[Mapping[str, obj
     """Start and end of the characters to replace, and the new text."""
     key, spec = _spec(text, _tree(text, is_json=False), path)
     if text[spec.start] == "{":
-        raise RefusedError("the pod spec is written in flow style ({…})")
+        raise UneditableError("the pod spec is written in flow style ({…})")
     if text[spec.start] == "!":
-        raise RefusedError("the pod spec has a tag")
+        raise UneditableError("the pod spec has a tag")
     line = text.rfind("\n", 0, spec.start) + 1
     margin = text[line : spec.start]
     if margin.strip(" "):
-        raise RefusedError("the pod spec does not begin on a line of its own")
+        raise UneditableError("the pod spec does not begin on a line of its own")
     lines = block_lines({FIELD: constraints}, indent=_list_indent(text, spec))
     own = _own(spec, FIELD)
     if own is None:
@@ -116,38 +116,38 @@ def _in_block_style(text: str, path: str, constraints: Sequence[Mapping[str, obj
         return end, end, "".join(f"{break_}{margin}{each}" for each in lines)
     empty = _NOTHING.match(text, own[0].end)
     if empty is None:
-        raise RefusedError(f"{FIELD} is there, and empty in a way of its own")
+        raise UneditableError(f"{FIELD} is there, and empty in a way of its own")
     next(lines)
     break_ = line_break(text, empty.end())
     items = "".join(f"{break_}{margin}{each}" for each in lines)
     return empty.start(), empty.end(), f"{empty['sign']}{empty['rest'].rstrip() and empty['rest']}{items}"
 
 
-def _spec(text: str, root: Node, path: str) -> tuple[Span, Node]:
+def _spec(text: str, root: ValuePosition, path: str) -> tuple[Span, ValuePosition]:
     """The pod spec and its key.
 
     Errors: RefusedError if an alias or a merge key brings it from elsewhere.
     """
     way = [*follow(root, path)]
     if not way or way[-1][2] or not way[-1][1].fields:
-        raise RefusedError("there is no pod spec to add to")
+        raise UneditableError("there is no pod spec to add to")
     parent = root
     for key, node, _ in way:
         if "&" in (text[parent.start], text[node.start]):
-            raise RefusedError("an anchor stands there: what is added would appear wherever it is used")
+            raise UneditableError("an anchor stands there: what is added would appear wherever it is used")
         if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
-            raise RefusedError("an alias or a merge key brings the pod spec from elsewhere")
+            raise UneditableError("an alias or a merge key brings the pod spec from elsewhere")
         parent = node
     return way[-1][0], parent
 
 
-def _own(spec: Node, name: str) -> tuple[Span, Node] | None:
+def _own(spec: ValuePosition, name: str) -> tuple[Span, ValuePosition] | None:
     """A field that stands in the mapping itself, not in one that is merged into it."""
     own = (spec.fields or {}).get(name)
     return own if own and spec.start <= own[0].start < spec.end else None
 
 
-def _list_indent(text: str, spec: Node) -> int:
+def _list_indent(text: str, spec: ValuePosition) -> int:
     """How far lists of this pod spec stand to the right of their keys, as its author writes them."""
     for key, node in (spec.fields or {}).values():
         if node.items and key.end <= node.start and text[node.start] == "-":
@@ -190,7 +190,9 @@ def _in_json(text: str, path: str, constraints: Sequence[Mapping[str, object]]) 
     return key.start, key.start, added
 
 
-def _json_text(constraints: Sequence[Mapping[str, object]], margin: str, text: str, spec: Node, *, spaced: bool) -> str:
+def _json_text(
+    constraints: Sequence[Mapping[str, object]], margin: str, text: str, spec: ValuePosition, *, spaced: bool
+) -> str:
     """The list, on lines of its own where the members around it are."""
     if "\n" not in margin:
         return json.dumps(constraints, separators=(", ", ": ") if spaced else (",", ":"))

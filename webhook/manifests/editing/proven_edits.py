@@ -10,40 +10,40 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from webhook.manifests.editing.insertion import Edit
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.editing.insertion import TextEdit
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest, read_manifests
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
-Content = Sequence[Manifest | Fault]  # what `read_manifests` gives of a file
+Content = Sequence[Manifest | InputFault]  # what `read_manifests` gives of a file
 
 
-class Change(Struct, frozen=True):
+class ObjectChange(Struct, frozen=True):
     """A change of one object of a file; ``number`` is its index in the file's content, ``after`` its new value."""
 
     number: int
     after: Json
-    edits: tuple[Edit, ...]
+    edits: tuple[TextEdit, ...]
 
 
-def proven(file: File, content: Content, changes: Sequence[Change]) -> list[Change]:
+def proven(file: File, content: Content, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
     """The changes that turn out as intended; none, if those work alone but not together."""
     kept = _holding(file, content, changes)
     return kept if len(kept) == len(changes) or _holds(file, content, kept) else []
 
 
-def edited(data: bytes, changes: Sequence[Change]) -> bytes:
+def edited(data: bytes, changes: Sequence[ObjectChange]) -> bytes:
     """The file's bytes after all edits."""
     pieces, at = [], 0
-    for edit in in_order(changes):
+    for edit in in_text_order(changes):
         pieces += [data[at : edit.start], edit.text]
         at = edit.end
     return b"".join((*pieces, data[at:]))
 
 
-def in_order(changes: Sequence[Change]) -> list[Edit]:
+def in_text_order(changes: Sequence[ObjectChange]) -> list[TextEdit]:
     """The edits in the order of the text."""
     return sorted((edit for each in changes for edit in each.edits), key=lambda edit: edit.start)
 
@@ -58,7 +58,7 @@ def value_of(manifest: Manifest) -> Json:
     return msgspec.json.decode(manifest.value) if isinstance(manifest.value, bytes) else manifest.value
 
 
-def _holding(file: File, content: Content, changes: Sequence[Change]) -> list[Change]:
+def _holding(file: File, content: Content, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
     """All changes if they hold, else those of each half that do: bisection finds a bad one in few readings."""
     if not changes or _holds(file, content, changes):
         return [*changes]
@@ -66,7 +66,7 @@ def _holding(file: File, content: Content, changes: Sequence[Change]) -> list[Ch
     return [*_holding(file, content, changes[:half]), *_holding(file, content, changes[half:])] if half else []
 
 
-def _holds(file: File, content: Content, changes: Sequence[Change]) -> bool:
+def _holds(file: File, content: Content, changes: Sequence[ObjectChange]) -> bool:
     """Whether the edited text, read again, has the same objects and faults, except for the changes."""
     by_number = {each.number: each for each in changes}
     again = [*read_manifests(file.name, edited(file.data, changes))]
@@ -78,9 +78,9 @@ def _holds(file: File, content: Content, changes: Sequence[Change]) -> bool:
     )
 
 
-def _same(before: Manifest | Fault, after: Manifest | Fault, change: Change | None) -> bool:
-    if isinstance(before, Fault) or isinstance(after, Fault):
-        return isinstance(before, Fault) and isinstance(after, Fault) and before.message == after.message
+def _same(before: Manifest | InputFault, after: Manifest | InputFault, change: ObjectChange | None) -> bool:
+    if isinstance(before, InputFault) or isinstance(after, InputFault):
+        return isinstance(before, InputFault) and isinstance(after, InputFault) and before.message == after.message
     value = value_of(before) if change is None else change.after
     # Compared as text, since in Python True == 1 == 1.0.
     return json.dumps(value, sort_keys=True) == json.dumps(msgspec.json.decode(json_of(after)), sort_keys=True)

@@ -14,11 +14,11 @@ from typing import Any
 from msgspec import Struct
 
 from webhook.core.json_edits import GONE, without_gone
-from webhook.core.yaml_flow import flow, one_field, scalar
-from webhook.manifests.editing.insertion import Edit, RefusedError, line_break, line_end, text_of
+from webhook.core.yaml_flow import flow, flow_scalar, one_field
+from webhook.manifests.editing.insertion import TextEdit, UneditableError, line_break, line_end, text_of
 from webhook.manifests.editing.yaml_block import block_lines
 from webhook.manifests.reading.manifest import Manifest
-from webhook.manifests.reading.positions import Node, Span, follow
+from webhook.manifests.reading.positions import Span, ValuePosition, follow
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
@@ -40,11 +40,11 @@ class _Member(Struct, frozen=True):
 
     name: str
     key: Span
-    node: Node
+    node: ValuePosition
     end: int
 
 
-def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> list[Edit]:
+def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> list[TextEdit]:
     """The edits of a file that change an object from ``before`` to ``after``.
 
     Shape: ``data`` is the file that the manifest was read from; ``after`` comes from `core.json_edits.marked`.
@@ -60,10 +60,10 @@ def rewritten(data: bytes, manifest: Manifest, before: Json, after: Json) -> lis
     )
     for one, other in pairwise(changes):
         if other.start < one.end:
-            raise RefusedError("the changes meet in one place")
+            raise UneditableError("the changes meet in one place")
     edits = [text.edit(each.start, each.end, each.text) for each in changes]
     # The document's text ends with a line break even if the file does not.
-    return [Edit(min(each.start, len(data)), min(each.end, len(data)), each.text) for each in edits]
+    return [TextEdit(min(each.start, len(data)), min(each.end, len(data)), each.text) for each in edits]
 
 
 class _Page(Struct, frozen=True):
@@ -72,26 +72,26 @@ class _Page(Struct, frozen=True):
     text: str
     json: bool
 
-    def written(self, value: Json, near: Node) -> str:
+    def written(self, value: Json, near: ValuePosition) -> str:
         """A value on one line; in JSON with the spacing of the node near it."""
         if not self.json:
             return flow(value)
         spaced = ": " in self.text[near.start : near.end] or "\n" in self.text[near.start : near.end]
         return json.dumps(value, ensure_ascii=False, separators=(", ", ": ") if spaced else (",", ":"))
 
-    def member(self, name: str, value: Json, near: Node) -> str:
+    def member(self, name: str, value: Json, near: ValuePosition) -> str:
         """A field on one line."""
         if not self.json:
             return one_field(name, value)
         written = self.written({name: value}, near)
         return written[1:-1]
 
-    def is_flow(self, node: Node) -> bool:
+    def is_flow(self, node: ValuePosition) -> bool:
         """Whether a mapping or a list is written in brackets."""
         return self.json or self.text[node.start] in "{["
 
 
-def _changes(page: _Page, node: Node, before: Json, after: Json) -> Iterator[_Change]:
+def _changes(page: _Page, node: ValuePosition, before: Json, after: Json) -> Iterator[_Change]:
     """The changes from one value to another."""
     if _alike(before, after):
         return
@@ -103,7 +103,7 @@ def _changes(page: _Page, node: Node, before: Json, after: Json) -> Iterator[_Ch
         yield _replaced(page, node, after)
 
 
-def _has_place_for(after: Json, node: Node, before: Json) -> bool:
+def _has_place_for(after: Json, node: ValuePosition, before: Json) -> bool:
     """Whether the value can be changed part by part, and need not be replaced as a whole."""
     if isinstance(before, Mapping):
         return isinstance(after, Mapping) and node.fields is not None
@@ -112,7 +112,9 @@ def _has_place_for(after: Json, node: Node, before: Json) -> bool:
     return False
 
 
-def _in_mapping(page: _Page, node: Node, before: Mapping[str, Json], after: Mapping[str, Json]) -> Iterator[_Change]:
+def _in_mapping(
+    page: _Page, node: ValuePosition, before: Mapping[str, Json], after: Mapping[str, Json]
+) -> Iterator[_Change]:
     members = {each.name: each for each in _members(page, node)}
     gone = [name for name in before if _goes(before[name], after.get(name, GONE))]
     new = [name for name in after if name not in before]
@@ -126,7 +128,7 @@ def _in_mapping(page: _Page, node: Node, before: Mapping[str, Json], after: Mapp
             new.remove(name)
             gone.remove(old)
             key = _member(members, old).key
-            yield _Change(key.start, key.end, json.dumps(name) if page.json else scalar(name))
+            yield _Change(key.start, key.end, json.dumps(name) if page.json else flow_scalar(name))
     if not gone and not new:
         return
     # From here on fields come or go: which text may be touched depends on what stays beside them.
@@ -154,7 +156,7 @@ def _goes(before: Json, after: Json) -> bool:
     return after is GONE or (isinstance(after, list) and bool(before) and all(each is GONE for each in after))
 
 
-def _in_member(page: _Page, node: Node, member: _Member, before: Json, after: Json) -> Iterator[_Change]:
+def _in_member(page: _Page, node: ValuePosition, member: _Member, before: Json, after: Json) -> Iterator[_Change]:
     """The changes in the value of one field."""
     _check_own(page.text, node, member.key, member.node)
     beside = "\n" not in page.text[member.key.end : member.node.start]
@@ -164,13 +166,13 @@ def _in_member(page: _Page, node: Node, member: _Member, before: Json, after: Js
     # The value is absent, or on lines of its own: the new value goes on the key's line.
     colon = _COLON.match(page.text, member.key.end)
     if colon is None:
-        raise RefusedError("a key stands there in a way of its own")
+        raise UneditableError("a key stands there in a way of its own")
     end = max(member.end, colon.end())
     _check_plain(page.text[colon.end() : end])
     yield _Change(colon.end(), end, f" {flow(without_gone(after))}")
 
 
-def _members(page: _Page, node: Node) -> list[_Member]:
+def _members(page: _Page, node: ValuePosition) -> list[_Member]:
     """The mapping's own fields, without merged ones, in the order of the text."""
     own = [
         _Member(name, key, child, _end(page, child) if child.start < child.end else _after_colon(page, key))
@@ -187,42 +189,42 @@ def _after_colon(page: _Page, key: Span) -> int:
 
 def _member(members: Mapping[str, _Member], name: str) -> _Member:
     if name not in members:
-        raise RefusedError("an alias or a merge key brings it from elsewhere")
+        raise UneditableError("an alias or a merge key brings it from elsewhere")
     return members[name]
 
 
-def _check_own(text: str, parent: Node, key: Span, node: Node) -> None:
+def _check_own(text: str, parent: ValuePosition, key: Span, node: ValuePosition) -> None:
     """Refuse a value that is shared with other places, or that has an anchor, a tag or a block scalar."""
     if not (parent.start <= key.start and key.end <= node.start and node.end <= parent.end):
-        raise RefusedError("an alias or a merge key brings it from elsewhere")
+        raise UneditableError("an alias or a merge key brings it from elsewhere")
     for each in (parent, node):
         if each.start < each.end and text[each.start] in "&!*|>":
-            raise RefusedError("an anchor, a tag or a block of text stands there")
+            raise UneditableError("an anchor, a tag or a block of text stands there")
 
 
-def _end(page: _Page, node: Node) -> int:
+def _end(page: _Page, node: ValuePosition) -> int:
     """The position after a value's last character; libyaml ends a block's node only where the next token begins."""
     if node.start == node.end or page.is_flow(node) or (node.fields is None and node.items is None):
         if page.text[node.start : node.start + 1] in {"|", ">"} and not page.json:
-            raise RefusedError("a block of text stands there")
+            raise UneditableError("a block of text stands there")
         return node.end
     if node.fields is not None:
         return max((each.end for each in _members(page, node)), default=node.end)
     return max((_end(page, each) for each in node.items or ()), default=node.end)
 
 
-def _replaced(page: _Page, node: Node, after: Json) -> _Change:
+def _replaced(page: _Page, node: ValuePosition, after: Json) -> _Change:
     if page.text[node.start : node.start + 1] in {"&", "!", "*", "|", ">"} and not page.json:
-        raise RefusedError("an anchor, a tag or a block of text stands there")
+        raise UneditableError("an anchor, a tag or a block of text stands there")
     if node.start == node.end:
-        raise RefusedError("nothing stands there")
+        raise UneditableError("nothing stands there")
     end = _end(page, node)
     if not page.json and (node.fields is not None or node.items is not None):
         _check_plain(page.text[node.start : end])
     return _Change(node.start, end, page.written(without_gone(after), node))
 
 
-def _separator(page: _Page, node: Node, first: int) -> str:
+def _separator(page: _Page, node: ValuePosition, first: int) -> str:
     """A comma and the white space to write between two entries in brackets, as before the first entry."""
     margin = page.text[node.start + 1 : first] if page.json else ""
     return f",{margin}" if "\n" in margin or (page.json and not margin and ": " not in page.text) else ", "
@@ -231,9 +233,9 @@ def _separator(page: _Page, node: Node, first: int) -> str:
 def _check_plain(text: str) -> None:
     """Refuse to remove text that contains a comment, an anchor, an alias or a tag."""
     if _COMMENT.search(text):
-        raise RefusedError("a comment stands in what is replaced")
+        raise UneditableError("a comment stands in what is replaced")
     if _SHARED.search(text):
-        raise RefusedError("an anchor, an alias or a tag stands in what is replaced")
+        raise UneditableError("an anchor, an alias or a tag stands in what is replaced")
 
 
 def _in_brackets(
@@ -259,7 +261,7 @@ def _on_lines(
     """Remove fields in block style with their lines, and add new lines after the last field that stays."""
     text = page.text
     if not all(_begins_line(text, each) for each in order[1:]):
-        raise RefusedError("its fields do not stand on lines of their own")
+        raise UneditableError("its fields do not stand on lines of their own")
     stays = min(place for place in range(len(order)) if place not in removed)
     for place in sorted(removed):
         end = _whole_lines(text, order[place].end)
@@ -285,23 +287,23 @@ def _begins_line(text: str, member: _Member) -> bool:
 
 def _check_no_comment(text: str) -> None:
     if _COMMENT.search(text):
-        raise RefusedError("a comment stands in what is taken out")
+        raise UneditableError("a comment stands in what is taken out")
 
 
 def _whole_lines(text: str, end: int) -> int:
     """The position after the line in which something ends; only a comment may follow on that line."""
     rest = re.compile(r"[ \t]*(?:[ \t]#[^\n]*)?\r?(?:\n|$)").match(text, end)
     if rest is None:
-        raise RefusedError("something else stands on the line")
+        raise UneditableError("something else stands on the line")
     return rest.end()
 
 
-def _in_list(page: _Page, node: Node, before: Sequence[Json], after: Sequence[Json]) -> Iterator[_Change]:
+def _in_list(page: _Page, node: ValuePosition, before: Sequence[Json], after: Sequence[Json]) -> Iterator[_Change]:
     items = node.items or []
     gone = [place for place, each in enumerate(after[: len(before)]) if _goes(before[place], each)]
     new = [without_gone(each) for each in after[len(before) :]]
     if len(items) != len(before):
-        raise RefusedError("an alias or a merge key brings it from elsewhere")
+        raise UneditableError("an alias or a merge key brings it from elsewhere")
     for place, (one, other) in enumerate(zip(before, after, strict=False)):
         if place not in gone and not _alike(one, other):
             _check_own(page.text, node, Span(items[place].start, items[place].start), items[place])
@@ -319,23 +321,23 @@ def _in_list(page: _Page, node: Node, before: Sequence[Json], after: Sequence[Js
             yield _with_items(page, node, new)
 
 
-def _dash(page: _Page, item: Node) -> int:
+def _dash(page: _Page, item: ValuePosition) -> int:
     """The position of an item's hyphen, which must begin its line."""
     dash = page.text.rfind("-", 0, item.start)
     line = page.text.rfind("\n", 0, dash) + 1
     if dash < 0 or page.text[dash + 1 : item.start].strip(" ") or page.text[line:dash].strip(" "):
-        raise RefusedError("an item does not begin on a line of its own")
+        raise UneditableError("an item does not begin on a line of its own")
     return dash
 
 
-def _without_item(page: _Page, node: Node, place: int) -> _Change:
+def _without_item(page: _Page, node: ValuePosition, place: int) -> _Change:
     item = (node.items or [])[place]
     line = page.text.rfind("\n", 0, _dash(page, item)) + 1
     end = _whole_lines(page.text, _end(page, item))
     return _Change(line, end, "") if page.text[end - 1] == "\n" else _Change(line - 1, end, "")
 
 
-def _with_items(page: _Page, node: Node, new: Sequence[Json]) -> _Change:
+def _with_items(page: _Page, node: ValuePosition, new: Sequence[Json]) -> _Change:
     text, last = page.text, (node.items or [])[-1]
     dash = _dash(page, last)
     margin = " " * (dash - text.rfind("\n", 0, dash) - 1)

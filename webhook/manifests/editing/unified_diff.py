@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from webhook.manifests.editing.insertion import Edit
+from webhook.manifests.editing.insertion import TextEdit
 
 _CONTEXT = 3  # lines around a change
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
@@ -28,7 +28,7 @@ class _Change(Struct, frozen=True):
         return self.first + len(self.old)
 
 
-def line_diff(name: str, data: bytes, edits: Sequence[Edit]) -> Iterator[str]:
+def line_diff(name: str, data: bytes, edits: Sequence[TextEdit]) -> Iterator[str]:
     """The diff of a file; ``edits`` are in the order of the text and do not overlap."""
     lines = _LINE.findall(data)
     yield f"--- {name}\n+++ {name}\n"
@@ -47,7 +47,7 @@ def line_diff(name: str, data: bytes, edits: Sequence[Edit]) -> Iterator[str]:
         grown += more
 
 
-def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[Edit]) -> Iterator[_Change]:
+def _changes(data: bytes, lines: Sequence[bytes], edits: Sequence[TextEdit]) -> Iterator[_Change]:
     """The edits as changes of whole lines; edits that share a line become one change."""
     starts = [0]
     for line in lines:

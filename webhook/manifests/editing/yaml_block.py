@@ -27,14 +27,14 @@ def block_lines(value: Json, *, indent: int = 0) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, item in value.items():
             if _nested(item):
-                yield f"{scalar(key)}:"
+                yield f"{block_scalar(key)}:"
                 margin = " " * (2 if isinstance(item, Mapping) else indent)
                 yield from (margin + line for line in block_lines(item, indent=indent))
             else:
-                yield f"{scalar(key)}: {scalar(item)}"
+                yield f"{block_scalar(key)}: {block_scalar(item)}"
         return
     for item in value:
-        lines = block_lines(item, indent=indent) if _nested(item) else iter((scalar(item),))
+        lines = block_lines(item, indent=indent) if _nested(item) else iter((block_scalar(item),))
         yield f"- {next(lines)}"
         yield from (f"  {line}" for line in lines)
 
@@ -43,7 +43,7 @@ def _nested(item: object) -> bool:
     return isinstance(item, Mapping | list | tuple) and bool(item)
 
 
-def scalar(value: object) -> str:
+def block_scalar(value: object) -> str:
     """A text, number, boolean or null on one line, or an empty mapping or list."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and isinstance(resolve_plain(value), str):
         return value

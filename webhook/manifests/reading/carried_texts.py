@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.manifest import Manifest
 
 Json = Any  # raw JSON from outside
@@ -25,7 +25,7 @@ _HELD = re.compile(
 )
 
 
-def carried(manifest: Manifest) -> Iterator[Fault]:
+def carried(manifest: Manifest) -> Iterator[InputFault]:
     """A note for each text of the object that contains constraints."""
     field = _TEXTS.get((manifest.api_version, manifest.kind))
     if field is None or (isinstance(manifest.value, bytes) and _NAME.encode() not in manifest.value):
@@ -39,4 +39,4 @@ def carried(manifest: Manifest) -> Iterator[Fault]:
                 f"{manifest.title} has {_NAME} in the text of its {field}, which was not looked at: "
                 f"check what stands in {key} as a file of its own"
             )
-            yield Fault(file=manifest.file, message=message, line=place.line, column=place.column, fatal=False)
+            yield InputFault(file=manifest.file, message=message, line=place.line, column=place.column, fatal=False)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from webhook.core.text import one_line
-from webhook.manifests.reading.go_yaml import MAX_DEPTH
+from webhook.manifests.reading.go_yaml import MAX_YAML_LEVELS
 
 _SEPARATOR = re.compile(rb"^---([^\n]*)\n?", re.MULTILINE)
 _SOURCE = re.compile(rb"^# Source: ([^\r\n]{1,256})", re.MULTILINE)
@@ -22,7 +22,7 @@ _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _MALFORMED = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+class InputFault(Struct, frozen=True, kw_only=True):
     """Something in the input that could not be read, as one line of text.
 
     Shape: ``line`` and ``column`` count from 1; both are 0 if the position is unknown. A fault that is not ``fatal`` is
@@ -41,7 +41,7 @@ class Fault(Struct, frozen=True, kw_only=True):
         return f"{one_line(self.file)}{place}: {one_line(self.message, 400)}"
 
 
-class Document(Struct, frozen=True, kw_only=True):
+class InputDocument(Struct, frozen=True, kw_only=True):
     """One document of a file.
 
     Shape: ``line`` (from 1) and ``column`` (from 0) are the position of its first character in the file. ``json`` says
@@ -71,16 +71,18 @@ class Document(Struct, frozen=True, kw_only=True):
         line = before.count("\n")
         return self.line + line, len(before) - start + 1 + (0 if line else self.column)
 
-    def fault(self, message: str, index: int | None = 0, *, fatal: bool = True) -> Fault:
+    def fault(self, message: str, index: int | None = 0, *, fatal: bool = True) -> InputFault:
         """A fault at a character of this document."""
         line, column = self.place(index)
-        return Fault(file=self.file, message=message, line=line, column=column, fatal=fatal)
+        return InputFault(file=self.file, message=message, line=line, column=column, fatal=fatal)
 
 
-def split(file: str, data: bytes) -> Iterator[Document | Fault]:
+def split(file: str, data: bytes) -> Iterator[InputDocument | InputFault]:
     """The documents of a file, including empty ones."""
     if data.startswith(_BYTE_ORDER_MARKS) or b"\0" in (data[:1], data[1:2]):
-        yield Fault(file=file, message="UTF-16 text, which kubectl does not read; save it as UTF-8", line=1, column=1)
+        yield InputFault(
+            file=file, message="UTF-16 text, which kubectl does not read; save it as UTF-8", line=1, column=1
+        )
         return
     if data and not data.endswith(b"\n"):
         data += b"\n"  # kubectl adds it too, which decides how a block scalar at the end is read
@@ -89,21 +91,21 @@ def split(file: str, data: bytes) -> Iterator[Document | Fault]:
         end = separator.start()
         rest = separator[1].strip()
         if readable and end > start:
-            above = yield from _chunk(Document(file=file, text=data[start:end], line=line, comments=above))
+            above = yield from _chunk(InputDocument(file=file, text=data[start:end], line=line, comments=above))
         line += data.count(b"\n", start, end)
         readable = not rest or rest.startswith(b"#")
         if not readable:
             text = rest[:64].decode("utf-8", "replace")
             message = f"only a comment may follow '---' on its line for kubectl; document not read: {text}"
-            yield Fault(file=file, message=message, line=line, column=4)
+            yield InputFault(file=file, message=message, line=line, column=4)
         # For kubectl, a separator that ends no document is part of the document that it begins.
         start = separator.end() if end > start else end
         line += end < start
     if readable:
-        yield from _chunk(Document(file=file, text=data[start:], line=line, comments=above))
+        yield from _chunk(InputDocument(file=file, text=data[start:], line=line, comments=above))
 
 
-def _chunk(whole: Document) -> Generator[Document | Fault, None, bytes]:
+def _chunk(whole: InputDocument) -> Generator[InputDocument | InputFault, None, bytes]:
     """The text between two separators: a YAML document, JSON objects in a row, or only comments.
 
     Shape: returns the comments that belong to the next document.
@@ -117,7 +119,7 @@ def _chunk(whole: Document) -> Generator[Document | Fault, None, bytes]:
     return b""
 
 
-def _json_or_yaml(whole: Document) -> Iterator[Document | Fault]:
+def _json_or_yaml(whole: InputDocument) -> Iterator[InputDocument | InputFault]:
     text, line = whole.text, whole.line
     if not text.lstrip().startswith(b"{"):
         yield whole
@@ -143,7 +145,7 @@ def _end_of_json(text: memoryview) -> tuple[int, str]:
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
     except RecursionError:
-        return 1, f"nested more than {MAX_DEPTH} levels deep"
+        return 1, f"nested more than {MAX_YAML_LEVELS} levels deep"
     except msgspec.DecodeError as error:
         malformed = _MALFORMED.fullmatch(str(error))
         if malformed is None:

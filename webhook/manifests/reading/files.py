@@ -1,7 +1,7 @@
 """The paths of a command line -> the files that they name, read one at a time.
 
 A directory stands for all .yaml, .yml and .json files below it, sorted, without hidden ones and without following links
-to directories. ``-`` is the standard input. A file that cannot be read becomes a `Fault`, and reading goes on.
+to directories. ``-`` is the standard input. A file that cannot be read becomes an `InputFault`, and reading goes on.
 """
 
 import fnmatch
@@ -18,13 +18,13 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from webhook.manifests.reading.documents import Fault
+from webhook.manifests.reading.documents import InputFault
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
 SUFFIXES = (".yaml", ".yml", ".json")
 # More than any list of a cluster (150,000 pods are about 0.6 GiB), and still little enough for memory.
-MAX_BYTES = 2**30
+MAX_INPUT_BYTES = 2**30
 
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 _CHUNK = 2**20  # by which a compressed file may pass the limit before it is refused
@@ -38,7 +38,9 @@ class File(Struct, frozen=True):
     data: bytes
 
 
-def read_files(paths: Sequence[str], ignore: Iterable[str] = (), *, unpack: bool = False) -> Iterator[File | Fault]:
+def read_files(
+    paths: Sequence[str], ignore: Iterable[str] = (), *, unpack: bool = False
+) -> Iterator[File | InputFault]:
     """Read every file that the paths name, each once.
 
     Shape: ``ignore`` are patterns; a file or directory is left out if its whole path, or its name, matches one.
@@ -48,7 +50,7 @@ def read_files(paths: Sequence[str], ignore: Iterable[str] = (), *, unpack: bool
     seen: set[str] = set()
     for path in paths:
         for found in _files(path, patterns):
-            if isinstance(found, Fault):
+            if isinstance(found, InputFault):
                 yield found
             elif (real := os.path.realpath(found) if found != STDIN else STDIN) not in seen:
                 seen.add(real)
@@ -56,14 +58,14 @@ def read_files(paths: Sequence[str], ignore: Iterable[str] = (), *, unpack: bool
                 yield _unpacked(file) if unpack and isinstance(file, File) else file
 
 
-def _files(path: str, ignore: tuple[str, ...]) -> Iterator[str | Fault]:
+def _files(path: str, ignore: tuple[str, ...]) -> Iterator[str | InputFault]:
     if path == STDIN:
         yield path
         return
     if not os.path.lexists(path) and glob.has_magic(path):
         matches = sorted(glob.iglob(path, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
         if not matches:
-            yield Fault(file=path, message="no file matches")
+            yield InputFault(file=path, message="no file matches")
         for match in matches:
             if not _ignored(match, ignore):
                 yield from _walk(match, ignore) if Path(match).is_dir() else (match,)
@@ -73,12 +75,12 @@ def _files(path: str, ignore: tuple[str, ...]) -> Iterator[str | Fault]:
         yield path
 
 
-def _walk(top: str, ignore: tuple[str, ...]) -> Iterator[str | Fault]:
+def _walk(top: str, ignore: tuple[str, ...]) -> Iterator[str | InputFault]:
     found = False
-    faults: list[Fault] = []
+    faults: list[InputFault] = []
 
     def unreadable(error: OSError) -> None:
-        faults.append(Fault(file=str(error.filename), message=_reason(error)))
+        faults.append(InputFault(file=str(error.filename), message=_reason(error)))
 
     for directory, names, files in os.walk(top.rstrip("/") or "/", onerror=unreadable):
         names[:] = sorted(
@@ -92,7 +94,7 @@ def _walk(top: str, ignore: tuple[str, ...]) -> Iterator[str | Fault]:
                 found = True
                 yield path
     if not found:
-        yield from faults or [Fault(file=top, message=f"no {', '.join(SUFFIXES)} file in this directory")]
+        yield from faults or [InputFault(file=top, message=f"no {', '.join(SUFFIXES)} file in this directory")]
 
 
 def _ignored(path: str, patterns: tuple[str, ...]) -> bool:
@@ -100,7 +102,7 @@ def _ignored(path: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatch.fnmatch(path, pattern) or fnmatch.fnmatch(name, pattern) for pattern in patterns)
 
 
-def _read(path: str, *, given: bool) -> File | Fault:
+def _read(path: str, *, given: bool) -> File | InputFault:
     """Read one file. Pipes are read only if the path was ``given``, as in ``check <(helm template .)``."""
     name = STDIN_NAME if path == STDIN else path
     try:
@@ -108,32 +110,32 @@ def _read(path: str, *, given: bool) -> File | Fault:
             return _bounded(name, sys.stdin.buffer)
         mode = Path(path).stat().st_mode
         if not stat.S_ISREG(mode) and not (given and path.startswith(_OPEN_FILES)):
-            return Fault(file=name, message=f"{_file_type(mode)}, not a file")
+            return InputFault(file=name, message=f"{_file_type(mode)}, not a file")
         with Path(path).open("rb") as file:
             return _bounded(name, file)
     except OSError as error:
         broken = Path(path).is_symlink() and not Path(path).exists()
-        return Fault(file=name, message="a broken link" if broken else _reason(error))
+        return InputFault(file=name, message="a broken link" if broken else _reason(error))
 
 
-def _bounded(name: str, file: BinaryIO | gzip.GzipFile) -> File | Fault:
+def _bounded(name: str, file: BinaryIO | gzip.GzipFile) -> File | InputFault:
     pieces, size = [], 0
     while piece := file.read(_CHUNK):
         pieces.append(piece)
         size += len(piece)
-        if size > MAX_BYTES:
-            return Fault(file=name, message=f"larger than {MAX_BYTES // 2**30} GiB")
+        if size > MAX_INPUT_BYTES:
+            return InputFault(file=name, message=f"larger than {MAX_INPUT_BYTES // 2**30} GiB")
     return File(name, b"".join(pieces))
 
 
-def _unpacked(file: File) -> File | Fault:
+def _unpacked(file: File) -> File | InputFault:
     if not file.data.startswith(_GZIP):
         return file
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(file.data)) as unpacked:
             return _bounded(file.name, unpacked)
     except (OSError, EOFError, zlib.error) as error:
-        return Fault(file=file.name, message=f"cannot be unpacked: {error}")
+        return InputFault(file=file.name, message=f"cannot be unpacked: {error}")
 
 
 def _file_type(mode: int) -> str:

@@ -38,7 +38,7 @@ _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8; Go's 
 _MIN_INT64, _MAX_INT64, _MAX_UINT64 = -(2**63), 2**63 - 1, 2**64 - 1
 
 
-class UnreadableError(Exception):
+class UnreadableDocumentError(Exception):
     """Kubernetes' clients cannot read the document.
 
     Shape: ``index`` counts characters from the start of the document; None if the position is unknown.
@@ -94,7 +94,7 @@ def json_number(number: float) -> float:
         return number
     nearest = float(number)
     if not math.isfinite(nearest):
-        raise UnreadableError("JSON has no infinity and no not-a-number")
+        raise UnreadableDocumentError("JSON has no infinity and no not-a-number")
     # From 1e21 on Go writes floats with an exponent, which no integer field accepts; smaller ones in plain digits.
     if not nearest.is_integer() or abs(nearest) >= 1e21:
         return nearest
@@ -112,7 +112,7 @@ def resolve_tagged(tag: str, text: str) -> str | bool | float | None:
         try:
             raw = base64.b64decode(text.replace("\n", ""), validate=True)
         except ValueError:
-            raise UnreadableError("!!binary value contains invalid base64 data") from None
+            raise UnreadableDocumentError("!!binary value contains invalid base64 data") from None
         return _ESCAPED_BYTE.sub("\ufffd", raw.decode("utf-8", "surrogateescape"))
     if tag not in _RESOLVABLE or tag == _TAG + "str":
         return text
@@ -121,7 +121,7 @@ def resolve_tagged(tag: str, text: str) -> str | bool | float | None:
     if tag == _TAG + "float" and kind == "int" and isinstance(value, int) and value <= _MAX_INT64:
         return float(value)
     if tag != _TAG + kind:
-        raise UnreadableError(f"cannot decode !!{kind} `{text[:64]}` as a !!{tag.removeprefix(_TAG)}")
+        raise UnreadableDocumentError(f"cannot decode !!{kind} `{text[:64]}` as a !!{tag.removeprefix(_TAG)}")
     return text if kind == "timestamp" else value
 
 
@@ -156,7 +156,7 @@ def key_text(key: object) -> str:
     if isinstance(key, float):
         return _float_key(key)
     kind = {type(None): "null", dict: "a mapping", list: "a list"}.get(type(key), "a number beyond 64 bits")
-    raise UnreadableError(f"{kind} cannot be a key")
+    raise UnreadableDocumentError(f"{kind} cannot be a key")
 
 
 def _float_key(key: float) -> str:

@@ -30,13 +30,19 @@ from yaml.events import (
 )
 from yaml.reader import ReaderError
 
-from webhook.manifests.reading.go_scalars import UnreadableError, json_number, key_text, resolve_plain, resolve_tagged
+from webhook.manifests.reading.go_scalars import (
+    UnreadableDocumentError,
+    json_number,
+    key_text,
+    resolve_plain,
+    resolve_tagged,
+)
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
 MAX_DUPLICATES = 20  # one line each; a document that has more is no manifest
 # Far more than any manifest has, and below the recursion limit of functions that walk the value later.
-MAX_DEPTH = 400
+MAX_YAML_LEVELS = 400
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 
@@ -70,11 +76,11 @@ def read_document(text: bytes) -> Reading:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         parts = (str(part) for part in (error.problem, error.context) if part)
-        raise UnreadableError(" ".join(parts), mark.index if mark else None) from None
+        raise UnreadableDocumentError(" ".join(parts), mark.index if mark else None) from None
     except ReaderError as error:
         # Here PyYAML counts in bytes; in marks it counts in characters.
         before = text[: max(error.position, 0)].decode("utf-8", "ignore")
-        raise UnreadableError(str(error.reason), len(before.removeprefix("\ufeff"))) from None
+        raise UnreadableDocumentError(str(error.reason), len(before.removeprefix("\ufeff"))) from None
 
 
 def _index(event: Event | None) -> int:
@@ -147,8 +153,8 @@ class _Reader:
             if handler is not None:
                 try:
                     handler(event)
-                except UnreadableError as error:
-                    raise UnreadableError(error.message, _index(event)) from None
+                except UnreadableDocumentError as error:
+                    raise UnreadableDocumentError(error.message, _index(event)) from None
             elif isinstance(event, StreamEndEvent):
                 return Reading(None)
         return Reading(self._root, tuple(self._duplicates), self._trailing(event))
@@ -170,7 +176,7 @@ class _Reader:
             return
         if frame and frame.flow and implicit and "?" in text:
             # Newer versions of libyaml read it as text; for go-yaml's older copy it starts a key.
-            raise UnreadableError("a '?' in flow style begins a key for Kubernetes' clients; quote the text")
+            raise UnreadableDocumentError("a '?' in flow style begins a key for Kubernetes' clients; quote the text")
         value = resolve_tagged(event.tag, text) if event.tag else resolve_plain(text) if implicit else text
         self._decoded += 1
         if event.anchor is not None:
@@ -207,7 +213,7 @@ class _Reader:
         if listed:
             self._decoded -= 1  # go-yaml does not decode the list itself
         if not all(isinstance(mapping, dict) for mapping in mappings):
-            raise UnreadableError("map merge requires map or sequence of maps as the value")
+            raise UnreadableDocumentError("map merge requires map or sequence of maps as the value")
         for mapping in reversed(mappings):
             frame.merged.update(mapping)
             frame.value.update(mapping)
@@ -220,8 +226,8 @@ class _Reader:
         self._start([], event)
 
     def _start(self, value: dict[str, Any] | list[Any], event: MappingStartEvent | SequenceStartEvent) -> None:
-        if len(self._stack) == MAX_DEPTH:
-            raise UnreadableError(f"nested more than {MAX_DEPTH} levels deep")
+        if len(self._stack) == MAX_YAML_LEVELS:
+            raise UnreadableDocumentError(f"nested more than {MAX_YAML_LEVELS} levels deep")
         anchor = None
         if event.anchor is not None:
             anchor = self._anchors[event.anchor] = _Anchor()
@@ -239,9 +245,9 @@ class _Reader:
         name = event.anchor or ""
         anchor = self._anchors.get(name)
         if anchor is None:
-            raise UnreadableError(f"unknown anchor '{name[:64]}' referenced")
+            raise UnreadableDocumentError(f"unknown anchor '{name[:64]}' referenced")
         if not anchor.complete:
-            raise UnreadableError(f"anchor '{name[:64]}' value contains itself")
+            raise UnreadableDocumentError(f"anchor '{name[:64]}' value contains itself")
         self._decoded += 1 + anchor.weight
         self._from_aliases += anchor.weight
         if self._from_aliases > 100 and self._decoded > 1000:
@@ -255,4 +261,4 @@ class _Reader:
         """
         share = min(max((self._decoded - 400_000) / 3_600_000, 0.0), 1.0)
         if self._from_aliases / self._decoded > 0.99 - 0.89 * share:
-            raise UnreadableError("document contains excessive aliasing")
+            raise UnreadableDocumentError("document contains excessive aliasing")

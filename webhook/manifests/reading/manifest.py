@@ -1,7 +1,7 @@
 """Documents -> the API objects in them, with the positions of their fields.
 
 The items of a ``List``, or of any object with ``items``, are read as objects, as kubectl does. What cannot be read, or
-is no API object, becomes a `Fault`; the rest of the file is still read.
+is no API object, becomes an `InputFault`; the rest of the file is still read.
 """
 
 import re
@@ -16,10 +16,10 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from webhook.core.text import one_line
-from webhook.manifests.reading.documents import Document, Fault, split
-from webhook.manifests.reading.go_scalars import UnreadableError
-from webhook.manifests.reading.go_yaml import MAX_DEPTH, MAX_DUPLICATES, read_document
-from webhook.manifests.reading.positions import Node, find, is_deeper, json_duplicates, json_tree, yaml_tree
+from webhook.manifests.reading.documents import InputDocument, InputFault, split
+from webhook.manifests.reading.go_scalars import UnreadableDocumentError
+from webhook.manifests.reading.go_yaml import MAX_DUPLICATES, MAX_YAML_LEVELS, read_document
+from webhook.manifests.reading.positions import ValuePosition, find, is_deeper, json_duplicates, json_tree, yaml_tree
 
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
@@ -39,7 +39,7 @@ _BESIDE = (
 SNAPSHOT_HEADER = "Snapshot"
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class FieldPosition(Struct, frozen=True, kw_only=True):
     """The position of a field.
 
     Shape: ``line`` and ``column`` count from 1. ``text`` is the line, as far as it belongs to the document; the field
@@ -60,7 +60,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     ``locate`` finds a field by its API path in the object; ``prefix`` leads from the document to the object.
     """
 
-    document: Document
+    document: InputDocument
     api_version: str
     kind: str
     namespace: str
@@ -68,7 +68,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     uid: str
     value: bytes | Mapping[str, Json]
     prefix: str
-    locate: Callable[[str], Place]
+    locate: Callable[[str], FieldPosition]
 
     @property
     def file(self) -> str:
@@ -91,7 +91,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
         return one_line(f"{self.kind} {name or '(unnamed)'}")
 
 
-def _nowhere(path: str) -> Place:
+def _nowhere(path: str) -> FieldPosition:
     raise LookupError(path)
 
 
@@ -108,13 +108,13 @@ _HEAD = msgspec.json.Decoder(_Head)
 _ITEMS = msgspec.json.Decoder(list[Raw])
 
 
-def read_manifests(file: str, data: bytes, *, duplicates: bool = True) -> Iterator[Manifest | Fault]:
+def read_manifests(file: str, data: bytes, *, duplicates: bool = True) -> Iterator[Manifest | InputFault]:
     """Every object and every fault of a file, in the order of the text; nothing for an empty file.
 
     Shape: ``duplicates`` looks for duplicate keys in JSON too, which takes longer than reading it.
     """
     for piece in split(file, data):
-        if isinstance(piece, Fault):
+        if isinstance(piece, InputFault):
             yield piece
         elif piece.json:
             yield from _json_objects(piece, duplicates=duplicates)
@@ -122,14 +122,14 @@ def read_manifests(file: str, data: bytes, *, duplicates: bool = True) -> Iterat
             yield from _yaml_objects(piece)
 
 
-def _yaml_objects(document: Document) -> Iterator[Manifest | Fault]:
+def _yaml_objects(document: InputDocument) -> Iterator[Manifest | InputFault]:
     if len(document.text) > MAX_YAML_BYTES:
         size, limit = len(document.text) / 2**20, MAX_YAML_BYTES // 2**20
         yield document.fault(f"a YAML document of {size:.1f} MiB; up to {limit} MiB are read, and JSON of any size")
         return
     try:
         reading = read_document(document.text)
-    except UnreadableError as error:
+    except UnreadableDocumentError as error:
         yield _unreadable(document, error)
         return
     if isinstance(reading.value, dict) and (beside := _beside(document.file, reading.value)):
@@ -149,7 +149,7 @@ def _yaml_objects(document: Document) -> Iterator[Manifest | Fault]:
         yield from _objects(document, reading.value, "", locate)
 
 
-def _unreadable(document: Document, error: UnreadableError) -> Fault:
+def _unreadable(document: InputDocument, error: UnreadableDocumentError) -> InputFault:
     """The fault for a document that is no YAML."""
     if document.malformed and document.text.lstrip()[1:].lstrip().startswith(b'"'):
         return document.fault(document.malformed, document.malformed_at)
@@ -164,23 +164,23 @@ def _unreadable(document: Document, error: UnreadableError) -> Fault:
     return document.fault(f"not YAML: {message}{hint}", error.index)
 
 
-def _twice(document: Document, key: str, index: int, hint: str = "") -> Fault:
+def _twice(document: InputDocument, key: str, index: int, hint: str = "") -> InputFault:
     told = f"duplicate key {key!r:.80}: kubectl takes the last one, kustomize and Flux refuse it{hint}"
     return document.fault(told, index)
 
 
 def _objects(
-    document: Document,
+    document: InputDocument,
     value: Json,
     prefix: str,
-    locate: Callable[[str], Place],
+    locate: Callable[[str], FieldPosition],
     outer: _Head | None = None,
-) -> Iterator[Manifest | Fault]:
+) -> Iterator[Manifest | InputFault]:
     """The object, or the objects in its list; ``outer`` is the list that contains it."""
 
-    def fault(message: str) -> Fault:
+    def fault(message: str) -> InputFault:
         place = locate(prefix.removesuffix("."))
-        return Fault(file=document.file, message=message, line=place.line, column=place.column)
+        return InputFault(file=document.file, message=message, line=place.line, column=place.column)
 
     if not isinstance(value, dict):
         yield fault(f"not a Kubernetes object: {_kind_of_json(value)} instead of a mapping")
@@ -193,7 +193,7 @@ def _objects(
             return
         if not items:
             place = locate(prefix.removesuffix("."))
-            yield Fault(file=document.file, message=EMPTY_LIST, line=place.line, column=place.column, fatal=False)
+            yield InputFault(file=document.file, message=EMPTY_LIST, line=place.line, column=place.column, fatal=False)
         for number, item in enumerate(items):
             yield from _objects(document, item, f"{prefix}items[{number}].", locate, head)
         return
@@ -206,17 +206,19 @@ def _objects(
     yield _manifest(document, stated, value, locate, prefix)
 
 
-def _json_objects(document: Document, *, duplicates: bool, outer: _Head | None = None) -> Iterator[Manifest | Fault]:
+def _json_objects(
+    document: InputDocument, *, duplicates: bool, outer: _Head | None = None
+) -> Iterator[Manifest | InputFault]:
     head = _json_head(document)
-    if isinstance(head, Fault):
+    if isinstance(head, InputFault):
         yield head
         return
     if isinstance(head.items, Raw) and (items := bytes(head.items)) != b"null":
         yield from _json_items(document, head, items, duplicates=duplicates)
         return
     # Before anything walks it: the parsers behind are recursive.
-    if is_deeper(document.text, MAX_DEPTH):
-        yield document.fault(f"nested more than {MAX_DEPTH} levels deep")
+    if is_deeper(document.text, MAX_YAML_LEVELS):
+        yield document.fault(f"nested more than {MAX_YAML_LEVELS} levels deep")
         return
     stated = _inherit(head, outer) if outer else head
     if stated.kind == SNAPSHOT_HEADER and not stated.api_version:
@@ -236,7 +238,7 @@ def _json_objects(document: Document, *, duplicates: bool, outer: _Head | None =
     yield _manifest(document, stated, value, _locator(document, lambda: json_tree(document.text.decode())), "")
 
 
-def _json_head(document: Document) -> _Head | Fault:
+def _json_head(document: InputDocument) -> _Head | InputFault:
     text = document.text
     try:
         head = _HEAD.decode(text)
@@ -252,7 +254,9 @@ def _json_head(document: Document) -> _Head | Fault:
     return head
 
 
-def _json_items(document: Document, head: _Head, raw: bytes, *, duplicates: bool) -> Iterator[Manifest | Fault]:
+def _json_items(
+    document: InputDocument, head: _Head, raw: bytes, *, duplicates: bool
+) -> Iterator[Manifest | InputFault]:
     """The objects of a JSON list, each as a document of its own, so that a large list is never parsed as a whole."""
     try:
         items = _ITEMS.decode(raw)
@@ -333,7 +337,11 @@ def _kind_of_json(value: Json) -> str:
 
 
 def _manifest(
-    document: Document, head: _Head, value: bytes | Mapping[str, Json], locate: Callable[[str], Place], prefix: str
+    document: InputDocument,
+    head: _Head,
+    value: bytes | Mapping[str, Json],
+    locate: Callable[[str], FieldPosition],
+    prefix: str,
 ) -> Manifest:
     metadata = head.metadata if isinstance(head.metadata, dict) else {}
     namespace, name = metadata.get("namespace"), metadata.get("name") or metadata.get("generateName")
@@ -351,17 +359,17 @@ def _manifest(
     )
 
 
-def _locator(document: Document, build: Callable[[], Node]) -> Callable[[str], Place]:
+def _locator(document: InputDocument, build: Callable[[], ValuePosition]) -> Callable[[str], FieldPosition]:
     """A function that finds fields of a document; the tree and the lines are made when it is first called."""
     tree = cache(build)
     lines = cache(lambda: document.text.decode("utf-8", "replace").removeprefix("\ufeff").split("\n"))
     starts = cache(lambda: [0, *accumulate(len(line) + 1 for line in lines())])
 
-    def locate(path: str) -> Place:
+    def locate(path: str) -> FieldPosition:
         span = find(tree(), path)
         number = bisect_right(starts(), span.start) - 1
         text, caret = lines()[number], span.start - starts()[number]
-        return Place(
+        return FieldPosition(
             line=document.line + number,
             column=caret + 1 + (0 if number else document.column),
             text=text.rstrip("\r"),

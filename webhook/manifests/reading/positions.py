@@ -34,7 +34,7 @@ class Span(Struct, frozen=True):
     end: int
 
 
-class Node(Struct):
+class ValuePosition(Struct):
     """A value in the text; mutable only while the tree is built.
 
     Shape: ``fields`` are those of a mapping, by key, each with the span of its key; ``items`` those of a list.
@@ -42,11 +42,11 @@ class Node(Struct):
 
     start: int
     end: int
-    fields: "dict[str, tuple[Span, Node]] | None" = None
-    items: "list[Node] | None" = None
+    fields: "dict[str, tuple[Span, ValuePosition]] | None" = None
+    items: "list[ValuePosition] | None" = None
 
 
-def find(root: Node, path: str) -> Span:
+def find(root: ValuePosition, path: str) -> Span:
     """The span of the field at a path: its key, and its value if that follows the key.
 
     Shape: keys may contain dots, as label keys do; the longest key that fits is taken. ``a[0].{x, y}`` is ``a[0]``.
@@ -57,7 +57,7 @@ def find(root: Node, path: str) -> Span:
     return span
 
 
-def follow(root: Node, path: str) -> Iterator[tuple[Span, Node, str]]:
+def follow(root: ValuePosition, path: str) -> Iterator[tuple[Span, ValuePosition, str]]:
     """The nodes on the way to the field at a path, as far as they exist.
 
     Shape: for each, its key (for an item, the position where it begins), the node, and the rest of the path.
@@ -77,7 +77,7 @@ def follow(root: Node, path: str) -> Iterator[tuple[Span, Node, str]]:
         yield key, node, rest
 
 
-def _longest_field(node: Node, rest: str) -> str | None:
+def _longest_field(node: ValuePosition, rest: str) -> str | None:
     fitting = (
         name for name in node.fields or () if rest == name or rest.startswith((f"{name}.", f"{name}[", f"[{name}]"))
     )
@@ -92,14 +92,14 @@ class _Tree:
     """Builds the tree from nodes in the order of the text, without recursion."""
 
     def __init__(self, *, merges: bool) -> None:
-        self.root = Node(0, 0)
+        self.root = ValuePosition(0, 0)
         self.duplicates: list[tuple[str, Span]] = []
         self._merges = merges
-        self._open: list[Node] = []
+        self._open: list[ValuePosition] = []
         self._keys: list[tuple[str, Span] | None] = []
 
-    def begin(self, start: int, *, mapping: bool) -> Node:
-        node = Node(start, start, {}, None) if mapping else Node(start, start, None, [])
+    def begin(self, start: int, *, mapping: bool) -> ValuePosition:
+        node = ValuePosition(start, start, {}, None) if mapping else ValuePosition(start, start, None, [])
         self._open.append(node)
         self._keys.append(None)
         return node
@@ -115,9 +115,9 @@ class _Tree:
         if self._keys and self._keys[-1] is None and self._open[-1].fields is not None:
             self._keys[-1] = (text, Span(start, end))
         else:
-            self.put(Node(start, end), text, start, end)
+            self.put(ValuePosition(start, end), text, start, end)
 
-    def put(self, node: Node, text: str, start: int, end: int) -> None:
+    def put(self, node: ValuePosition, text: str, start: int, end: int) -> None:
         """Put a complete node into its parent: as an item, as a key, or as the value of the key before it."""
         if not self._open:
             self.root = node
@@ -141,10 +141,10 @@ class _Tree:
         fields[key[0]] = (key[1], node)
 
 
-def yaml_tree(text: bytes) -> Node:
+def yaml_tree(text: bytes) -> ValuePosition:
     """The tree of a YAML document, which `go_yaml` has read without fault before."""
     tree = _Tree(merges=True)
-    anchors: dict[str, Node] = {}
+    anchors: dict[str, ValuePosition] = {}
     next_event: Callable[[], Any] = CParser(text).get_event  # Any: which fields an event has depends on its type
     while (event := next_event()) is not None:
         kind = type(event)
@@ -157,7 +157,7 @@ def yaml_tree(text: bytes) -> Node:
         elif kind is MappingEndEvent or kind is SequenceEndEvent:
             tree.finish(event.end_mark.index)
         elif kind is ScalarEvent:
-            node = anchors[event.anchor] = Node(event.start_mark.index, event.end_mark.index)
+            node = anchors[event.anchor] = ValuePosition(event.start_mark.index, event.end_mark.index)
             tree.put(node, event.value, node.start, node.end)
         # The node of the anchor itself: what is found below it stands elsewhere in the text.
         elif kind is AliasEvent:
@@ -182,7 +182,7 @@ def is_deeper(text: bytes, levels: int) -> bool:
     return False
 
 
-def json_tree(text: str) -> Node:
+def json_tree(text: str) -> ValuePosition:
     """The tree of JSON text, which has been parsed without fault before."""
     return _json_tree(text).root
 

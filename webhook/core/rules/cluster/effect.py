@@ -51,7 +51,7 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     for template in workload.templates:
         declared = template.template.pod_spec.constraints
         if not declared and _is_required(subject):
-            yield from guarded((REQUIRED,), _required, template, subject)
+            yield from guarded((SPREAD_REQUIRED,), _required, template, subject)
         elif declared and _is_spread_by_default(template, subject):
             yield from guarded((DEFAULTS_LOST,), _defaults_lost, template, subject)
     if subject.placed:
@@ -97,7 +97,7 @@ NO_EFFECT = Rule(
     ask=evaluate,
     uses=(Need.NODES, Need.PODS),
 )
-REQUIRED = Rule(
+SPREAD_REQUIRED = Rule(
     id="spread-required",
     title="the workload declares neither spread constraints nor anti-affinity",
     severity=Severity.MEDIUM,
@@ -109,7 +109,7 @@ REQUIRED = Rule(
 
 
 def _is_required(subject: Subject) -> bool:
-    return subject.workload.traits.serves and subject.policy.rules.get(REQUIRED.id, Mode.OFF) is not Mode.OFF
+    return subject.workload.traits.serves and subject.policy.rules.get(SPREAD_REQUIRED.id, Mode.OFF) is not Mode.OFF
 
 
 def _required(template: Template, subject: Subject) -> Iterator[Finding]:
@@ -118,7 +118,7 @@ def _required(template: Template, subject: Subject) -> Iterator[Finding]:
     if (template.replicas or 1) < _REPLICATED or injected or _anti_affine(template):
         return
     yield Finding(
-        rule=REQUIRED.id,
+        rule=SPREAD_REQUIRED.id,
         path=f"{template.path}spec.topologySpreadConstraints",
         summary=f"{plural(template.replicas or 1, 'replica')} declare neither spread constraints nor anti-affinity",
         remedy="add topologySpreadConstraints for zone and hostname",

@@ -72,7 +72,7 @@ _LABEL_SELECTOR = _rule("label-selector", "labelSelector is not a valid selector
 _DUPLICATE = _rule("duplicate-constraint", "two constraints have the same key and the same action", _UNUSABLE)
 WRONG_TYPE = _rule("wrong-type", "a field has a value of the wrong type", _UNUSABLE)
 
-RULES = (
+VALIDATION_RULES = (
     *(_MAX_SKEW, _TOPOLOGY_KEY, _WHEN_UNSATISFIABLE, _MIN_DOMAINS, _AFFINITY_POLICY, _TAINTS_POLICY),
     *(_MATCH_LABEL_KEYS, _LABEL_SELECTOR, _DUPLICATE, WRONG_TYPE),
 )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.core.api import gates
 from webhook.core.api.types import LabelSelector, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.api.written_selector import as_json, is_refused, requirements, selected_keys, without_key
+from webhook.core.api.written_selector import is_refused, requirements, selected_keys, selector_as_json, without_key
 from webhook.core.apiserver.validation import are_plainly_right
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
@@ -164,7 +164,8 @@ def _of_term(refusal: Refusal, term: PodAffinityTerm, workload: Workload) -> Fin
     fix = Fix()
     if selector != term.label_selector:
         fix = Fix(
-            f"set {one_field('labelSelector', as_json(selector))}", (Edit(f"{path}.labelSelector", as_json(selector)),)
+            f"set {one_field('labelSelector', selector_as_json(selector))}",
+            (Edit(f"{path}.labelSelector", selector_as_json(selector)),),
         )
     if keys != list(term.match_label_keys or ()):
         text = f"set {one_field('matchLabelKeys', keys)}" if keys else "remove matchLabelKeys"
@@ -210,7 +211,7 @@ def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
         return Fix(f"name {quoted(key)} in matchLabelKeys or in labelSelector, not in both")
     changed: dict[str, object] = {}
     if selector != constraint.selector:
-        changed["labelSelector"] = as_json(selector)
+        changed["labelSelector"] = selector_as_json(selector)
     if keys != list(written):
         changed["matchLabelKeys"] = keys or None
     return change(placed, changed, path)

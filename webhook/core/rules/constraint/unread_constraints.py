@@ -57,7 +57,7 @@ _BY_KIND = {kind: group for group, kind in BUILT_IN_KINDS}
 _Steps = tuple[str, ...]
 
 
-class Place(Struct, frozen=True):
+class UnreadKey(Struct, frozen=True):
     """A key that names constraints: the steps to it, ``[0]`` for an item, and the mapping that it stands in."""
 
     steps: _Steps
@@ -160,7 +160,7 @@ def _is_asked(of: _Object, meta: ObjectMeta) -> bool:
     return of.group not in _NO_PODS and not f".{of.group}".endswith(_PATTERNS)
 
 
-def _places(value: Mapping[str, object]) -> Iterator[Place | None]:
+def _places(value: Mapping[str, object]) -> Iterator[UnreadKey | None]:
     """Every key that names constraints, in the order of the object; None where it is too large to look at all of it."""
     pending: list[tuple[_Steps, Mapping[str, object] | list[object]]] = [((), value)]
     seen = 0
@@ -177,13 +177,13 @@ def _places(value: Mapping[str, object]) -> Iterator[Place | None]:
             for key, each in here.items():
                 if (*steps, key) not in _PASSED:
                     if _names_constraints(key, each):
-                        yield Place((*steps, key), each, here)
+                        yield UnreadKey((*steps, key), each, here)
                     else:
                         inner.append(((*steps, key), each))
         pending += reversed([(at, each) for at, each in inner if isinstance(each, Mapping | list)])
 
 
-def _is_slip(place: Place, read: tuple[str, ...]) -> bool:
+def _is_slip(place: UnreadKey, read: tuple[str, ...]) -> bool:
     """Whether the name is a letter or two off, where constraints belong: `unknown-field` says so."""
     right = (*place.steps[:-1], CONSTRAINTS)
     return meant(place.key) == CONSTRAINTS and any(leads_to(path, right) for path in read)
@@ -247,7 +247,7 @@ def _near_kind(kind: str, known: Iterable[str], most: int) -> str:
     return ""
 
 
-def _misplaced(of: _Object, place: Place, right: str) -> Finding:
+def _misplaced(of: _Object, place: UnreadKey, right: str) -> Finding:
     """Constraints in an object of Kubernetes' own, where no such field is."""
     parent = right.rpartition(".")[0]
     is_misspelt = written_path(place.steps[:-1]) == parent
@@ -281,7 +281,7 @@ def _misplaced(of: _Object, place: Place, right: str) -> Finding:
     )
 
 
-def _unknown(of: _Object, place: Place, read: tuple[str, ...]) -> Finding:
+def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
     """Constraints in a resource of which it is not known that they stand there."""
     kind, severity = _shown(of.kind), None
     summary = f"evenspread does not know that a {kind} has constraints here: they were not checked"
@@ -324,7 +324,7 @@ def _unknown(of: _Object, place: Place, read: tuple[str, ...]) -> Finding:
     )
 
 
-def _nearest(place: Place, read: tuple[str, ...]) -> list[str]:
+def _nearest(place: UnreadKey, read: tuple[str, ...]) -> list[str]:
     """The places of constraints that share the most steps with this one."""
     shared = {path: _shared(place.path.split("."), path.split(".")) for path in read}
     return [path for path in read if shared[path] == max(shared.values())]
@@ -334,7 +334,7 @@ def _shared(one: list[str], other: list[str]) -> int:
     return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])
 
 
-def _entry(of: _Object, place: Place) -> Mapping[str, str]:
+def _entry(of: _Object, place: UnreadKey) -> Mapping[str, str]:
     """What `workloads` of the configuration needs to read these constraints; nothing where it cannot say their path."""
     kind = {"apiVersion": of.api_version, "kind": of.kind}
     above = place.steps[:-2]
@@ -355,7 +355,7 @@ def _entry(of: _Object, place: Place) -> Mapping[str, str]:
     return entry
 
 
-def _is_template(of: _Object, place: Place) -> bool:
+def _is_template(of: _Object, place: UnreadKey) -> bool:
     """Whether the mapping two levels above is a pod template: there are containers, or it is called so."""
     own = place.steps[-3]
     template = _at(of.value, place.steps[:-2])

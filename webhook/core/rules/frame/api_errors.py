@@ -18,7 +18,7 @@ from webhook.core.rules.frame.edits import Fix, change, changes, removal
 from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import nearest, one_line
-from webhook.core.yaml_flow import flow, one_field, scalar
+from webhook.core.yaml_flow import flow, flow_scalar, one_field
 
 UNREAD_TEMPLATE = "template, which kube-apiserver does not read while spec.selector has a fault"
 _FIELD = re.compile(r"\[(\d+)\](?:\.(\{[^}]*\}|\w+))?(.*)", re.DOTALL)
@@ -164,7 +164,7 @@ def _key_in_both(broken: Broken) -> Fix:
 def _without_key(placed: Placed, key: str) -> Fix:
     places = [number for number, each in enumerate(placed.constraint.match_label_keys or ()) if each == key]
     paths = tuple(Edit(f"{placed.path}.matchLabelKeys[{number}]") for number in places)
-    return Fix(f"remove {one_line(scalar(key), 80)} from matchLabelKeys", paths)
+    return Fix(f"remove {one_line(flow_scalar(key), 80)} from matchLabelKeys", paths)
 
 
 def _label_selector(broken: Broken) -> Fix:

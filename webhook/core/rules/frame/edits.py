@@ -109,7 +109,7 @@ def _is_covered(fix: Fix, later: Iterable[Fix]) -> bool:
     return bool(paths) and all(f"{edit.path}.".startswith(paths) for edit in fix.edits)
 
 
-def in_words(fix: Fix) -> Fix:
+def without_edits(fix: Fix) -> Fix:
     """The fix as text only, without edits."""
     return Fix(_as_words(fix))
 

@@ -18,7 +18,7 @@ from msgspec import structs
 from webhook.core.api.types import PodTemplate, SpreadConstraint
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.json_edits import Edit, applied
-from webhook.core.rules.frame.edits import Fix, all_of, in_words
+from webhook.core.rules.frame.edits import Fix, all_of, without_edits
 from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.workloads.reading import parsed
@@ -82,7 +82,7 @@ def _identity(finding: Finding) -> tuple[str, str]:
 
 
 def _for_people(finding: Finding, later: str = "") -> Finding:
-    return structs.replace(finding, edits=(), fix=f"{in_words(Fix(finding.fix)).text}{later}")
+    return structs.replace(finding, edits=(), fix=f"{without_edits(Fix(finding.fix)).text}{later}")
 
 
 def _all_tried(findings: Iterable[Finding], tried: Iterable[Finding], attempt: Callable[[Finding], Finding]) -> Tried:
@@ -175,10 +175,10 @@ def tried_in_templates(
             except (LookupError, msgspec.ValidationError):  # two of them do not go together
                 last = None
             if last is not None:
-                fix, left = structs.replace(joined, text=in_words(joined).text), before.after(ask(last))
+                fix, left = structs.replace(joined, text=without_edits(joined).text), before.after(ask(last))
                 more = before.more(left)
         if more or before.stays(finding, left):
-            fix = in_words(fix)
+            fix = without_edits(fix)
         return structs.replace(finding, fix=fix.text, edits=fix.edits)
 
     return _all_tried(findings, editing, attempt)

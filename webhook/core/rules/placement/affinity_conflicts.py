@@ -23,8 +23,16 @@ from webhook.core.rules.placement.case import TemplateUnderRule, noun, staying
 from webhook.core.rules.placement.each_template import PlacementRule
 from webhook.core.rules.placement.lost_zones import costs_pods
 from webhook.core.rules.placement.node_pins import pinned_by_template
-from webhook.core.rules.placement.remedies import AFFINITY as AFFINITY_POLICY
-from webhook.core.rules.placement.remedies import TAINTS, WHEN, Remedy, first_that_helps, honoring, removed, softened
+from webhook.core.rules.placement.remedies import NODE_AFFINITY_POLICY as AFFINITY_POLICY
+from webhook.core.rules.placement.remedies import (
+    NODE_TAINTS_POLICY,
+    WHEN_UNSATISFIABLE_FIELD,
+    Remedy,
+    first_that_helps,
+    honoring,
+    removed,
+    softened,
+)
 from webhook.core.rules.placement.volume_pins import pinned_replicas
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.workload import Template
@@ -157,7 +165,9 @@ def _held(tally: ConstraintRoom) -> list[int]:
 def _finding(case: TemplateUnderRule, tally: ConstraintRoom, who: str, admitted: int, *, together: bool) -> Finding:
     placed = case.placed[tally.hard.place]
     said = _said(tally, who, together=together)
-    found = first_that_helps(case, admitted, _remedies(case, tally, placed), field=WHEN, brings=costs_pods)
+    found = first_that_helps(
+        case, admitted, _remedies(case, tally, placed), field=WHEN_UNSATISFIABLE_FIELD, brings=costs_pods
+    )
     held = _held(tally)
     more = f", and {staying(case, tally, held)}" if held else ""
     brief, bare = said.partition(", and minDomains")[0], found.words.removeprefix("set ")
@@ -202,7 +212,7 @@ def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) ->
             yield Remedy("minDomains", f"use minDomains: {domains}", fix, changed, is_last_word=False)
         else:  # a single domain is nothing to spread over
             yield from removed(case, placed)
-    yield from honoring(case, placed, AFFINITY_POLICY, TAINTS)
+    yield from honoring(case, placed, AFFINITY_POLICY, NODE_TAINTS_POLICY)
     yield from softened(case, placed)
     if len(case.placed) > 1:
         yield from softened(case, *case.placed)

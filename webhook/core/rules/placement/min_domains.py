@@ -39,7 +39,7 @@ def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:
             yield from _capped(case, tally, placed)
 
 
-MIN_DOMAINS = PlacementRule(
+MIN_DOMAINS_UNREACHABLE = PlacementRule(
     id="min-domains-unreachable",
     title="minDomains is above the number of eligible domains, and caps the replicas",
     severity=Severity.MEDIUM,
@@ -82,7 +82,7 @@ def _capped(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> I
     said = f"{case.fit(admitted)}: minDomains is {wanted} but {domains} {count}"
     remedy = first_that_helps(case, admitted, _remedies(case, tally, placed, found), field=_FIELD, brings=costs_pods)
     yield Finding(
-        rule=MIN_DOMAINS.id,
+        rule=MIN_DOMAINS_UNREACHABLE.id,
         path=f"{placed.path}.{remedy.field}",
         summary=f"{said}, with at most {plural(cap, 'pod')}{'' if found == 1 else ' each'}",
         remedy=remedy.words,

@@ -13,7 +13,7 @@ from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_IN_THIS_RELEASE, Need
 from webhook.core.rules.frame.subject import Subject
 
 
-class Shape(NamedTuple):
+class WorkloadFacts(NamedTuple):
     """The facts about an object that decide which of these rules would apply."""
 
     hard: bool
@@ -57,7 +57,7 @@ GROUP_CAP = _rule(
     "a cap of a SpreadGroup is or would be broken",
     "A SpreadGroup says how much of a group one zone or node may hold.",
 )
-_NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
+_NEEDS: tuple[tuple[Rule, Callable[[WorkloadFacts], bool]], ...] = (
     (STUCK, lambda shape: shape.hard and shape.replicated),
     (ROLLOUT_STUCK, lambda shape: shape.hard and shape.rolls),
     (GROUP_CAP, lambda shape: shape.replicated),
@@ -65,13 +65,13 @@ _NEEDS: tuple[tuple[Rule, Callable[[Shape], bool]], ...] = (
 
 
 @cache  # at most 2 ** len(Shape) answers
-def _missing(shape: Shape) -> tuple[NotEvaluated, ...]:
+def _missing(shape: WorkloadFacts) -> tuple[NotEvaluated, ...]:
     return tuple(NotEvaluated(rule.id, NOT_IN_THIS_RELEASE) for rule, could_speak in _NEEDS if could_speak(shape))
 
 
-def _shape(subject: Subject) -> Shape:
+def _shape(subject: Subject) -> WorkloadFacts:
     workload = subject.workload
-    return Shape(
+    return WorkloadFacts(
         hard=any(placed.constraint.hard for placed in subject.placed),
         replicated=workload.traits.replicated and workload.replicas not in NO_REPLICAS,
         rolls=workload.traits.rolls,

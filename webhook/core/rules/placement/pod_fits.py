@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from webhook.core.api.types import PodTemplate
 from webhook.core.defaulting.next_pod import after_admission, namespace_of
-from webhook.core.explain.explanation import Balance, Explanation, explain, standstill
+from webhook.core.explain.explanation import Balance, Explanation, explain_pod, standstill
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -47,7 +47,7 @@ class Feasibility(Struct, frozen=True):
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """What the dry run came to, or that there was none although spreading could be in the way."""
-    tried = subject.once(judge)
+    tried = subject.once(feasibility)
     answer = _not_tried(subject) if tried is None else tried.answer
     if answer is not None:
         yield answer
@@ -73,7 +73,7 @@ DO_NOT_FIT = Rule(
 )
 
 
-def judge(subject: Subject) -> Feasibility | None:
+def feasibility(subject: Subject) -> Feasibility | None:
     """The dry run of a pod; None for what is not tried."""
     template = _tried(subject)
     if template is None:
@@ -88,7 +88,7 @@ def judge(subject: Subject) -> Feasibility | None:
         return None
     profile = profile_for(subject.policy, pod.pod_spec.scheduler_name)
     # In a review the user waits, and reads one line: the smallest fix is enough.
-    found = explain(take(index, pod, profile=profile), brief=not subject.offline)
+    found = explain_pod(take(index, pod, profile=profile), brief=not subject.offline)
     if found.cause is None:
         return Feasibility("fits")
     return Feasibility("does-not-fit", found.cause, _finding(found, subject, index))

@@ -8,14 +8,14 @@ from msgspec.structs import replace
 from webhook.core.api.types import HONOR, IGNORE
 from webhook.core.placement.constraint_room import constraint_rooms
 from webhook.core.placement.workload_problem import CountedConstraint
-from webhook.core.rules.frame.edits import NO_FIX, Fix, all_of, changes, changes_in, in_words, removal, softening
+from webhook.core.rules.frame.edits import NO_FIX, Fix, all_of, changes, changes_in, removal, softening, without_edits
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.case import TemplateUnderRule
 
-TAINTS = "nodeTaintsPolicy"
-AFFINITY = "nodeAffinityPolicy"
-WHEN = "whenUnsatisfiable"
-_ATTRIBUTES = {TAINTS: "node_taints_policy", AFFINITY: "node_affinity_policy"}
+NODE_TAINTS_POLICY = "nodeTaintsPolicy"
+NODE_AFFINITY_POLICY = "nodeAffinityPolicy"
+WHEN_UNSATISFIABLE_FIELD = "whenUnsatisfiable"
+_ATTRIBUTES = {NODE_TAINTS_POLICY: "node_taints_policy", NODE_AFFINITY_POLICY: "node_affinity_policy"}
 
 
 class Remedy(Struct, frozen=True):
@@ -32,7 +32,7 @@ class Remedy(Struct, frozen=True):
     is_last_word: bool = True
 
 
-NO_REMEDY = Remedy(WHEN, "", NO_FIX, ())
+NO_REMEDY = Remedy(WHEN_UNSATISFIABLE_FIELD, "", NO_FIX, ())
 
 
 def first_that_helps(
@@ -57,15 +57,15 @@ def first_that_helps(
                     return each
                 more = _and_honoring(case, each)
                 if more is None or not case.fits(more.hard, target) or brings(case.with_hard(more.hard)):
-                    return replace(each, fix=in_words(each.fix))
+                    return replace(each, fix=without_edits(each.fix))
                 return more
     return replace(NO_REMEDY, field=field)
 
 
 def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:
     """The same, with nodeTaintsPolicy Honor in the hard constraints that are left."""
-    left = tuple(case.placed[each.place] for each in remedy.hard if _ignores(each, TAINTS))
-    hard = tuple(_with_policies(each, (TAINTS,)) for each in remedy.hard)
+    left = tuple(case.placed[each.place] for each in remedy.hard if _ignores(each, NODE_TAINTS_POLICY))
+    hard = tuple(_with_policies(each, (NODE_TAINTS_POLICY,)) for each in remedy.hard)
     if not left or not _spreads(case, hard):
         return None
     fix = changes_in(left, _constraints(case), nodeTaintsPolicy=HONOR)
@@ -96,7 +96,7 @@ def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool
 def removed(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
     """Remove a constraint of one domain, if it is the only one; beside others, it keeps defaults away."""
     if len(_constraints(case)) == 1:
-        yield Remedy(WHEN, f"remove {placed.name}", removal(placed), ())
+        yield Remedy(WHEN_UNSATISFIABLE_FIELD, f"remove {placed.name}", removal(placed), ())
 
 
 def _honoring(case: TemplateUnderRule, several: Sequence[Placed], fields: Sequence[str]) -> Remedy | None:
@@ -119,7 +119,13 @@ def _honoring(case: TemplateUnderRule, several: Sequence[Placed], fields: Sequen
     if len(several) > 1:
         touched = [each for each in several if any(each in found for found in changed.values())]
         where = f" in {_names(touched, constraints)}"
-    return Remedy(fields[0], f"set {' and '.join(fields)}: {HONOR}{where}", fix, hard, is_last_word=fields[0] == TAINTS)
+    return Remedy(
+        fields[0],
+        f"set {' and '.join(fields)}: {HONOR}{where}",
+        fix,
+        hard,
+        is_last_word=fields[0] == NODE_TAINTS_POLICY,
+    )
 
 
 def _with_policies(hard: CountedConstraint, fields: Iterable[str]) -> CountedConstraint:
@@ -157,4 +163,4 @@ def softened(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
     if len(several) > 1 and all(each.startswith("make") for each in words):
         words = [f"make {' and '.join(each.short_name for each in several)} ScheduleAnyway"]
     kept = tuple(each for each, placed in zip(case.places.hard, case.placed, strict=True) if placed not in several)
-    yield Remedy(WHEN, " and ".join(words), all_of(fixes), kept)
+    yield Remedy(WHEN_UNSATISFIABLE_FIELD, " and ".join(words), all_of(fixes), kept)

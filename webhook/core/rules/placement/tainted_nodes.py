@@ -10,7 +10,7 @@ from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.case import TemplateUnderRule, counts_tainted_nodes, noun, staying
 from webhook.core.rules.placement.each_template import PlacementRule
 from webhook.core.rules.placement.lost_zones import costs_pods
-from webhook.core.rules.placement.remedies import AFFINITY, TAINTS, first_that_helps, honoring
+from webhook.core.rules.placement.remedies import NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY, first_that_helps, honoring
 from webhook.core.text import plural
 
 
@@ -75,8 +75,11 @@ def _holding(
     found = first_that_helps(
         case,
         admitted,
-        (*honoring(case, placed, TAINTS), *honoring(case, placed, TAINTS, AFFINITY)),
-        field=TAINTS,
+        (
+            *honoring(case, placed, NODE_TAINTS_POLICY),
+            *honoring(case, placed, NODE_TAINTS_POLICY, NODE_AFFINITY_POLICY),
+        ),
+        field=NODE_TAINTS_POLICY,
         brings=_brings,
     )
     lines = [f"{case.fit(admitted)}: {said}; {how}" for how in (found.words, found.words.removeprefix("set "))]

@@ -8,7 +8,15 @@ from webhook.core.placement.pinned_claims import Missing
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.case import TemplateUnderRule, noun
-from webhook.core.rules.placement.remedies import AFFINITY, TAINTS, WHEN, Remedy, first_that_helps, honoring, softened
+from webhook.core.rules.placement.remedies import (
+    NODE_AFFINITY_POLICY,
+    NODE_TAINTS_POLICY,
+    WHEN_UNSATISFIABLE_FIELD,
+    Remedy,
+    first_that_helps,
+    honoring,
+    softened,
+)
 from webhook.core.text import plural, quoted
 
 
@@ -47,7 +55,7 @@ def _finding(
     rule: str, case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, Home], admitted: int
 ) -> Finding:
     placed = case.placed[tally.hard.place]
-    found = first_that_helps(case, admitted, _remedies(case, placed), field=WHEN, brings=_nothing)
+    found = first_that_helps(case, admitted, _remedies(case, placed), field=WHEN_UNSATISFIABLE_FIELD, brings=_nothing)
     number, home = max(homes.items(), key=lambda each: (each[1].pinned, -each[0]))
     named = case.subject.policy.messages.name_domains(tally.column.key)
     where = f"{noun(tally)} {quoted(tally.column.values[number], 40)}" if named else f"one {noun(tally)}"
@@ -74,7 +82,7 @@ def _nothing(_: TemplateUnderRule) -> bool:
 
 def _remedies(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
     """The changes to try, the smallest first."""
-    for fields in ((TAINTS,), (AFFINITY,), (AFFINITY, TAINTS)):
+    for fields in ((NODE_TAINTS_POLICY,), (NODE_AFFINITY_POLICY,), (NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY)):
         yield from honoring(case, placed, *fields)
     yield from softened(case, placed)
     if len(case.placed) > 1:

@@ -14,7 +14,7 @@ from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.case import TemplateUnderRule
 from webhook.core.rules.placement.each_template import PlacementRule
 from webhook.core.rules.placement.lost_zones import costs_pods
-from webhook.core.rules.placement.remedies import WHEN, first_that_helps, softened
+from webhook.core.rules.placement.remedies import WHEN_UNSATISFIABLE_FIELD, first_that_helps, softened
 from webhook.core.text import plural
 
 _MOST_SIZES = 4  # zones whose nodes are listed; of more, the smallest and the largest number
@@ -58,11 +58,11 @@ def _capped(case: TemplateUnderRule, zones: ConstraintRoom, placed: tuple[Placed
     of = f"{admitted} of {plural(case.wanted, 'pod')}" if admitted < case.wanted else plural(admitted, "pod")
     said = f"{_sizes(zones)} at most {of}{case.run}"
     tried = (*softened(case, host), *softened(case, zone), *softened(case, zone, host))
-    found = first_that_helps(case, admitted, tried, field=WHEN, brings=costs_pods)
+    found = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE_FIELD, brings=costs_pods)
     loose = zone if found.fix.edits and found.fix.edits[0].path.startswith(f"{zone.path}.") else host
     return Finding(
         rule=CEILING.id,
-        path=f"{loose.path}.{WHEN}",
+        path=f"{loose.path}.{WHEN_UNSATISFIABLE_FIELD}",
         summary=said,
         remedy=found.words,
         detail=f"{said}: {zone.name} lets no zone get further than maxSkew {zone.constraint.max_skew} ahead of the"

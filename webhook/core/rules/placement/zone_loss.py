@@ -10,7 +10,7 @@ from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.placement.case import TemplateUnderRule, counts_tainted_nodes
 from webhook.core.rules.placement.each_template import PlacementRule
 from webhook.core.rules.placement.lost_zones import Loss, costs_pods, worst_loss
-from webhook.core.rules.placement.remedies import NO_REMEDY, TAINTS, Remedy, honoring
+from webhook.core.rules.placement.remedies import NO_REMEDY, NODE_TAINTS_POLICY, Remedy, honoring
 from webhook.core.text import plural, quoted
 
 
@@ -57,7 +57,7 @@ def _finding(case: TemplateUnderRule, loss: Loss) -> Finding:
     said = f"if {name} goes NotReady, at least {loss.pending} of {case.wanted} stay Pending"
     return Finding(
         rule=ZONE_LOSS.id,
-        path=f"{placed.path}.{TAINTS}",
+        path=f"{placed.path}.{NODE_TAINTS_POLICY}",
         summary=said,
         remedy=remedy.words,
         detail=f"{said}: its nodes are tainted and still count for {placed.name} with 0 pods,"
@@ -71,7 +71,7 @@ def _finding(case: TemplateUnderRule, loss: Loss) -> Finding:
 
 def _remedy(case: TemplateUnderRule, loss: Loss) -> Remedy:
     """What lets all replicas run, before and after the loss, and leaves nothing to be said of another zone."""
-    for each in honoring(case, loss.placed, TAINTS):
+    for each in honoring(case, loss.placed, NODE_TAINTS_POLICY):
         after = case.fits(each.hard, case.wanted, lost=loss.nodes)
         if after and case.fits(each.hard, case.wanted) and not _goes_on(case, each):
             return each
