@@ -138,7 +138,7 @@ def request(new, old=None, **fields):
     return AdmissionRequest(**{**asked, **fields})
 
 
-def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, remaining=2.0, age=0.0, **fields):
+def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, remaining=2.0, age=0.0, waited=True, **fields):
     circumstances = Circumstances(
         policy=policy,
         index=index,
@@ -147,4 +147,4 @@ def decide(new, old=None, policy=DENY, *, index=None, version=RECENT, remaining=
         remaining=lambda: remaining,
         age=lambda: age,
     )
-    return review(request(new, old, **fields), circumstances)
+    return review(request(new, old, **fields), circumstances, waited=waited)

@@ -252,7 +252,7 @@ def _decide(
 ) -> Decision:
     def decide(index: ReadOnlyIndex | None) -> Decision:
         here = msgspec.structs.replace(circumstances, index=index)
-        return review(request, here) if route == "validate" else mutate(request, here, waited=waited)
+        return (review if route == "validate" else mutate)(request, here, waited=waited)
 
     decision = decide(None) if engine.index is None else judged(decide, engine.index, engine.lock)
     # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.

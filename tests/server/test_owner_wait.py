@@ -6,13 +6,14 @@ import threading
 
 import pytest
 from build import index, namespace, owner, policy, selector
+from msgspec.structs import replace
 
 from webhook import admission
 from webhook.admission import Engine
 from webhook.cluster.waiters import Waiters
 from webhook.core.api.selectors import compile_selector
 from webhook.core.api.version import RECORDED
-from webhook.core.policy.policy import DefaultsOverride
+from webhook.core.policy.policy import DefaultsOverride, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.metrics import Metrics
 from webhook.server import owner_wait
@@ -135,6 +136,40 @@ def test_it_waits_for_the_owner_and_then_for_the_namespace():
     answer = during(cluster, (0.01, NEW), (0.03, namespace("shop", "tier=gold")))
     assert answer == ("no-defaults", 0.03)
     assert cluster.waits("arrived") == 1
+
+
+STRICT = namespace("shop", "evenspread.io/ceiling=deny")
+
+
+@pytest.mark.parametrize(
+    ("known", "changes", "expected"),
+    [
+        pytest.param([STRICT], [], (False, 0.0), id="it is there"),
+        pytest.param([], [(0.01, STRICT)], (False, 0.01), id="it comes"),
+        pytest.param([], [(0.01, namespace("shop"))], (True, 0.01), id="it comes, and says nothing"),
+        pytest.param([], [(0.3, STRICT)], (True, 0.25), id="it comes too late: by the policy"),
+    ],
+)
+def test_a_finding_waits_for_the_label_of_a_namespace_made_in_the_same_instant(known, changes, expected):
+    cluster = Cluster(*known, configured=Policy(rules={"selector-not-self": Mode.DENY}))
+    spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    spread["labelSelector"] = {"matchLabels": {"app": "other"}}
+    broken = {**POD, "spec": {**POD["spec"], "topologySpreadConstraints": [spread]}}
+    request = replace(REQUEST, object=json.dumps(broken).encode())
+
+    async def judge(*, waited):
+        return admission.answer(
+            "validate", request, cluster.engine, today="2026-01-01", remaining=lambda: 1.0, waited=waited
+        )
+
+    async def play():
+        loop = asyncio.get_running_loop()
+        for seconds, value in changes:
+            loop.call_later(seconds, cluster.comes, value)
+        answer = await cluster.patience.answer(judge, lambda: 1.75)
+        return answer.decision.allowed, round(loop.time(), 4)
+
+    assert run(play()) == expected
 
 
 def test_waits_are_counted_by_how_they_ended():

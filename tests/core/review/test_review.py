@@ -450,3 +450,28 @@ def test_what_names_no_namespace_is_looked_for_where_it_would_be_created(where, 
 def test_a_custom_resource_is_examined_as_it_is():
     manifest = workload("Rollout", "app=web", "zone hard 1 app=web") | {"anything": 1}
     assert (examined(manifest).warnings, examined(manifest).decode_error) == ((), None)
+
+
+LACKING = index()
+LACKING.lack("namespaces", "403 Forbidden")
+
+
+@pytest.mark.parametrize(
+    ("manifest", "given", "awaits"),
+    [
+        pytest.param(deployment(WRONG), {"index": index()}, True, id="a finding in a namespace that is not there yet"),
+        pytest.param(deployment(), {"index": index()}, False, id="nothing was found"),
+        pytest.param(deployment(WRONG), {"index": index(namespace("shop", ""))}, False, id="it is there"),
+        pytest.param(deployment(WRONG), {"index": LACKING}, False, id="namespaces cannot be read"),
+        pytest.param(deployment(WRONG), {}, False, id="no cluster"),
+        pytest.param(deployment(WRONG), {"index": index(), "namespace": ""}, False, id="of no namespace"),
+        pytest.param(
+            deployment(WRONG), {"index": index(), "policy": Policy(ceiling=Mode.OFF)}, False, id="the kill switch"
+        ),
+    ],
+)
+def test_what_becomes_of_a_finding_may_wait_for_its_namespace(manifest, given, awaits):
+    """Its label may be `ceiling: deny`, and the watch a few milliseconds behind."""
+    decision = decide(manifest, waited=False, **given)
+    assert (decision.awaits is not None) == awaits
+    assert decide(manifest, **given).awaits is None

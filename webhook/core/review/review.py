@@ -58,8 +58,12 @@ _MOST_SECONDS = 0.5
 _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
 
-def review(request: AdmissionRequest, circumstances: Circumstances) -> Decision:
-    """Judge one request of the validating route."""
+def review(request: AdmissionRequest, circumstances: Circumstances, *, waited: bool = True) -> Decision:
+    """Judge one request of the validating route.
+
+    Shape: without ``waited`` the decision may name what it ``awaits``, as `mutate` does: the namespace of an object
+    that was faster than our watch, since its labels could decide what becomes of a finding.
+    """
     # Short cuts first; every other object is examined by all rules.
     if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
         return Decision(reason="nothing to review")
@@ -76,6 +80,9 @@ def review(request: AdmissionRequest, circumstances: Circumstances) -> Decision:
     new = with_size(evaluated(given, here), here.policy)
     if not new.findings:
         return _clean(new)
+    if not waited and _comes_too_early(request.namespace, here):
+        awaits = Awaited(api_version="v1", kind="Namespace", namespace="", name=request.namespace)
+        return Decision(reason="too-early", awaits=awaits)
     old = _old(request, here)
     meta = new.workload.meta if new.workload else _NO_META
     target = target_of(meta, request.kind, request.namespace, request.name, here.index)
@@ -86,6 +93,14 @@ def review(request: AdmissionRequest, circumstances: Circumstances) -> Decision:
         judged = subtract(judged, with_size(old, here.policy))
     new, judged = _with_fixes(new, without_sizes(judged), here)
     return _decide(request, here.policy, new, judged, told=_is_read(new, old))
+
+
+def _comes_too_early(namespace: str, circumstances: Circumstances) -> bool:
+    """Whether the cluster, which is known otherwise, does not have the namespace yet."""
+    index = circumstances.index
+    if index is None or not namespace or circumstances.policy.ceiling is Mode.OFF:
+        return False
+    return index.namespace_labels(namespace) is None and not index.lacks("namespaces")
 
 
 def _briefly(remaining: Callable[[], float]) -> Callable[[], float]:
