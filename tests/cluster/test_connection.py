@@ -108,6 +108,22 @@ def test_an_answer_that_is_none_is_one_line(plain, tmp_path, fault, message):
         stream.body()
 
 
+def test_a_watch_that_breaks_off_is_one_line(plain, tmp_path):
+    """As when kube-apiserver is killed."""
+
+    def killed(handler, _):
+        handler.begin_stream()
+        handler.chunk(b"{}\n")
+        handler.cut()
+        return True
+
+    plain.strike("any", killed)
+    message = "^the connection ended in the middle of an answer$"
+    with pytest.raises(ClusterError, match=message), server(plain, tmp_path).open("/") as stream:
+        for _ in stream.lines():
+            pass
+
+
 def test_a_body_larger_than_allowed_is_not_read(plain, tmp_path):
     plain.strike("any", html)
     with (

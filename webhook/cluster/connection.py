@@ -26,6 +26,7 @@ _PAGE_BYTES = 256 * 1024 * 1024
 _LINE_BYTES = 8 * 1024 * 1024
 # An error is a Status of some hundred bytes, or the page of a proxy.
 _STATUS_BYTES = 64 * 1024
+_BROKEN_OFF = "the connection ended in the middle of an answer"
 # More than the kinds that are watched; connections beyond this number would be closed instead of kept.
 _CONNECTIONS = 64
 # A dead peer is noticed after 15 + 3 * 5 = 30 s, however quiet the watch is.
@@ -303,8 +304,12 @@ def _told(place: str = "", silent: type[ClusterError] = ClusterError) -> Iterato
 
 def _cause(error: BaseException) -> str:
     """The text of the innermost error; the outer ones are wrappers with addresses of objects in them."""
+    from http.client import IncompleteRead  # noqa: PLC0415 as in _connect: commands without a cluster do without it
+
     inner: object = error
     while isinstance(inner, BaseException):
+        if isinstance(error, IncompleteRead) and isinstance(inner, ValueError):
+            return _BROKEN_OFF  # http.client has read the length of the next chunk, and there was none
         error = inner
         inner = error.__cause__ or error.__context__ or getattr(error, "reason", None)
     return str(getattr(error, "strerror", None) or error) or type(error).__name__
