@@ -7,14 +7,18 @@ from msgspec.structs import replace
 
 from webhook.core.policy.policy import Exemption, Match, Mode
 from webhook.core.rules.frame.size import (
+    _TOO_MANY_CONSTRAINTS,
     _TOO_MANY_COUNTED,
+    _TOO_MANY_KEYS,
     _TOO_MANY_LABEL_REQUIREMENTS,
     _TOO_MANY_NODE_REQUIREMENTS,
     _TOO_MANY_RESOURCES,
     _TOO_MANY_TEMPLATES,
     _TOO_MANY_TOLERATIONS,
     exceeded,
+    immense,
 )
+from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
 from webhook.core.workloads.reading import read_workload
 
 WIDE = "selector-too-wide"
@@ -173,3 +177,49 @@ def test_many_templates(templates, expected):
     groups = [{"template": template("app=web", "zone hard 1 app=web")} for _ in range(templates)]
     ray = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "web", "namespace": "shop"}}
     assert exceeded(read_workload({**ray, "spec": {"workerGroupSpecs": groups}})) == expected
+
+
+def constraints(count, **more):
+    return {"topologySpreadConstraints": [{"topologyKey": "zone", **more}] * count}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(constraints(128), "", id="128 constraints"),
+        pytest.param(constraints(129), _TOO_MANY_CONSTRAINTS, id="129 constraints"),
+        pytest.param(constraints(2, matchLabelKeys=["a"] * 512), "", id="1,024 keys"),
+        pytest.param(constraints(1, matchLabelKeys=["a"] * 1025), _TOO_MANY_KEYS, id="1,025 keys"),
+        pytest.param(constraints(1, labelSelector=labelled(1025)), _TOO_MANY_KEYS, id="1,025 labels"),
+        pytest.param(
+            constraints(
+                1, labelSelector={"matchExpressions": [{"key": "a", "operator": "In", "values": ["x"] * 1024}]}
+            ),
+            _TOO_MANY_KEYS,
+            id="1,024 values of one key",
+        ),
+        pytest.param(constraints(1, labelSelector={"matchExpressions": [{"key": "a"}]}), "", id="no value"),
+    ],
+)
+def test_limits_without_a_cluster(spec, expected):
+    read = read_workload(workload("Deployment", "app=web", **spec))
+    assert immense(read.templates[0].template.pod_spec.constraints) == expected
+
+
+NULL = "selector-null"
+IMMENSE = f"""\
+Deployment shop/web: {_TOO_MANY_CONSTRAINTS}, too large for {NULL} to look at; write fewer
+  1 {NULL}  spec.template.spec
+    {_TOO_MANY_CONSTRAINTS}: the rule is on deny, and cannot look at so many
+    fix: remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow
+  check before pushing: kubectl evenspread check -f FILE"""
+
+
+DENIES_NULL = {rule.id: Mode.DENY if rule.id == NULL else Mode.WARN for rule in RULES}
+
+
+def test_no_rule_compares_hundreds_of_constraints():
+    decision = decide(web(*ADDED * 9), policy=replace(FIXED, ceiling=Mode.DENY, rules=DENIES_NULL))
+    assert (decision.allowed, decision.message) == (False, IMMENSE)
+    assert {each.rule for each in decision.not_evaluated} == {rule.id for rule in RULES} - OFFLINE - API_RULES
+    assert decide(web(*ADDED * 9), policy=replace(FIXED, ceiling=Mode.WARN)).warnings == ()

@@ -17,7 +17,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import MatchedObject, Mode, Policy, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
-from webhook.core.rules.frame.size import TOO_LARGE
+from webhook.core.rules.frame.size import IMMENSE, TOO_LARGE
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.placement.pod_fits import Feasibility
@@ -184,12 +184,13 @@ def with_size(found: Evaluation, policy: Policy) -> Evaluation:
 
 
 def _too_large(missed: NotEvaluated, path: str) -> Finding:
+    where = "" if missed.missing in IMMENSE else " beside the cluster"
     return Finding(
         rule=missed.rule,
         path=path,
         summary=f"{missed.missing}, too large for {missed.rule} to look at",
         remedy="write fewer",
-        detail=f"{missed.missing}: the rule is on deny, and cannot look at so many beside the cluster",
+        detail=f"{missed.missing}: the rule is on deny, and cannot look at so many{where}",
         fix="remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow",
         key=_OF_SIZE,
     )

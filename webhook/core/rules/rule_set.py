@@ -25,6 +25,7 @@ from webhook.core.rules.constraint import (
     unread_constraints,
 )
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, failed, guarded
+from webhook.core.rules.frame.size import immense
 from webhook.core.rules.frame.subject import NO_TIME, Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
 from webhook.core.rules.frame.written import Written
@@ -79,6 +80,8 @@ BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
 API_RULES = frozenset(rule.id for rule in RULES if rule.of_api)
 # Rules that the webhook never asks: kube-apiserver has dropped what they look at before it calls a webhook.
 OFFLINE = frozenset(rule.id for rule in RULES if rule.ask_written is not None)
+# At admission kube-apiserver itself has asked these, or dropped what they look at.
+_ASKED_ELSEWHERE = OFFLINE | API_RULES
 
 _OPERATED = "an operator adds to the pods; look at what it makes"
 # kube-apiserver's own errors come first, in its order.
@@ -131,6 +134,8 @@ class _Evaluated(NamedTuple):
 
 def evaluate(subject: Subject) -> _Evaluated:
     """Ask every rule that applies to the object. One that raises is not evaluated; see `NotEvaluated.fault`."""
+    if not subject.offline and (limit := immense([each.constraint for each in subject.placed])):
+        return _Evaluated((), tuple(NotEvaluated(rule.id, limit) for rule in RULES if rule.id not in _ASKED_ELSEWHERE))
     answers = _answers(subject, _FAMILIES) if subject.workload.whole else [*_of_a_part(subject)]
     found: list[Finding] = []
     missing: list[NotEvaluated] = []

@@ -1,13 +1,14 @@
-"""How large an object may be for rules to look at it beside a cluster.
+"""How large an object may be for rules to look at it: beside a cluster, and at all.
 
-Each limit is far above what people write, and is of something that is looked up on every node or counted among all
-pods: beside 5,000 nodes the largest template takes some 40 ms more than a plain one.
+Each limit is far above what people write. Those of a template are of what is looked up on every node or counted among
+all pods: beside 5,000 nodes the largest template takes some 40 ms more than a plain one. Those of the whole object are
+of what rules compare with each other, which without a cluster takes at most 5 ms then.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from webhook.core.api.types import LabelSelector, PodAffinityTerm, PodSpec
+from webhook.core.api.types import LabelSelector, PodAffinityTerm, PodSpec, SpreadConstraint
 from webhook.core.workloads.workload import Workload
 
 # Pods are counted for each.
@@ -35,8 +36,31 @@ _OF_A_TEMPLATE = (
     (_MOST_TOLERATIONS, _TOO_MANY_TOLERATIONS),
     (_MOST_LABEL_REQUIREMENTS, _TOO_MANY_LABEL_REQUIREMENTS),
 )
-TOO_LARGE = frozenset({_TOO_MANY_TEMPLATES, *(text for _, text in _OF_A_TEMPLATE)})
+# In all templates together: rules compare constraints with each other, and try a fix of one on all of them.
+_MOST_CONSTRAINTS = 128
+# Each is asked for among the others, and when a fix is tried.
+_MOST_KEYS = 1024
+_TOO_MANY_CONSTRAINTS = f"more than {_MOST_CONSTRAINTS} constraints"
+_TOO_MANY_KEYS = f"more than {_MOST_KEYS:,} labels, values and keys in constraints"
+
+IMMENSE = frozenset({_TOO_MANY_CONSTRAINTS, _TOO_MANY_KEYS})
+"""Why no rule looks at an object."""
+TOO_LARGE = IMMENSE | {_TOO_MANY_TEMPLATES, *(text for _, text in _OF_A_TEMPLATE)}
 """What rules lack of an object that is too large for them."""
+
+
+def immense(constraints: Sequence[SpreadConstraint]) -> str:
+    """The first limit that the constraints of all templates exceed, one of `IMMENSE`; empty if they are few enough."""
+    if len(constraints) > _MOST_CONSTRAINTS:
+        return _TOO_MANY_CONSTRAINTS
+    keys = 0
+    for each in constraints:
+        keys += len(each.match_label_keys or ())
+        if (selector := each.selector) is not None:
+            keys += len(selector.match_labels or ())
+            for requirement in selector.match_expressions or ():
+                keys += 1 + len(requirement.values or ())
+    return _TOO_MANY_KEYS if keys > _MOST_KEYS else ""
 
 
 def exceeded(workload: Workload) -> str:
