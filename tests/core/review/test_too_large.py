@@ -142,6 +142,10 @@ def requesting(name, count):
         pytest.param(requesting("containers", 32), "", id="32 resources"),
         pytest.param(requesting("containers", 33), _TOO_MANY_RESOURCES, id="33 resources"),
         pytest.param(requesting("initContainers", 33), _TOO_MANY_RESOURCES, id="33 resources of an init container"),
+        pytest.param(
+            {"resources": {"limits": dict.fromkeys(map(str, range(33)), "1")}}, _TOO_MANY_RESOURCES, id="33 of the pod"
+        ),
+        pytest.param({"overhead": dict.fromkeys(map(str, range(33)), "1")}, _TOO_MANY_RESOURCES, id="33 of overhead"),
         pytest.param({"containers": [{"name": "c"}]}, "", id="a container without resources"),
         pytest.param(on_nodes(12, 10), "", id="12 terms of 10 expressions"),
         pytest.param(on_nodes(300, 10), _TOO_MANY_NODE_REQUIREMENTS, id="300 terms of 10 expressions"),

@@ -76,32 +76,31 @@ def exceeded(workload: Workload) -> str:
 
 def _sizes(spec: PodSpec) -> tuple[int, ...]:
     """How much of each kind there is, in the order of `_OF_A_TEMPLATE`."""
-    terms = _required_terms(spec)
+    terms = required_terms(spec)
     selectors = [*(each.selector for each in spec.constraints), *(each.label_selector for each in terms)]
     return (
         len(spec.constraints) + len(terms),
-        _resources(spec),
+        resources(spec),
         _node_requirements(spec),
         len(spec.tolerations or ()),
         sum(map(_label_requirements, selectors)) + sum(map(_of_namespaces, terms)),
     )
 
 
-def _required_terms(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
+def required_terms(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
+    """The required terms of affinity and anti-affinity to pods."""
     if spec.affinity is None:
         return ()
     near, apart = spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
     return (*((near.required if near else None) or ()), *((apart.required if apart else None) or ()))
 
 
-def _resources(spec: PodSpec) -> int:
-    """How many resources the containers request."""
-    written = [
-        each.resources.requests or ()
-        for each in (*(spec.containers or ()), *(spec.init_containers or ()))
-        if each.resources
-    ]
-    return len(set(chain.from_iterable(written)))
+def resources(spec: PodSpec) -> int:
+    """How many different resources the pod asks for."""
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    asked = [each for each in (spec.resources, *(each.resources for each in containers)) if each]
+    names = (names for each in asked for names in (each.requests, each.limits) if names)
+    return len({*chain.from_iterable(names), *(spec.overhead or ())})
 
 
 def _node_requirements(spec: PodSpec) -> int:

@@ -1,0 +1,83 @@
+"""What an object costs beside 5,000 nodes, by its size alone: a table, in milliseconds."""
+
+import pytest
+from manifest import workload
+
+from webhook.core.rules.frame.cost import MOST_IN_LINE, cost
+from webhook.core.workloads.reading import read_workload
+
+REQUIRED, PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+SPREAD = ("zone hard 1 app=web", "host soft 1 app=web")
+
+
+def hard(count):
+    return {
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": f"k{number}", "whenUnsatisfiable": "DoNotSchedule"} for number in range(count)
+        ]
+    }
+
+
+def on_nodes(operator, terms=1, each=1, values=1):
+    one = {"key": "a", "operator": operator, "values": ["1"] * values}
+    term = {"matchExpressions": [one] * each, "matchFields": [one]}
+    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term] * terms}}}}
+
+
+def near(kind, when, count):
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+    return {"affinity": {kind: {when: [term if when == REQUIRED else {"weight": 1, "podAffinityTerm": term}] * count}}}
+
+
+def requesting(count):
+    amounts = {f"example.com/r{number}": "1" for number in range(count)}
+    return {"containers": [{"name": "c", "ports": [{"containerPort": 1}], "resources": {"requests": amounts}}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "nodes", "expected"),
+    [
+        pytest.param("Pod", {}, 5000, 0.3, id="a pod"),
+        pytest.param("Deployment", {}, 5000, 1.7, id="a template"),
+        pytest.param("Deployment", {}, 500, 0.2, id="beside 500 nodes"),
+        pytest.param("Pod", hard(4), 5000, 1.6, id="4 hard constraints"),
+        pytest.param("Pod", hard(6), 5000, 4.8, id="6 hard constraints"),
+        pytest.param("Pod", hard(16), 5000, 85.6, id="16 hard constraints"),
+        pytest.param("Pod", near("podAffinity", REQUIRED, 3), 5000, 1.5, id="3 required pod terms"),
+        pytest.param("Pod", near("podAntiAffinity", REQUIRED, 16), 5000, 6.8, id="16 required pod terms"),
+        pytest.param("Pod", near("podAntiAffinity", PREFERRED, 1000), 5000, 4.3, id="1,000 preferred pod terms"),
+        pytest.param("Pod", on_nodes("In", 4, 4), 5000, 0.6, id="16 requirements on nodes"),
+        pytest.param(
+            "Pod", on_nodes("In", 1, 1, 5000), 5000, 30.3, id="a requirement of 5,000 values, and one of names"
+        ),
+        pytest.param("Pod", on_nodes("Gt", 12, 10), 5000, 660.7, id="12 terms of 10 comparisons"),
+        pytest.param("Pod", {"affinity": {"nodeAffinity": {}}}, 5000, 0.3, id="no requirement on nodes"),
+        pytest.param("Pod", {"nodeSelector": {"a": "b"}}, 5000, 0.3, id="a node selector"),
+        pytest.param("Pod", {"tolerations": [{}] * 100}, 5000, 1.3, id="100 tolerations"),
+        pytest.param("Pod", requesting(2), 5000, 0.3, id="2 resources"),
+        pytest.param("Pod", requesting(32), 5000, 16.8, id="32 resources"),
+        pytest.param("Pod", {"volumes": [{"name": "v"}] * 500}, 5000, 3.3, id="500 volumes"),
+        pytest.param(
+            "Pod",
+            {
+                "topologySpreadConstraints": [
+                    {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"] * 1000}]}}
+                ]
+            },
+            5000,
+            3.3,
+            id="1,000 values of a label",
+        ),
+    ],
+)
+def test_cost(kind, spec, nodes, expected):
+    assert round(cost(read_workload(workload(kind, "app=web", **spec)), nodes), 1) == expected
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Deployment", "StatefulSet"])
+def test_what_people_write_is_judged_in_line(kind):
+    given = workload(kind, "app=web", *SPREAD, "rack hard 1 app=web", **near("podAntiAffinity", REQUIRED, 2))
+    assert cost(read_workload(given), 5000) < MOST_IN_LINE
