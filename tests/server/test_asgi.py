@@ -219,6 +219,23 @@ def test_a_finding_is_counted_with_the_mode_that_held_and_logged_with_its_reques
     }
 
 
+def test_metrics_say_nothing_that_a_request_says_and_the_log_nothing_of_its_object(state, caplog):
+    """Whoever reads metrics need not be allowed to list pods, and pods hold secrets."""
+    document = json.loads(POLICY.with_name("denied-rollout.json").read_bytes())
+    document["request"] |= {"namespace": "said-hush", "name": "said-hush", "userInfo": {"username": "said-hush"}}
+    pods = document["request"]["object"]["spec"]["template"]
+    pods["metadata"]["labels"]["held"] = "held-hush"
+    pods["spec"]["containers"] = [{"name": "c", "image": "i", "env": [{"name": "A", "value": "held-hush"}]}]
+    body = json.dumps(document).encode()
+    with caplog.at_level(logging.DEBUG):
+        call(AdmissionApp(state, nothing), request(body=body), (body,))
+    logged = "\n".join(f"{record.getMessage()} {vars(record).get('fields')}" for record in caplog.records)
+    assert 'result="fail",rule="max-skew"' in state.metrics.text().decode()
+    assert "hush" not in state.metrics.text().decode()
+    assert "said-hush" in logged
+    assert "held-hush" not in logged
+
+
 def test_the_short_way_and_the_callable_give_the_same_response(state):
     app = AdmissionApp(state, nothing)
     for body in (review(), POLICY.with_name("denied-rollout.json").read_bytes()):
