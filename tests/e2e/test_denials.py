@@ -34,6 +34,32 @@ def test_a_field_fault_of_a_pod_is_the_api_servers_own_to_refuse(plane, hooked, 
     assert (strict.reviews("mutate") - before[0], strict.reviews("validate") - before[1]) == (1, 0)
 
 
+def controlled(api_version, kind):
+    reference = {"apiVersion": api_version, "kind": kind, "name": "own", "uid": "1", "controller": True}
+    return {"ownerReferences": [reference]}
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        pytest.param({"annotations": {"kubernetes.io/config.mirror": "x"}}, id="the annotation of mirror pods"),
+        pytest.param(controlled("v1", "ConfigMap"), id="an owner that makes nothing"),
+        pytest.param(controlled("v1", "Pod"), id="a pod as its owner"),
+        pytest.param(controlled("apps/v1", "Deployment"), id="an owner that is not there"),
+        pytest.param({"deletionTimestamp": "2026-11-21T00:00:00Z"}, id="as if it were being deleted"),
+        pytest.param({"annotations": {"evenspread.io/exempt": "max-skew"}}, id="our own annotation"),
+        pytest.param({"annotations": {"evenspread.io/skip": "true"}}, id="our annotation against defaults"),
+    ],
+)
+def test_nothing_that_an_author_writes_takes_a_denial_away(plane, hooked, meta):
+    def created(*constraints):
+        made = workload("Rollout", "web", *constraints)
+        made["metadata"] |= meta
+        return plane.api.send("POST", f"{path('Rollout', hooked)}?dryRun=All", made).status
+
+    assert (created(constraint(maxSkew=0)), created(constraint())) == (403, 201)
+
+
 FAULTS = [
     pytest.param([constraint(maxSkew=0)], id="maxSkew 0"),
     pytest.param([constraint(maxSkew=None)], id="no maxSkew"),
