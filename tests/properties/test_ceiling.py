@@ -186,7 +186,7 @@ def worlds(draw, *, keys=ANY_KEYS, cpu=("64",), own=True, pinned=True):
 
 def looked_at(world):
     """The world as the rules see it: nodes that are cordoned now are taken for closed, not for away."""
-    places = survey(world.index(), world.pod(), compile_selector(OWN), now="", late={})
+    places = survey(world.index(), world.pod(), compile_selector(OWN), 99, now="", late={})
     here = candidate_nodes(places, present=True)
     return here, constraint_rooms(places.hard, here, places.problem)
 

@@ -24,7 +24,7 @@ def places(nodes, *constraints, own="app=web", resources=None, **spec):
     pod = convert(template("app=web", *constraints, **spec), Pod)
     pod = replace(pod, metadata=ObjectMeta(name="web", namespace="shop", labels=labels("app=web")))
     index = cluster(nodes, resources=resources)
-    return survey(index, as_created(pod, RECORDED), selector_from_labels(labels(own)), now="", late={})
+    return survey(index, as_created(pod, RECORDED), selector_from_labels(labels(own)), 99, now="", late={})
 
 
 def most(found, **lost):
@@ -116,7 +116,7 @@ def test_a_node_where_a_pod_of_others_keeps_away_too():
     pod = replace(pod, metadata=ObjectMeta(name="web", namespace="shop", labels=labels("app=web team=new")))
     index = cluster("a: n1=1 n2 | b: n3")
     index.apply("ADDED", running("mine", "n1", "app=web team=new"))
-    found = survey(index, as_created(pod, RECORDED), selector_from_labels(labels("team=new")), now="", late={})
+    found = survey(index, as_created(pod, RECORDED), selector_from_labels(labels("team=new")), 99, now="", late={})
     assert most(found) == 2
 
 

@@ -286,17 +286,16 @@ def _room(
     places = start.places
     single = bool(places.problem.ports or here.apart)
     tops = [(constraint.column.of, constraint.domains.match_num, top) for constraint, top in on_hosts]
-    free = [(places.free[name], amount) for name, amount in places.amounts]
     freed = places.freed if start.anew else {}
 
     def room(slot: int) -> int:
         # Equal pods on one node would want the same host port, or keep each other away.
-        most = min(1 if single else replicas, limits.get(slot, replicas))
+        most = min(1 if single else replicas, limits.get(slot, replicas), places.most)
         for of, pods, top in tops:
             most = min(most, top - pods.get(of[slot], 0))
         # Free as if the workload's own pods were gone, if they are made anew.
         own = freed.get(slot)
-        for place, (column, amount) in enumerate(free):
+        for place, (column, amount) in enumerate(places.free):
             most = min(most, (column[slot] if own is None else own[place]) // amount)
         return max(0, most)
 

@@ -1,6 +1,6 @@
 """The nodes to which the pods of a workload can go, and the pods that each of its hard constraints counts.
 
-    index, pod      -> survey(...) -> WorkloadProblem             under the lock: copies all that answers depend on
+    index, pod      -> survey(...) -> WorkloadProblem             copies all that answers depend on
     WorkloadProblem -> candidate_nodes(...) -> CandidateNodes     without the lock; with changes to be tried
     CandidateNodes  -> constraint_room.constraint_rooms(...)
 
@@ -64,23 +64,20 @@ class WorkloadProblem(Struct, frozen=True):
     """Everything that decides where the pods of one template can go, at one moment.
 
     Shape: ``running`` are the workload's own pods by slot. ``away`` are nodes that are assumed to be back soon.
-    ``free`` has the free amounts of each resource that a pod requests, by slot. ``freed`` has them as if the workload's
-    own pods were gone, for nodes with such pods; each is assumed to request what the template says, but never more than
-    the node has in all. ``apart[i]`` are its own pods that match its i-th anti-affinity term.
+    ``free`` has what is free of each resource that some node is too short of for ``most`` pods, by slot, and what one
+    pod takes of it; of all others every node has enough for so many. ``freed`` has the same amounts as if
+    the workload's own pods were gone, for nodes with such pods; each is assumed to request what the template says, but
+    never more than the node has in all. ``apart[i]`` are its own pods that match its i-th anti-affinity term.
     """
 
     problem: Problem
     hard: tuple[CountedConstraint, ...]
     running: Counts
     away: int
-    free: Mapping[str, Sequence[int]]
+    most: int
+    free: tuple[tuple[Sequence[int], int], ...]
     freed: Mapping[int, tuple[int, ...]]
     apart: tuple[Counts, ...] = ()
-
-    @property
-    def amounts(self) -> tuple[tuple[str, int], ...]:
-        """What one pod takes of each resource, including one of the pods that a node may have."""
-        return ((PODS, 1), *self.problem.request.amounts)
 
 
 class CandidateNodes(Struct, frozen=True):
@@ -99,10 +96,10 @@ class CandidateNodes(Struct, frozen=True):
     together: str | None = None
 
 
-def survey(
-    index: ReadOnlyIndex, pod: Pod, own: Selector | None, *, now: str, late: Mapping[str, bool]
+def survey(  # noqa: PLR0913 each a fact of its own
+    index: ReadOnlyIndex, pod: Pod, own: Selector | None, most: int, *, now: str, late: Mapping[str, bool]
 ) -> WorkloadProblem:
-    """Copy everything that the answers depend on; call it under the lock of a shared index.
+    """Copy everything that the answers depend on; they are exact for at most so many pods on one node.
 
     Shape: the pod is as the scheduler gets it. ``own`` selects the workload's pods; with None, any pod that counts may
     be its own. ``now`` is an ISO time, empty if unknown. ``late`` has the keys of labels that the pods get later, or
@@ -131,21 +128,36 @@ def survey(
             )
         )
     running = {} if own is None else index.count(namespace, own)
-    amounts = ((PODS, 1), *problem.request.amounts)
-    columns = [(*index.amounts(name), amount) for name, amount in amounts]
+    # Most often every node has room for all of the pods, and nothing is copied.
+    columns = [
+        (name, column, amount)
+        for name, amount in ((PODS, 1), *problem.request.amounts)
+        if (column := index.short_of(name, amount * most)) is not None
+    ]
     return WorkloadProblem(
         problem=problem,
         hard=tuple(hard),
         running=running,
         away=_away(problem, index, now),
-        free={name: tuple(free) for (name, _), (free, _, _) in zip(amounts, columns, strict=True)},
-        freed={
-            # Running pods may have been made from another template, so what they free is bounded by what the node has.
-            slot: tuple(min(has[slot], free[slot] + pods * amount) for free, has, amount in columns)
-            for slot, pods in running.items()
-        },
+        most=most,
+        free=tuple((column, amount) for _, column, amount in columns),
+        freed=_freed(running, columns, index) if columns else {},
         apart=tuple(_own_in(term, own, index, namespace) for term in problem.neighbours.own) if running else (),
     )
+
+
+def _freed(
+    running: Counts, columns: Iterable[tuple[str, Sequence[int], int]], index: ReadOnlyIndex
+) -> Mapping[int, tuple[int, ...]]:
+    """What is free of these resources where pods of the workload run, as if they were gone.
+
+    They may have been made from another template, so what they free is bounded by what the node has.
+    """
+    with_all = [(column, index.amounts(name)[1], amount) for name, column, amount in columns]
+    return {
+        slot: tuple(min(has[slot], free[slot] + pods * amount) for free, has, amount in with_all)
+        for slot, pods in running.items()
+    }
 
 
 def _own_in(term: Term, own: Selector | None, index: ReadOnlyIndex, namespace: str) -> Counts:

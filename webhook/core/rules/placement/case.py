@@ -162,6 +162,8 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
         return (largest, self.wanted) if admitted < self.wanted < largest else (largest,)
 
 
+# Rules also ask about a few more pods than there will be; that many more on one node are taken to find no room.
+_MORE_ON_A_NODE = 16
 _IGNORES = frozenset({None, IGNORE})
 
 
@@ -182,7 +184,8 @@ def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[Tem
         wanted = _wanted(template, subject.workload, index)
         if not placed or wanted is None or not all(map(_is_valid, placed)):
             continue
-        places = _places(template, placed, subject, index)
+        most = max(wanted, _scaled_to(subject.workload, index))
+        places = _places(template, placed, most, subject, index)
         if places is None:
             continue
         here = candidate_nodes(places)
@@ -193,7 +196,7 @@ def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[Tem
             candidates=here,
             rooms=constraint_rooms(places.hard, here, places.problem),
             wanted=wanted,
-            most=(most := max(wanted, _scaled_to(subject.workload, index))),
+            most=most,
             grows=grows(subject.policy, places.problem.nodes),
             has_claims=subject.workload.claims is not None,
             ordinals=_ordinals(subject.workload, most + 1, index),
@@ -225,16 +228,17 @@ def _scaled_to(workload: Workload, index: ReadOnlyIndex) -> int:
 
 
 def _places(
-    template: Template, placed: tuple[Placed, ...], subject: Subject, index: ReadOnlyIndex
+    template: Template, placed: tuple[Placed, ...], most: int, subject: Subject, index: ReadOnlyIndex
 ) -> WorkloadProblem | None:
-    """Everything that the cluster says of this template; None where a selector cannot be read."""
+    """What the cluster says of so many pods of this template; None where a selector cannot be read."""
     workload, labels = subject.workload, template.template.labels
     meta = ObjectMeta(name=workload.meta.name, namespace=namespace_of(workload), labels=labels)
     keys = {key for each in placed for key in _keys(each.constraint)}
     # True for a label that differs between revisions: with such a key, pods of no other workload count.
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
     pod = as_created(Pod(metadata=meta, spec=template.template.spec), subject.version)
-    places = survey(index, pod, own_selector(workload), now=index.taken_at or subject.circumstances.now, late=late)
+    now = index.taken_at or subject.circumstances.now
+    places = survey(index, pod, own_selector(workload), 2 * most + _MORE_ON_A_NODE, now=now, late=late)
     return None if places.problem.hard.error else places
 
 
