@@ -198,15 +198,23 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
     waits. Without ``waited`` the decision may name what it awaits; then the answer is not one to send.
     """
     try:
-        circumstances = Circumstances(
-            policy=engine.policy,
-            version=engine.version,
-            today=today,
-            now=now,
-            age=engine.age,
-            remaining=remaining,
-        )
-        decision = _decide(route, request, circumstances, engine, waited=waited)
+
+        def decide(index: ReadOnlyIndex | None) -> Decision:
+            here = Circumstances(
+                policy=engine.policy,
+                version=engine.version,
+                index=index,
+                today=today,
+                now=now,
+                age=engine.age,
+                remaining=remaining,
+            )
+            return (review if route == "validate" else mutate)(request, here, waited=waited)
+
+        decision = decide(None) if engine.index is None else judged(decide, engine.index, engine.lock)
+        # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.
+        if decision.patch and request.object is None:
+            decision = msgspec.structs.replace(decision, patch=())
         return ReviewAnswer(body=encode(request, decision), request=request, decision=decision)
     except Exception as error:  # noqa: BLE001 the one boundary: whatever it is, the API server gets its answer
         told = {"route": route, **facts(request), **described(error)}
@@ -245,20 +253,6 @@ def facts(request: AdmissionRequest) -> dict[str, Any]:
         "user": request.user,
         "dryRun": request.dry_run,
     }
-
-
-def _decide(
-    route: Route, request: AdmissionRequest, circumstances: Circumstances, engine: Engine, *, waited: bool
-) -> Decision:
-    def decide(index: ReadOnlyIndex | None) -> Decision:
-        here = msgspec.structs.replace(circumstances, index=index)
-        return (review if route == "validate" else mutate)(request, here, waited=waited)
-
-    decision = decide(None) if engine.index is None else judged(decide, engine.index, engine.lock)
-    # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.
-    if decision.patch and request.object is None:
-        return msgspec.structs.replace(decision, patch=())
-    return decision
 
 
 def _present(raw: Raw) -> Raw | None:

@@ -6,7 +6,6 @@ are asked again at once, and the object is judged anew. The same facts give the 
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Protocol, TypeVar, cast
 
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -50,7 +49,8 @@ class Direct:
         return asked if name in _PROPERTIES else asked(*of, **named)
 
 
-_PROPERTIES = frozenset(name for name, member in vars(ReadOnlyIndex).items() if isinstance(member, property))
+_QUESTIONS = {name: member for name, member in vars(ReadOnlyIndex).items() if not name.startswith("_")}
+_PROPERTIES = frozenset(name for name, member in _QUESTIONS.items() if isinstance(member, property))
 
 
 def judged(
@@ -81,19 +81,14 @@ class Facts:
         self._revision: int | None = None
         self.of_one_moment = True  # whether nothing changed between the questions
 
-    def __getattr__(self, name: str) -> object:
-        if name in _PROPERTIES:
-            return self._answer(name)
-        self.__dict__[name] = asked = partial(self._answer, name)  # from now on without this detour
-        return asked
-
     def ask_again(self) -> None:
         """Replace all answers by those of this moment."""
         self._revision, answers = self._asking.all(self._questions.values())
         self._known = dict(zip(self._questions, answers, strict=True))
         self.of_one_moment = True
 
-    def _answer(self, name: str, *of: object, **named: object) -> object:
+    def answer(self, name: str, *of: object, **named: object) -> object:
+        """The answer to a question, asked if it is new."""
         key: Hashable = (name, of, *named.items()) if named else (name, of)
         try:
             answer = self._known.get(key, self)  # which is no answer to anything
@@ -107,3 +102,16 @@ class Facts:
                 self._revision = revision
             self.of_one_moment &= revision == self._revision
         return answer
+
+
+def _question(name: str) -> object:
+    """The method or property of `Facts` that asks this question."""
+
+    def ask(facts: Facts, *of: object, **named: object) -> object:
+        return facts.answer(name, *of, **named)
+
+    return property(ask) if name in _PROPERTIES else ask
+
+
+for _name in _QUESTIONS:
+    setattr(Facts, _name, _question(_name))
