@@ -91,11 +91,9 @@ class ClusterIndex(ReadOnlyIndex):
         self._lacking.pop(resource, None)
         self._revision += 1
 
-    def lacks(self, *resources: str) -> str:
-        for resource in resources:
-            if resource in self._lacking:
-                return f"{resource}: {self._lacking[resource]}"
-        return "no nodes known" if "nodes" in resources and not self._nodes else ""
+    @property
+    def lacking(self) -> Mapping[str, str]:
+        return dict(self._lacking) if self._nodes else {**self._lacking, "": "no nodes known"}
 
     def apply(self, event: Event, value: ApiObject) -> None:
         """Apply one event of a watch.

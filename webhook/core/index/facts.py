@@ -37,20 +37,23 @@ class Direct:
     def one(self, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> tuple[int, object]:
         """See `Asking`."""
         with self._lock:
-            return self._index.revision, self._answer(name, of, named)
+            return self._index.revision, _answered(self._index, name, of, named)
 
     def all(self, questions: Iterable[Question]) -> tuple[int, Sequence[object]]:
         """See `Asking`."""
         with self._lock:
-            return self._index.revision, [self._answer(*each) for each in questions]
-
-    def _answer(self, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> object:
-        asked = getattr(self._index, name)
-        return asked if name in _PROPERTIES else asked(*of, **named)
+            return self._index.revision, [_answered(self._index, *each) for each in questions]
 
 
-_QUESTIONS = {name: member for name, member in vars(ReadOnlyIndex).items() if not name.startswith("_")}
+_QUESTIONS = {
+    name: member for name, member in vars(ReadOnlyIndex).items() if not name.startswith("_") and name != "lacks"
+}
 _PROPERTIES = frozenset(name for name, member in _QUESTIONS.items() if isinstance(member, property))
+
+
+def _answered(index: ReadOnlyIndex, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> object:
+    asked = getattr(index, name)
+    return asked if name in _PROPERTIES else asked(*of, **named)
 
 
 def judged(
@@ -80,6 +83,8 @@ class Facts:
         self._known: dict[Hashable, object] = {}
         self._revision: int | None = None
         self.of_one_moment = True  # whether nothing changed between the questions
+
+    lacks = ReadOnlyIndex.lacks  # follows from `lacking`, which is asked once
 
     def ask_again(self) -> None:
         """Replace all answers by those of this moment."""

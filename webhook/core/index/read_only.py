@@ -36,11 +36,20 @@ class ReadOnlyIndex(Protocol):
     def revision(self) -> int:
         """A number that grows with every change."""
 
-    def lacks(self, *resources: str) -> str:
-        """Which of these resources is missing and why, as rules print it; empty if all are known.
+    @property
+    def lacking(self) -> Mapping[str, str]:
+        """The resources that could not be read, or not yet, each with a few words why.
 
-        Shape: a resource is the API's plural.
+        Shape: a resource is the API's plural; the empty text stands for "there are no nodes".
         """
+
+    def lacks(self, *resources: str) -> str:
+        """Which of these resources is missing and why, as rules print it; empty if all are known."""
+        lacking = self.lacking
+        for resource in resources:
+            if resource in lacking:
+                return f"{resource}: {lacking[resource]}"
+        return lacking.get("", "") if "nodes" in resources else ""
 
     # Nodes.
 
