@@ -61,9 +61,9 @@ class _Other(Struct, frozen=True):
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """What the rule says of each constraint."""
     counting = [placed for placed in subject.placed if selects(placed.constraint)]
-    missing = subject.lacks("pods")
     if not counting:
         return
+    missing = subject.lacks("pods")
     if missing or subject.index is None:
         yield NotEvaluated(TOO_WIDE.id, missing)
         return
