@@ -33,6 +33,8 @@ Route = Literal["validate", "mutate"]
 _API_VERSION = "admission.k8s.io/v1"
 _KIND = "AdmissionReview"
 
+# kube-apiserver's default of a webhook's timeoutSeconds, for callers that do not send theirs.
+CALLER_SECONDS = 10.0
 # controller-runtime's number: an object and an old object of 3 MiB each, the API server's own limit, and the rest.
 MAX_REVIEW_BYTES = 7 * 1024 * 1024
 # A uid is 36 characters; it is echoed, so what is longer than any uid is refused.

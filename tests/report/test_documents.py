@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Finding, Severity
-from webhook.report.documents import _MOST_BYTES, _MOST_RESULTS, ReportApi, Reported, report, report_name
+from webhook.report.documents import _MAX_REPORT_BYTES, _MAX_RESULTS, ReportApi, Reported, report, report_name
 
 CRDS = Path(__file__).parents[1] / "e2e" / "testdata" / "crds"
 SECONDS = 1_763_700_000
@@ -145,7 +145,7 @@ class TestDocument:
 
 
 class TestBounds:
-    @pytest.mark.parametrize(("count", "kept"), [(_MOST_RESULTS, _MOST_RESULTS), (_MOST_RESULTS + 12, _MOST_RESULTS)])
+    @pytest.mark.parametrize(("count", "kept"), [(_MAX_RESULTS, _MAX_RESULTS), (_MAX_RESULTS + 12, _MAX_RESULTS)])
     def test_results_are_capped_and_the_rest_is_counted(self, count, kept):
         made = document(*(judged(key=str(number)) for number in range(count)))
         assert len(made["results"]) == kept
@@ -154,15 +154,15 @@ class TestBounds:
         assert int(left_out) == count - kept
 
     def test_the_most_severe_stay(self):
-        many = [judged(severity="low", key=str(number)) for number in range(_MOST_RESULTS)]
+        many = [judged(severity="low", key=str(number)) for number in range(_MAX_RESULTS)]
         made = document(*many, judged(severity="medium"), judged(severity="high"))
         assert [entry["severity"] for entry in made["results"][:3]] == ["high", "medium", "low"]
 
     def test_kubectl_apply_has_room_for_the_longest(self):
         long = judged(summary="🐙" * 9999, detail='"' * 9999, fix="\\" * 9999, path="é" * 9999, waived="ü" * 9999)
-        made = document(*[long] * _MOST_RESULTS)
-        assert 0 < len(made["results"]) < _MOST_RESULTS
-        assert _MOST_BYTES / 2 < len(json.dumps(made, ensure_ascii=False).encode()) < 256 * 1024
+        made = document(*[long] * _MAX_RESULTS)
+        assert 0 < len(made["results"]) < _MAX_RESULTS
+        assert _MAX_REPORT_BYTES / 2 < len(json.dumps(made, ensure_ascii=False).encode()) < 256 * 1024
         assert len(made["results"][0]["message"]) == 1024
 
     def test_control_characters_are_gone(self):

@@ -17,7 +17,7 @@ from webhook.core.policy.policy import DefaultsOverride, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.metrics import Metrics
 from webhook.server import owner_wait
-from webhook.server.owner_wait import MOST_WAITING, OwnerWait
+from webhook.server.owner_wait import MAX_WAITING_REVIEWS, OwnerWait
 
 REFERENCE = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d4", "uid": "new", "controller": True}
 POD = {
@@ -231,18 +231,18 @@ def test_so_many_wait_and_no_more():
     cluster = Cluster()
 
     async def play():
-        waiting = [asyncio.create_task(cluster.review()) for _ in range(MOST_WAITING)]
+        waiting = [asyncio.create_task(cluster.review()) for _ in range(MAX_WAITING_REVIEWS)]
         await asyncio.sleep(0)
         crowded = await cluster.review(), asyncio.get_running_loop().time()
         cluster.comes(NEW)
         return crowded, set(await asyncio.gather(*waiting)), await cluster.review()
 
     assert run(play()) == (("owner-unknown", 0.0), {"new"}, "new")
-    assert (cluster.waits("crowded"), cluster.waits("arrived")) == (1, MOST_WAITING)
+    assert (cluster.waits("crowded"), cluster.waits("arrived")) == (1, MAX_WAITING_REVIEWS)
 
 
 def test_a_caller_who_goes_away_leaves_room(monkeypatch):
-    monkeypatch.setattr(owner_wait, "MOST_WAITING", 1)
+    monkeypatch.setattr(owner_wait, "MAX_WAITING_REVIEWS", 1)
     cluster = Cluster()
 
     async def play():

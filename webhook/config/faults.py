@@ -9,11 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from webhook.core.text import similar
-
 Path = tuple[str | int, ...]
 
-_MAX_SHOWN = 64  # characters of one name or value from the file; a fault stays one readable line
+MAX_SHOWN_CHARS = 64  # characters of one name or value from the file; a fault stays one readable line
 _MAX_FAULTS = 100  # more lines help nobody; a file can have a hundred thousand faults
 
 _STEP = re.compile(r"\[([0-9]+)\]|([^.\[\]]+)")
@@ -72,7 +70,7 @@ def render_path(path: Iterable[str | int]) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         elif _PLAIN_KEY.fullmatch(part):
-            text += f".{part[:_MAX_SHOWN]}" if text else part[:_MAX_SHOWN]
+            text += f".{part[:MAX_SHOWN_CHARS]}" if text else part[:MAX_SHOWN_CHARS]
         else:
             text += f"[{shown(part)[1:-1]}]"
     return text
@@ -86,20 +84,11 @@ def parse_path(text: str) -> Path:
 def shown(value: object) -> str:
     """A value from the file as one bounded piece of text, strings in double quotes."""
     if isinstance(value, str):
-        return json.dumps(value if len(value) <= _MAX_SHOWN else value[: _MAX_SHOWN - 1] + "…", ensure_ascii=False)
+        return json.dumps(
+            value if len(value) <= MAX_SHOWN_CHARS else value[: MAX_SHOWN_CHARS - 1] + "…", ensure_ascii=False
+        )
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    return json.dumps(value)[:_MAX_SHOWN]
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message: the word that was probably meant, or nothing; case, ``-`` and ``_`` do not count."""
-    folded = {_folded(name): name for name in known}
-    near = similar(_folded(word[:_MAX_SHOWN]), folded)
-    return f"; did you mean {shown(folded[near[0]])}?" if near else ""
-
-
-def _folded(word: str) -> str:
-    return word.lower().replace("-", "").replace("_", "")
+    return json.dumps(value)[:MAX_SHOWN_CHARS]

@@ -12,7 +12,8 @@ from itertools import takewhile
 from typing import Any, NamedTuple, Protocol, cast
 
 from webhook.config.document import ConfigDocument
-from webhook.config.faults import ConfigFault, Path, did_you_mean, render_path, shown
+from webhook.config.faults import MAX_SHOWN_CHARS, ConfigFault, Path, render_path, shown
+from webhook.core.text import did_you_mean
 
 Schema = Mapping[str, Any]  # raw JSON: a schema has any shape
 
@@ -146,7 +147,7 @@ def _faults(error: _Error, document: ConfigDocument) -> Iterator[ConfigFault]:
             yield document.fault((*path, name), "is required")
         case "enum" if part == schema()["$defs"]["ruleId"]:
             word: object = error.instance
-            hint = did_you_mean(word, part["enum"]) if isinstance(word, str) else ""
+            hint = _hint(word, part["enum"]) if isinstance(word, str) else ""
             if "propertyNames" in error.absolute_schema_path:
                 yield document.fault((*path, str(word)), f"unknown rule{hint}", key=True)
             else:
@@ -171,7 +172,7 @@ def _no_such_word(misfit: _Misfit) -> str:
             hint = f"; YAML reads {shown(misfit.written)} as a boolean"
     elif isinstance(misfit.value, str):
         synonym = _SYNONYMS.get(misfit.value.lower())
-        hint = f"; did you mean {shown(synonym)}?" if synonym in allowed else did_you_mean(misfit.value, allowed)
+        hint = f"; did you mean {shown(synonym)}?" if synonym in allowed else _hint(misfit.value, allowed)
     return f"must be one of {', '.join(allowed)}, is {misfit.found}{hint}"
 
 
@@ -200,7 +201,7 @@ def _meant_field(key: str, path: Path, here: Mapping[str, object]) -> str:
 
     places = [place for place in _field_places() if place.rpartition(".")[2] == key]
     if not places:
-        return did_you_mean(key, here)
+        return _hint(key, here)
     return f"; did you mean {shown(max(places, key=shared))}?"
 
 
@@ -222,3 +223,12 @@ def fields(part: Schema | None = None, prefix: str = "") -> Iterator[tuple[str, 
             yield from fields(field["items"], f"{path}[].")
         else:
             yield from fields(field, f"{path}.")
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    """The name that was probably meant, if any; case, ``-`` and ``_`` do not count."""
+    return did_you_mean(word[:MAX_SHOWN_CHARS], known, fold=_folded, quote=shown)
+
+
+def _folded(word: str) -> str:
+    return word.lower().replace("-", "").replace("_", "")

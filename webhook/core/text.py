@@ -1,7 +1,7 @@
 """Texts for people: one line of what came from outside, plurals, lists, and the word that was probably meant."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 
 def listed(names: Sequence[str], most: int) -> str:
@@ -33,9 +33,20 @@ def similar(word: str, known: Iterable[str], most: int = 1) -> list[str]:
     return difflib.get_close_matches(word, known, n=most)
 
 
-def did_you_mean(word: str, known: Iterable[str], most: int = 1) -> str:
-    """The end of a message: ``; did you mean 'a' or 'b'?``, or nothing where no known word is similar."""
-    near = " or ".join(repr(name[:64]) for name in similar(word, known, most))
+def did_you_mean(
+    word: str,
+    known: Iterable[str],
+    most: int = 1,
+    *,
+    fold: Callable[[str], str] = str,
+    quote: Callable[[str], str] = lambda name: repr(name[:64]),
+) -> str:
+    """The end of a message: ``; did you mean 'a' or 'b'?``, or nothing where no known word is similar.
+
+    Shape: words are compared as ``fold`` writes them, and named as ``quote`` does.
+    """
+    folded = {fold(name): name for name in known}
+    near = " or ".join(quote(folded[name]) for name in similar(fold(word), folded, most))
     return f"; did you mean {near}?" if near else ""
 
 

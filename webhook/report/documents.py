@@ -46,10 +46,10 @@ class Reported(Struct, frozen=True, kw_only=True):
 
 _SOURCE = "evenspread"
 _CATEGORY = "Topology Spread"
-# Of the greatest length, 3 KiB, as many as `_MOST_BYTES` holds.
-_MOST_RESULTS = 64
+# Of the greatest length, 3 KiB, as many as `_MAX_REPORT_BYTES` holds.
+_MAX_RESULTS = 64
 # kubectl apply keeps the whole document in an annotation, and all annotations together hold 256 KiB.
-_MOST_BYTES = 192 * 1024
+_MAX_REPORT_BYTES = 192 * 1024
 
 _KINDS = {ReportApi.OPEN_REPORTS: "Report", ReportApi.POLICY_REPORTS: "PolicyReport"}
 _NAME_CHARS = 63  # so that it can be a label's value too
@@ -80,7 +80,7 @@ def report(found: Reported, api: ReportApi, seconds: int) -> _Json:
     document: _Json = {"apiVersion": str(api), "kind": _KINDS[api], "metadata": metadata}
     if api is ReportApi.OPEN_REPORTS:
         document["source"] = _SOURCE
-        document["configuration"] = {"limits": {"maxResults": _MOST_RESULTS}}
+        document["configuration"] = {"limits": {"maxResults": _MAX_RESULTS}}
     counts = Counter(_result_of(judged) for judged in ranked)
     document["scope"] = _reference(found, namespaced=True)
     document["summary"] = {result: counts[result] for result in ("fail", "warn", "skip")}
@@ -147,10 +147,10 @@ def _result_of(judged: Judged) -> str:
 
 def _kept(results: Iterator[_Json]) -> Iterator[_Json]:
     """As many results as a document may have, and as fit."""
-    room = _MOST_BYTES
+    room = _MAX_REPORT_BYTES
     for number, result in enumerate(results):
         room -= len(msgspec.json.encode(result))
-        if number == _MOST_RESULTS or room < 0:
+        if number == _MAX_RESULTS or room < 0:
             return
         yield result
 

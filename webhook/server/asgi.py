@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 
 from webhook import admission
-from webhook.admission import MAX_REVIEW_BYTES, ReviewAnswer, ReviewError, Route
+from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, ReviewAnswer, ReviewError, Route
 from webhook.logs import bounded
 from webhook.server.owner_wait import OwnerWait
 from webhook.server.request_body import (
@@ -33,7 +33,6 @@ from webhook.server.state import State
 
 # kube-apiserver sends its remaining time in whole seconds, rounded up, at most 30; without it, its own default.
 _TIMEOUT = re.compile(rb"(?:^|&)timeout=(\d{1,3})s(?:&|$)")
-_DEFAULT_SECONDS = 10.0
 # For the way of the answer, and since the caller's time was rounded up.
 _MARGIN_SECONDS = 0.25
 
@@ -178,4 +177,4 @@ class _Pool:
 
 def _seconds(query: bytes) -> float:
     match = _TIMEOUT.search(query)
-    return float(match[1]) if match else _DEFAULT_SECONDS
+    return float(match[1]) if match else CALLER_SECONDS

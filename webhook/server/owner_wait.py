@@ -14,10 +14,10 @@ from webhook.cluster.waiters import Waiters
 from webhook.core.index.owners import Awaited
 from webhook.metrics import Metrics
 
-_MOST_SECONDS = 0.25  # 25 times what was ever missing; a pod whose owner never comes is held up no longer
+_MAX_WAIT_SECONDS = 0.25  # 25 times what was ever missing; a pod whose owner never comes is held up no longer
 _SHARE = 0.25  # of the caller's remaining time
 # Each holds a body of at most 256 KiB, usually 6; further reviews are answered at once.
-MOST_WAITING = 256
+MAX_WAITING_REVIEWS = 256
 
 
 class Judge(Protocol):
@@ -39,7 +39,7 @@ class OwnerWait:
         answer = await judge(waited=self._arrivals is None)
         if answer.decision.awaits is None or self._arrivals is None:
             return answer
-        if self._waiting >= MOST_WAITING:
+        if self._waiting >= MAX_WAITING_REVIEWS:
             self._metrics.waited("crowded", 0.0)
             return await judge(waited=True)
         self._waiting += 1
@@ -54,7 +54,7 @@ class OwnerWait:
         loop = asyncio.get_running_loop()
         came = asyncio.Event()
         began = loop.time()
-        ends = began + min(_MOST_SECONDS, _SHARE * remaining())
+        ends = began + min(_MAX_WAIT_SECONDS, _SHARE * remaining())
 
         def wake() -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and whoever waited with it

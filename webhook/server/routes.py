@@ -9,13 +9,12 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from webhook import admission
-from webhook.admission import MAX_REVIEW_BYTES, ReviewError, Route
+from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, ReviewError, Route
 from webhook.logs import bounded
 from webhook.server.state import State
 
 _TEXT = "text/plain; charset=utf-8"
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
-_CALLER_SECONDS = 10.0  # kube-apiserver's own timeoutSeconds: these routes are not told another
 
 
 def create_admission(state: State) -> Flask:
@@ -34,7 +33,7 @@ def create_admission(state: State) -> Flask:
             state.engine,
             today=state.today(),
             now=state.now(),
-            remaining=lambda: began + _CALLER_SECONDS - time.perf_counter(),
+            remaining=lambda: began + CALLER_SECONDS - time.perf_counter(),
         )
         state.account(route, answer, time.perf_counter() - began)
         return Response(answer.body, mimetype="application/json")

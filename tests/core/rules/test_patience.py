@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
-from webhook.core.rules.frame.size import _MOST_COUNTED, _MOST_RESOURCES, _TOO_MANY_COUNTED, _TOO_MANY_RESOURCES
+from webhook.core.rules.frame.size import _MAX_COUNTED_TERMS, _MAX_RESOURCES, _TOO_MANY_COUNTED, _TOO_MANY_RESOURCES
 from webhook.core.rules.frame.subject import _STALE, NO_TIME, Circumstances
 from webhook.core.rules.rule_set import RULES
 
@@ -90,7 +90,7 @@ def test_what_nobody_had_time_to_see_in_the_old_object_denies_nothing():
     assert outcomes == {"the old object had it", "the old object could not be looked at"}
 
 
-RACKS = {f"rack-{number}": "r" for number in range(_MOST_COUNTED + 1)}
+RACKS = {f"rack-{number}": "r" for number in range(_MAX_COUNTED_TERMS + 1)}
 RACKED = shop("a: n1=stable,stable n2 n4 n5 | b: n3=canary", *OTHERS, **RACKS)
 
 
@@ -104,8 +104,8 @@ def wide(constraints, terms=0):
 @pytest.mark.parametrize(
     ("manifest", "reason"),
     [
-        pytest.param(wide(_MOST_COUNTED), None, id="as many as there may be"),
-        pytest.param(wide(_MOST_COUNTED + 1), _TOO_MANY_COUNTED, id="one too many"),
+        pytest.param(wide(_MAX_COUNTED_TERMS), None, id="as many as there may be"),
+        pytest.param(wide(_MAX_COUNTED_TERMS + 1), _TOO_MANY_COUNTED, id="one too many"),
         pytest.param(wide(10, 6), None, id="with terms, as many as there may be"),
         pytest.param(wide(10, 7), _TOO_MANY_COUNTED, id="with terms, one too many"),
     ],
@@ -126,7 +126,7 @@ def requesting(resources, amount="1"):
     return workload("Deployment", STABLE, *SPREAD, selector=STABLE, containers=asked)
 
 
-@pytest.mark.parametrize(("resources", "reason"), [(_MOST_RESOURCES, None), (_MOST_RESOURCES + 1, _TOO_MANY_RESOURCES)])
+@pytest.mark.parametrize(("resources", "reason"), [(_MAX_RESOURCES, None), (_MAX_RESOURCES + 1, _TOO_MANY_RESOURCES)])
 def test_a_template_that_asks_for_more_resources_than_anybody_has(resources, reason):
     assert of_the_cluster(decide(requesting(resources), policy=EVERYTHING, index=CLUSTER))[1].get(WIDE) == reason
 
@@ -141,7 +141,7 @@ def test_a_request_for_what_nobody_has_leaves_nothing_behind(amount):
 
 
 def test_many_templates_of_a_few_constraints_each():
-    groups = [{"template": template("app=web", "zone hard 1 app=web")} for _ in range(_MOST_COUNTED + 1)]
+    groups = [{"template": template("app=web", "zone hard 1 app=web")} for _ in range(_MAX_COUNTED_TERMS + 1)]
     ray = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "web", "namespace": "shop"}}
     ray["spec"] = {"workerGroupSpecs": groups}
     assert _TOO_MANY_COUNTED not in of_the_cluster(decide(ray, policy=EVERYTHING, index=CLUSTER))[1].values()

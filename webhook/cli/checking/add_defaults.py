@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import click
 from msgspec import structs
 
-from webhook.cli.checking.amendment import Addition, Amended, Amendment, amend, namespace_of
+from webhook.cli.checking.amendment import Addition, Amended, Amendment, amend, manifest_namespace
 from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import Exit
 from webhook.cli.terminal import print_faults, print_results
@@ -139,7 +139,7 @@ def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
 
 
 def _found(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Iterator[Finding]:
-    namespace = namespace_of(manifest, frame)
+    namespace = manifest_namespace(manifest, frame)
     examined = examine(value, frame.circumstances(namespace))
     yield from (each.finding for each in examined.findings if each.finding.rule in _PLACES)
 
@@ -149,7 +149,7 @@ def _uncertain(value: Mapping[str, object], manifest: Manifest, frame: Frame) ->
     workload = read_workload(value, frame.policy.workloads, api_version=manifest.api_version, kind=manifest.kind)
     if workload is None or frame.index is None:
         return 0
-    meta = structs.replace(workload.meta, namespace=namespace_of(manifest, frame))
+    meta = structs.replace(workload.meta, namespace=manifest_namespace(manifest, frame))
     workload = structs.replace(workload, meta=meta)
     subject = Subject(workload=workload, placed=place(workload), circumstances=frame.circumstances())
     for case in templates_under_rule(subject, frame.index):

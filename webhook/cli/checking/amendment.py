@@ -105,13 +105,13 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
     except (ValueError, RecursionError):
         return
     if isinstance(value, Service | Autoscaler) and value.metadata is not None:
-        meta = structs.replace(value.metadata, namespace=namespace_of(manifest, frame))
+        meta = structs.replace(value.metadata, namespace=manifest_namespace(manifest, frame))
         value = structs.replace(value, metadata=meta)
     if value is not None:
         index.apply("ADDED", value)
 
 
-def namespace_of(manifest: Manifest, frame: Frame) -> str:
+def manifest_namespace(manifest: Manifest, frame: Frame) -> str:
     """The namespace where an object will be created."""
     return manifest.namespace or frame.namespace or DEFAULT_NAMESPACE
 
@@ -132,7 +132,7 @@ def _wanted(
             continue
         if workload is None or not workload.whole:
             continue
-        given = adopted(workload, namespace_of(manifest, frame), frame.policy, index, frame.version)
+        given = adopted(workload, manifest_namespace(manifest, frame), frame.policy, index, frame.version)
         if isinstance(given, str):
             spared[given] += 1
         else:

@@ -7,17 +7,17 @@ from webhook.core.rules.rule_set import API_RULES, OFFLINE
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
 
-MOST_CHARS = 4096  # of one text from outside; a field of an object can have megabytes
+MAX_OUTSIDE_TEXT_CHARS = 4096  # of one text from outside; a field of an object can have megabytes
 
 
 def message(row: Row) -> str:
     """What is wrong, with the numbers, in kube-apiserver's own words if it has any."""
-    return one_line(row.judged.finding.summary, MOST_CHARS)
+    return one_line(row.judged.finding.summary, MAX_OUTSIDE_TEXT_CHARS)
 
 
 def fix(row: Row) -> str:
     """The smallest change that helps."""
-    return one_line(row.judged.finding.fix or row.judged.finding.remedy, MOST_CHARS)
+    return one_line(row.judged.finding.fix or row.judged.finding.remedy, MAX_OUTSIDE_TEXT_CHARS)
 
 
 def consequence(row: Row) -> str:

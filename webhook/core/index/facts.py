@@ -21,11 +21,11 @@ class Asking(Protocol):
     def one(self, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> tuple[int, object]:
         """The answer to one question: a method or property of `ReadOnlyIndex`, and what it is called with."""
 
-    def all(self, questions: Iterable["Question"]) -> tuple[int, Sequence[object]]:
+    def all(self, questions: Iterable["IndexQuestion"]) -> tuple[int, Sequence[object]]:
         """The answers to several, of the same moment."""
 
 
-Question = tuple[str, tuple[object, ...], Mapping[str, object]]
+IndexQuestion = tuple[str, tuple[object, ...], Mapping[str, object]]
 
 
 class Direct:
@@ -39,7 +39,7 @@ class Direct:
         with self._lock:
             return self._index.revision, _answered(self._index, name, of, named)
 
-    def all(self, questions: Iterable[Question]) -> tuple[int, Sequence[object]]:
+    def all(self, questions: Iterable[IndexQuestion]) -> tuple[int, Sequence[object]]:
         """See `Asking`."""
         with self._lock:
             return self._index.revision, [_answered(self._index, *each) for each in questions]
@@ -79,7 +79,7 @@ class Facts:
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
-        self._questions: dict[Hashable, Question] = {}
+        self._questions: dict[Hashable, IndexQuestion] = {}
         self._known: dict[Hashable, object] = {}
         self._revision: int | None = None
         self.of_one_moment = True  # whether nothing changed between the questions

@@ -11,7 +11,7 @@ from webhook.core.api.types import HONOR
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import Column
 from webhook.core.placement.bounds import Cell, Limit, Zone, addable, addable_on_hosts, reachable_minimum
-from webhook.core.placement.workload_problem import MOST_HOMES, CandidateNodes, CountedConstraint
+from webhook.core.placement.workload_problem import MAX_HOME_DOMAINS, CandidateNodes, CountedConstraint
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
 from webhook.core.scheduler.problem import Problem
 
@@ -112,7 +112,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
     def most_in_one(self, column: Column) -> int | None:
         """As `most`, if all pods have to be in one domain of another key; None also if that has too many domains."""
         homes = column.domains(self.open)
-        if len(homes) > MOST_HOMES:
+        if len(homes) > MAX_HOME_DOMAINS:
             return None
         # Whichever domain the first pod chooses, all others follow it: the best one is the bound.
         by_home = [replace(self, open=self.open & column.nodes(home)).most for home in homes]

@@ -22,7 +22,7 @@ from webhook.core.placement.constraint_room import ConstraintRoom, constraint_ro
 from webhook.core.placement.pinned_claims import Missing
 from webhook.core.placement.workload_problem import (
     APART,
-    MOST_HOMES,
+    MAX_HOME_DOMAINS,
     CandidateNodes,
     CountedConstraint,
     WorkloadProblem,
@@ -144,7 +144,7 @@ def fits(
     # All pods follow the first one, which may go to any domain: each has to work.
     homes = eligible.nodes.column(here.together)
     chosen = homes.domains(left.open)
-    if to_place.pinned or not 0 < len(chosen) <= MOST_HOMES:
+    if to_place.pinned or not 0 < len(chosen) <= MAX_HOME_DOMAINS:
         return False
     return all(
         _fits(start, counted, replace(left, open=left.open & homes.nodes(home)), to_place, room or {})

@@ -36,7 +36,7 @@ from webhook.core.scheduler.problem import Problem, take
 # A passing taint that is older than this is taken to stay.
 _A_WHILE = timedelta(hours=1)
 # A workload whose pods must all be in one domain is tried in each; with more domains than this, nothing is said.
-MOST_HOMES = 64
+MAX_HOME_DOMAINS = 64
 
 # What keeps a pod off nodes besides taints and cordons; `candidate_nodes` can leave each out, to try a change.
 AFFINITY = "affinity"

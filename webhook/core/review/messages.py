@@ -10,15 +10,15 @@ from webhook.core.rules.frame.rule import WARNING_CHARS, Finding
 from webhook.core.text import one_line, plural, shortened
 
 # kubectl prints them above its own line, among those of other webhooks: more of them hide that the object was accepted.
-MOST_WARNINGS = 3
+MAX_WARNINGS = 3
 # Each of up to 1.6 KB: an answer has room for 8,192 characters, and whoever has so many mends the first ones first.
-MOST_BLOCKS = 10
+MAX_DENIAL_BLOCKS = 10
 _LEAST_SAID = len("evenspread/: ") + 20  # 20 characters: a few words
 
 
 def warnings_of(findings: Sequence[Finding]) -> tuple[str, ...]:
     """A line for each of the first three findings, and one that says how many more there are."""
-    told = tuple(_warning(finding) for finding in findings[:MOST_WARNINGS])
+    told = tuple(_warning(finding) for finding in findings[:MAX_WARNINGS])
     more = len(findings) - len(told)
     if not more:
         return told
@@ -48,13 +48,13 @@ def denial(name: str, findings: Sequence[Finding], messages: Messages) -> str:
     headline = first.headline or (f"{first.summary}; {first.remedy}" if first.remedy else first.summary)
     count = f" (1 of {len(findings)} problems)" if len(findings) > 1 else ""
     lines = [f"{one_line(name)}: {shortened(headline, 256)}{count}"]
-    for number, finding in enumerate(findings[:MOST_BLOCKS], start=1):
+    for number, finding in enumerate(findings[:MAX_DENIAL_BLOCKS], start=1):
         lines.append(f"  {number} {finding.rule}  {one_line(finding.path)}")
         lines.append(f"    {shortened(finding.detail or finding.summary, 1024)}")
         if finding.fix:
             lines.append(f"    fix: {one_line(finding.fix)}")
-    if len(findings) > MOST_BLOCKS:
-        lines.append(f"  and {len(findings) - MOST_BLOCKS} more")
+    if len(findings) > MAX_DENIAL_BLOCKS:
+        lines.append(f"  and {len(findings) - MAX_DENIAL_BLOCKS} more")
     lines.append("  check before pushing: kubectl evenspread check -f FILE")
     if messages.docs_url:
         lines.append(f"  about {first.rule}: {messages.docs_url.rstrip('/')}/{first.rule}")

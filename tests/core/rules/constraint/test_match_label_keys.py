@@ -11,7 +11,7 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import ZONE
 from webhook.core.json_edits import applied
 from webhook.core.review.messages import warnings_of
-from webhook.core.rules.constraint.match_label_keys import MIXED, RUNS, SEEN
+from webhook.core.rules.constraint.match_label_keys import MIXED, ROLLOUTS_TRIED, SEEN
 from webhook.core.workloads.rolling_update import surge_of, worst_final_skew
 from webhook.core.workloads.workload import Strategy
 
@@ -178,7 +178,7 @@ def test_a_rollout_can_end_uneven(zones, replicas, constraint, spec, expected):
 @pytest.mark.parametrize("zones", [2, 4])
 def test_what_took_a_late_scheduler_once_or_never_is_not_told(zones):
     manifest = workload("Deployment", "app=web", HARD, replicas=3)
-    assert SEEN[3][zones][0] * 10 < RUNS
+    assert SEEN[3][zones][0] * 10 < ROLLOUTS_TRIED
     assert said("revision-mixed", manifest, index=zoned(zones)) == []
 
 
@@ -217,8 +217,8 @@ def test_what_was_seen_is_what_the_page_says():
     }
     assert told == SEEN
     beyond = sum(ended for row in SEEN.values() for ended, _ in row.values())
-    assert f"{beyond} of {len(SEEN) * 3 * RUNS}" in MIXED.why
-    assert f"{beyond} of {len(SEEN) * 3 * RUNS}" in page
+    assert f"{beyond} of {len(SEEN) * 3 * ROLLOUTS_TRIED}" in MIXED.why
+    assert f"{beyond} of {len(SEEN) * 3 * ROLLOUTS_TRIED}" in page
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ SEEN: Mapping[int, Mapping[int, tuple[int, int]]] = {
     11: {2: (5, 3), 3: (7, 3), 4: (17, 3)},
     12: {2: (13, 4), 3: (13, 3), 4: (20, 3)},
 }
-RUNS = 20  # so that what happens in one rollout of ten is seen with a probability of 88 %
+ROLLOUTS_TRIED = 20  # so that what happens in one rollout of ten is seen with a probability of 88 %
 # If rarer than one rollout in ten, it is a note for whoever audits, not a warning.
 _NOTICED = 10
 
@@ -220,7 +220,9 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
         said = f"may differ by {max(worst.values())}"
     else:
         said = f"may differ by more than {max_skew}"
-    often = ", ".join(f"{ends} of {RUNS} over {plural(domains, 'zone')}" for domains, (ends, _) in seen.items())
+    often = ", ".join(
+        f"{ends} of {ROLLOUTS_TRIED} over {plural(domains, 'zone')}" for domains, (ends, _) in seen.items()
+    )
     fix = changes(placed, matchLabelKeys=(*(constraint.match_label_keys or ()), POD_TEMPLATE_HASH))
     return Finding(
         rule=MIXED.id,
@@ -234,7 +236,7 @@ def _rolled_out(placed: Placed, subject: Subject, replicas: int, worst: Mapping[
         fix=fix.text,
         edits=fix.edits,
         key=placed.key,
-        warns=(bool(seen) and all(ends * _NOTICED >= RUNS for ends, _ in seen.values())) or None,
+        warns=(bool(seen) and all(ends * _NOTICED >= ROLLOUTS_TRIED for ends, _ in seen.values())) or None,
     )
 
 

@@ -40,7 +40,7 @@ _MOST_VALUES = 300_000
 _TOO_LARGE = f"more than {_MOST_VALUES:,} lists and mappings in an object, or {_MOST_DEPTH} levels"
 _MOST_TOLD = 16  # places of one object, items of a list counted once: more have one cause, a generator's
 _MOST_NAMED = 3  # places where the constraints may belong: the nearest
-_MOST_CHARS = 500  # of a fix: a whole line of configuration, with two paths and a kind from outside
+_MAX_FIX_CHARS = 500  # of a fix: a whole line of configuration, with two paths and a kind from outside
 # What is no part of the object as somebody wrote it.
 _PASSED = frozenset({("status",), ("metadata", "managedFields"), ("metadata", "annotations"), ("metadata", "labels")})
 _PATTERNS = (".kyverno.io", ".gatekeeper.sh")
@@ -318,7 +318,7 @@ def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
         summary=summary,
         remedy=remedy,
         detail="nothing that evenspread knows says that these are constraints of pods, so no rule looked at them",
-        fix=one_line(fix, _MOST_CHARS),
+        fix=one_line(fix, _MAX_FIX_CHARS),
         key=place.path,
         severity=severity,
     )

@@ -23,7 +23,7 @@ from webhook.core.rules.frame.subject import Placed
 from webhook.core.yaml_flow import one_field, plain
 
 # The longest text of a fix: longer than with any selector that people write.
-_MOST_CHARS = 500
+_MAX_FIX_CHARS = 500
 _VERBS = frozenset({"add", "remove", "set", "move", "rename"})
 
 
@@ -129,5 +129,7 @@ def _is_there(placed: Placed, name: str) -> bool:
 
 def _bounded(text: str) -> str:
     return (
-        text if len(text) <= _MOST_CHARS else "run evenspread check --fix, which writes it: it is too long for one line"
+        text
+        if len(text) <= _MAX_FIX_CHARS
+        else "run evenspread check --fix, which writes it: it is too long for one line"
     )

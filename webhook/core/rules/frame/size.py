@@ -12,9 +12,9 @@ from webhook.core.api.types import LabelSelector, PodAffinityTerm, PodSpec, Spre
 from webhook.core.workloads.workload import Workload
 
 # Pods are counted for each.
-_MOST_COUNTED = 16
+_MAX_COUNTED_TERMS = 16
 # Each is looked up on every node.
-_MOST_RESOURCES = 32
+_MAX_RESOURCES = 32
 _MOST_NODE_REQUIREMENTS = 128
 _MOST_TOLERATIONS = 128
 # Each is compared with the labels of every kind of pod that there is.
@@ -22,16 +22,16 @@ _MOST_LABEL_REQUIREMENTS = 256
 # Each is placed by itself.
 _MOST_TEMPLATES = 64
 
-_TOO_MANY_COUNTED = f"more than {_MOST_COUNTED} constraints and required pod affinity terms"
-_TOO_MANY_RESOURCES = f"more than {_MOST_RESOURCES} resources"
+_TOO_MANY_COUNTED = f"more than {_MAX_COUNTED_TERMS} constraints and required pod affinity terms"
+_TOO_MANY_RESOURCES = f"more than {_MAX_RESOURCES} resources"
 _TOO_MANY_NODE_REQUIREMENTS = f"more than {_MOST_NODE_REQUIREMENTS} requirements on nodes"
 _TOO_MANY_TOLERATIONS = f"more than {_MOST_TOLERATIONS} tolerations"
 _TOO_MANY_LABEL_REQUIREMENTS = f"more than {_MOST_LABEL_REQUIREMENTS} labels in selectors"
 _TOO_MANY_TEMPLATES = f"more than {_MOST_TEMPLATES} pod templates"
 
 _OF_A_TEMPLATE = (
-    (_MOST_COUNTED, _TOO_MANY_COUNTED),
-    (_MOST_RESOURCES, _TOO_MANY_RESOURCES),
+    (_MAX_COUNTED_TERMS, _TOO_MANY_COUNTED),
+    (_MAX_RESOURCES, _TOO_MANY_RESOURCES),
     (_MOST_NODE_REQUIREMENTS, _TOO_MANY_NODE_REQUIREMENTS),
     (_MOST_TOLERATIONS, _TOO_MANY_TOLERATIONS),
     (_MOST_LABEL_REQUIREMENTS, _TOO_MANY_LABEL_REQUIREMENTS),

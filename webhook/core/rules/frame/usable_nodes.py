@@ -14,7 +14,7 @@ from webhook.core.scheduler.plugins.node_selection import settled_nodes, tolerat
 from webhook.core.workloads.workload import Template
 
 # No cluster has as many domains: a minDomains of this or more is there on purpose, to make maxSkew a cap.
-A_CAP = 100_000
+CAPPING_MIN_DOMAINS = 100_000
 
 
 class UsableNodes:

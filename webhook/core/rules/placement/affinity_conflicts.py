@@ -18,7 +18,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import changes
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.rules.frame.usable_nodes import A_CAP
+from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS
 from webhook.core.rules.placement.case import TemplateUnderRule, noun, staying
 from webhook.core.rules.placement.each_template import PlacementRule
 from webhook.core.rules.placement.lost_zones import costs_pods
@@ -203,7 +203,7 @@ def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) ->
     """The changes to try, the smallest first."""
     constraint, place, hard = tally.domains.constraint, tally.hard.place, case.places.hard
     yield from honoring(case, placed, AFFINITY_POLICY)
-    if not tally.limit.enough and constraint.min_domains < A_CAP:
+    if not tally.limit.enough and constraint.min_domains < CAPPING_MIN_DOMAINS:
         domains = tally.column.domain_count(tally.domains.counting)
         fewer = replace(tally.hard, constraint=replace(constraint, min_domains=domains))
         changed = (*hard[:place], fewer, *hard[place + 1 :])

@@ -13,7 +13,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.rules.frame.usable_nodes import A_CAP
+from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS
 from webhook.core.rules.placement.case import TemplateUnderRule
 from webhook.core.rules.placement.each_template import PlacementRule
 from webhook.core.rules.placement.lost_zones import costs_pods
@@ -63,7 +63,7 @@ MIN_DOMAINS_UNREACHABLE = PlacementRule(
 
 
 def _is_asking(placed: Placed) -> bool:
-    return placed.constraint.hard and 1 < (placed.constraint.min_domains or 1) < A_CAP
+    return placed.constraint.hard and 1 < (placed.constraint.min_domains or 1) < CAPPING_MIN_DOMAINS
 
 
 def _capped(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Finding]:
