@@ -91,7 +91,7 @@ def test_the_numbers_are_those_of_the_cluster_with_the_pods_and_without(world):
     subject = Subject(
         workload=workload,
         placed=place(workload),
-        circumstances=Circumstances(policy=PLAIN, version=RECORDED, index=index),
+        circumstances=Circumstances(policy=PLAIN, version=RECORDED, index=index, offline=True),
     )
     found = list(evaluate(subject))
     assume(found)
