@@ -2,11 +2,11 @@
 
 import pytest
 from build import cluster, running
-from manifest import FIXED, PLAIN, examined, said, told, workload
+from manifest import FIXED, PLAIN, decide, examined, said, told, workload
 from msgspec.structs import replace
 
 from webhook.core.json_edits import Edit
-from webhook.core.policy.policy import Messages
+from webhook.core.policy.policy import Messages, Mode
 
 LOSS = "zone-loss-strands-pods"
 ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
@@ -249,3 +249,16 @@ def test_statefulsets_wait_for_somebody():
     assert told(LOSS, asked(ZONE, kind="StatefulSet", replicas=6), cluster(THREE), FIXED) == []
     assert said(LOSS, asked(ZONE, kind="StatefulSet", replicas=6)) == []
     assert said(LOSS, asked(ZONE, replicas=6)) == ["not evaluated: no cluster"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "remedy"),
+    [
+        pytest.param(Mode.AUDIT, "", id="nobody is told"),
+        pytest.param(Mode.WARN, "set nodeTaintsPolicy: Honor", id="somebody is"),
+    ],
+)
+def test_at_admission_a_remedy_is_for_whoever_reads_it(mode, remedy):
+    decision = decide(asked(ZONE, replicas=6), policy=replace(FIXED, rules={LOSS: mode}), index=cluster(THREE))
+    (loss,) = [each.finding for each in decision.findings if each.finding.rule == LOSS]
+    assert (loss.summary, loss.remedy) == ("if zone a goes NotReady, at least 2 of 6 stay Pending", remedy)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from webhook.core.api.types import IGNORE
 from webhook.core.api.well_known import ZONE
-from webhook.core.policy.policy import Mode
+from webhook.core.policy.policy import Mode, mode_for
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.placement.case import TemplateUnderRule, counts_tainted_nodes
@@ -12,6 +12,8 @@ from webhook.core.rules.placement.each_template import PlacementRule
 from webhook.core.rules.placement.lost_zones import Loss, costs_pods, worst_loss
 from webhook.core.rules.placement.remedies import NO_REMEDY, NODE_TAINTS_POLICY, Remedy, honoring
 from webhook.core.text import plural, quoted
+
+_TOLD = frozenset({Mode.WARN, Mode.DENY})
 
 
 def concerns(subject: Subject) -> bool:
@@ -52,7 +54,10 @@ ZONE_LOSS = PlacementRule(
 
 
 def _finding(case: TemplateUnderRule, loss: Loss) -> Finding:
-    placed, remedy = loss.placed, _remedy(case, loss)
+    placed = loss.placed
+    # At admission nobody is told of what is only audited, and finding a remedy takes as long as finding the loss.
+    read = case.subject.offline or mode_for(case.subject.policy, ZONE_LOSS.id, ZONE_LOSS.mode, ZONE_LOSS.since) in _TOLD
+    remedy = _remedy(case, loss) if read else NO_REMEDY
     name = f"zone {quoted(loss.zone, 40)}" if case.subject.policy.messages.name_domains(ZONE) else "a zone"
     said = f"if {name} goes NotReady, at least {loss.pending} of {case.wanted} stay Pending"
     return Finding(
