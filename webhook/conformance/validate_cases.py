@@ -63,14 +63,15 @@ def _after(text: str, at: int, sign: str) -> int:
     return _skip(text, at + 1)
 
 
-def _text(raw: bytes | None) -> str:
+def text_of(raw: bytes | None) -> str:
+    """A member of a case that is text; empty where it is absent."""
     return msgspec.json.decode(raw, type=str) if raw else ""
 
 
 def decide_validate(case: Mapping[str, bytes]) -> Mapping[str, object]:
     """What kube-apiserver answers to a create request."""
     answer: dict[str, object] = {
-        "id": _text(case.get("id")),
+        "id": text_of(case.get("id")),
         "errors": [],
         "warnings": [],
         "topologySpreadConstraints": None,
@@ -116,8 +117,8 @@ def decide_refused(case: Mapping[str, bytes]) -> Mapping[str, object]:
 
 def decide_args(case: Mapping[str, bytes]) -> Mapping[str, object]:
     """What kube-scheduler makes of an args block."""
-    answer: dict[str, object] = {"id": _text(case.get("id")), "errors": []}
-    yaml = _text(case.get("yaml"))
+    answer: dict[str, object] = {"id": text_of(case.get("id")), "errors": []}
+    yaml = text_of(case.get("yaml"))
     try:
         raw = _yaml_to_json(yaml) if yaml else case.get("args", b"null")
         args = decode_args(raw)

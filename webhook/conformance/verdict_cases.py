@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from webhook.conformance.validate_cases import text_of
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.decoding import DecodeError, decode
@@ -72,7 +73,7 @@ def decide_verdict(case: Mapping[str, bytes]) -> Mapping[str, object]:
     Shape: every field that a recorded verdict may have; ``feasible`` are the nodes that pass all filters.
     Errors: msgspec.ValidationError for a scenario whose own fields have other types.
     """
-    id_ = _text(case.get("id"))
+    id_ = text_of(case.get("id"))
     try:
         scenario = read_scenario(case)
     except DecodeError as error:
@@ -80,20 +81,16 @@ def decide_verdict(case: Mapping[str, bytes]) -> Mapping[str, object]:
     except ArgsError as error:
         return {"id": id_, "error": f"podTopologySpreadArgs: {error}"}
     cycle = Cycle(take(scenario.index, scenario.pod, scenario.defaults))
-    verdict, plugin = cycle.verdict(), _text(case.get("plugin"))
-    names = _names(verdict, verdict.nodes.live)
+    verdict, plugin = cycle.verdict(), text_of(case.get("plugin"))
+    names = [*verdict.nodes.names_of(verdict.nodes.live)]
     return (
         {"id": id_, "preFilter": _status(verdict.before), "nodes": _statuses(verdict, names)}
         | _spread_alone(cycle, names)
         | {"scores": _scores(cycle, case.get("feasible"), verdict)}
-        | {"fits": bool(verdict.feasible), "feasible": _names(verdict, verdict.feasible)}
+        | {"fits": bool(verdict.feasible), "feasible": [*verdict.nodes.names_of(verdict.feasible)]}
         | {"message": verdict.sentence or None}
         | (_asked(plugin, cycle, scenario.index, names) if plugin else {})
     )
-
-
-def _text(raw: bytes | None) -> str:
-    return msgspec.json.decode(raw, type=str) if raw else ""
 
 
 def _listed(raw: bytes | None) -> list[Raw]:
@@ -112,7 +109,7 @@ def _spread_alone(cycle: Cycle, names: Iterable[str]) -> Json:
 def _scores(cycle: Cycle, named: bytes | None, verdict: Verdict) -> Json | None:
     feasible, nodes = verdict.feasible, verdict.nodes
     if named not in (None, b"null"):
-        names = [_text(bytes(name)) for name in _listed(named)]
+        names = [text_of(bytes(name)) for name in _listed(named)]
         feasible = node_sets.from_slots([nodes.slots[name] for name in names if name in nodes.slots], nodes.size)
     scores = cycle.scores(feasible) if feasible else None
     return None if scores is None else dict(scores)
@@ -132,10 +129,6 @@ def _asked(plugin: str, cycle: Cycle, index: ClusterIndex, names: Iterable[str])
         return {"alone": {"plugin": plugin, "preFilter": _status(status), "nodes": {}}}
     verdict = cycle.alone(plugin)
     return {"alone": {"plugin": plugin, "preFilter": _status(verdict.before), "nodes": _statuses(verdict, names)}}
-
-
-def _names(verdict: Verdict, nodes: int) -> list[str]:
-    return [verdict.nodes.names[slot] for slot in node_sets.to_slots(nodes)]
 
 
 def _statuses(verdict: Verdict, names: Iterable[str]) -> Json:
@@ -176,7 +169,7 @@ def _index(case: Mapping[str, bytes]) -> ClusterIndex:
             try:
                 value = decode_object(raw, kind)
             except msgspec.ValidationError:
-                value = decode_object(msgspec.json.encode(_as_go_reads(msgspec.json.decode(raw))), kind)
+                value = decode_object(msgspec.json.encode(_nulls_as_go_reads(msgspec.json.decode(raw))), kind)
             if value is not None:
                 index.apply("ADDED", value)
     _add_pods(index, _listed(case.get("pods")))
@@ -201,12 +194,12 @@ def _add_pods(index: ClusterIndex, raws: Iterable[Raw]) -> None:
         index.apply_pod("ADDED", pod, key)
 
 
-def _as_go_reads(value: object, field: str = "") -> object:
-    """JSON with null read as Go reads it."""
+def _nulls_as_go_reads(value: object, field: str = "") -> object:
+    """JSON with null read as Go reads it: for kinds whose Go types `as_go_reads` does not have."""
     if isinstance(value, list):
-        return [{} if each is None else _as_go_reads(each) for each in value]
+        return [{} if each is None else _nulls_as_go_reads(each) for each in value]
     if not isinstance(value, dict):
         return value
     if field in _TEXT_MAPS and not any(isinstance(each, dict | list) for each in value.values()):
         return {key: "" if each is None else each for key, each in value.items()}
-    return {key: _as_go_reads(each, key) for key, each in value.items() if each is not None}
+    return {key: _nulls_as_go_reads(each, key) for key, each in value.items() if each is not None}

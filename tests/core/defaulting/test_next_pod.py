@@ -220,4 +220,4 @@ class TestPosted:
 
 @pytest.mark.parametrize(("own", "given", "expected"), [("shop", "x", "shop"), ("", "x", "x"), ("", "", "default")])
 def test_where_pods_go(own, given, expected):
-    assert namespace_of(written("Deployment", namespace=own), given) == expected
+    assert namespace_of(own, given) == expected

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping
 import click
 from msgspec import structs
 
-from webhook.cli.checking.amendment import Addition, Amended, Amendment, amend, manifest_namespace
+from webhook.cli.checking.amendment import Addition, Amended, Amendment, amend
 from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import Exit
 from webhook.cli.terminal import print_faults, print_results
 from webhook.core.api.types import DO_NOT_SCHEDULE
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.defaulting.declared import NODES_UNKNOWN
+from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import Edit, applied
 from webhook.core.policy.policy import Policy
@@ -139,7 +140,7 @@ def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
 
 
 def _found(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Iterator[Finding]:
-    namespace = manifest_namespace(manifest, frame)
+    namespace = namespace_of(manifest.namespace, frame.namespace)
     examined = examine(value, frame.circumstances(namespace))
     yield from (each.finding for each in examined.findings if each.finding.rule in _PLACES)
 
@@ -149,7 +150,7 @@ def _uncertain(value: Mapping[str, object], manifest: Manifest, frame: Frame) ->
     workload = read_workload(value, frame.policy.workloads, api_version=manifest.api_version, kind=manifest.kind)
     if workload is None or frame.index is None:
         return 0
-    meta = structs.replace(workload.meta, namespace=manifest_namespace(manifest, frame))
+    meta = structs.replace(workload.meta, namespace=namespace_of(manifest.namespace, frame.namespace))
     workload = structs.replace(workload, meta=meta)
     subject = Subject(workload=workload, placed=place(workload), circumstances=frame.circumstances())
     for case in templates_under_rule(subject, frame.index):

@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from webhook.cli.checking.frame import Frame
-from webhook.core.api.types import Service, SpreadConstraint, TypeMeta
-from webhook.core.api.well_known import DEFAULT_NAMESPACE
+from webhook.core.api.types import Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.declared import adopted
+from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.readers import decode_object
@@ -105,15 +105,10 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
     except (ValueError, RecursionError):
         return
     if isinstance(value, Service | Autoscaler) and value.metadata is not None:
-        meta = structs.replace(value.metadata, namespace=manifest_namespace(manifest, frame))
+        meta = structs.replace(value.metadata, namespace=namespace_of(manifest.namespace, frame.namespace))
         value = structs.replace(value, metadata=meta)
     if value is not None:
         index.apply("ADDED", value)
-
-
-def manifest_namespace(manifest: Manifest, frame: Frame) -> str:
-    """The namespace where an object will be created."""
-    return manifest.namespace or frame.namespace or DEFAULT_NAMESPACE
 
 
 def _wanted(
@@ -132,17 +127,13 @@ def _wanted(
             continue
         if workload is None or not workload.whole:
             continue
-        given = adopted(workload, manifest_namespace(manifest, frame), frame.policy, index, frame.version)
+        given = adopted(workload, namespace_of(manifest.namespace, frame.namespace), frame.policy, index, frame.version)
         if isinstance(given, str):
             spared[given] += 1
         else:
             path = f"{workload.templates[0].path}spec"
-            yield Addition(manifest=manifest, number=number, path=path, constraints=tuple(map(_plain, given)))
-
-
-def _plain(constraint: SpreadConstraint) -> Mapping[str, Json]:
-    value: Mapping[str, Json] = msgspec.json.decode(msgspec.json.encode(constraint))
-    return value
+            added = tuple(msgspec.json.decode(msgspec.json.encode(given)))
+            yield Addition(manifest=manifest, number=number, path=path, constraints=added)
 
 
 def _amended(

@@ -19,6 +19,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.workloads.kinds import group_kind, group_of
 from webhook.core.workloads.reading import has_template, makes
+from webhook.manifests.editing.proven_edits import json_of
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest
@@ -94,7 +95,7 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
     """Add an object to the index; one that cannot be decoded is still examined later."""
     of = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
     try:
-        value = decode_object(Raw(_json(manifest)), of, frame.policy.workloads)
+        value = decode_object(Raw(json_of(manifest)), of, frame.policy.workloads)
     except (ValueError, RecursionError):
         return
     if value is not None:
@@ -107,12 +108,8 @@ def _controller(manifest: Manifest, frame: Frame) -> OwnerReference | None:
     if not has_template(manifest.api_version, manifest.kind, workloads):
         return None
     try:
-        owner = _NAMED.decode(_json(manifest)).meta.controller
+        owner = _NAMED.decode(json_of(manifest)).meta.controller
     except (ValueError, RecursionError):
         return None
     made = group_kind(manifest.api_version, manifest.kind)
     return owner if owner and makes(owner.api_version, owner.kind, made, workloads) else None
-
-
-def _json(manifest: Manifest) -> bytes:
-    return manifest.value if isinstance(manifest.value, bytes) else msgspec.json.encode(manifest.value)

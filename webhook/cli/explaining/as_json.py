@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 import yaml
 
-from webhook.cli.explaining.words import AnsweredQuestion, node_names, not_evaluated_lines, relief_text
+from webhook.cli.explaining.words import AnsweredQuestion, not_evaluated_lines, relief_text
 from webhook.core.explain.edit_target import EditTarget
 from webhook.core.explain.explanation import Balance
 from webhook.core.explain.fix_text import fix_text
@@ -34,16 +34,18 @@ def shape(answer: AnsweredQuestion) -> Json:
         "pod": {"namespace": meta.namespace, "name": meta.name, "exists": question.exists},
         "notes": list(question.notes),
         "details": [
-            {"plugin": each.plugin, "text": each.text, "nodes": [*node_names(found, each.nodes)]}
+            {"plugin": each.plugin, "text": each.text, "nodes": [*found.verdict.nodes.names_of(each.nodes)]}
             for each in found.obstacles
         ],
-        "ways": [{"without": list(way.parts), "nodes": [*node_names(found, way.nodes)]} for way in found.ways],
+        "ways": [
+            {"without": list(way.parts), "nodes": [*found.verdict.nodes.names_of(way.nodes)]} for way in found.ways
+        ],
         "fixes": [_fix(each, answer) for each in found.fixes],
         "reliefs": [
             {
                 "what": each.what,
                 "text": relief_text(each, found),
-                "nodes": [*node_names(found, each.nodes)],
+                "nodes": [*found.verdict.nodes.names_of(each.nodes)],
                 "tolerations": msgspec.to_builtins(each.tolerations),
             }
             for each in found.reliefs
@@ -63,7 +65,7 @@ def _fix(fix: PodFix, answer: AnsweredQuestion) -> Json:
     ]
     return {
         "text": fix_text(fix, found.balances),
-        "nodes": [*node_names(found, fix.open)],
+        "nodes": [*found.verdict.nodes.names_of(fix.open)],
         "changes": changes,
         "patch": answer.patch(fix),
         "command": answer.command(fix),

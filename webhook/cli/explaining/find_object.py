@@ -9,6 +9,7 @@ from msgspec import Struct
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.resources import group_path
+from webhook.core.explain.edit_target import object_title
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.kinds import (
     KINDS,
@@ -36,8 +37,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """Its name in messages: ``Deployment shop/web``."""
-        return f"{self.kind} {self.namespace}/{self.name}"
+        """Its name in messages."""
+        return object_title(self.kind, self.namespace, self.name)
 
 
 def parse(text: str, namespace: str, embedded: Iterable[EmbeddedKind] = ()) -> Wanted | None:

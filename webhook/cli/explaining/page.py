@@ -15,7 +15,6 @@ from webhook.cli.explaining.words import (
     company_text,
     in_the_way,
     instead,
-    node_names,
     not_evaluated_lines,
     relief_text,
     shortage_text,
@@ -240,7 +239,7 @@ def _alike(first: Status | None, members: int, found: Explanation) -> Iterator[s
 def _some(found: Explanation, members: int, indent: int = 7) -> str:
     """As many names as fit a line."""
     total, shown, room = members.bit_count(), list[str](), WIDTH - indent - len(" and 99,999 more")
-    for each in node_names(found, members):
+    for each in found.verdict.nodes.names_of(members):
         name = one_line(each, _NAME)
         room -= len(name) + 2
         if room < 0 and shown:

@@ -9,6 +9,7 @@ from webhook.cli.explaining.pods import is_foreign, of_pod, problem_of
 from webhook.cli.explaining.words import AnsweredQuestion, cause_summary, in_the_way
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
+from webhook.core.explain.edit_target import object_title
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.index.cluster_index import ClusterIndex
@@ -132,12 +133,8 @@ def _owners(each: WaitingPods, index: ClusterIndex) -> str:
     found: Counter[str] = Counter()
     for pod in each.pods:
         chain = controllers(pod, index)
-        top = (
-            f"{chain[-1].kind} {pod.meta.namespace}/{chain[-1].name}"
-            if chain
-            else f"Pod {pod.meta.namespace}/{pod.meta.name}"
-        )
-        found[one_line(top, 80)] += 1
+        kind, name = (chain[-1].kind, chain[-1].name) if chain else ("Pod", pod.meta.name)
+        found[one_line(object_title(kind, pod.meta.namespace, name), 80)] += 1
     named = [name if len(found) == 1 else f"{name} ({count:,})" for name, count in found.most_common(_MOST_WORKLOADS)]
     rest = len(found) - len(named)
     return ", ".join(named) + (f" and {plural(rest, 'more workload')}" if rest else "")

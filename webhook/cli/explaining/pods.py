@@ -12,12 +12,12 @@ from msgspec import Raw, Struct, structs
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.explaining.refused import Refused, refused
-from webhook.core.api.selectors import NOTHING, Selector, SelectorError, compile_selector
+from webhook.core.api.selectors import NOTHING, Selector, valid_selector
 from webhook.core.api.types import Pod
 from webhook.core.apiserver.decoding import decode
 from webhook.core.defaulting.injection import Injection, Skip
 from webhook.core.defaulting.next_pod import AdmittedPod, after_admission, namespace_of, next_pod, unknown_labels
-from webhook.core.explain.edit_target import EditTarget, target
+from webhook.core.explain.edit_target import EditTarget, object_title, target
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controller_kind, controllers
@@ -76,7 +76,7 @@ def of_object(
     if workload.is_pod and (applied or workload.meta.uid):
         yield of_pod(_pod(value), frame.policy, index if applied else None)
         return
-    namespace = namespace_of(workload, frame.namespace)
+    namespace = namespace_of(workload.meta.namespace, frame.namespace)
     title = one_line(f"{workload.kind} {namespace}/{workload.meta.name or workload.meta.generate_name or '(unnamed)'}")
     for template in workload.templates:
         made = next_pod(workload, template, namespace, index, applied=applied)
@@ -147,15 +147,12 @@ def _of_nodes(
 
 def _selector_of(workload: Workload) -> Selector:
     """The selector of its pods; one that matches nothing if it is invalid."""
-    try:
-        return compile_selector(workload.selector)
-    except SelectorError:
-        return NOTHING
+    return valid_selector(workload.selector) or NOTHING
 
 
 def of_pod(pod: Pod, policy: Policy, index: ClusterIndex | None = None) -> Question:
     """The question about an existing pod; with an index, it includes the object to edit."""
-    title = one_line(f"Pod {pod.meta.namespace}/{pod.meta.name}")
+    title = one_line(object_title("Pod", pod.meta.namespace, pod.meta.name))
     if controller_kind(pod) == DAEMON_SET and (node := node_of(pod)):
         title = f"{title} for node {one_line(node, 64)}"
     where = None if index is None else target(pod, index)

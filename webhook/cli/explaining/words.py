@@ -1,6 +1,6 @@
 """The one-line texts of ``evenspread explain``: the cause, what a constraint waits for, what would help."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +20,6 @@ from webhook.core.explain.reliefs import (
     shortages,
     too_small,
 )
-from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT, TAINT_TOLERATION
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import listed, one_line, plural, together
@@ -142,7 +141,7 @@ def company_text(balance: Balance, *, names: bool = True) -> str:
 
 def relief_text(relief: Relief, found: Explanation) -> str:
     """One relief: ``room on b (needs 2 cpu, 1 cpu is free)``."""
-    names = [one_line(name, 64) for name in node_names(found, relief.nodes)]
+    names = [one_line(name, 64) for name in found.verdict.nodes.names_of(relief.nodes)]
     if relief.what == "toleration":
         tolerations = ", ".join(flow(msgspec.to_builtins(each)) for each in relief.tolerations)
         return f"add toleration{'' if len(relief.tolerations) == 1 else 's'} {tolerations}"
@@ -161,8 +160,3 @@ def shortage_text(shortage: Shortage) -> str:
         return f"{needs}, and none has more than {amount_text(shortage.resource, shortage.has)}"
     free, most = amount_text(shortage.resource, shortage.free), ", the most of them" if shortage.nodes > 1 else ""
     return f"{needs}: {free} free on {one_line(shortage.node, 64)}{most}"
-
-
-def node_names(found: Explanation, nodes: int) -> Iterator[str]:
-    """The names of nodes, not shortened."""
-    return (found.verdict.nodes.names[slot] for slot in node_sets.to_slots(nodes))

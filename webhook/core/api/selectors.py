@@ -157,6 +157,14 @@ def _label_requirement(written: LabelSelectorRequirement) -> Requirement:
     return _checked(written.key, written.operator, written.values or ())
 
 
+def valid_selector(written: LabelSelector | None) -> Selector | None:
+    """As `compile_selector`; None for one that is invalid."""
+    try:
+        return compile_selector(written)
+    except SelectorError:
+        return None
+
+
 def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
     """A requirement.
 

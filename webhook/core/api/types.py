@@ -9,7 +9,7 @@ Shape: ``X | None`` is "absent in the API"; the algorithms work on resolved form
 Source: k8s.io/api core/v1/types.go; k8s.io/apimachinery meta/v1/types.go.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
@@ -246,6 +246,19 @@ class Volume(_Value, frozen=True):
     azure_disk: AzureDisk | None = None
     cinder: VolumeIdSource | None = None
     portworx_volume: VolumeIdSource | None = None
+
+    @property
+    def has_claim(self) -> bool:
+        """Whether it is a claim's: one that the pod names, or one that is made for the pod."""
+        return self.persistent_volume_claim is not None or self.ephemeral is not None
+
+
+def named_claims(volumes: Iterable[Volume] | None) -> Iterator[str]:
+    """The claims that a pod names, not those of its ephemeral volumes.
+
+    Source: kube-scheduler volume_zone.go ``getPersistentVolumeClaimNameFromPod``.
+    """
+    return (each.persistent_volume_claim.claim_name for each in volumes or () if each.persistent_volume_claim)
 
 
 class ResourceClaim(_Value, frozen=True, gc=False):

@@ -253,6 +253,19 @@ def _match_label_keys(
     yield from keys_in_both(keys, selector, path)
 
 
+def soft_fields(constraint: SpreadConstraint, every: Iterable[SpreadConstraint]) -> Mapping[str, str | None] | None:
+    """What makes a constraint soft: the fields to set, None for one to remove; None if it has to go altogether.
+
+    Shape: ``every`` are all constraints of its pod. A soft one may not have minDomains, and only one constraint may
+    be soft over a key.
+    Source: validation.go ``validateMinDomains``, ``ValidateSpreadConstraintNotRepeat``.
+    """
+    if sum(each.topology_key == constraint.topology_key for each in every) > 1:
+        return None
+    fields: dict[str, str | None] = {"whenUnsatisfiable": SCHEDULE_ANYWAY}
+    return fields if constraint.min_domains is None else fields | {"minDomains": None}
+
+
 def keys_in_both(keys: Sequence[str], selector: LabelSelector, path: str) -> Iterator[FieldError]:
     """Errors for keys that a selector has twice after the merge; upstream checks affinity terms by the same function.
 

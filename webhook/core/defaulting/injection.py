@@ -45,6 +45,7 @@ from webhook.core.scheduler.plugins.default_selector import default_selector, la
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
 from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS
 from webhook.core.workloads.kinds import DAEMON_SET, JOB, REPLICA_SET, REVISIONED, SELECTING, group_kind
+from webhook.core.yaml_flow import plain
 
 Operation = Mapping[str, object]
 """One operation of a JSON Patch: ``op``, ``path``, ``value``."""
@@ -211,7 +212,7 @@ def _fill(pod: PodTemplate, defaults: Defaults, selector: LabelSelector) -> Inje
         wanted, _ = _split(selector, own.match_label_keys or (), pod.labels)
         constraints[place] = msgspec.structs.replace(own, label_selector=wanted)
         filled.append(place)
-        operations.append(_add(f"/spec/topologySpreadConstraints/{place}/labelSelector", _plain(wanted)))
+        operations.append(_add(f"/spec/topologySpreadConstraints/{place}/labelSelector", plain(wanted)))
     record = InjectionRecord(revision=revision(defaults), filled=tuple(filled))
     return _recorded(pod, defaults, Injection(constraints=tuple(constraints), record=record), operations)
 
@@ -231,7 +232,7 @@ def _defaults(
         return Skip(SkipReason.NO_DEFAULTS)
     name = None if override is None else override.name
     record = InjectionRecord(revision=revision(defaults), override=name, constraints=constraints)
-    value = _plain(constraints)
+    value = plain(constraints)
     # JSON Patch adds to what exists: without a spec the whole of it is added.
     if pod.spec is None:
         operation = _add("/spec", {"topologySpreadConstraints": value})
@@ -363,11 +364,6 @@ def _recorded(
 
 def _add(path: str, value: object) -> Operation:
     return {"op": "add", "path": path, "value": value}
-
-
-def _plain(value: object) -> object:
-    """A value as JSON has it: objects and lists."""
-    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _escaped(key: str) -> str:

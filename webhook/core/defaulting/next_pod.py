@@ -210,6 +210,6 @@ def unknown_labels(pod: Pod) -> tuple[str, ...]:
     return tuple(key for key, value in pod.labels.items() if key in asked and value == NOT_YET_KNOWN)
 
 
-def namespace_of(workload: Workload, otherwise: str = "") -> str:
-    """The namespace of the pods: the object's, else the caller's, else kubectl's default."""
-    return workload.meta.namespace or otherwise or DEFAULT_NAMESPACE
+def namespace_of(stated: str, otherwise: str = "") -> str:
+    """Where an object and its pods will be created: as the object says, else the caller, else kubectl."""
+    return stated or otherwise or DEFAULT_NAMESPACE

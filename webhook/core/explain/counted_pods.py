@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.selectors import IN, Selector, SelectorError, compile_selector
+from webhook.core.api.selectors import IN, Selector, compile_selector, valid_selector
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, Pod, SpreadConstraint
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
@@ -67,7 +67,8 @@ def _workload_selector(pod: Pod, index: ReadOnlyIndex) -> tuple[LabelSelector | 
     for reference in reversed(controllers(pod, index)):
         owner = index.owner(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
         selector = None if owner is None else _of_all_revisions(owner)
-        if selector is not None and _readable(selector):
+        compiled = valid_selector(selector)
+        if compiled is not None and compiled.requirements:
             return selector, True
     return owner_selector(pod, None), False
 
@@ -79,13 +80,6 @@ def _of_all_revisions(owner: Owner) -> LabelSelector | None:
     revision = {*REVISIONED.values()}
     kept = {key: value for key, value in (selector.match_labels or {}).items() if key not in revision}
     return replace(selector, match_labels=kept or None)
-
-
-def _readable(selector: LabelSelector) -> bool:
-    try:
-        return bool(compile_selector(selector).requirements)
-    except SelectorError:
-        return False
 
 
 def _narrower(written: SpreadConstraint, own: LabelSelector) -> LabelSelector:

@@ -34,14 +34,19 @@ class EditTarget(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """Its name in messages: ``Deployment shop/web``."""
-        return f"{self.kind} {self.namespace}/{self.name}"
+        """Its name in messages."""
+        return object_title(self.kind, self.namespace, self.name)
 
     @property
     def resource(self) -> str:
         """Its kind as an argument of kubectl: ``deployment``, ``rollout.argoproj.io``."""
         group, kind = group_kind(self.api_version, self.kind)
         return self.kind.lower() if (group, kind) in BUILT_IN_KINDS else f"{self.kind.lower()}.{group}"
+
+
+def object_title(kind: str, namespace: str, name: str) -> str:
+    """An object's name in messages: ``Deployment shop/web``."""
+    return f"{kind} {namespace}/{name}"
 
 
 def target(pod: Pod, index: ReadOnlyIndex) -> EditTarget:

@@ -10,7 +10,8 @@ from itertools import product
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, SCHEDULE_ANYWAY, LabelSelector, Pod
+from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, LabelSelector, Pod
+from webhook.core.apiserver.validation import soft_fields
 from webhook.core.index.meant_keys import meant_by, near
 from webhook.core.index.node_table import NodeView
 from webhook.core.scheduler.cycle import Cycle, decide
@@ -241,18 +242,15 @@ def _with_skews(problem: Problem, skews: Mapping[int, int]) -> Problem:
 
 
 def _softened(problem: Problem, _: Sequence[Domains], group: _Group) -> tuple[ConstraintChange, ...]:
-    """Set ScheduleAnyway. kube-apiserver then allows no minDomains, and no second soft constraint with the key."""
+    """Set ScheduleAnyway, or remove a constraint that has a soft twin."""
     constraints = problem.pod.pod_spec.constraints
     changes: list[ConstraintChange] = []
     for _place, index in group:
-        mine = constraints[index]
-        # A soft one over the key is there already, so the hard one goes.
-        if any(each.topology_key == mine.topology_key and not each.hard for each in constraints):
+        fields = soft_fields(constraints[index], constraints)
+        if fields is None:
             changes.append(ConstraintChange(index))
-            continue
-        changes.append(ConstraintChange(index, "whenUnsatisfiable", SCHEDULE_ANYWAY))
-        if mine.min_domains is not None:
-            changes.append(ConstraintChange(index, "minDomains"))
+        else:
+            changes += (ConstraintChange(index, name, value) for name, value in fields.items())
     return tuple(changes)
 
 

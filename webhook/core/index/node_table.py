@@ -5,7 +5,7 @@ A slot is a small number that a node keeps while it exists; sets of nodes are in
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -174,6 +174,10 @@ class NodeView:
         ):
             if name in before.__dict__ and all(mine[slot] == theirs[slot] for slot in changed):
                 self.__dict__[name] = before.__dict__[name]
+
+    def names_of(self, nodes: int) -> Iterator[str]:
+        """The names of these nodes, by slot."""
+        return (self.names[slot] for slot in node_sets.to_slots(nodes))
 
     def column(self, key: str) -> Column:
         """The label's column. Columns of labels that no node has are not kept: requests can name any number of them."""

@@ -8,10 +8,10 @@ from typing import cast
 
 from webhook.core.api.resources import PODS, existing_request
 from webhook.core.api.selectors import Selector
-from webhook.core.api.types import Pod
+from webhook.core.api.types import Pod, named_claims
 from webhook.core.index.objects import Owner
 from webhook.core.index.pod_groups import Counts, bump
-from webhook.core.index.pod_table import HostPort, Mounted, claims_of, extras_of
+from webhook.core.index.pod_table import HostPort, Mounted, extras_of
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.kinds import group_of
 
@@ -115,7 +115,7 @@ class _WithPods(_Overlay):
         return self._plus(
             self._below.claim_users(namespace, name),
             sum(
-                list(claims_of(mounted.volumes)).count(name)
+                list(named_claims(mounted.volumes)).count(name)
                 for mounted in self._mounted()
                 if mounted.namespace == namespace
             ),

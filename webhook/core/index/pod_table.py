@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from webhook.core.api.resources import existing_request
 from webhook.core.api.selectors import Selector, compile_selector
-from webhook.core.api.types import Container, ObjectMeta, Pod, PodAffinityTerm, PodSpec, Volume
+from webhook.core.api.types import Container, ObjectMeta, Pod, PodAffinityTerm, PodSpec, Volume, named_claims
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.node_table import Nodes
 from webhook.core.index.pod_groups import Counts, NamespacePods, PodRecord, Requirements, bump
@@ -273,7 +273,7 @@ class Pods:
         if extras.mounted is not None:
             put_under(self.mounted, slot, (namespace, key), extras.mounted)
             bump(self.mounts, slot, extras.mounted.weight)
-            for claim in claims_of(extras.mounted.volumes):
+            for claim in named_claims(extras.mounted.volumes):
                 bump(self._claim_users.setdefault((namespace, claim), {}), slot, 1)
         for term in extras.terms:
             use = self._terms.get(term)
@@ -288,7 +288,7 @@ class Pods:
         if extras.mounted is not None:
             drop_under(self.mounted, slot, (namespace, key))
             bump(self.mounts, slot, -extras.mounted.weight)
-            for claim in claims_of(extras.mounted.volumes):
+            for claim in named_claims(extras.mounted.volumes):
                 _drop_one(self._claim_users, (namespace, claim), slot)
         for term in extras.terms:
             use = self._terms[term]
@@ -362,14 +362,9 @@ def extras_of(meta: ObjectMeta, spec: PodSpec) -> Extras:
     return Extras(ports, mounted, terms)
 
 
-def claims_of(volumes: Iterable[Volume]) -> Iterable[str]:
-    """The claims that a pod names, not those of its ephemeral volumes."""
-    return (each.persistent_volume_claim.claim_name for each in volumes if each.persistent_volume_claim is not None)
-
-
 def _has_source(volume: Volume) -> bool:
     """Whether the scheduler looks at volumes of this kind, unlike ConfigMaps, Secrets or emptyDir."""
-    return volume.persistent_volume_claim is not None or volume.ephemeral is not None or _in_tree(volume)
+    return volume.has_claim or _in_tree(volume)
 
 
 def _in_tree(volume: Volume) -> bool:

@@ -125,7 +125,10 @@ def _children(here: object, name: str, *, many: bool) -> Iterator[tuple[str, obj
 
 
 def value_at_layout_path(value: object, path: str | None) -> object:
-    """The value at a path without wildcards, or None."""
+    """The value at a path without wildcards, or None.
+
+    Shape: names of fields between dots; `json_edits.value_at` is for paths with items, and keys that have dots.
+    """
     if path is None:
         return None
     for name in path.split("."):

@@ -13,7 +13,7 @@ from msgspec import Raw, structs
 from msgspec.structs import replace
 
 from webhook.core.api import gates
-from webhook.core.api.selectors import SelectorError, compile_selector
+from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import LabelSelector, Named, ObjectMeta, PodSpec, PodTemplate, SpreadConstraint, TypeMeta
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
@@ -52,13 +52,7 @@ def reaches_template(workload: Workload) -> bool:
     Source: apps/validation/validation.go ``ValidateDeploymentSpec``, ``ValidateReplicaSetSpec``,
     ``ValidateStatefulSetSpec``.
     """
-    if not workload.traits.selector_first:
-        return True
-    try:
-        compile_selector(workload.selector)
-    except SelectorError:
-        return False
-    return True
+    return not workload.traits.selector_first or valid_selector(workload.selector) is not None
 
 
 def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:

@@ -120,11 +120,7 @@ def _together(counts: Counts, own: Selector, subject: Subject, index: ReadOnlyIn
 
 def _mounts(workload: Workload, template: Template) -> bool:
     """Whether the pods have volumes that the cluster knows more of."""
-    return workload.claims is not None or any(map(_claimed, template.template.pod_spec.volumes or ()))
-
-
-def _claimed(volume: Volume) -> bool:
-    return volume.persistent_volume_claim is not None or volume.ephemeral is not None
+    return workload.claims is not None or any(volume.has_claim for volume in template.template.pod_spec.volumes or ())
 
 
 def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyIndex) -> Help | None:
@@ -146,7 +142,7 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyInd
 
 def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) -> bool:
     """Whether all pods mount one claim that a single node can have at a time."""
-    namespace = namespace_of(subject.workload)
+    namespace = namespace_of(subject.workload.meta.namespace)
     for volume in template.template.pod_spec.volumes or ():
         source = volume.persistent_volume_claim
         claim = index.claim(namespace, source.claim_name) if source is not None else None
@@ -158,7 +154,7 @@ def _share_a_disk(template: Template, subject: Subject, index: ReadOnlyIndex) ->
 def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyIndex) -> Iterator[Pod]:
     """The next pod as the scheduler gets it; of a StatefulSet with volumes those that run, as they would come back."""
     workload, policy = subject.workload, subject.policy
-    namespace = namespace_of(workload)
+    namespace = namespace_of(workload.meta.namespace)
     if (template.template.pod_spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:
         return
     made = next_pod(workload, template, namespace, index).template

@@ -16,6 +16,7 @@ from webhook.core.rules.frame.own_pods import (
     called,
     counted_workloads,
     have_one_controller,
+    late_keys,
     readable_selector,
     selects,
 )
@@ -184,14 +185,9 @@ def _group(
 
 def _exact(constraint: SpreadConstraint, labels: Mapping[str, str], late: _Late) -> Selector | None:
     """What the constraint counts; None where a label that is added later decides, or the selector cannot be read."""
-    if not selects(constraint) or any(_late_keys(constraint, labels, late)):
+    if not selects(constraint) or any(late_keys(constraint, labels, late)):
         return None
     return readable_selector(constraint, labels)
-
-
-def _late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: _Late) -> Iterator[str]:
-    """The keys of labels that the pods may get later; one that nobody adds is passed over by Kubernetes."""
-    return (key for key in constraint.match_label_keys or () if key not in labels and late(key))
 
 
 def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], late: _Late) -> frozenset[str]:
@@ -199,7 +195,7 @@ def _unsure(constraints: Iterable[SpreadConstraint], labels: Mapping[str, str], 
 
     Shape: without those that count one revision, and so no other workload.
     """
-    found = ((each.topology_key or "", {*_late_keys(each, labels, late)}) for each in constraints)
+    found = ((each.topology_key or "", {*late_keys(each, labels, late)}) for each in constraints)
     return frozenset(key for key, keys in found if keys and OWN_LABELS.isdisjoint(keys))
 
 

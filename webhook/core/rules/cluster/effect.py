@@ -13,7 +13,7 @@ from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, removal
-from webhook.core.rules.frame.own_pods import counts_own_pods_only, own_selector, readable_selector
+from webhook.core.rules.frame.own_pods import counts_itself, counts_own_pods_only, own_selector
 from webhook.core.rules.frame.pins import nothing_to_balance
 from webhook.core.rules.frame.rule import Finding, Need, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject, place
@@ -198,7 +198,7 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
     """
     declared, labels = template.template.pod_spec.constraints, template.template.labels
     first, own = declared[0], subject.workload.selector
-    selector = own if _counts_itself(SpreadConstraint(label_selector=own), labels) else first.selector
+    selector = own if counts_itself(SpreadConstraint(label_selector=own), labels) else first.selector
     # kube-apiserver refuses a key in both places.
     asked = selected_keys(selector)
     keys = [
@@ -209,7 +209,7 @@ def _given_back(template: Template, missing: list[str], subject: Subject) -> Fix
     added = tuple(
         replace(_SYSTEM[key], label_selector=selector, match_label_keys=tuple(keys) or None) for key in missing
     )
-    if not _counts_itself(added[0], labels):
+    if not counts_itself(added[0], labels):
         keys_ = " and ".join(missing)
         return Fix(f"add a ScheduleAnyway constraint over {keys_}, with a labelSelector that matches these pods")
     text = " and ".join(f"add {flow(each)}" for each in added)
@@ -233,11 +233,6 @@ def _keys_kept_apart(template: Template) -> frozenset[str]:
 
 def _comes_later(key: str, workload: Workload) -> bool:
     return may_be_added(workload, key, in_template=False)
-
-
-def _counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
-    selector = readable_selector(constraint, labels)
-    return selector is not None and not selector.empty and selector.matches(labels)
 
 
 def _without_effect(subject: Subject) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from webhook.core.api.well_known import SUCCESSORS
 from webhook.core.index.meant_keys import ON_EVERY_NODE, PLACES, meant_by, near
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import Fix, changes, removal
+from webhook.core.rules.frame.edits import Fix, over_another_key
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
@@ -116,15 +116,9 @@ def _unknown(placed: Placed, key: str, ground: UsableNodes, *, growing: bool) ->
 
 
 def _over(placed: Placed, key: str, ground: UsableNodes) -> Fix:
-    """The same constraint over another key; where it is there already with this action, this one goes."""
     if ground.open & ~ground.view.column(key).present:
         return Fix(f"use {one_line(key)}, and label the nodes that lack it")
-    constraints = placed.template.template.pod_spec.constraints
-    if (key, placed.constraint.when_unsatisfiable) in {
-        (each.topology_key, each.when_unsatisfiable) for each in constraints
-    }:
-        return removal(placed)
-    return changes(placed, topologyKey=key)
+    return over_another_key(placed, key)
 
 
 def _unsettled(ground: UsableNodes) -> int:

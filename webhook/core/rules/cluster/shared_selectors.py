@@ -1,6 +1,7 @@
 """The rule about other workloads of the namespace whose pods a constraint counts too."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import combinations
 
 from msgspec import Struct
@@ -27,6 +28,7 @@ from webhook.core.rules.frame.own_pods import (
     counts_without,
     foreign_pods,
     have_one_controller,
+    late_keys,
     own_selector,
     readable_selector,
     selects,
@@ -127,20 +129,14 @@ def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, 
     """
     found: dict[tuple[str, bool, Selector], list[Placed]] = {}
     for placed in counting:
-        late = _late_keys(placed, workload)
-        selector = readable_selector(placed.constraint, placed.template.template.labels)
+        labels = placed.template.template.labels
+        late = [*late_keys(placed.constraint, labels, partial(may_be_added, workload, in_template=False))]
+        selector = readable_selector(placed.constraint, labels)
         if selector is None or not OWN_LABELS.isdisjoint(late):
             continue
-        if late or selector.matches(placed.template.template.labels):  # else `selector-not-self` says so
+        if late or selector.matches(labels):  # else `selector-not-self` says so
             found.setdefault((placed.template.path, bool(late), selector), []).append(placed)
     return found
-
-
-def _late_keys(placed: Placed, workload: Workload) -> list[str]:
-    """The keys of matchLabelKeys whose labels the pods get later."""
-    labels = placed.template.template.labels
-    keys = (key for key in placed.constraint.match_label_keys or () if key not in labels)
-    return [key for key in keys if may_be_added(workload, key, in_template=False)]
 
 
 def _foreign(subject: Subject, selector: Selector, own: Selector, index: ReadOnlyIndex) -> tuple[Counts, list[_Other]]:
@@ -252,7 +248,7 @@ def _next_pods(placed: Placed, subject: Subject, index: ReadOnlyIndex) -> Iterat
     workload, template, policy = subject.workload, placed.template, subject.policy
     if workload.claims is not None or workload.traits.on_every_node:
         return
-    namespace, spec = namespace_of(workload), template.template.pod_spec
+    namespace, spec = namespace_of(workload.meta.namespace), template.template.pod_spec
     keys = {key for each in spec.constraints if each.hard for key in each.match_label_keys or ()}
     exists = index.owner(workload.api_version, workload.kind, namespace, workload.meta.name) is not None
     if (spec.scheduler_name or DEFAULT_SCHEDULER) not in policy.scheduler_names:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from webhook.core.api.well_known import HOSTNAME, SUCCESSORS, ZONE
 from webhook.core.index.meant_keys import meant_by
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import Fix, changes, removal
+from webhook.core.rules.frame.edits import Fix, over_another_key
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import quoted
@@ -93,15 +93,9 @@ def _typo(placed: Placed, meant: str, subject: Subject, *, has_nodes: bool) -> I
 
 
 def _over(placed: Placed, key: str, subject: Subject) -> Fix:
-    """The same constraint over another key; where it is there already with this action, this one goes."""
     if _exists(key, subject) is False:
         return Fix(f"use {key}, and label the nodes with it")
-    action = placed.constraint.when_unsatisfiable or ""
-    for each in subject.placed:
-        same = each.template is placed.template and each.constraint.topology_key == key
-        if same and (each.constraint.when_unsatisfiable or "") == action:
-            return removal(placed)
-    return changes(placed, topologyKey=key)
+    return over_another_key(placed, key)
 
 
 def _exists(key: str, subject: Subject) -> bool | None:

@@ -10,7 +10,7 @@ import msgspec
 
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads
 from webhook.core.apiserver.go_json import is_plain, resolve
-from webhook.core.json_edits import Edit
+from webhook.core.json_edits import Edit, value_at
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix
 from webhook.core.rules.frame.field_names import meant
@@ -25,7 +25,6 @@ _UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)
 _MOST_WRITTEN = 80
 _TEMPLATE = "v1.PodTemplateSpec"
 _PARTS = frozenset({"metadata", "spec"})
-_STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 
 def evaluate(written: Written) -> Iterator[Finding]:
@@ -58,7 +57,7 @@ def _in_custom_templates(value: Mapping[str, object], workload: Workload) -> tup
     """The warnings that kube-apiserver would give of the templates in a custom resource, if it knew them for such."""
     warnings: list[str] = []
     for template in workload.templates:
-        found = _at(value, template.path)
+        found = value_at(value, template.path.removesuffix("."))
         if not isinstance(found, dict) or not found.keys() <= _PARTS or is_plain(found, resolve(_TEMPLATE)):
             continue
         try:
@@ -92,7 +91,7 @@ def _finding(path: str, right: str, value: Mapping[str, object], *, built_in: bo
 
 def _renaming(above: str, name: str, right: str, value: Mapping[str, object]) -> tuple[str, Fix]:
     """The same field under the right name; without it where that one is there already."""
-    beside = _at(value, above)
+    beside = value_at(value, above)
     path = f"{above}.{name}".removeprefix(".")
     if not isinstance(beside, dict) or name not in beside:
         return f"rename it to {right}", Fix(f"rename {name} to {right}")
@@ -101,13 +100,3 @@ def _renaming(above: str, name: str, right: str, value: Mapping[str, object]) ->
     written = one_field(right, beside[name])
     text = written if len(written) <= _MOST_WRITTEN else f"rename {name} to {right}"
     return f"rename it to {right}", Fix(text, (Edit(path), Edit(f"{above}.{right}".removeprefix("."), beside[name])))
-
-
-def _at(value: object, path: str) -> object:
-    """What stands at a path as `Template.path` writes it; None where nothing does."""
-    for number, name in _STEP.findall(path):
-        if isinstance(value, list) and number.isdigit() and int(number) < len(value):
-            value = value[int(number)]
-        else:
-            value = value.get(number or name) if isinstance(value, dict) else None
-    return value

@@ -364,6 +364,7 @@ def _is_template(of: _Object, place: UnreadKey) -> bool:
 
 
 def _at(value: object, steps: _Steps) -> object:
+    """What stands where a walk through the object has been: in steps, since their keys may hold anything."""
     for step in steps:
         members = value if isinstance(value, Mapping) else {}
         value = value[int(step[1:-1])] if isinstance(value, list) else members[step]

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from webhook.core.apiserver.validation import soft_fields
 from webhook.core.json_edits import Edit
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.yaml_flow import one_field, plain
@@ -80,17 +81,20 @@ def removal(placed: Placed, *, named: bool = False) -> Fix:
     return Fix(f"remove {placed.name}" if named else "remove the constraint", (Edit(placed.path),))
 
 
+def over_another_key(placed: Placed, key: str) -> Fix:
+    """The fix that puts the constraint over another key; where it is there already with this action, this one goes."""
+    constraint = placed.constraint
+    taken = {(each.topology_key, each.when_unsatisfiable) for each in placed.template.template.pod_spec.constraints}
+    return removal(placed) if (key, constraint.when_unsatisfiable) in taken else changes(placed, topologyKey=key)
+
+
 def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -> Fix:
     """The fix that makes a constraint soft, without minDomains; or removes it, if a soft one with its key exists.
 
     Shape: ``every`` are all constraints of its template.
     """
-    keys = [each.constraint.topology_key for each in every if each.template is placed.template]
-    if keys.count(placed.constraint.topology_key) > 1:
-        return removal(placed, named=named)
-    if placed.constraint.min_domains is None:
-        return changes(placed, named=named, whenUnsatisfiable="ScheduleAnyway")
-    return changes(placed, named=named, whenUnsatisfiable="ScheduleAnyway", minDomains=None)
+    fields = soft_fields(placed.constraint, [each.constraint for each in every if each.template is placed.template])
+    return removal(placed, named=named) if fields is None else change(placed, fields, named=named)
 
 
 def all_of(fixes: Iterable[Fix]) -> Fix:

@@ -1,10 +1,10 @@
 """Which pods are a workload's own, and which pods of other workloads a constraint counts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
 from webhook.core.api.label_syntax import key_faults, value_faults
-from webhook.core.api.selectors import Selector, SelectorError, compile_selector, selector_from_labels
+from webhook.core.api.selectors import Selector, SelectorError, selector_from_labels, valid_selector
 from webhook.core.api.types import LabelSelector, SpreadConstraint
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME, JOB_LABELS
 from webhook.core.api.written_selector import has_conditions
@@ -38,11 +38,8 @@ def own_selector(workload: Workload) -> Selector | None:
 
 def compiled(written: LabelSelector | None) -> Selector | None:
     """A workload's selector, compiled; None for an empty or invalid one."""
-    try:
-        selector = compile_selector(written)
-    except SelectorError:
-        return None
-    return selector if selector.requirements else None
+    selector = valid_selector(written)
+    return selector if selector is not None and selector.requirements else None
 
 
 def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:
@@ -64,6 +61,17 @@ def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -
         return counting_selector(constraint, labels)
     except SelectorError:
         return None
+
+
+def counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
+    """Whether the constraint counts the pods that have it, and not by an empty selector."""
+    selector = readable_selector(constraint, labels)
+    return selector is not None and not selector.empty and selector.matches(labels)
+
+
+def late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: Callable[[str], bool]) -> Iterator[str]:
+    """The matchLabelKeys whose labels the pods may get later; one that nobody adds is passed over by Kubernetes."""
+    return (key for key in constraint.match_label_keys or () if key not in labels and late(key))
 
 
 def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Counts:

@@ -1,6 +1,6 @@
 """What node selector and affinity leave for a constraint to do, as far as the object alone shows it."""
 
-from webhook.core.api.selectors import SelectorError, compile_selector
+from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import IGNORE, LabelSelector, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.rules.frame.own_pods import counts_own_pods_only
@@ -75,10 +75,8 @@ def _term_values(term: NodeSelectorTerm, key: str) -> frozenset[str] | None:
 
 def matches_its_pods(selector: LabelSelector, template: Template) -> bool:
     """Whether the selector matches the labels of the template; an invalid one matches nothing."""
-    try:
-        return compile_selector(selector).matches(template.template.labels)
-    except SelectorError:
-        return False
+    compiled = valid_selector(selector)
+    return compiled is not None and compiled.matches(template.template.labels)
 
 
 def shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:

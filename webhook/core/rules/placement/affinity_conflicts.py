@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from webhook.core.api.types import named_claims
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.workload_problem import (
     AFFINITY,
@@ -61,7 +62,7 @@ def evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
         yield found
         return
     missing = case.subject.lacks(*_CLAIMS)
-    claims = tuple(_claims(template))
+    claims = tuple(named_claims(template.template.pod_spec.volumes))
     unknown = not set(claims) <= case.places.problem.storage.claims.keys()
     if unknown or (missing and (claims or workload.claims)):
         yield NotEvaluated(CONFLICTS.id, missing or "a claim that is not known")
@@ -109,19 +110,13 @@ def _restrictions(template: Template) -> Iterator[tuple[str, str]]:
     apart = affinity.pod_anti_affinity if affinity else None
     if spec.node_selector or (node_affinity and node_affinity.required):
         yield AFFINITY, "node selector" if spec.node_selector else "node affinity"
-    for name in _claims(template):
+    for name in named_claims(template.template.pod_spec.volumes):
         yield VOLUMES, f"claim {quoted(name, 40)}"
         break
     if near and near.required:
         yield NEAR, "pod affinity"
     if apart and apart.required:
         yield APART, "anti-affinity"
-
-
-def _claims(template: Template) -> Iterator[str]:
-    for volume in template.template.pod_spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            yield volume.persistent_volume_claim.claim_name
 
 
 def _pinned(case: TemplateUnderRule) -> Finding | None:

@@ -211,7 +211,7 @@ def _is_valid(placed: Placed) -> bool:
 def _wanted(template: Template, workload: Workload, index: ReadOnlyIndex) -> int | None:
     if template.replicas is not None:
         return template.replicas
-    known = index.owner(workload.api_version, workload.kind, namespace_of(workload), workload.meta.name)
+    known = index.owner(workload.api_version, workload.kind, namespace_of(workload.meta.namespace), workload.meta.name)
     return known.replicas if known is not None and len(workload.templates) == 1 else None
 
 
@@ -219,11 +219,13 @@ def _ordinals(workload: Workload, most: int, index: ReadOnlyIndex) -> Ordinals |
     if workload.claims is None:
         return None
     numbers = range(workload.first_ordinal, workload.first_ordinal + most)
-    return ordinals(index, namespace_of(workload), workload.meta.name, workload.claims, numbers)
+    return ordinals(index, namespace_of(workload.meta.namespace), workload.meta.name, workload.claims, numbers)
 
 
 def _scaled_to(workload: Workload, index: ReadOnlyIndex) -> int:
-    scaler = index.autoscaler(workload.api_version, workload.kind, namespace_of(workload), workload.meta.name)
+    scaler = index.autoscaler(
+        workload.api_version, workload.kind, namespace_of(workload.meta.namespace), workload.meta.name
+    )
     return 0 if scaler is None else scaler.spec.max_replicas
 
 
@@ -232,7 +234,7 @@ def _places(
 ) -> WorkloadProblem | None:
     """What the cluster says of so many pods of this template; None where a selector cannot be read."""
     workload, labels = subject.workload, template.template.labels
-    meta = ObjectMeta(name=workload.meta.name, namespace=namespace_of(workload), labels=labels)
+    meta = ObjectMeta(name=workload.meta.name, namespace=namespace_of(workload.meta.namespace), labels=labels)
     keys = {key for each in placed for key in _keys(each.constraint)}
     # True for a label that differs between revisions: with such a key, pods of no other workload count.
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}

@@ -12,8 +12,9 @@ Where nodes are known, `affinity_conflicts` and `effect` look at them instead.
 
 from collections.abc import Iterator
 
-from webhook.core.api.types import IGNORE, LabelSelector
-from webhook.core.rules.frame.pins import is_asked, matches_its_pods, pinned_values, shares_a_domain, who_pins
+from webhook.core.api.types import IGNORE
+from webhook.core.rules.frame.own_pods import counts_itself
+from webhook.core.rules.frame.pins import is_asked, pinned_values, shares_a_domain, who_pins
 from webhook.core.rules.frame.rule import Finding, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import plural
@@ -25,8 +26,9 @@ def pinned_by_template(subject: Subject, rule: str) -> Iterator[Finding]:
     if not is_asked(subject) or not workload.traits.replicated or workload.suspended:
         return
     for placed in subject.placed:
-        if placed.constraint.hard and _counts_itself(placed) and (found := _too_many(rule, placed, subject)):
-            yield found
+        counted = placed.constraint.hard and counts_itself(placed.constraint, placed.template.template.labels)
+        if counted and (finding := _too_many(rule, placed, subject)):
+            yield finding
 
 
 def _too_many(rule: str, placed: Placed, subject: Subject) -> Finding | None:
@@ -65,8 +67,3 @@ def _too_many(rule: str, placed: Placed, subject: Subject) -> Finding | None:
         # Of what an autoscaler may ask for one day nobody is bothered.
         warns=None if most < (stated or 0) else False,
     )
-
-
-def _counts_itself(placed: Placed) -> bool:
-    selector = placed.constraint.selector
-    return selector is not None and selector != LabelSelector() and matches_its_pods(selector, placed.template)

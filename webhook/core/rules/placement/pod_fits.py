@@ -82,7 +82,7 @@ def feasibility(subject: Subject) -> Feasibility | None:
     unknown = _unknown(subject, template)
     if unknown or index is None:
         return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, unknown))
-    namespace = namespace_of(subject.workload)
+    namespace = namespace_of(subject.workload.meta.namespace)
     pod = after_admission(template, namespace, subject.policy, index, subject.version, injects=subject.offline).pod
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None

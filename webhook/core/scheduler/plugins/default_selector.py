@@ -5,7 +5,13 @@ Source: kube-scheduler plugins/helper/spread.go.
 
 from collections.abc import Mapping
 
-from webhook.core.api.selectors import EQUALS, NOTHING, Selector, SelectorError, compile_selector, selector_from_labels
+from webhook.core.api.selectors import (
+    EQUALS,
+    NOTHING,
+    Selector,
+    selector_from_labels,
+    valid_selector,
+)
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, ObjectMeta, Service
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.kinds import REPLICATION_CONTROLLER, SELECTING, native_version
@@ -31,10 +37,7 @@ def default_selector(meta: ObjectMeta, namespace: str, index: ReadOnlyIndex) -> 
     selector = owner.selector if owner else None
     if (controller.api_version, controller.kind) == _REPLICATION_CONTROLLER:
         return selector_from_labels(pairs | dict((selector and selector.match_labels) or {}))
-    try:
-        owned = compile_selector(selector)
-    except SelectorError:
-        owned = NOTHING
+    owned = valid_selector(selector) or NOTHING
     return selector_from_labels(pairs).joined(owned.requirements)
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from webhook.core.api.selectors import compile_node_selector
 from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, PersistentVolume, StorageClass
-from webhook.core.api.types import Pod, Volume
+from webhook.core.api.types import Pod, Volume, named_claims
 from webhook.core.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_groups import Counts
@@ -118,7 +118,7 @@ def missing_claim(name: str) -> str:
 def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
     """The result of VolumeRestrictions. Source: volume_restrictions.go ``PreFilter``, ``Filter``."""
     exclusive = set()
-    for name in _direct_claims(pod):
+    for name in named_claims(pod.pod_spec.volumes):
         claim = storage.claims.get(name)
         if claim is None:
             return Ran(unresolvable(missing_claim(name)))
@@ -139,16 +139,6 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
         return [(DISK_CONFLICT, asked & conflicting), (CLAIM_IN_USE, asked & ~conflicting if in_use else 0)]
 
     return Ran(OK, decide)
-
-
-def _direct_claims(pod: Pod) -> Iterable[str]:
-    """The claims that the pod names, not those of ephemeral volumes.
-
-    Source: volume_zone.go ``getPersistentVolumeClaimNameFromPod``.
-    """
-    for volume in pod.pod_spec.volumes or ():
-        if volume.persistent_volume_claim is not None:
-            yield volume.persistent_volume_claim.claim_name
 
 
 def is_disk(volume: Volume) -> bool:
@@ -185,7 +175,7 @@ def _disks_conflict(one: Volume, other: Volume) -> bool:
 def run_volume_zone(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
     """The result of VolumeZone. Source: volume_zone.go ``PreFilter``, ``Filter``."""
     zones: list[tuple[str, frozenset[str]]] = []
-    for name in _direct_claims(pod):
+    for name in named_claims(pod.pod_spec.volumes):
         status, volume = _bound_volume(name, storage)
         if status is not None:
             return Ran(status)
