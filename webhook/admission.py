@@ -193,15 +193,18 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
     remaining: Callable[[], float],
     waited: bool = True,
     now: str = "",
+    elsewhere: bool = False,
+    unlooked: str = "",
 ) -> ReviewAnswer:
     """Judge a request and encode the answer. Never raises.
 
     Shape: ``today`` is an ISO date (UTC), ``now`` an ISO time; ``remaining`` says how many seconds the caller still
-    waits. Without ``waited`` the decision may name what it awaits; then the answer is not one to send.
+    waits; ``elsewhere`` and ``unlooked`` as in `Circumstances`. Without ``waited`` the decision may name what it
+    awaits, and with ``elsewhere`` it may be that the object is costly; then the answer is not one to send.
     """
-    try:
 
-        def decide(index: ReadOnlyIndex | None) -> Decision:
+    def decide() -> Decision:
+        def judge(index: ReadOnlyIndex | None) -> Decision:
             here = Circumstances(
                 policy=engine.policy,
                 version=engine.version,
@@ -210,13 +213,24 @@ def answer(  # noqa: PLR0913 what differs from one request to the next
                 now=now,
                 age=engine.age,
                 remaining=remaining,
+                elsewhere=elsewhere,
+                unlooked=unlooked,
             )
             return (review if route == "validate" else mutate)(request, here, waited=waited)
 
-        decision = decide(None) if engine.index is None else judged(decide, engine.index, engine.lock)
+        decision = judge(None) if engine.index is None else judged(judge, engine.index, engine.lock)
         # A patch on DELETE or CONNECT is an internal error of the API server, even under failurePolicy: Ignore.
         if decision.patch and request.object is None:
-            decision = msgspec.structs.replace(decision, patch=())
+            return msgspec.structs.replace(decision, patch=())
+        return decision
+
+    return answered(route, request, decide)
+
+
+def answered(route: Route, request: AdmissionRequest, decide: Callable[[], Decision]) -> ReviewAnswer:
+    """Encode what the function decides. Never raises: the request is allowed if the function does."""
+    try:
+        decision = decide()
         return ReviewAnswer(body=encode(request, decision), request=request, decision=decision)
     except Exception as error:  # noqa: BLE001 the one boundary: whatever it is, the API server gets its answer
         told = {"route": route, **facts(request), **described(error)}

@@ -74,6 +74,11 @@ class Metrics:
             ["outcome"],
             buckets=_WAIT_SECONDS,
         )
+        self._costly = counter(
+            "evenspread_costly_reviews",
+            "Objects that cost much beside the cluster: judged, too-costly (time ran out), or busy (no place).",
+            ["outcome"],
+        )
         self._refusals = counter("evenspread_admission_refusals", "Requests answered with a 4xx.", ["status"])
         self.errors = counter("evenspread_admission_errors", "Reviews that failed by a bug and were allowed.")
         self.open_connections = gauge("evenspread_open_connections", "Connections on the admission port.")
@@ -157,6 +162,10 @@ class Metrics:
     def waited(self, outcome: str, seconds: float) -> None:
         """One review that waited: ``arrived``, ``gave-up``, or ``crowded`` where too many waited already."""
         self._waits.labels(outcome).observe(seconds)
+
+    def costly(self, outcome: str) -> None:
+        """One costly object: ``judged``, ``too-costly``, or ``busy`` where others had the processes."""
+        self._costly.labels(outcome).inc()
 
     def connection_ended(self, port: str, reason: str) -> None:
         """One connection that was ended or refused by the server, for want of room or of a request."""

@@ -6,6 +6,7 @@
     connection_table  which connection gives way where there is no room for all of them
     connection     one connection on gunicorn's protocol, with a fast path for reviews
     asgi           the ASGI callables: the two admission routes, health
+    costly         costly objects, judged by processes; costly_job is what both say, costly_process the other end
     request_body   reading a body within limits
     owner_wait     reviews that wait for their pod's owner
     wsgi_bridge    every other route: Flask, in threads

@@ -1,8 +1,8 @@
 """The ASGI callables.
 
 Admission: POST /validate and /mutate with as few layers as possible; everything else goes to Flask. A review is
-answered in the event loop, since it takes microseconds; one with a long body goes to a pool of two threads; one whose
-pod came before its owner waits as a suspended task (`owner_wait`).
+answered in the event loop, since it takes microseconds; one with a long body goes to a pool of two threads, a costly
+object to a process of its own (`costly`); one whose pod came before its owner waits as a suspended task (`owner_wait`).
 Health: liveness and readiness are answered here, so that no slow handler delays them.
 """
 
@@ -12,10 +12,15 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
+from functools import partial
 
 from webhook import admission
 from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, ReviewAnswer, ReviewError, Route
+from webhook.core.index.facts import Direct
+from webhook.core.review.decision import AdmissionRequest
 from webhook.logs import bounded
+from webhook.server.costly import Judges
+from webhook.server.costly_job import Job, decision_of
 from webhook.server.owner_wait import OwnerWait
 from webhook.server.request_body import (
     Application,
@@ -56,8 +61,20 @@ class AdmissionApp:
         self._state = state
         self._other = other
         self._pool = _Pool()
+        index, lock = state.engine.index, state.engine.lock
+        self._judges = None if index is None else Judges(state.metrics, Direct(index, lock))
         self._patience = OwnerWait(None if state.feed is None else state.feed.arrivals, state.metrics)
         self._dated = (0, b"")
+
+    def start(self) -> None:
+        """Start what is beside the event loop."""
+        if self._judges is not None:
+            self._judges.start()
+
+    def close(self) -> None:
+        """End what is beside the event loop, with whatever it is doing."""
+        if self._judges is not None:
+            self._judges.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -97,7 +114,7 @@ class AdmissionApp:
         # The usual way words and counts the refusal.
         except ReviewError:
             return None
-        if answer.decision.awaits is not None:
+        if answer.decision.awaits is not None or answer.decision.costly:
             return None
         self._state.account(route, answer, time.perf_counter() - began)
         return b"%b%b\r\ncontent-length: %d\r\n\r\n%b" % (_HEAD, self._date(), len(answer.body), answer.body)
@@ -118,14 +135,24 @@ class AdmissionApp:
             body = await read_body(scope, receive, MAX_REVIEW_BYTES)
             deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
 
-            async def judge(*, waited: bool) -> ReviewAnswer:
-                if len(body) > LONG_BODY_BYTES:
-                    return await self._pool.run(lambda: self._judge(route, body, deadline, waited=waited))
-                return self._judge(route, body, deadline, waited=waited)
+            async def judge(*, waited: bool, unlooked: str = "") -> ReviewAnswer:
+                here = partial(self._judge, route, body, deadline, waited=waited, unlooked=unlooked)
+                answer = await self._pool.run(here) if len(body) > LONG_BODY_BYTES else here()
+                if self._judges is None or not answer.decision.costly:
+                    return answer
+                told = await self._judges.decide(self._job(answer.request, waited=waited), deadline)
+                if isinstance(told, str):
+                    return await judge(waited=waited, unlooked=told)
+                return admission.answered(route, answer.request, partial(decision_of, told))
 
             return await self._patience.answer(judge, lambda: deadline - time.perf_counter())
 
-    def _judge(self, route: Route, body: bytes, deadline: float, *, waited: bool) -> ReviewAnswer:
+    def _job(self, request: AdmissionRequest, *, waited: bool) -> Job:
+        state = self._state
+        engine = state.engine
+        return Job(request, engine.policy, engine.version, state.today(), state.now(), engine.age(), waited)
+
+    def _judge(self, route: Route, body: bytes, deadline: float, *, waited: bool, unlooked: str = "") -> ReviewAnswer:
         state = self._state
         return admission.answer(
             route,
@@ -135,6 +162,8 @@ class AdmissionApp:
             now=state.now(),
             remaining=lambda: deadline - time.perf_counter(),
             waited=waited,
+            elsewhere=self._judges is not None and self._judges.running and not unlooked,
+            unlooked=unlooked,
         )
 
 

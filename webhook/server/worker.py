@@ -154,6 +154,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         self.servers = [Listener(each.sock, self.admission_table, admission, tls) for each in self.sockets]
         plain = Listener(self.app.health_socket(), self.health_table, health)
         beside = [self.loop.create_task(task) for task in (self._sweep(), *self.app.upkeep())]
+        self.asgi.start()
         self.app.on_ready()
         try:
             while self.alive and self.ppid == os.getppid():
@@ -164,6 +165,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
             for task in beside:
                 task.cancel()
             plain.close()
+            self.asgi.close()
 
     async def _sweep(self) -> None:
         """End connections that have waited for their peer for too long; return memory after large bodies."""

@@ -3,6 +3,7 @@
 import pickle
 import threading
 
+import pytest
 from build import cluster, index, owner, running, selector
 from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from webhook.core.api.selectors import compile_selector
 from webhook.core.api.storage import Claim, ClaimSpec
 from webhook.core.api.types import ObjectMeta
 from webhook.core.api.version import RECORDED
-from webhook.core.index.facts import Direct, Facts, judged
+from webhook.core.index.facts import Direct, Facts, judged, judged_afar
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import review
 from webhook.core.rules.frame.subject import Circumstances
@@ -87,6 +88,28 @@ def test_in_the_end_the_changes_wait():
 
     assert judged(judge, known, lock) == 5
     assert [each[:2] for each in seen] == [(2, False), (3, False), (4, False), (5, True)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"), [pytest.param(0, [(2, 2)], id="none"), pytest.param(1, [(2, 3), (3, 3)], id="one")]
+)
+def test_changes_while_an_object_is_judged_afar(changes, expected):
+    known = cluster("z1: a=2")
+    judge, found = counting(known, [running(f"new-{number}", "a") for number in range(changes)])
+    assert judged_afar(judge, Direct(known, threading.Lock())) == expected[-1]
+    assert found == expected
+
+
+def test_afar_changes_do_not_wait():
+    known, seen = cluster("z1: a=2"), []
+
+    def judge(asked):
+        seen.append(sum(asked.count("shop", WEB).values()))
+        known.apply("ADDED", running(f"new-{len(seen)}", "a"))
+        return asked.node(f"asked for the first time: {len(seen)}")
+
+    assert judged_afar(judge, Direct(known, threading.Lock())) is None
+    assert seen == [2, 3, 4]
 
 
 def test_the_lock_is_free_while_an_object_is_judged():

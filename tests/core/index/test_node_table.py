@@ -200,3 +200,20 @@ def test_of_a_label_that_no_node_has_nothing_is_kept():
     for number in range(200):
         view.column(f"key-{number}")
     assert not view._columns
+
+
+def test_a_view_made_of_the_rows_of_another_is_the_same():
+    index = racks(3)
+    index.apply(
+        "ADDED",
+        Node(
+            metadata=ObjectMeta(name="tainted"),
+            spec=NodeSpec(unschedulable=True, taints=(Taint(key="a", effect="NoSchedule"),)),
+        ),
+    )
+    index.apply("DELETED", node("n1"))
+    view = index.view()
+    made = NodeView([*view.rows(0, 2), *view.rows(2, 100)], view.live, view.keys)
+    assert (made.names, made.labels, made.live, made.keys) == (view.names, view.labels, view.live, view.keys)
+    assert (made.taint_classes, made.unschedulable, made.slots) == (view.taint_classes, view.unschedulable, view.slots)
+    assert made.column("rack").values == view.column("rack").values

@@ -43,6 +43,7 @@ def requesting(count):
         pytest.param("Pod", {}, 5000, 0.3, id="a pod"),
         pytest.param("Deployment", {}, 5000, 1.7, id="a template"),
         pytest.param("Deployment", {}, 500, 0.2, id="beside 500 nodes"),
+        pytest.param("Deployment", {}, 15_000, 1.7, id="beside 15,000 nodes"),
         pytest.param("Pod", hard(4), 5000, 1.6, id="4 hard constraints"),
         pytest.param("Pod", hard(6), 5000, 4.8, id="6 hard constraints"),
         pytest.param("Pod", hard(16), 5000, 85.6, id="16 hard constraints"),

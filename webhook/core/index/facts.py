@@ -74,6 +74,21 @@ def judged(
         return judge(index)
 
 
+def judged_afar(judge: Callable[[ReadOnlyIndex], _Decision], asking: Asking) -> _Decision:
+    """The same for whoever cannot keep events waiting.
+
+    Shape: if events come in each time, what only the last call asked for is of a later moment than the rest.
+    """
+    facts = Facts(asking)
+    decision = judge(cast(ReadOnlyIndex, facts))
+    for _ in range(_MOST_TIMES - 1):
+        if facts.of_one_moment:
+            break
+        facts.ask_again()
+        decision = judge(cast(ReadOnlyIndex, facts))
+    return decision
+
+
 class Facts:
     """Answers as a `ReadOnlyIndex` does, and asks each question once."""
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import islice
+from typing import NamedTuple
 
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, PodRequest, allocatable_of
 from webhook.core.api.types import Node, Taint
@@ -139,14 +140,23 @@ class Column:
         return frozenset(range(len(self.values)))
 
 
+class NodeRow(NamedTuple):
+    """What a `NodeView` says of one node."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    unschedulable: bool
+
+
 class NodeView:
-    """All nodes at one moment.
+    """All nodes at one moment; made of rows by slot, None for an empty slot.
 
     Shape: ``names``, ``labels`` and ``taints`` are by slot; ``names[slot]`` is "" for an empty slot; ``live`` are
     the nodes that exist, ``keys`` the label keys that any of them has.
     """
 
-    def __init__(self, facts: Sequence["_Facts | None"], live: int, keys: Iterable[str]) -> None:
+    def __init__(self, facts: Sequence["_Facts | NodeRow | None"], live: int, keys: Iterable[str]) -> None:
         self.size = len(facts)
         self.live = live
         self.keys = frozenset(keys)
@@ -178,6 +188,15 @@ class NodeView:
     def names_of(self, nodes: int) -> Iterator[str]:
         """The names of these nodes, by slot."""
         return (self.names[slot] for slot in node_sets.to_slots(nodes))
+
+    def rows(self, start: int, stop: int) -> list[NodeRow | None]:
+        """The nodes of these slots, as the constructor takes them."""
+        columns = self.names, self.labels, self._taints, self._unschedulable
+        parts = (column[start:stop] for column in columns)
+        return [
+            None if labels is None else NodeRow(name, labels, taints or (), unschedulable)
+            for name, labels, taints, unschedulable in zip(*parts, strict=True)
+        ]
 
     def column(self, key: str) -> Column:
         """The label's column. Columns of labels that no node has are not kept: requests can name any number of them."""

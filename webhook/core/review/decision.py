@@ -47,7 +47,8 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     Shape: ``reason`` says why the object was not examined, if it was not. ``injection`` is what a pod gets, or would
     get if defaults are only observed; then ``patch`` is empty. ``feasibility`` is the dry run of a pod, if there was
-    one. ``awaits`` is an object that is worth waiting for.
+    one. ``awaits`` is an object that is worth waiting for. A decision that is ``costly`` is none: the object costs more
+    than may be spent while others wait, and the caller wanted to know.
     """
 
     allowed: bool = True
@@ -61,6 +62,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     feasibility: Feasibility | None = None
     injection: Injection | None = None
     awaits: Awaited | None = None
+    costly: bool = False
 
 
 class Examination(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import MatchedObject, Mode, Policy, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
-from webhook.core.rules.frame.size import IMMENSE, TOO_LARGE
+from webhook.core.rules.frame.size import IMMENSE, TIMELY, TOO_COSTLY, TOO_LARGE
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.placement.pod_fits import Feasibility
@@ -26,6 +26,7 @@ from webhook.core.workloads.reading import parsed, read_meta, read_workload
 from webhook.core.workloads.workload import Workload
 
 _NO_META = ObjectMeta()
+_NOT_SEEN = TIMELY | {NO_TIME}
 _OF_SIZE = "the object's size"
 
 
@@ -171,11 +172,14 @@ def _annotated(workload: Workload | None, meta: ObjectMeta) -> frozenset[str]:
     return frozenset(rule.strip() for text in texts for rule in text.split(","))
 
 
-def with_size(found: Evaluation, policy: Policy) -> Evaluation:
+def with_size(found: Evaluation, policy: Policy, *, costly: bool = False) -> Evaluation:
     """The evaluation with what rules say that could not look at the object for its size, unless the policy allows it.
 
     Else whoever adds constraints would switch off every rule that looks at the cluster. Of this only denials are told.
+    Of an object that is ``costly`` its size is also why time ran out.
     """
+    timely = (replace(each, missing=TOO_COSTLY) if each.missing == NO_TIME else each for each in found.not_evaluated)
+    found = replace(found, not_evaluated=tuple(timely)) if costly else found
     missed = [each for each in found.not_evaluated if each.missing in TOO_LARGE]
     if not missed or found.workload is None or policy.too_large == "allow":
         return found
@@ -184,6 +188,16 @@ def with_size(found: Evaluation, policy: Policy) -> Evaluation:
 
 
 def _too_large(missed: NotEvaluated, path: str) -> Finding:
+    if missed.missing in TIMELY:
+        return Finding(
+            rule=missed.rule,
+            path=path,
+            summary=missed.missing,
+            remedy="write less, or try again",
+            detail=f"{missed.missing}: the rule is on deny, and cannot look at an object of this size now",
+            fix="remove constraints, terms or requirements that are not needed; else try again when less is going on",
+            key=_OF_SIZE,
+        )
     where = "" if missed.missing in IMMENSE else " beside the cluster"
     return Finding(
         rule=missed.rule,
@@ -217,7 +231,7 @@ def never_denied_for_places(judged: Judged) -> Judged:
 def subtract(judged: Iterable[Judged], old: Evaluation) -> tuple[Judged, ...]:
     """Lower denials to warnings for findings that the old object had, or may have had without anybody noticing."""
     had = _finding_keys(old)
-    unseen = {each.rule for each in old.not_evaluated if each.missing == NO_TIME or each.fault is not None}
+    unseen = {each.rule for each in old.not_evaluated if each.missing in _NOT_SEEN or each.fault is not None}
     return tuple(_subtracted(each, had, unseen) if each.mode is Mode.DENY else each for each in judged)
 
 

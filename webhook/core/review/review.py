@@ -19,6 +19,7 @@ from webhook.core.review.decision import AdmissionRequest, Decision, Examination
 from webhook.core.review.judging import (
     Evaluation,
     Judged,
+    ReadObject,
     evaluated,
     judge,
     never_denied_for_places,
@@ -33,7 +34,9 @@ from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.unexamined import why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
+from webhook.core.rules.frame.cost import MOST_IN_LINE, cost
 from webhook.core.rules.frame.rule import NotEvaluated, RuleAnswer
+from webhook.core.rules.frame.size import exceeded
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
@@ -77,22 +80,49 @@ def review(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
         creating=request.operation == "CREATE",
         fixes=False,
     )
-    new = with_size(evaluated(given, here), here.policy)
+    return _reviewed(request, given, here, waited=waited)
+
+
+def _reviewed(request: AdmissionRequest, given: ReadObject, here: Circumstances, *, waited: bool) -> Decision:
+    new = _looked_at(given, here)
+    if new is None:
+        return _COSTLY
     if not new.findings:
         return _clean(new)
     if not waited and _comes_too_early(request.namespace, here):
         awaits = Awaited(api_version="v1", kind="Namespace", namespace="", name=request.namespace)
         return Decision(reason="too-early", awaits=awaits)
-    old = _old(request, here)
+    before = _old(request, here)
+    old = None if before is None else _looked_at(before, here)
+    if before is not None and old is None:
+        return _COSTLY
     meta = new.workload.meta if new.workload else _NO_META
     target = target_of(meta, request.kind, request.namespace, request.name, here.index)
     judged = judge(new, here, target, meta)
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
         judged = tuple(map(never_denied_for_places, judged))
     if old is not None:
-        judged = subtract(judged, with_size(old, here.policy))
+        judged = subtract(judged, old)
     new, judged = _with_fixes(new, without_sizes(judged), here)
     return _decide(request, here.policy, new, judged, told=_is_read(new, old))
+
+
+def _looked_at(given: ReadObject, circumstances: Circumstances) -> Evaluation | None:
+    """What every rule says of the object and of its size; None where it should be judged elsewhere."""
+    costly = _is_costly(given, circumstances)
+    if costly and circumstances.elsewhere:
+        return None
+    if circumstances.unlooked and not costly:
+        circumstances = replace(circumstances, unlooked="")
+    return with_size(evaluated(given, circumstances), circumstances.policy, costly=costly)
+
+
+def _is_costly(given: ReadObject, circumstances: Circumstances) -> bool:
+    """Whether looking at the object beside the cluster takes longer than others may wait."""
+    workload, index = given.workload, circumstances.index
+    if workload is None or index is None or not any(each.template.pod_spec.constraints for each in workload.templates):
+        return False
+    return cost(workload, len(index.view())) > MOST_IN_LINE and not exceeded(workload)
 
 
 def _comes_too_early(namespace: str, circumstances: Circumstances) -> bool:
@@ -239,12 +269,12 @@ def _api_warnings(workload: Workload, found: Evaluation) -> tuple[str, ...]:
     )
 
 
-def _old(request: AdmissionRequest, circumstances: Circumstances) -> Evaluation | None:
-    """The evaluation of the object as it was before this request; None if there is none."""
+def _old(request: AdmissionRequest, circumstances: Circumstances) -> ReadObject | None:
+    """The object as it was before this request; None if there is none."""
     if request.operation != "UPDATE" or request.old_object is None:
         return None
     # The old object is evaluated even if it had a reviewed owner: garbage collection may orphan it in this request.
-    return evaluated(read_object(request.old_object, request.stated, circumstances.policy), circumstances)
+    return read_object(request.old_object, request.stated, circumstances.policy)
 
 
 def _is_read(new: Evaluation, old: Evaluation | None) -> bool:
@@ -307,3 +337,4 @@ def _sentence(judged: Judged) -> str:
 _NO_META = ObjectMeta()
 _REVIEWED = frozenset({"CREATE", "UPDATE"})
 _CLEAN = Decision()
+_COSTLY = Decision(costly=True)

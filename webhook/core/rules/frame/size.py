@@ -45,7 +45,11 @@ _TOO_MANY_KEYS = f"more than {_MOST_KEYS:,} labels, values and keys in constrain
 
 IMMENSE = frozenset({_TOO_MANY_CONSTRAINTS, _TOO_MANY_KEYS})
 """Why no rule looks at an object."""
-TOO_LARGE = IMMENSE | {_TOO_MANY_TEMPLATES, *(text for _, text in _OF_A_TEMPLATE)}
+TOO_COSTLY = "too costly to look at beside this cluster"
+BUSY = "busy with other large objects"
+TIMELY = frozenset({TOO_COSTLY, BUSY})
+"""Why there was no time for an object that costs much; see `cost`."""
+TOO_LARGE = IMMENSE | TIMELY | {_TOO_MANY_TEMPLATES, *(text for _, text in _OF_A_TEMPLATE)}
 """What rules lack of an object that is too large for them."""
 
 

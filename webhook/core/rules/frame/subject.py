@@ -64,9 +64,11 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     """The circumstances in which an object is examined: the same for all rules, and mostly for all objects of a run.
 
     Shape: ``index`` is None without a cluster. ``today`` is an ISO date (UTC), ``now`` an ISO time (UTC), empty if
-    unknown. ``namespace`` is where the object would be created if it names none. ``scalers`` are autoscalers that come
-    with it. ``offline`` says that no kube-apiserver sees the object now, so that we give its warnings. ``creating`` is
-    false if the object exists already. ``fixes`` says whether the fix of each finding is tried.
+    unknown. Objects that cost much (`cost`) are not judged if they can be ``elsewhere``, and rules do not look at the
+    cluster for them if ``unlooked`` says why not. ``namespace`` is where the object would be created if it names none.
+    ``scalers`` are autoscalers that come with it. ``offline`` says that no kube-apiserver sees the object now, so that
+    we give its warnings. ``creating`` is false if the object exists already. ``fixes`` says whether the fix of each
+    finding is tried.
     Unit: both in seconds, ``age`` since the index was last known to be current, ``remaining`` until the answer is due.
     """
 
@@ -77,6 +79,8 @@ class Circumstances(Struct, frozen=True, kw_only=True):
     now: str = ""
     age: Callable[[], float] = lambda: 0.0
     remaining: Callable[[], float] = lambda: inf
+    unlooked: str = ""
+    elsewhere: bool = False
     namespace: str = ""
     scalers: tuple[Autoscaler, ...] = ()
     offline: bool = False
@@ -103,8 +107,8 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def index(self) -> ReadOnlyIndex | None:
-        """The cluster; None if there is none."""
-        return self.circumstances.index
+        """The cluster; None if there is none, or rules must not look at it."""
+        return None if self.circumstances.unlooked else self.circumstances.index
 
     @property
     def offline(self) -> bool:
@@ -129,9 +133,9 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     def lacks(self, *resources: str) -> str:
         """Why these resources of the cluster cannot be looked at, for `NotEvaluated`; empty if they can."""
-        index = self.circumstances.index
+        index = self.index
         if index is None:
-            return NO_CLUSTER
+            return self.circumstances.unlooked or NO_CLUSTER
         if missing := index.lacks(*resources):
             return missing
         if self.once(_is_stale):

@@ -1,0 +1,106 @@
+"""Objects that cost much beside the cluster: judged elsewhere if they can be, else by everything but the cluster."""
+
+import pytest
+from core.rules.shop import deployed, shop
+from manifest import FIXED, RECENT, TODAY, request, workload
+from msgspec.structs import replace
+
+from webhook.core.policy.policy import Mode
+from webhook.core.review.review import review
+from webhook.core.rules.frame.size import BUSY, TOO_COSTLY
+from webhook.core.rules.frame.subject import Circumstances
+
+WIDE, EMPTY = "selector-too-wide", "selector-empty"
+STRICT = replace(FIXED, ceiling=Mode.DENY, rules={WIDE: Mode.DENY, EMPTY: Mode.DENY})
+MORE = " ".join(f"m{number}" for number in range(60))
+CLUSTER = shop(f"a: n1=stable,stable n2 n4 n5 {MORE} | b: n3=canary", deployed("canary", "zone hard 2 app=web"))
+STABLE = "app=web track=stable"
+REQUIREMENT = {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["1"]}]}
+ANY = {"matchExpressions": [{"key": "size", "operator": "DoesNotExist"}]}
+LARGE = {
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ANY, *[REQUIREMENT] * 120]}
+        }
+    }
+}
+
+
+def web(*added, **more):
+    return workload("Deployment", STABLE, "zone hard 1 app=web", *added, selector=STABLE, **more)
+
+
+WEB, COSTLY = web(), web(**LARGE)
+RIGHT = workload("Deployment", STABLE, "zone hard 1 track=stable", selector=STABLE)
+
+
+def reviewed(new, old=None, *, policy=STRICT, cluster=CLUSTER, **given):
+    here = Circumstances(policy=policy, version=RECENT, today=TODAY, index=cluster, **given)
+    return review(request(new, old), here)
+
+
+def told(decision):
+    """Whether it is allowed, which of the rules on deny spoke, and what the one about the cluster lacked."""
+    missing = {each.rule: each.missing for each in decision.not_evaluated}
+    return decision.allowed, {each.finding.rule for each in decision.findings} & {WIDE, EMPTY}, missing.get(WIDE, "")
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "costly"),
+    [
+        pytest.param(COSTLY, None, True, id="a costly object"),
+        pytest.param(WEB, None, False, id="an ordinary one"),
+        pytest.param(WEB, COSTLY, True, id="it was costly before"),
+        pytest.param(web("zone soft 1 app=web", **LARGE), None, True, id="two constraints"),
+        pytest.param(workload("Deployment", STABLE, selector=STABLE, **LARGE), None, False, id="no constraint"),
+        pytest.param(
+            web(*[f"r-{n} soft 1 app=web" for n in range(16)], **LARGE), None, False, id="not looked at anyway"
+        ),
+    ],
+)
+def test_who_can_have_it_judged_elsewhere_is_told(new, old, costly):
+    decision = reviewed(new, old, elsewhere=True)
+    assert decision.costly == costly
+    assert not reviewed(new, old).costly
+    assert not reviewed(new, old, elsewhere=True, cluster=None).costly
+
+
+def test_elsewhere_the_answer_is_the_same():
+    assert told(reviewed(COSTLY)) == told(reviewed(WEB)) == (False, {WIDE}, "")
+
+
+@pytest.mark.parametrize("reason", [BUSY, TOO_COSTLY])
+def test_where_nobody_looks_a_rule_on_deny_says_so(reason):
+    decision = reviewed(COSTLY, unlooked=reason)
+    assert told(decision) == (False, {WIDE}, reason)
+    assert decision.message.splitlines() == [
+        f"Deployment shop/web: {reason}; write less, or try again",
+        f"  1 {WIDE}  spec.template.spec",
+        f"    {reason}: the rule is on deny, and cannot look at an object of this size now",
+        "    fix: remove constraints, terms or requirements that are not needed; else try again when less is going on",
+        "  check before pushing: kubectl evenspread check -f FILE",
+    ]
+
+
+def test_rules_that_need_no_cluster_answer():
+    decision = reviewed(web("hostname hard 1 {}", **LARGE), policy=replace(STRICT, too_large="allow"), unlooked=BUSY)
+    assert told(decision) == (False, {EMPTY}, BUSY)
+
+
+def test_where_the_policy_allows_it_nothing_is_denied():
+    assert told(reviewed(COSTLY, policy=replace(STRICT, too_large="allow"), unlooked=BUSY)) == (True, set(), BUSY)
+
+
+def test_the_old_object_that_nobody_looked_at_may_have_had_it():
+    assert told(reviewed(WEB, COSTLY, unlooked=BUSY)) == (True, {WIDE}, "")
+    assert told(reviewed(COSTLY, RIGHT, unlooked=BUSY)) == (False, {WIDE}, BUSY)
+    assert told(reviewed(COSTLY, COSTLY, unlooked=BUSY)) == (True, set(), BUSY)
+
+
+def test_what_is_ordinary_is_looked_at_whoever_is_busy():
+    assert told(reviewed(WEB, unlooked=BUSY)) == (False, {WIDE}, "")
+
+
+def test_time_that_ran_out_is_no_way_round_a_rule_on_deny():
+    assert told(reviewed(COSTLY, remaining=lambda: 0.0)) == (False, {WIDE}, TOO_COSTLY)
+    assert told(reviewed(WEB, remaining=lambda: 0.0)) == (True, set(), "no time left")

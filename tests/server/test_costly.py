@@ -1,0 +1,217 @@
+"""Costly objects in processes of their own: the same answer, and what becomes of it when a process gives none."""
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+from build import node
+from core.review.test_costly import CLUSTER, COSTLY, STRICT, WEB, reviewed
+from manifest import RECENT, TODAY, request
+
+from webhook.core.index.facts import Direct
+from webhook.core.rules.frame.size import BUSY, TOO_COSTLY
+from webhook.metrics import Metrics
+from webhook.server import costly, costly_process
+from webhook.server.costly import MOST_JOBS, SHARE, Judges
+from webhook.server.costly_job import Failed, Job, decision_of
+
+pytestmark = pytest.mark.slow
+
+
+def job(manifest=COSTLY, policy=STRICT, **fields):
+    return Job(request(manifest, **fields), policy, RECENT, TODAY, "", 0.0, waited=True)
+
+
+def soon(seconds=20.0):
+    return time.perf_counter() + seconds
+
+
+def judged(act, *, index=CLUSTER):
+    """What the function makes of running judges, and their metrics."""
+
+    async def run():
+        judges = Judges(metrics, Direct(index, threading.Lock()))
+        judges.start()
+        try:
+            await asyncio.gather(*judges._all.values())
+            return await act(judges)
+        finally:
+            judges.close()
+
+    metrics = Metrics()
+    made = asyncio.run(run())
+    lines = metrics.text().decode().splitlines()
+    counted = {
+        line.split('"')[1]: float(line.split()[-1])
+        for line in lines
+        if line.startswith("evenspread_costly_reviews_total{")
+    }
+    return made, counted
+
+
+def pids(judges):
+    return {each._process.pid for each in judges._all}
+
+
+def lives(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """A busy machine may take longer for what is asked here."""
+    monkeypatch.setattr(costly, "_MOST_SECONDS", 20.0)
+
+
+async def as_here(judges, manifest=COSTLY):
+    """Whether the decision is the one of the event loop, where both have the time for it; the machine may be busy."""
+    for _ in range(10):
+        if await judges.decide(job(manifest), soon()) == reviewed(manifest):
+            return True
+    return False
+
+
+@pytest.mark.usefixtures("patient")
+def test_the_decision_is_the_one_of_the_event_loop():
+    async def act(judges):
+        return [await as_here(judges, each) for each in (COSTLY, WEB)]
+
+    made, counted = judged(act)
+    assert made == [True, True]
+    assert counted.keys() == {"judged"}
+
+
+@pytest.mark.usefixtures("patient")
+def test_nodes_that_changed_are_told():
+    async def act(judges):
+        before = reviewed(COSTLY)
+        CLUSTER.apply("ADDED", node("late", "c"))
+        try:
+            return await as_here(judges), before != reviewed(COSTLY)
+        finally:
+            CLUSTER.apply("DELETED", node("late", "c"))
+
+    assert judged(act)[0] == (True, True)
+
+
+@pytest.mark.usefixtures("patient")
+def test_what_a_review_raises_comes_back():
+    async def act(judges):
+        return await judges.decide(job(policy=None), soon())
+
+    made, _ = judged(act)
+    assert isinstance(made, Failed)
+    with pytest.raises(AttributeError):
+        decision_of(made)
+
+
+def test_a_process_that_does_nothing_is_killed_in_time_and_replaced():
+    async def act(judges):
+        before = pids(judges)
+        for pid in before:
+            os.kill(pid, signal.SIGSTOP)
+        began = time.perf_counter()
+        made = await judges.decide(job(), soon(0.5))
+        took = time.perf_counter() - began
+        after = pids(judges)
+        await asyncio.sleep(0.5)
+        return made, took, len(after), [pid for pid in before - after if lives(pid)]
+
+    (made, took, processes, left), counted = judged(act)
+    assert (made, processes, left) == (TOO_COSTLY, 2, [])
+    assert 0.45 < took < 2.0
+    assert counted == {"too-costly": 1}
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_killed_process_is_one_unknown_answer_and_no_more():
+    async def act(judges):
+        for pid in pids(judges):
+            os.kill(pid, signal.SIGKILL)
+        return [await judges.decide(job(), soon()) for _ in range(2)], await as_here(judges)
+
+    made, counted = judged(act)
+    assert made == ([TOO_COSTLY, TOO_COSTLY], True)
+    assert counted["too-costly"] == 2
+
+
+def test_nobody_has_more_of_the_queue_than_a_share():
+    async def act(judges):
+        for pid in pids(judges):
+            os.kill(pid, signal.SIGSTOP)
+        until = soon(0.5)
+        of_one_user = [{"user": "eve", "namespace": f"n{number}"} for number in range(3)]
+        of_one_namespace = [{"user": f"u{number}", "namespace": "shop"} for number in range(3)]
+        of_controllers = [
+            {"user": "c", "groups": ("system:serviceaccounts:kube-system",), "namespace": f"c{number}"}
+            for number in range(5)
+        ]
+        asked = (*of_one_user, *of_one_namespace, *of_controllers)
+        return (
+            await asyncio.gather(*(judges.decide(job(**fields), until) for fields in asked)),
+            judges._held,
+            judges._jobs,
+        )
+
+    (made, held, jobs), _ = judged(act)
+    at_once = [place for place, each in enumerate(made) if each == BUSY and place in (2, 5, 10)]
+    assert at_once == [2, 5, 10]
+    assert (SHARE, MOST_JOBS) == (2, 8)
+    assert (held, jobs) == ({}, 0)
+
+
+def test_a_client_that_leaves_takes_its_job_with_it():
+    async def act(judges):
+        for pid in pids(judges):
+            os.kill(pid, signal.SIGSTOP)
+        task = asyncio.create_task(judges.decide(job(), soon()))
+        await asyncio.sleep(0.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return len(judges._all), judges._jobs
+
+    assert judged(act) == ((2, 0), {})
+
+
+def test_they_end_in_the_middle_of_a_job():
+    async def act(judges):
+        before = pids(judges)
+        for pid in before:
+            os.kill(pid, signal.SIGSTOP)
+        task = asyncio.create_task(judges.decide(job(), soon(0.5)))
+        await asyncio.sleep(0.05)
+        judges.close()
+        return [pid for pid in before if lives(pid)], await task, len(judges._all)
+
+    assert judged(act)[0] == ([], TOO_COSTLY, 0)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_process_that_does_not_start_is_tried_again(monkeypatch):
+    async def act(judges):
+        process = costly._PROCESS
+        monkeypatch.setattr(costly, "_AGAIN_SECONDS", 0.01)
+        monkeypatch.setattr(costly, "_PROCESS", "webhook.nothing")
+        for pid in pids(judges):
+            os.kill(pid, signal.SIGKILL)
+        made = [await judges.decide(job(), soon()) for _ in range(2)]
+        monkeypatch.setattr(costly, "_PROCESS", process)
+        return made, await as_here(judges)
+
+    assert judged(act)[0] == ([TOO_COSTLY, TOO_COSTLY], True)
+
+
+def test_a_process_ends_with_its_server():
+    ours, theirs = socket.socketpair()
+    with theirs, theirs.makefile("rb") as stream:
+        ours.close()
+        costly_process.work(costly_process.Server(theirs, stream))

@@ -1,0 +1,124 @@
+"""A process that judges costly objects, one after the other, for the server that started it.
+
+    python -m webhook.server.costly_process DESCRIPTOR
+
+It has no index: what rules ask of the cluster it asks the server. It ends with the server, and whoever takes too long
+is killed.
+"""
+
+import contextlib
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, BinaryIO
+
+from msgspec.structs import replace
+
+from webhook.core.index.facts import IndexQuestion, judged_afar
+from webhook.core.index.node_table import NodeRow, NodeView
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.review.decision import Decision
+from webhook.core.review.review import review
+from webhook.core.rules.frame.subject import Circumstances
+from webhook.server.costly_job import LENGTH, Answered, Asked, Failed, Job, NewView, Nodes, Ready, packed, unpacked
+
+# The container's memory is the server's first: above this, the job fails.
+_MOST_BYTES = 256 * 1024 * 1024
+_WORK_SECONDS = 0.4  # a little before the server kills it, so that rules that were quick have answered
+_NICE = 5  # ordinary reviews come first
+# A job lasts half a second, and is killed by the server then. If that is gone, nobody would.
+_LONGEST_SECONDS = 5
+
+
+class Server:
+    """The server, as somebody who can be asked about the cluster (`core.index.facts.Asking`)."""
+
+    def __init__(self, connected: socket.socket, stream: BinaryIO) -> None:
+        self._socket, self._stream = connected, stream
+        self._nodes = Nodes(-1)
+        self._view = NodeView((), 0, ())
+
+    def one(self, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> tuple[int, object]:
+        """See `Asking`."""
+        revision, [answer] = self.all([(name, of, named)])
+        return revision, answer
+
+    def all(self, questions: Iterable[IndexQuestion]) -> tuple[int, Sequence[object]]:
+        """See `Asking`."""
+        self.send(Asked([*questions]))
+        told: Answered = self.receive()
+        return told.revision, [self._view if each == self._nodes else each for each in told.answers]
+
+    def send(self, message: object) -> None:
+        """Send one message."""
+        self._socket.sendall(packed(message))
+
+    def receive(self) -> Any:  # noqa: ANN401 whatever the server sends next
+        """The next message, but for the nodes. Errors: EOFError when the server has gone."""
+        message = self._next()
+        if not isinstance(message, NewView):
+            return message
+        rows: list[NodeRow | None] = []
+        while len(rows) < message.size:
+            rows += self._next().rows
+        self._nodes, self._view = Nodes(message.number), NodeView(rows, message.live, message.keys)
+        return self.receive()
+
+    def _next(self) -> Any:  # noqa: ANN401 as above
+        head = self._stream.read(LENGTH.size)
+        if len(head) < LENGTH.size:
+            raise EOFError
+        return unpacked(self._stream.read(*LENGTH.unpack(head)))
+
+
+def decided(job: Job, server: Server) -> Decision:
+    """What `review` decides, by what the server answers."""
+    until = time.monotonic() + _WORK_SECONDS
+    circumstances = Circumstances(
+        policy=job.policy,
+        version=job.version,
+        today=job.today,
+        now=job.now,
+        age=lambda: job.age,
+        remaining=lambda: until - time.monotonic(),
+    )
+
+    def judge(index: ReadOnlyIndex) -> Decision:
+        return review(job.request, replace(circumstances, index=index), waited=job.waited)
+
+    return judged_afar(judge, server)
+
+
+def work(server: Server) -> None:
+    """Judge whatever the server sends, until it has gone."""
+    with contextlib.suppress(EOFError, ConnectionError):
+        server.send(Ready())
+        while True:
+            job: Job = server.receive()
+            signal.alarm(_LONGEST_SECONDS)
+            server.send(Ready())
+            answer: Decision | Failed
+            try:
+                answer = decided(job, server)
+            except (EOFError, ConnectionError):
+                raise
+            except Exception as error:  # noqa: BLE001 the server has the boundary that words and logs it
+                answer = Failed(error)
+            server.send(answer)
+            signal.alarm(0)
+
+
+def main() -> None:
+    """Work for the server at the other end of the socket."""
+    os.nice(_NICE)
+    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_BYTES, _MOST_BYTES))
+    with socket.socket(fileno=int(sys.argv[1])) as connected, connected.makefile("rb") as stream:
+        work(Server(connected, stream))
+
+
+if __name__ == "__main__":
+    main()
