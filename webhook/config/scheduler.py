@@ -5,6 +5,7 @@ Whether kube-scheduler would start with the file is not judged here; what is rea
 Source: k8s.io/kube-scheduler config/v1; kubernetes pkg/scheduler/framework/runtime expandMultiPointPlugins.
 """
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
@@ -49,7 +50,7 @@ class _Plugins(_Value, frozen=True):
 
 class _PluginConfig(_Value, frozen=True):
     name: str = ""
-    args: dict[str, object] | None = None
+    args: Mapping[str, object] | None = None
 
 
 class _Profile(_Value, frozen=True):

@@ -52,7 +52,8 @@ _KEPT_TEXT = 4096
 _MOST_INDEXED = 48
 
 _Key = TypeVar("_Key")
-Counts = dict[int, int]
+# Pods by slot, as they are read; who counts writes into a dict of its own.
+Counts = Mapping[int, int]
 Requirements = tuple[Requirement, ...]
 
 
@@ -67,8 +68,8 @@ class _PodGroup:
 
     def __init__(self, labels: Mapping[str, str]) -> None:
         self.labels = labels
-        self.counts: Counts = {}
-        self.leaving: Counts = {}
+        self.counts: dict[int, int] = {}
+        self.leaving: dict[int, int] = {}
 
 
 class PodRecord:
@@ -94,7 +95,7 @@ class _Kept:
 
     __slots__ = ("counts", "requirements")
 
-    def __init__(self, requirements: Requirements, counts: Counts) -> None:
+    def __init__(self, requirements: Requirements, counts: dict[int, int]) -> None:
         self.requirements = requirements
         self.counts = counts
 
@@ -118,7 +119,7 @@ class NamespacePods:
         self._many_valued = set(_MANY_VALUED)
         self._aside: dict[str, dict[str, set[PodRecord]]] = {}
         self._kept: dict[Requirements, _Kept] = {}
-        self._total: Counts = {}
+        self._total: dict[int, int] = {}
         self._least = self._learn_at = learn_at
 
     def group(self, labels: Mapping[str, str]) -> tuple[_PodGroup, Mapping[str, str]]:
@@ -288,7 +289,7 @@ class NamespacePods:
             self._kept[requirements] = _Kept(requirements, dict(counts))
         return counts
 
-    def _count_groups(self, requirements: Requirements, *, leaving: bool) -> tuple[Counts, int]:
+    def _count_groups(self, requirements: Requirements, *, leaving: bool) -> tuple[dict[int, int], int]:
         """The pods of matching groups, and how many groups were added up.
 
         Without a positive requirement nearly every group matches: then the others are subtracted from the total.
@@ -324,7 +325,7 @@ class NamespacePods:
         self, positive: Requirement, by_value: Requirements, by_group: Requirements, *, leaving: bool
     ) -> Counts:
         """Count pod by pod, among those with one of the values of a positive requirement on a many-valued key."""
-        counts: Counts = {}
+        counts: dict[int, int] = {}
         for record in self._holders((positive,)):
             wanted = leaving or not record.leaving
             if wanted and _meets(record.group, by_group) and all(each.matches(record.aside) for each in by_value):
@@ -364,7 +365,7 @@ def bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
         drop(counts, key)
 
 
-def _merged(groups: Collection[_PodGroup], *, leaving: bool) -> Counts:
+def _merged(groups: Collection[_PodGroup], *, leaving: bool) -> dict[int, int]:
     parts = [group.counts for group in groups if group.counts]
     if leaving:
         parts += [group.leaving for group in groups if group.leaving]

@@ -131,7 +131,7 @@ class _TermUse:
 
     def __init__(self, term: Term) -> None:
         self.term = term
-        self.counts: Counts = {}
+        self.counts: dict[int, int] = {}
 
 
 class Pods:
@@ -148,7 +148,7 @@ class Pods:
         self.ports: dict[int, dict[HostPort, int]] = {}
         self.mounted: dict[int, dict[tuple[str, str], Mounted]] = {}
         self.mounts: dict[int, int] = {}
-        self._claim_users: dict[tuple[str, str], Counts] = {}
+        self._claim_users: dict[tuple[str, str], dict[int, int]] = {}
         self._terms: dict[Term, _TermUse] = {}
         self._terms_by_label: dict[tuple[str, str, str], set[_TermUse]] = {}
         self._other_terms: dict[str, set[_TermUse]] = {}

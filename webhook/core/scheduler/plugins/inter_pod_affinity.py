@@ -113,7 +113,7 @@ def _pods_meeting_all(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Counts:
         if term.selector.nothing:
             return {}
         joined = joined.joined(term.selector.requirements)
-    total: Counts = {}
+    total: dict[int, int] = {}
     for namespace in _common_namespaces(terms, index):
         # Terminating pods still hold their place here, unlike for spread constraints.
         for slot, pods in index.count(namespace, joined, leaving=True).items():

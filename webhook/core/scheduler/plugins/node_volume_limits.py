@@ -151,7 +151,7 @@ def _attached(slot: int, storage: Storage) -> _Attached:
             if not name:
                 raise _LookupError(failure("PersistentVolumeClaim had no name"))
             claim = storage.others.get((pod.namespace, name))
-            # Unlike a claim that the new pod needs: upstream does not count what it cannot look up here.
+            # Unlike a claim that the incoming pod needs: upstream does not count what it cannot look up here.
             if claim is not None:
                 _check_owner(volume, claim, pod.namespace, pod.name, pod.uid)
                 _count_claim(claim, storage, attached, migrates=True)

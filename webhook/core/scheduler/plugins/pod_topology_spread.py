@@ -257,7 +257,7 @@ def _by_domain(column: Column, counts: Counts, counting: int) -> Counts:
     # Each node is a domain by itself: nothing has to be added up.
     if column.one_each:
         return {of[slot]: number for slot, number in counts.items() if of[slot] >= 0}
-    match_num: Counts = {}
+    match_num: dict[int, int] = {}
     for slot, number in counts.items():
         domain = of[slot]
         match_num[domain] = match_num.get(domain, 0) + number
