@@ -134,7 +134,7 @@ def _profile(reading: _Reading, index: int, profile: _Profile) -> SchedulerProfi
     )
 
 
-def _spread_args(reading: _Reading, args: dict[str, object] | None, path: Path) -> PodTopologySpreadArgs:
+def _spread_args(reading: _Reading, args: Mapping[str, object] | None, path: Path) -> PodTopologySpreadArgs:
     """The plugin's args as kube-scheduler reads them; faults are in kube-scheduler's words."""
     try:
         spread = decode_args(msgspec.json.encode(args), f".{render_path(path[:-1])}")

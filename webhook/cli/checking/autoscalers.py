@@ -18,7 +18,7 @@ Json = Any
 _WORDS = (b"HorizontalPodAutoscaler", b"ScaledObject")
 # KEDA makes a HorizontalPodAutoscaler of it. Source: keda.sh/v1alpha1 ScaledObjectSpec, defaultHPAMaxReplicas.
 _SCALED_OBJECT = ("keda.sh", "ScaledObject")
-_MOST_OF_KEDA = 100
+_KEDA_DEFAULT_MAX_REPLICAS = 100
 
 
 def autoscalers(files: Iterable[File], namespace: str) -> Iterator[Autoscaler]:
@@ -47,5 +47,5 @@ def _of_keda(spec: Mapping[str, Json]) -> AutoscalerSpec:
     target = {"apiVersion": native_version(DEPLOYMENT), "kind": DEPLOYMENT[1], **(spec.get("scaleTargetRef") or {})}
     return AutoscalerSpec(
         scale_target_ref=msgspec.convert(target, ScaleTarget),
-        max_replicas=msgspec.convert(spec.get("maxReplicaCount", _MOST_OF_KEDA), int),
+        max_replicas=msgspec.convert(spec.get("maxReplicaCount", _KEDA_DEFAULT_MAX_REPLICAS), int),
     )

@@ -24,7 +24,7 @@ from webhook.manifests.reading.manifest import Manifest, read_manifests
 Json = Any  # raw JSON from outside: core.apiserver.decoding gives it types
 
 # As in eslint: fixes that need more rounds than this undo each other.
-_MOST_ROUNDS = 10
+_MAX_FIX_ROUNDS = 10
 
 
 class Mended(Struct, frozen=True):
@@ -56,7 +56,7 @@ def mend(files: Iterable[File], frame: Frame) -> Mending:
 
 def _mended(file: File, frame: Frame, refused: list[tuple[Row, str]]) -> Mended:
     data, pieces, told = file.data, Pieces.of(file.data), list[Row]()
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_FIX_ROUNDS):
         found = [*read_manifests(file.name, data)]
         left: list[tuple[Row, str]] = []
         offered = {number: _offer(number, each, data, frame, left) for number, each in enumerate(found)}

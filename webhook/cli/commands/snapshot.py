@@ -22,7 +22,7 @@ from webhook.core.text import plural
 from webhook.snapshot.capture import CapturedSnapshot, capture, take_file, without_names
 from webhook.snapshot.load import SnapshotError
 
-_MOST_KINDS = 4  # named, those with most objects first: the sentence is one line of a terminal
+_MAX_KINDS_NAMED = 4  # named, those with most objects first: the sentence is one line of a terminal
 
 
 @click.command(
@@ -133,6 +133,6 @@ def _bytes(count: int) -> str:
 
 def _kinds(taken: CapturedSnapshot) -> str:
     counts = sorted(taken.kinds.items(), key=lambda entry: -entry[1])
-    shown = ", ".join(f"{count:,} {kind}" for kind, count in counts[:_MOST_KINDS])
-    more = sum(count for _, count in counts[_MOST_KINDS:])
+    shown = ", ".join(f"{count:,} {kind}" for kind, count in counts[:_MAX_KINDS_NAMED])
+    more = sum(count for _, count in counts[_MAX_KINDS_NAMED:])
     return f"{plural(sum(taken.kinds.values()), 'object')} ({shown}{f', {more:,} of other kinds' if more else ''})"

@@ -31,9 +31,9 @@ from webhook.core.text import one_line, plural
 
 WIDTH = 80  # columns: terminals open with so many, and mails and tickets keep them
 PREEMPTION = "preemption is not tried: the pod has a priority, and pods of a lower one may make room for it"
-_MOST_DOMAINS = 6  # a line each; beyond, domains that are alike share a line
-_MOST_LINES = 20  # of one table: with its heading it fits a terminal of 24 lines
-_MOST_PARTS = 8  # of nodes that one filter rejects, by what else keeps them out
+_MAX_DOMAIN_LINES = 6  # a line each; beyond, domains that are alike share a line
+_MAX_TABLE_LINES = 20  # of one table: with its heading it fits a terminal of 24 lines
+_MAX_PARTS_TOLD = 8  # of nodes that one filter rejects, by what else keeps them out
 _WIDEST = 68  # column of fixes: with the number of nodes it fits the page
 _NAME = 40  # characters of a name in a table
 _TEXT = 200  # characters of what keeps nodes out
@@ -152,11 +152,11 @@ def _domains(balance: Balance, found: Explanation, paint: Paint) -> Iterator[str
     alike: dict[tuple[int, bool, str], list[str]] = defaultdict(list)
     for value, pods in sorted(counts.items(), key=lambda entry: (entry[1], entry[0])):
         key = (pods, value in lowest, _why(balance, value, found))
-        alike[key if len(counts) > _MOST_DOMAINS else (*key[:2], f"{key[2]}\0{value}")].append(value)
+        alike[key if len(counts) > _MAX_DOMAIN_LINES else (*key[:2], f"{key[2]}\0{value}")].append(value)
     lines = [(_named(values), pods, low, why.partition("\0")[0]) for (pods, low, why), values in alike.items()]
-    width = max(len("DOMAIN"), *(len(line[0]) for line in lines[:_MOST_LINES]))
+    width = max(len("DOMAIN"), *(len(line[0]) for line in lines[:_MAX_TABLE_LINES]))
     yield paint(f"  {'DOMAIN':{width}}  PODS           ITS NODES", DIM) + "\n"
-    for name, pods, low, why in lines[:_MOST_LINES]:
+    for name, pods, low, why in lines[:_MAX_TABLE_LINES]:
         holds = low and not (balance.too_few and pods)  # minDomains makes the minimum 0
         mark = "minimum" if holds else "too many" if _beyond(balance, pods) else ""
         color = (YELLOW,) if low and not balance.too_few else ()
@@ -164,8 +164,8 @@ def _domains(balance: Balance, found: Explanation, paint: Paint) -> Iterator[str
             f"  {name:{width}}  {pods:4,}  {paint(f'{mark:8}', *color) if color else f'{mark:8}'}  {why}".rstrip()
             + "\n"
         )
-    if len(lines) > _MOST_LINES:
-        yield f"  and {plural(len(lines) - _MOST_LINES, 'more line')} like these\n"
+    if len(lines) > _MAX_TABLE_LINES:
+        yield f"  and {plural(len(lines) - _MAX_TABLE_LINES, 'more line')} like these\n"
 
 
 def _beyond(balance: Balance, pods: int) -> bool:
@@ -204,7 +204,7 @@ def _nodes(found: Explanation, paint: Paint) -> Iterator[str]:
             members |= nodes if each == status else 0
         groups.append((status, members))
     yield paint("NODES  FIRST FILTER THAT FAILS", DIM) + "\n"
-    for first, members in groups[:_MOST_LINES]:
+    for first, members in groups[:_MAX_TABLE_LINES]:
         text = f"none: {'this admits' if members.bit_count() == 1 else 'these admit'} it"
         if first is not None:
             text = f"{first.plugin}: {', '.join(one_line(reason) for reason in first.reasons)}".removeprefix(": ")
@@ -213,8 +213,8 @@ def _nodes(found: Explanation, paint: Paint) -> Iterator[str]:
         yield from (f"       {line}\n" for line in lines[1:])
         for line in _alike(first, members, found):
             yield paint(f"       {line}", DIM) + "\n"
-    if len(groups) > _MOST_LINES:
-        yield f"       and {plural(len(groups) - _MOST_LINES, 'more reason')}\n"
+    if len(groups) > _MAX_TABLE_LINES:
+        yield f"       and {plural(len(groups) - _MAX_TABLE_LINES, 'more reason')}\n"
 
 
 def _alike(first: Status | None, members: int, found: Explanation) -> Iterator[str]:
@@ -223,14 +223,14 @@ def _alike(first: Status | None, members: int, found: Explanation) -> Iterator[s
         yield _some(found, members)
         return
     parts = grouped(found.obstacles, members)
-    for texts, part in parts[:_MOST_PARTS]:
+    for texts, part in parts[:_MAX_PARTS_TOLD]:
         text = one_line(out_text(texts), _TEXT)
         if text in first.reasons:  # there is no better name
             yield _some(found, part)
         else:
             yield from textwrap.wrap(f"{_some(found, part)}: {text}", WIDTH - 7, subsequent_indent="  ")
-    if len(parts) > _MOST_PARTS:
-        yield f"and {plural(sum(part.bit_count() for _, part in parts[_MOST_PARTS:]), 'more node')}"
+    if len(parts) > _MAX_PARTS_TOLD:
+        yield f"and {plural(sum(part.bit_count() for _, part in parts[_MAX_PARTS_TOLD:]), 'more node')}"
     if first.plugin == NODE_RESOURCES_FIT:
         for shortage in shortages(found.problem, members):
             yield from textwrap.wrap(shortage_text(shortage), WIDTH - 7, subsequent_indent="  ")

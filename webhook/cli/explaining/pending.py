@@ -29,8 +29,8 @@ _WAITS = {
     GATED: ("is held back by scheduling gates", "are held back by scheduling gates"),
     FOREIGN: ("waits for another scheduler", "wait for another scheduler"),
 }
-_MOST_GROUPS = 12  # of some five lines: a screen
-_MOST_WORKLOADS = 3  # named in a group, those with most pods first
+_MAX_GROUPS = 12  # of some five lines: a screen
+_MAX_WORKLOADS = 3  # named in a group, those with most pods first
 
 
 class WaitingPods(Struct, frozen=True, kw_only=True):
@@ -93,12 +93,12 @@ def render(
         kinds[each.kind] += len(each.pods)
     told = ", ".join(f"{count:,} {_WAITS[kind][count > 1]}" for kind, count in kinds.items())
     yield f"{paint(plural(total, 'Pending pod'), BOLD)} in {namespace or 'all namespaces'}: {told}\n"
-    for each in groups[:_MOST_GROUPS]:
+    for each in groups[:_MAX_GROUPS]:
         yield "\n"
         yield from _block(each, index, paint)
-    if len(groups) > _MOST_GROUPS:
-        rest = sum(len(each.pods) for each in groups[_MOST_GROUPS:])
-        yield f"\nand {plural(rest, 'pod')} in {plural(len(groups) - _MOST_GROUPS, 'more group')}: -o json has all\n"
+    if len(groups) > _MAX_GROUPS:
+        rest = sum(len(each.pods) for each in groups[_MAX_GROUPS:])
+        yield f"\nand {plural(rest, 'pod')} in {plural(len(groups) - _MAX_GROUPS, 'more group')}: -o json has all\n"
     first = groups[0].answer.question.pod.meta
     command = f"evenspread explain pod/{one_line(first.name)} -n {one_line(first.namespace)}{options}"
     yield "\n" + paint(f"all there is to say of one pod: {command}", DIM) + "\n"
@@ -135,6 +135,6 @@ def _owners(each: WaitingPods, index: ClusterIndex) -> str:
         chain = controllers(pod, index)
         kind, name = (chain[-1].kind, chain[-1].name) if chain else ("Pod", pod.meta.name)
         found[one_line(object_title(kind, pod.meta.namespace, name), 80)] += 1
-    named = [name if len(found) == 1 else f"{name} ({count:,})" for name, count in found.most_common(_MOST_WORKLOADS)]
+    named = [name if len(found) == 1 else f"{name} ({count:,})" for name, count in found.most_common(_MAX_WORKLOADS)]
     rest = len(found) - len(named)
     return ", ".join(named) + (f" and {plural(rest, 'more workload')}" if rest else "")

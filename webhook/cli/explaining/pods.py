@@ -30,7 +30,7 @@ from webhook.core.workloads.kinds import DAEMON_SET
 from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
 from webhook.core.workloads.workload import Workload
 
-_MOST_NODES = 200  # how many nodes of a DaemonSet are looked at; each needs a verdict of its own
+_MAX_NODES_LOOKED_AT = 200  # how many nodes of a DaemonSet are looked at; each needs a verdict of its own
 _POD = msgspec.json.Decoder(Pod)
 
 
@@ -127,14 +127,14 @@ def _of_nodes(
         yield structs.replace(question, title=title, pod=pod, settled=has)
         return
     alike: dict[object, list[str]] = {}
-    for name in lacking[:_MOST_NODES]:
+    for name in lacking[:_MAX_NODES_LOOKED_AT]:
         verdict = decide(problem_of(made.get(name) or for_node(pod, name), index, policy))
         # Thousands of nodes mostly have the same answer: one question stands for all of them.
         alike.setdefault((name in made, verdict.status(name)), []).append(name)
     count = (
         f"{total:,} of {plural(nodes, 'node')} that should run it {'has' if total == 1 else 'have'} no pod that runs"
     )
-    count += f", of which the first {_MOST_NODES} were asked" * (total > _MOST_NODES)
+    count += f", of which the first {_MAX_NODES_LOOKED_AT} were asked" * (total > _MAX_NODES_LOOKED_AT)
     for names in alike.values():
         first, others = names[0], len(names) - 1
         note = f"{count}; it is the same with {others} more: {listed(names[1:], 5)}" if others else count

@@ -30,8 +30,8 @@ _CAUSES: Mapping[Cause | None, str] = {
     Cause.CAPACITY: "with room {} would admit it",
     Cause.OTHER: "no node would admit it, whatever is left out",
 }
-_MOST_WAYS = 3  # told of those that would lift the cause: each is enough, and the smallest come first
-_MOST_NAMES = 3  # of nodes in a line, and of workloads
+_MAX_WAYS = 3  # told of those that would lift the cause: each is enough, and the smallest come first
+_MAX_NAMES = 3  # of nodes in a line, and of workloads
 
 
 class AnsweredQuestion(Struct, frozen=True):
@@ -68,7 +68,7 @@ def cause_summary(found: Explanation) -> str:
     """The cause in one line, for a pod that no node admits: ``cause: spread (…)``."""
     nodes = found.otherwise.bit_count()
     if found.ways:
-        return f"cause: {found.cause} ({'; '.join(_way(way, found) for way in found.ways[:_MOST_WAYS])})"
+        return f"cause: {found.cause} ({'; '.join(_way(way, found) for way in found.ways[:_MAX_WAYS])})"
     if found.cause is Cause.CAPACITY and not found.otherwise & ~too_small(found.verdict):
         return f"cause: {found.cause} (no node that it may use has so much, even empty)"
     return f"cause: {found.cause} ({_CAUSES[found.cause].format(plural(nodes, 'node') if nodes else 'no node')})"
@@ -103,7 +103,7 @@ def in_the_way(found: Explanation) -> str:
         plugins = frozenset().union(*(PARTS[part] for way in found.ways[:1] for part in way.parts))
     nodes = found.ways[0].nodes if found.ways else found.otherwise
     texts += [each.text for each in found.obstacles if each.plugin in plugins and each.nodes & nodes]
-    return one_line(f"in the way: {listed(texts, _MOST_NAMES)}", 300) if texts else ""
+    return one_line(f"in the way: {listed(texts, _MAX_NAMES)}", 300) if texts else ""
 
 
 def _waits(balance: Balance, found: Explanation) -> str:
@@ -136,7 +136,7 @@ def company_text(balance: Balance, *, names: bool = True) -> str:
         return ""
     counted = f"{who.foreign:,} of {who.counted:,} counted pods" if who.counted > 1 else "the 1 counted pod"
     text = f"{counted} {'are' if who.counted > 1 else 'is'} not this workload's"
-    return f"{text}: {listed([one_line(name, 64) for name in who.names], _MOST_NAMES)}" if names and who.names else text
+    return f"{text}: {listed([one_line(name, 64) for name in who.names], _MAX_NAMES)}" if names and who.names else text
 
 
 def relief_text(relief: Relief, found: Explanation) -> str:
@@ -146,11 +146,11 @@ def relief_text(relief: Relief, found: Explanation) -> str:
         tolerations = ", ".join(flow(msgspec.to_builtins(each)) for each in relief.tolerations)
         return f"add toleration{'' if len(relief.tolerations) == 1 else 's'} {tolerations}"
     if relief.what == "uncordon":
-        return f"kubectl uncordon {names[0]}" if len(names) == 1 else f"uncordon one of {listed(names, _MOST_NAMES)}"
+        return f"kubectl uncordon {names[0]}" if len(names) == 1 else f"uncordon one of {listed(names, _MAX_NAMES)}"
     missing = [*map(shortage_text, shortages(found.problem, relief.nodes))]
     why = f" ({'; '.join(missing)})" if missing else ""
     what = "room on" if relief.what == "room" else "a larger node than"
-    return f"{what} {listed(names, _MOST_NAMES)}{why}"
+    return f"{what} {listed(names, _MAX_NAMES)}{why}"
 
 
 def shortage_text(shortage: Shortage) -> str:

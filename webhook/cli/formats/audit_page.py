@@ -13,8 +13,8 @@ from webhook.core.rules.rule_set import BY_ID
 from webhook.core.text import one_line, plural
 
 # Kinds in a line, names in a table: the page is to be read whole, and -o json has everything.
-_MOST_KINDS = 8
-_MOST_WORST = 10
+_MAX_KINDS_NAMED = 8
+_MAX_ROWS = 10
 _SEVERITIES = tuple(reversed(Severity))
 _TOLD = frozenset({Mode.WARN, Mode.DENY})
 
@@ -45,8 +45,8 @@ def render(
 
 def _looked_at(outcome: Outcome) -> Iterator[str]:
     kinds = Counter(outcome.kinds).most_common()
-    shown = ", ".join(f"{count:,} {kind}" for kind, count in kinds[:_MOST_KINDS])
-    rest = sum(count for _, count in kinds[_MOST_KINDS:])
+    shown = ", ".join(f"{count:,} {kind}" for kind, count in kinds[:_MAX_KINDS_NAMED])
+    rest = sum(count for _, count in kinds[_MAX_KINDS_NAMED:])
     yield f"{plural(outcome.objects, 'object')}: {shown}{f', {rest:,} of other kinds' if rest else ''}\n"
     owned = f", and with them {plural(outcome.owned, 'object')} that they made" if outcome.owned else ""
     yield f"{plural(outcome.workloads, 'workload')} looked at{owned}\n\n"
@@ -82,9 +82,7 @@ def _objects(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
 
 def _names(objects: dict[tuple[str, str], str]) -> str:
     names = sorted(objects.values())
-    return ", ".join(names[:_MOST_WORST]) + (
-        f" and {len(names) - _MOST_WORST:,} more" if len(names) > _MOST_WORST else ""
-    )
+    return ", ".join(names[:_MAX_ROWS]) + (f" and {len(names) - _MAX_ROWS:,} more" if len(names) > _MAX_ROWS else "")
 
 
 def _by_rule(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
@@ -113,14 +111,14 @@ def _worst(noun: str, rows: Sequence[Row], name: Callable[[Row], str], paint: Pa
         (each, Counter(row.severity for row in found))
         for each, found in sorted(grouped.items(), key=lambda entry: (_badness(entry[1]), entry[0]))
     ]
-    width = max(len(entry[0]) for entry in worst[:_MOST_WORST])
+    width = max(len(entry[0]) for entry in worst[:_MAX_ROWS])
     title = f"WORST {noun.upper()}S"
     width = max(width, len(title))
     yield "\n" + paint(f"{title:{width}}  " + "  ".join(f"{each.upper():>6}" for each in _SEVERITIES), BOLD) + "\n"
-    for entry, counts in worst[:_MOST_WORST]:
+    for entry, counts in worst[:_MAX_ROWS]:
         yield f"{entry:{width}}  " + "  ".join(f"{counts[each]:6,}" for each in _SEVERITIES) + "\n"
-    if len(worst) > _MOST_WORST:
-        yield paint(f"and {len(worst) - _MOST_WORST:,} more", DIM) + "\n"
+    if len(worst) > _MAX_ROWS:
+        yield paint(f"and {len(worst) - _MAX_ROWS:,} more", DIM) + "\n"
 
 
 def _badness(rows: Iterable[Row]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from webhook.core.text import one_line, plural
 from webhook.manifests.reading.manifest import FieldPosition
 
 COLORS = {Severity.HIGH: RED, Severity.MEDIUM: YELLOW, Severity.LOW: BLUE}
-_MOST_QUOTED = 100  # characters of a line; beyond, it is cut around the field
+_MAX_QUOTED_CHARS = 100  # characters of a line; beyond, it is cut around the field
 
 
 def render(outcome: Outcome, *, color: bool, verbose: bool = False) -> Iterator[str]:
@@ -48,11 +48,11 @@ def waived(row: Row, paint: Paint) -> Iterator[str]:
 def _quote(place: FieldPosition, paint: Paint, code: str) -> Iterator[str]:
     """The line of the manifest and a caret under the field."""
     text, caret, width = place.text, place.caret, place.width
-    if len(text) > _MOST_QUOTED:
-        start = max(min(caret - 20, len(text) - _MOST_QUOTED), 0)
-        text, caret = text[start : start + _MOST_QUOTED], caret - start
-        width = min(width, _MOST_QUOTED - caret)
-    text = one_line(text.replace("\t", " "), _MOST_QUOTED)
+    if len(text) > _MAX_QUOTED_CHARS:
+        start = max(min(caret - 20, len(text) - _MAX_QUOTED_CHARS), 0)
+        text, caret = text[start : start + _MAX_QUOTED_CHARS], caret - start
+        width = min(width, _MAX_QUOTED_CHARS - caret)
+    text = one_line(text.replace("\t", " "), _MAX_QUOTED_CHARS)
     gutter = f"{place.line:5} |"
     yield f"{paint(gutter, DIM)} {text}\n"
     yield f"{paint(' ' * 6 + '|', DIM)} {' ' * caret}{paint('^' + '~' * (width - 1), code)}\n"

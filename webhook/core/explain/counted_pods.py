@@ -17,7 +17,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.pod_topology_spread import Domains
 from webhook.core.workloads.kinds import REPLICA_SET, REVISIONED, group_kind
 
-_MOST_WORKLOADS = 16  # how many workloads are compared in search of those that are counted
+_MAX_COMPARED_WORKLOADS = 16  # how many workloads are compared in search of those that are counted
 
 
 class Company(Struct, frozen=True):
@@ -102,7 +102,7 @@ def _is_merged(requirement: LabelSelectorRequirement) -> bool:
 def _others(pod: Pod, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:
     """Other workloads whose pods the selector matches."""
     mine = {(each.kind, each.name) for each in controllers(pod, index)}
-    for owner in index.workloads(pod.meta.namespace, selector, _MOST_WORKLOADS):
+    for owner in index.workloads(pod.meta.namespace, selector, _MAX_COMPARED_WORKLOADS):
         if (owner.kind, owner.meta.name) not in mine:
             yield owner
 

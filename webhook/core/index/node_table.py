@@ -23,12 +23,12 @@ _FEW_VALUES = 64
 # Free and allocatable amount in a slot without a node: more than any request, so that it is never short of anything.
 NO_NODE = 2**62
 # A view with more columns than this inherits none, so that columns nobody asks for any more are dropped.
-_MOST_INHERITED = 64
+_MAX_INHERITED_COLUMNS = 64
 _NO_LABELS: Mapping[str, str] = {}
 # Resources that have a column always; of others, so many that were asked for last. Anybody may ask for more.
 _ALWAYS = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
 _ALWAYS_NAMES = frozenset(_ALWAYS)
-_MOST_COLUMNS = 32  # each has two numbers a node, up to 80 bytes: 0.4 MB with 5,000 nodes
+_MAX_COLUMNS = 32  # each has two numbers a node, up to 80 bytes: 0.4 MB with 5,000 nodes
 # So many slots may stay unused, or a quarter of all: nodes come and go, and a view of another size inherits nothing.
 _SPARE = 64
 
@@ -172,7 +172,7 @@ class NodeView:
         Shape: ``changed`` are the slots in which the views may differ.
         """
         columns = dict(before._columns)  # noqa: SLF001 of its own class; a copy, since others may add to it now
-        if before.size != self.size or len(columns) > _MOST_INHERITED:
+        if before.size != self.size or len(columns) > _MAX_INHERITED_COLUMNS:
             return
         self._columns = {
             key: column for key, column in columns.items() if not _differ(before.labels, self.labels, changed, key)
@@ -398,7 +398,7 @@ class Nodes:
             return True
         if name not in self._offers:
             return False
-        if len(self.free) >= len(_ALWAYS) + _MOST_COLUMNS:
+        if len(self.free) >= len(_ALWAYS) + _MAX_COLUMNS:
             self._drop_column(next(islice(self.free, len(_ALWAYS), None)))
         self.free[name], self.allocatable[name] = self._added_up(name)
         self._least[name] = min(self.free[name])

@@ -49,7 +49,7 @@ _KEPT_COUNTS = 8  # each is looked at with every event of a pod, and takes 150 K
 _KEPT_VALUES = 64
 _KEPT_TEXT = 4096
 # Groups with more labels than this are compared one by one: an entry for each label takes more than the label.
-_MOST_INDEXED = 48
+_MAX_INDEXED_LABELS = 48
 
 _Key = TypeVar("_Key")
 # Pods by slot, as they are read; who counts writes into a dict of its own.
@@ -135,7 +135,7 @@ class NamespacePods:
 
     def _new_group(self, key: frozenset[tuple[str, str]]) -> _PodGroup:
         group = self.groups[key] = _PodGroup({shared(name): shared(value) for name, value in key})
-        if len(key) > _MOST_INDEXED:
+        if len(key) > _MAX_INDEXED_LABELS:
             self._many_labelled.add(group)
             return group
         for name, value in group.labels.items():

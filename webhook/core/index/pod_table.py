@@ -20,7 +20,7 @@ from webhook.core.index.tables import discard, drop, drop_under, put_under
 FINISHED = frozenset({"Succeeded", "Failed"})
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what an absent hostIP means, not an address to bind to
 # A term is looked up by namespace and label if that takes at most this many entries: their product can be immense.
-_MOST_SHELVES = 16
+_MAX_ENTRIES_OF_A_TERM = 16
 
 _Outer = TypeVar("_Outer")
 _Key = TypeVar("_Key")
@@ -330,11 +330,11 @@ def _shelves(term: Term) -> tuple[Iterable[str] | None, list[tuple[str, str]] | 
         return None, None
     if term.selector.nothing:
         return (), None
-    if len(term.namespaces) > _MOST_SHELVES:
+    if len(term.namespaces) > _MAX_ENTRIES_OF_A_TERM:
         return None, None
     positive = (each for each in term.selector.requirements if each.operator in ("=", "In"))
     # A term is put under each value in each namespace, and anybody may write many: then under none of them.
-    narrow = (each for each in positive if len(set(each.values)) * len(term.namespaces) <= _MOST_SHELVES)
+    narrow = (each for each in positive if len(set(each.values)) * len(term.namespaces) <= _MAX_ENTRIES_OF_A_TERM)
     label = next(narrow, None)
     return term.namespaces, None if label is None else [(label.key, value) for value in set(label.values)]
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 # Pods on one host up to which proofs are tried; kubelets run 110 by default.
-_MOST_LEVELS = 256
+_MAX_PODS_ON_A_HOST = 256
 
 
 class Cell(NamedTuple):
@@ -93,7 +93,7 @@ def addable_on_hosts(
     if of_hosts.enough:
         counts = [count for zone in zones for count in zone.hosts]
         level = min(counts if held is None else [*counts, held], default=0)
-    for _ in range(_MOST_LEVELS):
+    for _ in range(_MAX_PODS_ON_A_HOST):
         rooms = [_below(zone, level + of_hosts.max_skew) for zone in zones]
         filled = (zone.pods + room for zone, room in zip(zones, rooms, strict=True))
         # The zone that can be filled least holds down the minimum, and with it every other zone.
@@ -154,7 +154,7 @@ def stranded(replicas: int, max_skew: int, staying: int, lost: int, *, pinned: b
         return 0
     domains = staying + lost
     most = 0 if pinned else replicas // domains
-    if min(max_skew, most) > _MOST_LEVELS:
+    if min(max_skew, most) > _MAX_PODS_ON_A_HOST:
         return 0
     # With a minimum of ``level``, the lost domains had at least level * lost pods, and at least all that the staying
     # ones could not hold, replicas - (level + maxSkew) * staying. Above maxSkew, the fewest pods are lost where the two

@@ -54,10 +54,10 @@ from webhook.core.workloads.reading import (
 from webhook.core.workloads.workload import Workload
 
 # Of 1,024 characters each: together they stay within the 10 KiB that one audit annotation of Kubernetes' own may have.
-_MOST_AUDITED = 8
+_MAX_AUDITED = 8
 # The longest that one request may take while others wait for the index. An ordinary object takes less than a hundredth
 # of it, also with 5,000 nodes.
-_MOST_SECONDS = 0.5
+_MAX_JUDGING_SECONDS = 0.5
 _KUBE_SYSTEM_USERS = "system:serviceaccounts:kube-system"
 
 
@@ -134,8 +134,8 @@ def _comes_too_early(namespace: str, circumstances: Circumstances) -> bool:
 
 
 def _briefly(remaining: Callable[[], float]) -> Callable[[], float]:
-    """The remaining seconds, of at most `_MOST_SECONDS` from now."""
-    spare = max(0.0, remaining() - _MOST_SECONDS)
+    """The remaining seconds, of at most `_MAX_JUDGING_SECONDS` from now."""
+    spare = max(0.0, remaining() - _MAX_JUDGING_SECONDS)
     return lambda: remaining() - spare
 
 
@@ -317,7 +317,7 @@ def _audit(judged: Sequence[Judged]) -> Mapping[str, str]:
     Shape: the keys are qualified names, since kube-apiserver drops others; it prefixes each with the webhook's name.
     """
     notes = {
-        f"finding-{number}": one_line(_note(each), 1024) for number, each in enumerate(judged[:_MOST_AUDITED], start=1)
+        f"finding-{number}": one_line(_note(each), 1024) for number, each in enumerate(judged[:_MAX_AUDITED], start=1)
     }
     if judged:
         notes["findings"] = str(len(judged))

@@ -108,8 +108,8 @@ def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
             asked.setdefault(of_places, []).append(rule)
         if rule.ask is not None:
             asked.setdefault(rule.ask, []).append(rule)
-    found = [_Family(ask, tuple(each), tuple(rule for rule in each if rule.slow)) for ask, each in asked.items()]
-    return tuple(sorted(found, key=lambda family: not any(Need.DRY_RUN in rule.needs for rule in family.rules)))
+    families = [_Family(ask, tuple(each), tuple(rule for rule in each if rule.slow)) for ask, each in asked.items()]
+    return tuple(sorted(families, key=lambda family: not any(Need.DRY_RUN in rule.needs for rule in family.rules)))
 
 
 _FAMILIES = _families(RULES)
@@ -137,15 +137,15 @@ def evaluate(subject: Subject) -> _Evaluated:
     if not subject.offline and (limit := immense([each.constraint for each in subject.placed])):
         return _Evaluated((), tuple(NotEvaluated(rule.id, limit) for rule in RULES if rule.id not in _ASKED_ELSEWHERE))
     answers = _answers(subject, _FAMILIES) if subject.workload.whole else [*_of_a_part(subject)]
-    found: list[Finding] = []
+    findings: list[Finding] = []
     missing: list[NotEvaluated] = []
     for each in answers:
         if isinstance(each, Finding):
-            found.append(each)
+            findings.append(each)
         else:
             missing.append(each)
-    findings, faults = with_tried_fixes(found, subject) if subject.circumstances.fixes else Tried(tuple(found))
-    return _Evaluated(in_report_order(findings), noted((*missing, *faults)), subject.computed(pod_fits.feasibility))
+    tried, faults = with_tried_fixes(findings, subject) if subject.circumstances.fixes else Tried(tuple(findings))
+    return _Evaluated(in_report_order(tried), noted((*missing, *faults)), subject.computed(pod_fits.feasibility))
 
 
 def evaluate_written(written: Written) -> Iterator[RuleAnswer]:
@@ -171,11 +171,11 @@ def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
 
 def noted(missing: Iterable[NotEvaluated]) -> tuple[NotEvaluated, ...]:
     """Each rule once: with what it raised, else with the first fact that it lacked."""
-    found: dict[str, NotEvaluated] = {}
+    by_rule: dict[str, NotEvaluated] = {}
     for each in missing:
-        if each.rule not in found or (each.fault is not None and found[each.rule].fault is None):
-            found[each.rule] = each
-    return tuple(found.values())
+        if each.rule not in by_rule or (each.fault is not None and by_rule[each.rule].fault is None):
+            by_rule[each.rule] = each
+    return tuple(by_rule.values())
 
 
 def with_tried_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
@@ -185,11 +185,11 @@ def with_tried_fixes(findings: Sequence[Finding], subject: Subject) -> Tried:
     where there is time, rules about places and about other workloads must not warn after it either; at admission, where
     nobody applies fixes, they are not asked.
     """
-    found, faults = tried_in_templates(findings, subject, _of_the_object)
+    tried, faults = tried_in_templates(findings, subject, _of_the_object)
     if not (subject.offline and subject.workload.whole):
-        return Tried(found, faults)
-    found, more = tried_in_templates(found, subject, _of_places, rules=_RECOUNTING, joins=False)
-    return Tried(found, faults + more)
+        return Tried(tried, faults)
+    tried, more = tried_in_templates(tried, subject, _of_places, rules=_RECOUNTING, joins=False)
+    return Tried(tried, faults + more)
 
 
 def _of_places(subject: Subject) -> Iterator[RuleAnswer]:

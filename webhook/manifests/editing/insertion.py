@@ -23,7 +23,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 _NOTHING = re.compile(
     r"(?P<sign>[ \t]*:)(?:[ \t]*(?:\[[ \t]*\]|null|Null|NULL|~))?(?P<rest>[ \t]*|[ \t]+#[^\r\n]*)(?=\r?\n|$)"
 )
-_MOST_GUESSED_INDENT = 8  # further right, items were put under something; nobody indents lists so far
+_MAX_GUESSED_INDENT_COLUMNS = 8  # further right, items were put under something; nobody indents lists so far
 
 
 class UneditableError(Exception):
@@ -152,7 +152,7 @@ def _list_indent(text: str, spec: ValuePosition) -> int:
     for key, node in (spec.fields or {}).values():
         if node.items and key.end <= node.start and text[node.start] == "-":
             indent = _column(text, node.start) - _column(text, key.start)
-            if 0 <= indent <= _MOST_GUESSED_INDENT:
+            if 0 <= indent <= _MAX_GUESSED_INDENT_COLUMNS:
                 return indent
     return 0
 

@@ -45,7 +45,7 @@ _FEWEST = 2  # pods that could be apart, and domains to be apart in
 _NOUNS = {HOSTNAME: "node", ZONE: "zone"}
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
 # Of a StatefulSet with volumes each pod is tried by itself, the first ones.
-_MOST_ORDINALS = 16
+_MAX_PODS_TRIED = 16
 _ON_ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
 Help = tuple[str, str]  # as a warning says it, and as it is done
 
@@ -164,7 +164,7 @@ def _made_anew(template: Template, pods: int, subject: Subject, index: ReadOnlyI
         yield pod
         return
     ordinals = range(workload.first_ordinal, workload.first_ordinal + max(workload.replicas or 0, pods))
-    names = (f"{workload.meta.name}-{ordinal}" for ordinal in ordinals[:_MOST_ORDINALS])
+    names = (f"{workload.meta.name}-{ordinal}" for ordinal in ordinals[:_MAX_PODS_TRIED])
     for name in names:
         if index.runs(namespace, name):
             mounted = tuple(

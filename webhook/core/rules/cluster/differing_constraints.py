@@ -69,14 +69,14 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     if subject.index is None or missing:
         yield NotEvaluated(DIFFER.id, missing)
         return
-    found = False
+    differs = False
     for template in subject.workload.templates:
         mine = [placed for placed in counting if placed.template is template]
         differing = sorted(_group(mine, subject, subject.index), key=lambda each: each[0].meta.name) if mine else []
         if differing:
-            found = True
+            differs = True
             yield _disagreement(template, differing, subject)
-    if not found and (missing := subject.lacks(*_OWNERS)):
+    if not differs and (missing := subject.lacks(*_OWNERS)):
         yield NotEvaluated(DIFFER.id, missing)
 
 

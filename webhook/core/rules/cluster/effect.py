@@ -254,17 +254,17 @@ def _without_effect(subject: Subject) -> Iterator[Finding]:
 def _idle(subject: Subject) -> list[tuple[Placed, _Why]]:
     """The constraints without an effect, each with why."""
     if subject.workload.traits.on_every_node:
-        found = [(placed, _on_its_node(placed, subject)) for placed in subject.placed]
+        reasons = [(placed, _on_its_node(placed, subject)) for placed in subject.placed]
     else:
         serves, single = subject.workload.traits.serves and not _is_scaled(subject), _single_domains(subject)
-        found = [
+        reasons = [
             (
                 placed,
                 single.get(number) or _pinned(placed, subject) or (_too_few(placed, subject) if serves else None),
             )
             for number, placed in enumerate(subject.placed)
         ]
-    return [(placed, why) for placed, why in found if why is not None]
+    return [(placed, why) for placed, why in reasons if why is not None]
 
 
 def _pinned(placed: Placed, subject: Subject) -> _Why | None:

@@ -127,7 +127,7 @@ def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, 
 
     Shape: the key is the template's path, whether labels decide that are added later, and the selector.
     """
-    found: dict[tuple[str, bool, Selector], list[Placed]] = {}
+    alike: dict[tuple[str, bool, Selector], list[Placed]] = {}
     for placed in counting:
         labels = placed.template.template.labels
         late = [*late_keys(placed.constraint, labels, partial(may_be_added, workload, in_template=False))]
@@ -135,20 +135,20 @@ def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, 
         if selector is None or not OWN_LABELS.isdisjoint(late):
             continue
         if late or selector.matches(labels):  # else `selector-not-self` says so
-            found.setdefault((placed.template.path, bool(late), selector), []).append(placed)
-    return found
+            alike.setdefault((placed.template.path, bool(late), selector), []).append(placed)
+    return alike
 
 
 def _foreign(subject: Subject, selector: Selector, own: Selector, index: ReadOnlyIndex) -> tuple[Counts, list[_Other]]:
     """The pods of others that the selector counts, and whose they are, most first."""
     workload = subject.workload
-    pods, found = foreign_pods(workload.meta.namespace, selector, own, index), []
+    pods, others = foreign_pods(workload.meta.namespace, selector, own, index), []
     for other in subject.timely(_others(workload, selector, own, index)) if pods else ():
         if have_one_controller(workload, other.owner):
             pods = counts_without(pods, other.counts)
         else:
-            found.append(other)
-    return pods, sorted(found, key=lambda each: -each.pods)
+            others.append(other)
+    return pods, sorted(others, key=lambda each: -each.pods)
 
 
 def _others(workload: Workload, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Iterator[_Other]:

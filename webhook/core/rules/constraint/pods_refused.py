@@ -72,11 +72,11 @@ def _of_template(template: Template, subject: Subject) -> Iterator[RuleAnswer]:
     if plain and not _is_long(workload):
         return
     placed = [each for each in subject.placed if each.template is template]
-    found = [each for each in refusals(workload, template, version) if each.late]
-    for each in found:
+    late = [each for each in refusals(workload, template, version) if each.late]
+    for each in late:
         # What follows once the selector is right is no approval now, and nothing that Kubernetes says.
         yield _finding(each, placed, subject) if reaches_template(workload) else _unread()
-    if found:
+    if late:
         return
     if any(_may_be_refused(keys, selector, template, subject) for keys, selector in _joined(placed, terms, version)):
         yield NotEvaluated(REFUSED.id, LATE_LABELS)

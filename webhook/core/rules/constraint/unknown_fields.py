@@ -22,7 +22,7 @@ from webhook.core.yaml_flow import one_field
 
 _UNKNOWN = re.compile(r'unknown field "(.*)"', re.DOTALL)
 # A fix of one line; longer values are renamed in words.
-_MOST_WRITTEN = 80
+_MAX_WRITTEN_CHARS = 80
 _TEMPLATE = "v1.PodTemplateSpec"
 _PARTS = frozenset({"metadata", "spec"})
 
@@ -57,11 +57,11 @@ def _in_custom_templates(value: Mapping[str, object], workload: Workload) -> tup
     """The warnings that kube-apiserver would give of the templates in a custom resource, if it knew them for such."""
     warnings: list[str] = []
     for template in workload.templates:
-        found = value_at(value, template.path.removesuffix("."))
-        if not isinstance(found, dict) or not found.keys() <= _PARTS or is_plain(found, resolve(_TEMPLATE)):
+        written = value_at(value, template.path.removesuffix("."))
+        if not isinstance(written, dict) or not written.keys() <= _PARTS or is_plain(written, resolve(_TEMPLATE)):
             continue
         try:
-            warnings += as_go_reads(msgspec.json.encode(found), _TEMPLATE, (template.path.removesuffix("."),))[1]
+            warnings += as_go_reads(msgspec.json.encode(written), _TEMPLATE, (template.path.removesuffix("."),))[1]
         except DecodeError:
             continue  # a fault of the constraints is wrong-type; of the rest a controller may make what it likes
     return tuple(warnings)
@@ -98,5 +98,5 @@ def _renaming(above: str, name: str, right: str, value: Mapping[str, object]) ->
     if right in beside:
         return f"remove it: {right} is there too", Fix(f"remove {name}", (Edit(path),))
     written = one_field(right, beside[name])
-    text = written if len(written) <= _MOST_WRITTEN else f"rename {name} to {right}"
+    text = written if len(written) <= _MAX_WRITTEN_CHARS else f"rename {name} to {right}"
     return f"rename it to {right}", Fix(text, (Edit(path), Edit(f"{above}.{right}".removeprefix("."), beside[name])))

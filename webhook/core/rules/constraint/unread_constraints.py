@@ -35,11 +35,11 @@ _NAME = CONSTRAINTS.lower()
 _HINTS = re.compile(rb"spread|constrain|maxSkew|topologyKey|whenUnsatisfiable", re.IGNORECASE)
 _SLIPS = 3  # letters that a misspelt name may be off; cases, hyphens and underscores do not count
 # Deeper and larger than any object that people write; looking at so many values takes about a second.
-_MOST_DEPTH = 128
-_MOST_VALUES = 300_000
-_TOO_LARGE = f"more than {_MOST_VALUES:,} lists and mappings in an object, or {_MOST_DEPTH} levels"
-_MOST_TOLD = 16  # places of one object, items of a list counted once: more have one cause, a generator's
-_MOST_NAMED = 3  # places where the constraints may belong: the nearest
+_MAX_LEVELS = 128
+_MAX_VALUES = 300_000
+_TOO_LARGE = f"more than {_MAX_VALUES:,} lists and mappings in an object, or {_MAX_LEVELS} levels"
+_MAX_PLACES_TOLD = 16  # places of one object, items of a list counted once: more have one cause, a generator's
+_MAX_PLACES_NAMED = 3  # places where the constraints may belong: the nearest
 _MAX_FIX_CHARS = 500  # of a fix: a whole line of configuration, with two paths and a kind from outside
 # What is no part of the object as somebody wrote it.
 _PASSED = frozenset({("status",), ("metadata", "managedFields"), ("metadata", "annotations"), ("metadata", "labels")})
@@ -111,10 +111,10 @@ def evaluate(written: Written) -> Iterator[RuleAnswer]:
     if not _is_asked(of, read_meta(written.value)):
         return
     read = constraint_paths(api_version, kind, embedded)
-    found = [*_places(written.value)]
-    if None in found:
+    walked = [*_places(written.value)]
+    if None in walked:
         yield NotEvaluated(UNREAD.id, _TOO_LARGE)
-    places = [each for each in found if each and (of.native or _is_list_of_constraints(each.value))]
+    places = [each for each in walked if each and (of.native or _is_list_of_constraints(each.value))]
     if of.native and api_version.rpartition("/")[2] != "v1":
         if places:
             yield _of_no_kind(of, kind)
@@ -128,7 +128,7 @@ def evaluate(written: Written) -> Iterator[RuleAnswer]:
     told = set[str]()
     for place in unread:
         pattern = written_path(tuple("[*]" if step.startswith("[") else step for step in place.steps))
-        if pattern not in told and len(told) < _MOST_TOLD:
+        if pattern not in told and len(told) < _MAX_PLACES_TOLD:
             told.add(pattern)
             yield _misplaced(of, place, read[0]) if of.native else _unknown(of, place, read)
 
@@ -167,7 +167,7 @@ def _places(value: Mapping[str, object]) -> Iterator[UnreadKey | None]:
     while pending:
         steps, here = pending.pop()
         seen += 1
-        if seen > _MOST_VALUES or len(steps) > _MOST_DEPTH:
+        if seen > _MAX_VALUES or len(steps) > _MAX_LEVELS:
             yield None
             return
         inner: list[tuple[_Steps, object]] = []
@@ -306,7 +306,7 @@ def _unknown(of: _Object, place: UnreadKey, read: tuple[str, ...]) -> Finding:
         fix = f"change the entry in workloads of the configuration to: {line}" if line else remedy
     elif read:
         near = _nearest(place, read)
-        named = " or ".join(path.rpartition(".")[0] for path in near[:_MOST_NAMED])
+        named = " or ".join(path.rpartition(".")[0] for path in near[:_MAX_PLACES_NAMED])
         summary = f"evenspread does not know constraints of a {kind} at this place: they were not checked"
         remedy = fix = f"move to {named}"
     else:

@@ -26,8 +26,8 @@ _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _POLICIES = (HONOR, IGNORE)
 # A value that differs from one of the API's by so many letters, hyphens and cases aside, was meant to be that one.
 _SLIPS = 2
-_MOST_LETTERS = 32  # that are compared: the longest value has 14, and comparing takes time for each letter
-_MOST_REMOVED = 16  # constraints that one fix takes out
+_MAX_COMPARED_LETTERS = 32  # that are compared: the longest value has 14, and comparing takes time for each letter
+_MAX_REMOVED_CONSTRAINTS = 16  # constraints that one fix takes out
 _OPERATORS: Mapping[str, str] = {
     **dict.fromkeys(("in", "=", "==", "equal", "equals"), "In"),
     **dict.fromkeys(("notin", "!=", "notequal", "notequals"), "NotIn"),
@@ -40,7 +40,7 @@ _DIGITS = re.compile(r"[-+]?[0-9]{1,10}", re.ASCII)
 # Paths whose values are label keys or values.
 _LABEL_TEXTS = re.compile(r"\.(?:labels|matchLabels|nodeSelector)[.\[][^\[\]]+\]?|\.(?:values|matchLabelKeys)\[\d+\]")
 _POSITIVE = {"maxSkew", "minDomains"}
-_MOST_INT32 = 2**31 - 1  # maxSkew and minDomains are of this type
+_MAX_INT32 = 2**31 - 1  # maxSkew and minDomains are of this type
 
 
 class Broken(Struct, frozen=True):
@@ -138,7 +138,7 @@ def _policy(broken: Broken) -> Fix:
 
 def _near(written: str | None, allowed: Sequence[str]) -> str | None:
     """The value that was probably meant: written in lower case, with hyphens, or a letter or two off."""
-    letters = "".join(filter(str.isalpha, written or ""))[:_MOST_LETTERS].lower()
+    letters = "".join(filter(str.isalpha, written or ""))[:_MAX_COMPARED_LETTERS].lower()
     by_letters = {each.lower(): each for each in allowed}
     meant = nearest(letters, by_letters, _SLIPS)
     return None if meant is None else by_letters[meant]
@@ -200,8 +200,8 @@ def _duplicate(broken: Broken) -> Fix:
     """The first one stays."""
     pair = _pair(broken.placed)
     # Each of them is an error with this fix: were it as long as they are many, an object could fill the memory.
-    later = [*islice((each for each in broken.beside if _pair(each) == pair), 1, _MOST_REMOVED + 2)]
-    if len(later) > _MOST_REMOVED:
+    later = [*islice((each for each in broken.beside if _pair(each) == pair), 1, _MAX_REMOVED_CONSTRAINTS + 2)]
+    if len(later) > _MAX_REMOVED_CONSTRAINTS:
         return Fix("keep the first of these constraints, and remove all others")
     names = " and ".join(each.name for each in later)
     return Fix(f"remove {names}", tuple(Edit(each.path) for each in later))
@@ -264,7 +264,7 @@ def _number(path: str, written: object) -> Fix:
     if not isinstance(written, str) or not _DIGITS.fullmatch(written.strip()):
         return Fix("write a whole number here, without quotes")
     number = int(written)
-    if abs(number) > _MOST_INT32 or (name in _POSITIVE and number < 1):
+    if abs(number) > _MAX_INT32 or (name in _POSITIVE and number < 1):
         return Fix("write a whole number of at least 1 here, without quotes")
     return Fix(one_field(name, number), (Edit(path, number),))
 

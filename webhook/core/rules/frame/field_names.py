@@ -12,13 +12,13 @@ _SLIPS = 2  # letters that a misspelt name may be off; cases do not count
 # Shorter names are skipped: two wrong letters leave too little to recognise.
 _BY_LETTERS = {each.lower(): each for each in _FIELDS if len(each) // 2 > _SLIPS}
 # No longer name is near to one of ours; comparing takes time for each letter, and whoever writes it chooses how many.
-_MOST_LETTERS = 2 * len(CONSTRAINTS)
+_MAX_COMPARED_LETTERS = 2 * len(CONSTRAINTS)
 
 
 def meant(name: str) -> str:
     """The field that an unknown one was probably meant to be; empty where none is near."""
     written = name.lower()
-    if len(written) > _MOST_LETTERS:
+    if len(written) > _MAX_COMPARED_LETTERS:
         return ""
     near = nearest(written, _BY_LETTERS, _SLIPS)
     return "" if near is None else _BY_LETTERS[near]

@@ -21,8 +21,10 @@ NO_SELECTOR = "which pods are its own: the kind has no selector"
 # Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
 OWN_LABELS = REVISION_LABELS | {*JOB_LABELS}
 # A constraint that counts more workloads than this counts half the namespace; each look takes time, under the lock.
-_MOST_WORKLOADS = 16
-_MOST_SHARDS = 256  # for an operator's workloads: shards are left out later, so all of them have to be seen first
+_MAX_COMPARED_WORKLOADS = 16
+_MAX_COMPARED_SHARDS = (
+    256  # of an operator's workloads: shards are left out later, so all of them have to be seen first
+)
 _NAME_CHARS = 32  # of a workload's name within a warning of 120
 LATE_LABELS = "labels that are added after the template"
 _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
@@ -93,7 +95,7 @@ def counts_without(counts: Counts, *parts: Counts) -> Counts:
 def counted_workloads(workload: Workload, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:
     """Other workloads with a template that the selector matches, up to a limit."""
     mine = (*workload.group_kind, workload.meta.name)
-    most = _MOST_WORKLOADS if workload.meta.controller is None else _MOST_SHARDS
+    most = _MAX_COMPARED_WORKLOADS if workload.meta.controller is None else _MAX_COMPARED_SHARDS
     for owner in index.workloads(workload.meta.namespace, selector, most):
         if (*group_kind(owner.api_version, owner.kind), owner.meta.name) != mine:
             yield owner

@@ -57,9 +57,9 @@ def pinned_values(template: Template, key: str) -> frozenset[str] | None:
     if node_affinity is not None and node_affinity.required is not None:
         # A term without requirements matches no node.
         terms = [each for each in node_affinity.required.node_selector_terms or () if each != NodeSelectorTerm()]
-        found = [_term_values(each, key) for each in terms]
-        if all(each is not None for each in found):
-            union = frozenset(each for some in found for each in some or ())
+        allowed = [_term_values(each, key) for each in terms]
+        if all(each is not None for each in allowed):
+            union = frozenset(each for some in allowed for each in some or ())
             values = union if values is None else values & union
     return values
 

@@ -15,33 +15,33 @@ from webhook.core.workloads.workload import Workload
 _MAX_COUNTED_TERMS = 16
 # Each is looked up on every node.
 _MAX_RESOURCES = 32
-_MOST_NODE_REQUIREMENTS = 128
-_MOST_TOLERATIONS = 128
+_MAX_NODE_REQUIREMENTS = 128
+_MAX_TOLERATIONS = 128
 # Each is compared with the labels of every kind of pod that there is.
-_MOST_LABEL_REQUIREMENTS = 256
+_MAX_LABEL_REQUIREMENTS = 256
 # Each is placed by itself.
-_MOST_TEMPLATES = 64
+_MAX_TEMPLATES = 64
 
 _TOO_MANY_COUNTED = f"more than {_MAX_COUNTED_TERMS} constraints and required pod affinity terms"
 _TOO_MANY_RESOURCES = f"more than {_MAX_RESOURCES} resources"
-_TOO_MANY_NODE_REQUIREMENTS = f"more than {_MOST_NODE_REQUIREMENTS} requirements on nodes"
-_TOO_MANY_TOLERATIONS = f"more than {_MOST_TOLERATIONS} tolerations"
-_TOO_MANY_LABEL_REQUIREMENTS = f"more than {_MOST_LABEL_REQUIREMENTS} labels in selectors"
-_TOO_MANY_TEMPLATES = f"more than {_MOST_TEMPLATES} pod templates"
+_TOO_MANY_NODE_REQUIREMENTS = f"more than {_MAX_NODE_REQUIREMENTS} requirements on nodes"
+_TOO_MANY_TOLERATIONS = f"more than {_MAX_TOLERATIONS} tolerations"
+_TOO_MANY_LABEL_REQUIREMENTS = f"more than {_MAX_LABEL_REQUIREMENTS} labels in selectors"
+_TOO_MANY_TEMPLATES = f"more than {_MAX_TEMPLATES} pod templates"
 
 _OF_A_TEMPLATE = (
     (_MAX_COUNTED_TERMS, _TOO_MANY_COUNTED),
     (_MAX_RESOURCES, _TOO_MANY_RESOURCES),
-    (_MOST_NODE_REQUIREMENTS, _TOO_MANY_NODE_REQUIREMENTS),
-    (_MOST_TOLERATIONS, _TOO_MANY_TOLERATIONS),
-    (_MOST_LABEL_REQUIREMENTS, _TOO_MANY_LABEL_REQUIREMENTS),
+    (_MAX_NODE_REQUIREMENTS, _TOO_MANY_NODE_REQUIREMENTS),
+    (_MAX_TOLERATIONS, _TOO_MANY_TOLERATIONS),
+    (_MAX_LABEL_REQUIREMENTS, _TOO_MANY_LABEL_REQUIREMENTS),
 )
 # In all templates together: rules compare constraints with each other, and try a fix of one on all of them.
-_MOST_CONSTRAINTS = 128
+_MAX_CONSTRAINTS = 128
 # Each is asked for among the others, and when a fix is tried.
-_MOST_KEYS = 1024
-_TOO_MANY_CONSTRAINTS = f"more than {_MOST_CONSTRAINTS} constraints"
-_TOO_MANY_KEYS = f"more than {_MOST_KEYS:,} labels, values and keys in constraints"
+_MAX_KEYS = 1024
+_TOO_MANY_CONSTRAINTS = f"more than {_MAX_CONSTRAINTS} constraints"
+_TOO_MANY_KEYS = f"more than {_MAX_KEYS:,} labels, values and keys in constraints"
 
 IMMENSE = frozenset({_TOO_MANY_CONSTRAINTS, _TOO_MANY_KEYS})
 """Why no rule looks at an object."""
@@ -55,7 +55,7 @@ TOO_LARGE = IMMENSE | TIMELY | {_TOO_MANY_TEMPLATES, *(text for _, text in _OF_A
 
 def immense(constraints: Sequence[SpreadConstraint]) -> str:
     """The first limit that the constraints of all templates exceed, one of `IMMENSE`; empty if they are few enough."""
-    if len(constraints) > _MOST_CONSTRAINTS:
+    if len(constraints) > _MAX_CONSTRAINTS:
         return _TOO_MANY_CONSTRAINTS
     keys = 0
     for each in constraints:
@@ -64,12 +64,12 @@ def immense(constraints: Sequence[SpreadConstraint]) -> str:
             keys += len(selector.match_labels or ())
             for requirement in selector.match_expressions or ():
                 keys += 1 + len(requirement.values or ())
-    return _TOO_MANY_KEYS if keys > _MOST_KEYS else ""
+    return _TOO_MANY_KEYS if keys > _MAX_KEYS else ""
 
 
 def exceeded(workload: Workload) -> str:
     """The first limit that the object exceeds, one of `TOO_LARGE`; empty if it is small enough."""
-    if len(workload.templates) > _MOST_TEMPLATES:
+    if len(workload.templates) > _MAX_TEMPLATES:
         return _TOO_MANY_TEMPLATES
     for template in workload.templates:
         for (most, text), size in zip(_OF_A_TEMPLATE, _sizes(template.template.pod_spec), strict=True):

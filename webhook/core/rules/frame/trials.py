@@ -26,9 +26,9 @@ from webhook.core.workloads.workload import Template
 
 # Beyond this many findings with edits, further fixes are reported untried: each takes a second look at the templates.
 # While a request waits there is less time for it.
-_MOST_IN_TEMPLATES, _MOST_OFFLINE = 16, 200
+_MAX_TRIED_FIXES, _MAX_TRIED_FIXES_OFFLINE = 16, 200
 # Each is an evaluation of the whole object; the edits of others are left out.
-_MOST_AS_A_WHOLE = 16
+_MAX_TRIED_FIXES_OF_OBJECT = 16
 
 
 class Tried(NamedTuple):
@@ -134,9 +134,9 @@ def tried_as_a_whole(
         return _for_people(finding) if before.stays(finding, left) else finding
 
     # Each trial asks all rules again, and whoever writes the object chooses how many there are.
-    late = {id(each): _for_people(each) for each in editing[_MOST_AS_A_WHOLE:]}
+    late = {id(each): _for_people(each) for each in editing[_MAX_TRIED_FIXES_OF_OBJECT:]}
     rest = (late.get(id(each), each) for each in before.findings)
-    return _all_tried(rest, editing[:_MOST_AS_A_WHOLE], attempt)
+    return _all_tried(rest, editing[:_MAX_TRIED_FIXES_OF_OBJECT], attempt)
 
 
 Ask = Callable[[Subject], Iterable[RuleAnswer]]
@@ -150,7 +150,7 @@ def tried_in_templates(
     Shape: ``ask`` asks the rules that look at the object alone, or more. Only fixes of ``rules`` are tried, all where
     it is None. Without ``joins`` no other fix joins one: where another finding would come, it is for people.
     """
-    most = _MOST_OFFLINE if subject.offline else _MOST_IN_TEMPLATES
+    most = _MAX_TRIED_FIXES_OFFLINE if subject.offline else _MAX_TRIED_FIXES
     editing = [each for each in findings if each.edits and (rules is None or each.rule in rules)][:most]
     if not editing:
         return Tried(tuple(findings))

@@ -56,10 +56,10 @@ def evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     template, workload = case.placed[0].template, case.subject.workload
     if not _is_pinned(template) and workload.claims is None:
         return
-    found = _pinned(case) if _is_pinned(template) else None
-    found = found or next(pinned_replicas(case, CONFLICTS.id), None)
-    if found is not None:
-        yield found
+    finding = _pinned(case) if _is_pinned(template) else None
+    finding = finding or next(pinned_replicas(case, CONFLICTS.id), None)
+    if finding is not None:
+        yield finding
         return
     missing = case.subject.lacks(*_CLAIMS)
     claims = tuple(named_claims(template.template.pod_spec.volumes))
@@ -124,10 +124,10 @@ def _pinned(case: TemplateUnderRule) -> Finding | None:
     return None if worst is None or worst[0] >= case.most or not worst[1].open else _blamed(case, *worst)
 
 
-def _worst(found: Sequence[ConstraintRoom], of: CandidateNodes) -> tuple[int, ConstraintRoom] | None:
+def _worst(rooms: Sequence[ConstraintRoom], of: CandidateNodes) -> tuple[int, ConstraintRoom] | None:
     """The constraint that admits the fewest, and how many; None where none sets a bound."""
     together = None if of.together is None else of.eligible.nodes.column(of.together)
-    bounds = [(tally.most if together is None else tally.most_in_one(together), tally) for tally in found]
+    bounds = [(tally.most if together is None else tally.most_in_one(together), tally) for tally in rooms]
     return min(((most, tally) for most, tally in bounds if most is not None), key=lambda each: each[0], default=None)
 
 
@@ -160,22 +160,22 @@ def _held(tally: ConstraintRoom) -> list[int]:
 def _finding(case: TemplateUnderRule, tally: ConstraintRoom, who: str, admitted: int, *, together: bool) -> Finding:
     placed = case.placed[tally.hard.place]
     said = _said(tally, who, together=together)
-    found = first_that_helps(
+    remedy = first_that_helps(
         case, admitted, _remedies(case, tally, placed), field=WHEN_UNSATISFIABLE_FIELD, brings=costs_pods
     )
     held = _held(tally)
     more = f", and {staying(case, tally, held)}" if held else ""
-    brief, bare = said.partition(", and minDomains")[0], found.words.removeprefix("set ")
-    lines = [f"{case.fit(admitted)}: {each}; {how}" for each in (said, brief) for how in (found.words, bare) if how]
+    brief, bare = said.partition(", and minDomains")[0], remedy.words.removeprefix("set ")
+    lines = [f"{case.fit(admitted)}: {each}; {how}" for each in (said, brief) for how in (remedy.words, bare) if how]
     return Finding(
         rule=CONFLICTS.id,
-        path=f"{placed.path}.{found.field}",
+        path=f"{placed.path}.{remedy.field}",
         summary=f"{case.fit(admitted)}: {said}",
-        remedy=found.words,
+        remedy=remedy.words,
         warning=short_enough(CONFLICTS.id, *lines),
         detail=f"{case.fit(admitted)} with {placed.name} (maxSkew {tally.limit.max_skew}): {said}{more}{case.stay}",
-        fix=found.fix.text,
-        edits=found.fix.edits,
+        fix=remedy.fix.text,
+        edits=remedy.fix.edits,
         key=placed.key,
         warns=admitted < case.wanted,
         at_most=case.at_most,

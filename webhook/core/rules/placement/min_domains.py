@@ -72,23 +72,25 @@ def _capped(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> I
     eligible = tally.column.domains(tally.domains.counting)
     if not eligible or len(eligible) + _empty(case, tally) >= wanted or admitted is None or admitted >= case.wanted:
         return
-    found = len(eligible)
+    domain_count = len(eligible)
     # If as few fit without it, something else is the limit, and minDomains is not to blame.
-    fewer = _fewer(case, tally, found)
+    fewer = _fewer(case, tally, domain_count)
     most = constraint_rooms(fewer, case.candidates, case.places.problem)[tally.hard.place].most
     if (most is not None and most <= admitted) or not case.has_room(admitted + 1):
         return
-    domains, count = plural(found, placed.noun), "counts" if found == 1 else "count"
+    domains, count = plural(domain_count, placed.noun), "counts" if domain_count == 1 else "count"
     said = f"{case.fit(admitted)}: minDomains is {wanted} but {domains} {count}"
-    remedy = first_that_helps(case, admitted, _remedies(case, tally, placed, found), field=_FIELD, brings=costs_pods)
+    remedy = first_that_helps(
+        case, admitted, _remedies(case, tally, placed, domain_count), field=_FIELD, brings=costs_pods
+    )
     yield Finding(
         rule=MIN_DOMAINS_UNREACHABLE.id,
         path=f"{placed.path}.{remedy.field}",
-        summary=f"{said}, with at most {plural(cap, 'pod')}{'' if found == 1 else ' each'}",
+        summary=f"{said}, with at most {plural(cap, 'pod')}{'' if domain_count == 1 else ' each'}",
         remedy=remedy.words,
         warning=f"{said}; {remedy.words}".removesuffix("; "),
         detail=f"with fewer than minDomains {wanted} the minimum counts as 0, so that maxSkew {cap} is the most"
-        f" matching pods that one {placed.noun} may hold: {domains} may hold {cap * found} in all{case.stay}",
+        f" matching pods that one {placed.noun} may hold: {domains} may hold {cap * domain_count} in all{case.stay}",
         fix=remedy.fix.text,
         edits=remedy.fix.edits,
         key=placed.key,
@@ -109,14 +111,16 @@ def _fewer(case: TemplateUnderRule, tally: ConstraintRoom, domains: int) -> tupl
     return (*hard[:place], changed, *hard[place + 1 :])
 
 
-def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed, found: int) -> Iterator[Remedy]:
+def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed, domain_count: int) -> Iterator[Remedy]:
     """The changes to try, the smallest first; a single domain is nothing to spread over."""
-    if found > 1:
-        fix = changes(placed, minDomains=found)
-        yield Remedy(_FIELD, f"use minDomains: {found}", fix, _fewer(case, tally, found), is_last_word=False)
+    if domain_count > 1:
+        fix = changes(placed, minDomains=domain_count)
+        yield Remedy(
+            _FIELD, f"use minDomains: {domain_count}", fix, _fewer(case, tally, domain_count), is_last_word=False
+        )
     else:
         yield from removed(case, placed)
-        yield Remedy(_FIELD, "remove minDomains", Fix("remove minDomains"), _fewer(case, tally, found))
+        yield Remedy(_FIELD, "remove minDomains", Fix("remove minDomains"), _fewer(case, tally, domain_count))
     yield from softened(case, placed)
     if len(case.placed) > 1:
         yield from softened(case, *case.placed)

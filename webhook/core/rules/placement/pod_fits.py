@@ -88,10 +88,10 @@ def feasibility(subject: Subject) -> Feasibility | None:
         return None
     profile = profile_for(subject.policy, pod.pod_spec.scheduler_name)
     # In a review the user waits, and reads one line: the smallest fix is enough.
-    found = explain_pod(take(index, pod, profile=profile), brief=not subject.offline)
-    if found.cause is None:
+    explanation = explain_pod(take(index, pod, profile=profile), brief=not subject.offline)
+    if explanation.cause is None:
         return Feasibility("fits")
-    return Feasibility("does-not-fit", found.cause, _finding(found, subject, index))
+    return Feasibility("does-not-fit", explanation.cause, _finding(explanation, subject, index))
 
 
 def _not_tried(subject: Subject) -> NotEvaluated | None:
@@ -123,52 +123,52 @@ def _unknown(subject: Subject, pod: PodTemplate) -> str:
     return subject.lacks("nodes", "pods", *(_STORAGE if claims else ()))
 
 
-def _finding(found: Explanation, subject: Subject, index: ReadOnlyIndex) -> Finding:
-    blocking = found.blocking
+def _finding(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -> Finding:
+    blocking = explanation.blocking
     if blocking is None:
         return Finding(
             rule=DO_NOT_FIT.id,
             path="spec",
-            summary=f"{_NO_NODE}: {found.verdict.sentence}",
-            detail=f"cause: {found.cause}",
+            summary=f"{_NO_NODE}: {explanation.verdict.sentence}",
+            detail=f"cause: {explanation.cause}",
             key="spec",
             at_most=Mode.AUDIT,
         )
     # Injected constraints have no path in the object.
     placed = next((each for each in subject.placed if each.index == blocking.index), None)
-    texts = [one_line(fix_text(fix, found.balances), 120) for fix in found.fixes]
+    texts = [one_line(fix_text(fix, explanation.balances), 120) for fix in explanation.fixes]
     remedy = texts[0] if texts else ""
     return Finding(
         rule=DO_NOT_FIT.id,
         path=placed.path if placed else "spec",
-        summary=f"{_NO_NODE}: {_waits(blocking, found, subject)}",
+        summary=f"{_NO_NODE}: {_waits(blocking, explanation, subject)}",
         remedy=remedy,
-        warning=_warning(blocking, found, subject, remedy),
-        detail=f"cause: spread; {found.verdict.sentence}",
+        warning=_warning(blocking, explanation, subject, remedy),
+        detail=f"cause: spread; {explanation.verdict.sentence}",
         fix=" | ".join(
-            f"{text} (opens {plural(fix.nodes, 'node')})" for text, fix in zip(texts, found.fixes, strict=True)
+            f"{text} (opens {plural(fix.nodes, 'node')})" for text, fix in zip(texts, explanation.fixes, strict=True)
         ),
         key=placed.key if placed else "spec",
-        at_most=Mode.WARN if _told(found, subject, index) else Mode.AUDIT,
+        at_most=Mode.WARN if _told(explanation, subject, index) else Mode.AUDIT,
     )
 
 
-def _warning(balance: Balance, found: Explanation, subject: Subject, remedy: str) -> str:
+def _warning(balance: Balance, explanation: Explanation, subject: Subject, remedy: str) -> str:
     """The whole line; where it is too long, without its first words, the reasons, or at last the remedy."""
-    full, brief = (_waits(balance, found, subject, reasons=reasons) for reasons in (True, False))
+    full, brief = (_waits(balance, explanation, subject, reasons=reasons) for reasons in (True, False))
     mended = [f"{said}; {remedy}" for said in (f"{_NO_NODE}: {full}", full, brief)] if remedy else []
     return short_enough(DO_NOT_FIT.id, *mended, f"{_NO_NODE}: {brief}")
 
 
-def _told(found: Explanation, subject: Subject, index: ReadOnlyIndex) -> bool:
+def _told(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -> bool:
     """Whether a person has to act: no new node, no preemption and nothing that we do not know would help."""
-    if grows(subject.policy, index.view()) or "DynamicResources" in found.not_evaluated:
+    if grows(subject.policy, index.view()) or "DynamicResources" in explanation.not_evaluated:
         return False
-    priority = found.problem.pod.pod_spec.priority or 0
-    return priority <= 0 or not decide(without_limits(found.problem)).feasible
+    priority = explanation.problem.pod.pod_spec.priority or 0
+    return priority <= 0 or not decide(without_limits(explanation.problem)).feasible
 
 
-def _waits(balance: Balance, found: Explanation, subject: Subject, *, reasons: bool = True) -> str:
+def _waits(balance: Balance, explanation: Explanation, subject: Subject, *, reasons: bool = True) -> str:
     """What it waits for, as far as users may be told: hostnames are names of nodes."""
     names = subject.policy.messages.name_domains(balance.domains.constraint.topology_key)
-    return shortened(standstill(balance, found.verdict, names=names, reasons=reasons), 120)
+    return shortened(standstill(balance, explanation.verdict, names=names, reasons=reasons), 120)

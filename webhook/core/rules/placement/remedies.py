@@ -87,9 +87,9 @@ def honoring(case: TemplateUnderRule, placed: Placed, *fields: str) -> Iterator[
 
 def _spreads(case: TemplateUnderRule, hard: Sequence[CountedConstraint]) -> bool:
     """Whether each of the constraints that are not as they were has two domains or more."""
-    found = constraint_rooms(hard, case.candidates, case.places.problem)
+    rooms = constraint_rooms(hard, case.candidates, case.places.problem)
     return all(
-        tally.hard in case.places.hard or tally.column.domain_count(tally.domains.counting) > 1 for tally in found
+        tally.hard in case.places.hard or tally.column.domain_count(tally.domains.counting) > 1 for tally in rooms
     )
 
 
@@ -117,7 +117,7 @@ def _honoring(case: TemplateUnderRule, several: Sequence[Placed], fields: Sequen
         fix = all_of(changes_in(changed[field], constraints, **{field: HONOR}) for field in fields)
     where = ""
     if len(several) > 1:
-        touched = [each for each in several if any(each in found for found in changed.values())]
+        touched = [each for each in several if any(each in group for group in changed.values())]
         where = f" in {_names(touched, constraints)}"
     return Remedy(
         fields[0],

@@ -72,7 +72,7 @@ def _holding(
     kind = "tainted" if barred & ~case.places.problem.nodes.unschedulable else "cordoned"
     said = staying(case, tally, held, kind)
     top = tally.limit.max_skew + tally.count(held[0])
-    found = first_that_helps(
+    remedy = first_that_helps(
         case,
         admitted,
         (
@@ -82,20 +82,20 @@ def _holding(
         field=NODE_TAINTS_POLICY,
         brings=_brings,
     )
-    lines = [f"{case.fit(admitted)}: {said}; {how}" for how in (found.words, found.words.removeprefix("set "))]
+    lines = [f"{case.fit(admitted)}: {said}; {how}" for how in (remedy.words, remedy.words.removeprefix("set "))]
     return Finding(
         rule=TAINTED.id,
         path=f"{placed.path}.nodeTaintsPolicy",
         summary=f"{case.fit(admitted)}: {said}",
-        remedy=found.words,
-        warning=short_enough(TAINTED.id, *lines) if found.words else "",
+        remedy=remedy.words,
+        warning=short_enough(TAINTED.id, *lines) if remedy.words else "",
         detail=(
             f"{case.fit(admitted)}: {said} ({plural(barred.bit_count(), 'node')}), and"
             f" maxSkew {tally.limit.max_skew} lets no other {noun(tally)} have more than {top};"
             f" nodeTaintsPolicy Ignore counts nodes although the pods do not tolerate their taints{case.stay}"
         ),
-        fix=found.fix.text,
-        edits=found.fix.edits,
+        fix=remedy.fix.text,
+        edits=remedy.fix.edits,
         key=placed.key,
         warns=admitted < case.wanted,
         at_most=case.at_most,

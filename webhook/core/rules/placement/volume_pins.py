@@ -55,20 +55,20 @@ def _finding(
     rule: str, case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, Home], admitted: int
 ) -> Finding:
     placed = case.placed[tally.hard.place]
-    found = first_that_helps(case, admitted, _remedies(case, placed), field=WHEN_UNSATISFIABLE_FIELD, brings=_nothing)
+    remedy = first_that_helps(case, admitted, _remedies(case, placed), field=WHEN_UNSATISFIABLE_FIELD, brings=_nothing)
     number, home = max(homes.items(), key=lambda each: (each[1].pinned, -each[0]))
     named = case.subject.policy.messages.name_domains(tally.column.key)
     where = f"{noun(tally)} {quoted(tally.column.values[number], 40)}" if named else f"one {noun(tally)}"
     said = f"{case.fit(admitted)}: volumes hold {plural(home.pinned, 'pod')} in {where}"
     return Finding(
         rule=rule,
-        path=f"{placed.path}.{found.field}",
+        path=f"{placed.path}.{remedy.field}",
         summary=said,
-        remedy=found.words,
+        remedy=remedy.words,
         detail=f"{said}, and {placed.name} lets no {noun(tally)} get further than maxSkew {tally.limit.max_skew} ahead"
         f" of the others; the pods that volumes hold there do not run yet{case.stay}",
-        fix=found.fix.text,
-        edits=found.fix.edits,
+        fix=remedy.fix.text,
+        edits=remedy.fix.edits,
         key=placed.key,
         warns=admitted < case.wanted,
         at_most=case.at_most,

@@ -17,7 +17,7 @@ from webhook.core.rules.placement.lost_zones import costs_pods
 from webhook.core.rules.placement.remedies import WHEN_UNSATISFIABLE_FIELD, first_that_helps, softened
 from webhook.core.text import plural
 
-_MOST_SIZES = 4  # zones whose nodes are listed; of more, the smallest and the largest number
+_MAX_ZONES_LISTED = 4  # zones whose nodes are listed; of more, the smallest and the largest number
 
 
 def concerns(subject: Subject) -> bool:
@@ -58,18 +58,18 @@ def _capped(case: TemplateUnderRule, zones: ConstraintRoom, placed: tuple[Placed
     of = f"{admitted} of {plural(case.wanted, 'pod')}" if admitted < case.wanted else plural(admitted, "pod")
     said = f"{_sizes(zones)} at most {of}{case.run}"
     tried = (*softened(case, host), *softened(case, zone), *softened(case, zone, host))
-    found = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE_FIELD, brings=costs_pods)
-    loose = zone if found.fix.edits and found.fix.edits[0].path.startswith(f"{zone.path}.") else host
+    remedy = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE_FIELD, brings=costs_pods)
+    loose = zone if remedy.fix.edits and remedy.fix.edits[0].path.startswith(f"{zone.path}.") else host
     return Finding(
         rule=CEILING.id,
         path=f"{loose.path}.{WHEN_UNSATISFIABLE_FIELD}",
         summary=said,
-        remedy=found.words,
+        remedy=remedy.words,
         detail=f"{said}: {zone.name} lets no zone get further than maxSkew {zone.constraint.max_skew} ahead of the"
         f" emptiest zone, and {host.name} no node further than maxSkew {host.constraint.max_skew} ahead of the emptiest"
         f" node{case.stay}",
-        fix=found.fix.text,
-        edits=found.fix.edits,
+        fix=remedy.fix.text,
+        edits=remedy.fix.edits,
         key=f"{zone.key} {host.key}",
         warns=admitted < case.wanted,
         at_most=case.at_most,
@@ -82,6 +82,6 @@ def _sizes(zones: ConstraintRoom) -> str:
     if sizes[0] == sizes[-1]:
         many, each = len(sizes), plural(sizes[0], "node")
         return f"the zone of {each} holds" if many == 1 else f"{many:,} zones of {each} hold"
-    if len(sizes) > _MOST_SIZES:
+    if len(sizes) > _MAX_ZONES_LISTED:
         return f"zones of {sizes[0]} to {plural(sizes[-1], 'node')} hold"
     return f"zones of {', '.join(map(str, sizes[:-1]))} and {plural(sizes[-1], 'node')} hold"
