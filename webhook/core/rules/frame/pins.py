@@ -1,11 +1,22 @@
-"""What node selector and affinity leave for a constraint to do, as far as the object alone shows it."""
+"""What node selector and affinity leave for a constraint to do, as far as the object alone shows it.
+
+    values of the key that the pods may use, n      n < minDomains: global minimum 0, at most n * maxSkew pods
+                                                    n = 1: there is nothing to balance
+    pods that must share a domain                   as n = 1, if this is the only domain; else at most maxSkew pods
+    pods that must not share a domain               no domain ever has more than one of them
+
+Where nodes are known, the rules about placement and effects look at them instead.
+"""
+
+from collections.abc import Iterator
 
 from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import IGNORE, LabelSelector, NodeSelectorTerm, PodAffinityTerm, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.rules.frame.own_pods import counts_own_pods_only
+from webhook.core.rules.frame.own_pods import counts_itself, counts_own_pods_only
+from webhook.core.rules.frame.rule import Finding, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.text import quoted
+from webhook.core.text import plural, quoted
 from webhook.core.workloads.workload import Template
 
 
@@ -13,18 +24,18 @@ def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | No
     """Why a constraint cannot have an effect, in short and in full; None if it may have one."""
     template, constraint = placed.template, placed.constraint
     spec = template.template.pod_spec
-    if (not spec.node_selector and spec.affinity is None) or (constraint.max_skew or 0) < 1 or not is_asked(subject):
+    if (not spec.node_selector and spec.affinity is None) or (constraint.max_skew or 0) < 1 or not _is_asked(subject):
         return None
     noun, few = placed.noun, (constraint.min_domains or 1) <= 1
-    values = pinned_values(template, constraint.topology_key or "")
+    values = _pinned_values(template, constraint.topology_key or "")
     if few and values is not None and len(values) == 1 and constraint.node_affinity_policy != IGNORE:
         value = quoted(next(iter(values)), 40)
         return (
             f"has no effect: all pods go to one {noun}",
-            f"{who_pins(template)} leaves only {noun} {value}, and within one {noun} there is nothing to spread over",
+            f"{_who_pins(template)} leaves only {noun} {value}, and within one {noun} there is nothing to spread over",
         )
     own = subject.workload.selector
-    if few and not constraint.hard and shares_a_domain(placed, own) and counts_own_pods_only(constraint.selector, own):
+    if few and not constraint.hard and _shares_a_domain(placed, own) and counts_own_pods_only(constraint.selector, own):
         return (
             f"has no effect: pod affinity keeps the pods in one {noun}",
             f"pods that must share a {noun} cannot be spread over several, and ScheduleAnyway asks for no more",
@@ -38,17 +49,66 @@ def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | No
     return None
 
 
-def is_asked(subject: Subject) -> bool:
+def pinned_by_template(subject: Subject, rule: str) -> Iterator[Finding]:
+    """The constraints that leave replicas without a place on every cluster, or on each that has two domains."""
+    workload = subject.workload
+    if not _is_asked(subject) or not workload.traits.replicated or workload.suspended:
+        return
+    for placed in subject.placed:
+        counted = placed.constraint.hard and counts_itself(placed.constraint, placed.template.template.labels)
+        if counted and (finding := _too_many(rule, placed, subject)):
+            yield finding
+
+
+def _too_many(rule: str, placed: Placed, subject: Subject) -> Finding | None:
+    constraint, template = placed.constraint, placed.template
+    max_skew, noun = constraint.max_skew or 0, placed.noun
+    stated, scaler = template.replicas, subject.scaler
+    wanted = max(stated or 0, scaler.spec.max_replicas if scaler else 0)
+    min_domains = constraint.min_domains or 1
+    values = _pinned_values(template, constraint.topology_key or "")
+    is_bound = values is not None and 0 < len(values) < min_domains and constraint.node_affinity_policy != IGNORE
+    is_shared = not is_bound and _shares_a_domain(placed, subject.workload.selector)
+    most = (len(values) if values and is_bound else 1) * max_skew
+    if not (is_bound or is_shared) or max_skew < 1 or most >= wanted:
+        return None
+    given = "" if is_bound or min_domains > 1 else f"if there are two {noun}s, "
+    if is_bound:
+        domains = plural(most // max_skew, noun)
+        short = f"{_who_pins(template)} leaves {domains}"
+        why = f"{short}, and minDomains is {min_domains}"
+        remedy = "remove minDomains"
+        cap = plural(max_skew, "pod")
+        detail = f"with fewer eligible {noun}s than minDomains no {noun} may have more than {cap} (maxSkew)"
+    else:
+        short, why = "", f"pod affinity keeps all pods in one {noun}"
+        remedy = "remove the constraint or the affinity"
+        detail = f"the pods must share one {noun}, and it may have at most {plural(max_skew, 'pod')} above an empty one"
+    return Finding(
+        rule=rule,
+        path=placed.path,
+        summary=f"{given}at most {most} of {wanted} fit: {why}",
+        remedy=remedy,
+        warning=short_enough(rule, f"at most {most} of {wanted} fit: {short}; {remedy}") if short else "",
+        detail=detail,
+        fix=remedy,
+        key=placed.key,
+        # Of what an autoscaler may ask for one day nobody is bothered.
+        warns=None if most < (stated or 0) else False,
+    )
+
+
+def _is_asked(subject: Subject) -> bool:
     """Whether this is for us to say: where the nodes are known, the rules about placement say it with numbers."""
     return subject.index is None or bool(subject.index.lacks("nodes"))
 
 
-def who_pins(template: Template) -> str:
+def _who_pins(template: Template) -> str:
     """What of the template names the nodes, as messages say it."""
     return "node selector" if template.template.pod_spec.node_selector else "node affinity"
 
 
-def pinned_values(template: Template, key: str) -> frozenset[str] | None:
+def _pinned_values(template: Template, key: str) -> frozenset[str] | None:
     """The values of a node label that node selector and required node affinity allow; None for all."""
     spec = template.template.pod_spec
     value = (spec.node_selector or {}).get(key)
@@ -73,13 +133,13 @@ def _term_values(term: NodeSelectorTerm, key: str) -> frozenset[str] | None:
     return frozenset.intersection(*sets) if sets else None
 
 
-def matches_its_pods(selector: LabelSelector, template: Template) -> bool:
+def _matches_its_pods(selector: LabelSelector, template: Template) -> bool:
     """Whether the selector matches the labels of the template; an invalid one matches nothing."""
     compiled = valid_selector(selector)
     return compiled is not None and compiled.matches(template.template.labels)
 
 
-def shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
+def _shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
     """Whether pod affinity requires all pods of the workload, and no others, in one domain of the constraint's key."""
     affinity = placed.template.template.pod_spec.affinity
     near = affinity.pod_affinity if affinity else None
@@ -87,7 +147,7 @@ def shares_a_domain(placed: Placed, own: LabelSelector | None) -> bool:
         _is_here(term, placed.constraint)
         and counts_own_pods_only(term.label_selector, own)
         and term.label_selector is not None
-        and matches_its_pods(term.label_selector, placed.template)
+        and _matches_its_pods(term.label_selector, placed.template)
         for term in (near.required if near else None) or ()
     )
 

@@ -17,13 +17,13 @@ from webhook.core.placement.workload_problem import (
 )
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import changes
+from webhook.core.rules.frame.pins import pinned_by_template
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS
 from webhook.core.rules.placement.case import TemplateUnderRule, noun, staying
 from webhook.core.rules.placement.each_template import PlacementRule
 from webhook.core.rules.placement.lost_zones import costs_pods
-from webhook.core.rules.placement.node_pins import pinned_by_template
 from webhook.core.rules.placement.remedies import NODE_AFFINITY_POLICY as AFFINITY_POLICY
 from webhook.core.rules.placement.remedies import (
     NODE_TAINTS_POLICY,
