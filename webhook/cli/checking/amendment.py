@@ -79,17 +79,17 @@ def amend(files: Iterable[File | InputFault], frame: Frame, index: ClusterIndex)
         if isinstance(file, InputFault):
             faults.append(file)
         else:
-            found = [*read_manifests(file.name, file.data)]
-            faults += (each for each in found if isinstance(each, InputFault))
-            read.append((file, found))
+            content = [*read_manifests(file.name, file.data)]
+            faults += (each for each in content if isinstance(each, InputFault))
+            read.append((file, content))
     # All files first: a Service in a later one decides which selector a workload in an earlier one gets.
-    for _, found in read:
-        for manifest in found:
+    for _, content in read:
+        for manifest in content:
             if isinstance(manifest, Manifest):
                 _index(manifest, frame, index)
     spared: Counter[str] = Counter()
     refused: list[InputFault] = []
-    amended = [_amended(file, found, [*_wanted(found, frame, index, spared)], refused) for file, found in read]
+    amended = [_amended(file, content, [*_wanted(content, frame, index, spared)], refused) for file, content in read]
     changed = tuple(each for each in amended if each.additions)
     return Amendment(files=changed, refused=tuple(refused), faults=tuple(faults), spared=spared)
 
@@ -112,10 +112,10 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
 
 
 def _wanted(
-    found: Sequence[Manifest | InputFault], frame: Frame, index: ClusterIndex, spared: Counter[str]
+    content: Sequence[Manifest | InputFault], frame: Frame, index: ClusterIndex, spared: Counter[str]
 ) -> Iterable[Addition]:
     """The additions to one file; the reasons why other workloads get none are counted."""
-    for number, manifest in enumerate(found):
+    for number, manifest in enumerate(content):
         if isinstance(manifest, InputFault):
             continue
         try:
@@ -137,7 +137,7 @@ def _wanted(
 
 
 def _amended(
-    file: File, found: Sequence[Manifest | InputFault], wanted: Sequence[Addition], refused: list[InputFault]
+    file: File, content: Sequence[Manifest | InputFault], wanted: Sequence[Addition], refused: list[InputFault]
 ) -> Amended:
     """The file with all additions that can be written into its text; the others are added to ``refused``."""
     changes: dict[int, ObjectChange] = {}
@@ -151,7 +151,7 @@ def _amended(
         after = applied(value_of(addition.manifest), [given])
         changes[addition.number] = ObjectChange(addition.number, after, (edit,))
     # A file may hold what no edit can tell apart, so each is read again with its edits before they count.
-    kept = proven(file, found, sorted(changes.values(), key=lambda each: each.edits[0].start))
+    kept = proven(file, content, sorted(changes.values(), key=lambda each: each.edits[0].start))
     told = {each.number for each in kept}
     refused += (
         _refusal(addition, "read again, the file would differ in more than the constraints")

@@ -20,42 +20,43 @@ Json = dict[str, object]
 
 def shape(answer: AnsweredQuestion) -> Json:
     """One answer."""
-    found, question = answer.explanation, answer.question
+    explanation, question = answer.explanation, answer.question
     meta = question.pod.meta
     refused = question.refused
     return {
         **({"refused": msgspec.to_builtins(refused)} if refused else {}),
-        "message": question.settled or found.verdict.sentence,
-        "cause": None if found.cause is None or question.settled else str(found.cause),
-        "nodes": _nodes(found.verdict),
-        "constraints": [_constraint(each) for each in found.balances],
+        "message": question.settled or explanation.verdict.sentence,
+        "cause": None if explanation.cause is None or question.settled else str(explanation.cause),
+        "nodes": _nodes(explanation.verdict),
+        "constraints": [_constraint(each) for each in explanation.balances],
         "notEvaluated": not_evaluated_lines(answer),
         "title": question.title,
         "pod": {"namespace": meta.namespace, "name": meta.name, "exists": question.exists},
         "notes": list(question.notes),
         "details": [
-            {"plugin": each.plugin, "text": each.text, "nodes": [*found.verdict.nodes.names_of(each.nodes)]}
-            for each in found.obstacles
+            {"plugin": each.plugin, "text": each.text, "nodes": [*explanation.verdict.nodes.names_of(each.nodes)]}
+            for each in explanation.obstacles
         ],
         "ways": [
-            {"without": list(way.parts), "nodes": [*found.verdict.nodes.names_of(way.nodes)]} for way in found.ways
+            {"without": list(way.parts), "nodes": [*explanation.verdict.nodes.names_of(way.nodes)]}
+            for way in explanation.ways
         ],
-        "fixes": [_fix(each, answer) for each in found.fixes],
+        "fixes": [_fix(each, answer) for each in explanation.fixes],
         "reliefs": [
             {
                 "what": each.what,
-                "text": relief_text(each, found),
-                "nodes": [*found.verdict.nodes.names_of(each.nodes)],
+                "text": relief_text(each, explanation),
+                "nodes": [*explanation.verdict.nodes.names_of(each.nodes)],
                 "tolerations": msgspec.to_builtins(each.tolerations),
             }
-            for each in found.reliefs
+            for each in explanation.reliefs
         ],
         "edit": None if question.target is None else _edit(question.target),
     }
 
 
 def _fix(fix: PodFix, answer: AnsweredQuestion) -> Json:
-    found, path = answer.explanation, answer.question.path
+    explanation, path = answer.explanation, answer.question.path
     changes = [
         {
             "path": f"{path}spec.topologySpreadConstraints[{each.index}]{f'.{each.field}' if each.field else ''}",
@@ -64,8 +65,8 @@ def _fix(fix: PodFix, answer: AnsweredQuestion) -> Json:
         for each in fix.changes
     ]
     return {
-        "text": fix_text(fix, found.balances),
-        "nodes": [*found.verdict.nodes.names_of(fix.open)],
+        "text": fix_text(fix, explanation.balances),
+        "nodes": [*explanation.verdict.nodes.names_of(fix.open)],
         "changes": changes,
         "patch": answer.patch(fix),
         "command": answer.command(fix),

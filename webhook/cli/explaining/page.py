@@ -41,7 +41,7 @@ _TEXT = 200  # characters of what keeps nodes out
 
 def render(answer: AnsweredQuestion, *, color: bool) -> Iterator[str]:
     """The page, piece by piece."""
-    paint, question, found = Paint(color=color), answer.question, answer.explanation
+    paint, question, explanation = Paint(color=color), answer.question, answer.explanation
     yield from _refused(question.refused, paint, exists=question.exists)
     if question.settled:
         yield f"{paint(question.title, BOLD)}: {question.settled}\n"
@@ -50,14 +50,14 @@ def render(answer: AnsweredQuestion, *, color: bool) -> Iterator[str]:
         yield f"{paint(question.title, BOLD)}: bound to {one_line(question.pod.pod_spec.node_name or '', _NAME)}\n"
         return
     yield from _headline(answer, paint)
-    for note in (*question.notes, *([PREEMPTION] if _may_preempt(found) else [])):
+    for note in (*question.notes, *([PREEMPTION] if _may_preempt(explanation) else [])):
         yield from _wrapped(f"note: {note}", paint, YELLOW)
-    for balance in found.balances:
+    for balance in explanation.balances:
         yield "\n"
-        yield from _constraint(balance, found, question, paint)
+        yield from _constraint(balance, explanation, question, paint)
     yield "\n"
-    yield from _nodes(found, paint)
-    helping = [*_help(answer, paint)] if found.cause is not None else []
+    yield from _nodes(explanation, paint)
+    helping = [*_help(answer, paint)] if explanation.cause is not None else []
     yield "".join(["\n"] * bool(helping) + helping) + "\n"
     yield from _wrapped(f"not evaluated: {'; '.join(not_evaluated_lines(answer))}", paint, DIM)
 
@@ -78,30 +78,34 @@ def _refused(found: Sequence[Refused], paint: Paint, *, exists: bool) -> Iterato
         yield ("" if exists else "below: what the scheduler would say of it, once it can be created\n") + "\n"
 
 
-def _may_preempt(found: Explanation) -> bool:
+def _may_preempt(explanation: Explanation) -> bool:
     """Whether preemption could help: some node is Unschedulable, and not UnschedulableAndUnresolvable.
 
     Source: preemption.go.
     """
-    codes = {status.code for status, members in found.verdict.failed if members}
-    return found.cause is not None and (found.problem.pod.pod_spec.priority or 0) > 0 and UNSCHEDULABLE in codes
+    codes = {status.code for status, members in explanation.verdict.failed if members}
+    return (
+        explanation.cause is not None
+        and (explanation.problem.pod.pod_spec.priority or 0) > 0
+        and UNSCHEDULABLE in codes
+    )
 
 
 def _headline(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
-    found, title = answer.explanation, paint(answer.question.title, BOLD)
-    if found.cause is None:
-        feasible, nodes = found.verdict.feasible.bit_count(), plural(len(found.verdict.nodes), "node")
+    explanation, title = answer.explanation, paint(answer.question.title, BOLD)
+    if explanation.cause is None:
+        feasible, nodes = explanation.verdict.feasible.bit_count(), plural(len(explanation.verdict.nodes), "node")
         yield f"{title}: {paint(f'{feasible:,} of {nodes} {_admit(feasible)} it', GREEN)}\n"
         return
     yield f"{title}: {paint('no node admits it', RED)}\n"
-    if found.verdict.sentence:
-        yield one_line(found.verdict.sentence, 4096) + "\n"
-    yield paint(cause_summary(found), RED) + "\n"
-    if line := in_the_way(found):
+    if explanation.verdict.sentence:
+        yield one_line(explanation.verdict.sentence, 4096) + "\n"
+    yield paint(cause_summary(explanation), RED) + "\n"
+    if line := in_the_way(explanation):
         yield from _wrapped(line, paint)
 
 
-def _constraint(balance: Balance, found: Explanation, question: Question, paint: Paint) -> Iterator[str]:
+def _constraint(balance: Balance, explanation: Explanation, question: Question, paint: Paint) -> Iterator[str]:
     parsed = balance.domains.constraint
     kind = "DoNotSchedule" if balance.hard else "ScheduleAnyway"
     where = "one of the cluster's defaults"
@@ -121,7 +125,7 @@ def _constraint(balance: Balance, found: Explanation, question: Question, paint:
         yield f"  no node {told}\n"
         return
     yield from _rule(balance, len(counts))
-    yield from _domains(balance, found, paint)
+    yield from _domains(balance, explanation, paint)
 
 
 def _rule(balance: Balance, domains: int) -> Iterator[str]:
@@ -145,13 +149,13 @@ def _rule(balance: Balance, domains: int) -> Iterator[str]:
         yield f"  {most}: {least} + maxSkew {each.constraint.max_skew}{own}\n"
 
 
-def _domains(balance: Balance, found: Explanation, paint: Paint) -> Iterator[str]:
+def _domains(balance: Balance, explanation: Explanation, paint: Paint) -> Iterator[str]:
     """A line for each domain, fewest pods first; if they are many, equal ones share a line."""
     counts = balance.domains.counts
     lowest = set(balance.lowest)
     alike: dict[tuple[int, bool, str], list[str]] = defaultdict(list)
     for value, pods in sorted(counts.items(), key=lambda entry: (entry[1], entry[0])):
-        key = (pods, value in lowest, _why(balance, value, found))
+        key = (pods, value in lowest, _why(balance, value, explanation))
         alike[key if len(counts) > _MAX_DOMAIN_LINES else (*key[:2], f"{key[2]}\0{value}")].append(value)
     lines = [(_named(values), pods, low, why.partition("\0")[0]) for (pods, low, why), values in alike.items()]
     width = max(len("DOMAIN"), *(len(line[0]) for line in lines[:_MAX_TABLE_LINES]))
@@ -182,21 +186,21 @@ def _admit(nodes: int) -> str:
     return "admits" if nodes == 1 else "admit"
 
 
-def _why(balance: Balance, value: str, found: Explanation) -> str:
+def _why(balance: Balance, value: str, explanation: Explanation) -> str:
     """Why its nodes reject the pod, in short."""
     nodes = balance.domains.column.with_value(value)
-    admitting = (nodes & found.verdict.feasible).bit_count()
+    admitting = (nodes & explanation.verdict.feasible).bit_count()
     own = f"over the limit of {balance.name}"
     parts = [
         f"{part.bit_count():,} {one_line(out_text([text if text != own else 'over the limit' for text in texts]), 96)}"
-        for texts, part in grouped(found.obstacles, nodes & ~found.verdict.feasible)
+        for texts, part in grouped(explanation.obstacles, nodes & ~explanation.verdict.feasible)
     ]
     return ", ".join([f"{admitting:,} {_admit(admitting)} it"] * bool(admitting) + parts)
 
 
-def _nodes(found: Explanation, paint: Paint) -> Iterator[str]:
+def _nodes(explanation: Explanation, paint: Paint) -> Iterator[str]:
     """Nodes by the first filter that fails, with their names and all obstacles."""
-    verdict = found.verdict
+    verdict = explanation.verdict
     groups: list[tuple[Status | None, int]] = [(None, verdict.feasible)] if verdict.feasible else []
     for status in rejections(verdict, verdict.nodes.live):
         members = 0
@@ -211,35 +215,35 @@ def _nodes(found: Explanation, paint: Paint) -> Iterator[str]:
         lines = textwrap.wrap(text, WIDTH - 7)
         yield f"{members.bit_count():5,}  {lines[0]}\n"
         yield from (f"       {line}\n" for line in lines[1:])
-        for line in _alike(first, members, found):
+        for line in _alike(first, members, explanation):
             yield paint(f"       {line}", DIM) + "\n"
     if len(groups) > _MAX_TABLE_LINES:
         yield f"       and {plural(len(groups) - _MAX_TABLE_LINES, 'more reason')}\n"
 
 
-def _alike(first: Status | None, members: int, found: Explanation) -> Iterator[str]:
+def _alike(first: Status | None, members: int, explanation: Explanation) -> Iterator[str]:
     """The nodes with the same obstacles, with these obstacles, and how much of each resource is missing."""
     if first is None:
-        yield _some(found, members)
+        yield _some(explanation, members)
         return
-    parts = grouped(found.obstacles, members)
+    parts = grouped(explanation.obstacles, members)
     for texts, part in parts[:_MAX_PARTS_TOLD]:
         text = one_line(out_text(texts), _TEXT)
         if text in first.reasons:  # there is no better name
-            yield _some(found, part)
+            yield _some(explanation, part)
         else:
-            yield from textwrap.wrap(f"{_some(found, part)}: {text}", WIDTH - 7, subsequent_indent="  ")
+            yield from textwrap.wrap(f"{_some(explanation, part)}: {text}", WIDTH - 7, subsequent_indent="  ")
     if len(parts) > _MAX_PARTS_TOLD:
         yield f"and {plural(sum(part.bit_count() for _, part in parts[_MAX_PARTS_TOLD:]), 'more node')}"
     if first.plugin == NODE_RESOURCES_FIT:
-        for shortage in shortages(found.problem, members):
+        for shortage in shortages(explanation.problem, members):
             yield from textwrap.wrap(shortage_text(shortage), WIDTH - 7, subsequent_indent="  ")
 
 
-def _some(found: Explanation, members: int, indent: int = 7) -> str:
+def _some(explanation: Explanation, members: int, indent: int = 7) -> str:
     """As many names as fit a line."""
     total, shown, room = members.bit_count(), list[str](), WIDTH - indent - len(" and 99,999 more")
-    for each in found.verdict.nodes.names_of(members):
+    for each in explanation.verdict.nodes.names_of(members):
         name = one_line(each, _NAME)
         room -= len(name) + 2
         if room < 0 and shown:
@@ -250,18 +254,18 @@ def _some(found: Explanation, members: int, indent: int = 7) -> str:
 
 def _help(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     """What would help: changes of the pod and where to write them, then changes of the cluster."""
-    found = answer.explanation
-    lines = [(one_line(fix_text(fix, found.balances), 200), fix.nodes) for fix in found.fixes]
-    tolerations = [relief for relief in found.reliefs if relief.what == "toleration"]
-    lines += [(one_line(relief_text(each, found), 400), each.nodes.bit_count()) for each in tolerations]
-    if not found.fixes and any(balance.hard for balance in found.balances):
+    explanation = answer.explanation
+    lines = [(one_line(fix_text(fix, explanation.balances), 200), fix.nodes) for fix in explanation.fixes]
+    tolerations = [relief for relief in explanation.reliefs if relief.what == "toleration"]
+    lines += [(one_line(relief_text(each, explanation), 400), each.nodes.bit_count()) for each in tolerations]
+    if not explanation.fixes and any(balance.hard for balance in explanation.balances):
         yield "no change of its spread constraints alone helps\n"
     if lines:
         yield f"{paint('fix', GREEN)}, smallest first; with each of them a node admits this pod:\n"
         width = max(52, *(len(text) for text, _ in lines if len(text) <= _WIDEST), 0)
         yield from (f"  {text:{width}}  {plural(nodes, 'node')}\n" for text, nodes in lines)
     yield from _edit(answer, paint)
-    others = [relief_text(relief, found) for relief in found.reliefs if relief.what != "toleration"]
+    others = [relief_text(relief, explanation) for relief in explanation.reliefs if relief.what != "toleration"]
     if others:
         yield f"{'or a' if lines else 'a'} change of the cluster that helps:\n"
         for text in others:

@@ -48,10 +48,10 @@ def group(
 
     Shape: ``options`` name a live cluster for kubectl.
     """
-    found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+    alike_pods: dict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         seen = explain_pod(problem_of(pod, index, policy), brief=True)
-        found[_kind(pod, seen, policy), seen.verdict.sentence].append(pod)
+        alike_pods[_kind(pod, seen, policy), seen.verdict.sentence].append(pod)
     groups = [
         WaitingPods(
             kind=kind,
@@ -63,17 +63,17 @@ def group(
             ),
             pods=tuple(alike),
         )
-        for (kind, _), alike in found.items()
+        for (kind, _), alike in alike_pods.items()
     ]
     return sorted(groups, key=lambda each: (_ORDER.index(each.kind), -len(each.pods)))
 
 
-def _kind(pod: Pod, found: Explanation, policy: Policy) -> str:
+def _kind(pod: Pod, explanation: Explanation, policy: Policy) -> str:
     if pod.pod_spec.scheduling_gates:
         return GATED
     if is_foreign(pod, policy):
         return FOREIGN
-    return FITS if found.cause is None else str(found.cause)
+    return FITS if explanation.cause is None else str(explanation.cause)
 
 
 def render(
@@ -105,26 +105,26 @@ def render(
 
 
 def _block(each: WaitingPods, index: ClusterIndex, paint: Paint) -> Iterator[str]:
-    found, oldest = each.answer.explanation, each.pods[0]
+    explanation, oldest = each.answer.explanation, each.pods[0]
     color = {"spread": RED, "capacity": YELLOW, "other": YELLOW}.get(each.kind, GREEN)
     waits = paint(_WAITS[each.kind][len(each.pods) > 1], color, BOLD)
     yield f"{plural(len(each.pods), 'pod')} {waits}: {_owners(each, index)}\n"
     since = f", since {one_line(oldest.meta.creation_timestamp, 32)}" if oldest.meta.creation_timestamp else ""
     yield f"  oldest: {one_line(oldest.meta.namespace)}/{one_line(oldest.meta.name)}{since}\n"
     if each.kind == FITS:
-        nodes = plural(found.verdict.feasible.bit_count(), "node")
+        nodes = plural(explanation.verdict.feasible.bit_count(), "node")
         yield f"  {nodes} would take it: the scheduler has not come to it yet, or preemption has made room for it\n"
         return
     if each.kind in (GATED, FOREIGN):
         yield "".join(f"  {one_line(note)}\n" for note in each.answer.question.notes)
         return
-    yield f"  {one_line(found.verdict.sentence, 4096)}\n"
-    if found.blocking is None:
-        yield f"  {cause_summary(found)}\n"
-    if line := in_the_way(found):
+    yield f"  {one_line(explanation.verdict.sentence, 4096)}\n"
+    if explanation.blocking is None:
+        yield f"  {cause_summary(explanation)}\n"
+    if line := in_the_way(explanation):
         yield f"  {line}\n"
-    for fix in found.fixes[:1]:
-        text = one_line(fix_text(fix, found.balances), 200)
+    for fix in explanation.fixes[:1]:
+        text = one_line(fix_text(fix, explanation.balances), 200)
         yield f"  {paint('fix', GREEN)}: {text}  ({plural(fix.nodes, 'node')} then)\n"
 
 

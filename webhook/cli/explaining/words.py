@@ -64,19 +64,19 @@ def not_evaluated_lines(answer: AnsweredQuestion) -> list[str]:
     return [*named, *made, *(one_line(line) for line in answer.missing)]
 
 
-def cause_summary(found: Explanation) -> str:
+def cause_summary(explanation: Explanation) -> str:
     """The cause in one line, for a pod that no node admits: ``cause: spread (…)``."""
-    nodes = found.otherwise.bit_count()
-    if found.ways:
-        return f"cause: {found.cause} ({'; '.join(_way(way, found) for way in found.ways[:_MAX_WAYS])})"
-    if found.cause is Cause.CAPACITY and not found.otherwise & ~too_small(found.verdict):
-        return f"cause: {found.cause} (no node that it may use has so much, even empty)"
-    return f"cause: {found.cause} ({_CAUSES[found.cause].format(plural(nodes, 'node') if nodes else 'no node')})"
+    cause, nodes = explanation.cause, explanation.otherwise.bit_count()
+    if explanation.ways:
+        return f"cause: {cause} ({'; '.join(_way(way, explanation) for way in explanation.ways[:_MAX_WAYS])})"
+    if cause is Cause.CAPACITY and not explanation.otherwise & ~too_small(explanation.verdict):
+        return f"cause: {cause} (no node that it may use has so much, even empty)"
+    return f"cause: {cause} ({_CAUSES[cause].format(plural(nodes, 'node') if nodes else 'no node')})"
 
 
-def _way(way: Way, found: Explanation) -> str:
+def _way(way: Way, explanation: Explanation) -> str:
     """``without taints and with room 2 nodes would admit it``."""
-    states = _states(way.nodes, found)
+    states = _states(way.nodes, explanation)
     left_out = [PART_WORDS[part] for part in way.parts if part != "room" and not (part == "taints" and states)]
     parts = [f"without {together(left_out)}"] if left_out else []
     parts += [f"with {states} nodes back"] * ("taints" in way.parts and bool(states))
@@ -84,31 +84,34 @@ def _way(way: Way, found: Explanation) -> str:
     return f"{' and '.join(parts)} {plural(way.nodes.bit_count(), 'node')} would admit it"
 
 
-def _states(nodes: int, found: Explanation) -> str:
+def _states(nodes: int, explanation: Explanation) -> str:
     """The states that the taints of these nodes stand for; empty if one of them is an ordinary taint."""
-    names, tainted = {*NODE_STATES.values()}, [each for each in found.obstacles if each.plugin == TAINT_TOLERATION]
+    names, tainted = (
+        {*NODE_STATES.values()},
+        [each for each in explanation.obstacles if each.plugin == TAINT_TOLERATION],
+    )
     told = [each.text for each in tainted if each.nodes & nodes]
     return " or ".join(told) if told and all(part in names for text in told for part in text.split(", ")) else ""
 
 
-def in_the_way(found: Explanation) -> str:
+def in_the_way(explanation: Explanation) -> str:
     """What has to change, in one line: the constraint that waits, the missing resource or label."""
-    if found.blocking is not None:
-        return _waits(found.blocking, found)
+    if explanation.blocking is not None:
+        return _waits(explanation.blocking, explanation)
     texts: list[str] = []
-    if found.cause is Cause.CAPACITY:
-        texts = [shortage_text(each) for each in shortages(found.problem, found.otherwise)]
+    if explanation.cause is Cause.CAPACITY:
+        texts = [shortage_text(each) for each in shortages(explanation.problem, explanation.otherwise)]
         plugins = CAPACITY_FILTERS - {NODE_RESOURCES_FIT}
     else:
-        plugins = frozenset().union(*(PARTS[part] for way in found.ways[:1] for part in way.parts))
-    nodes = found.ways[0].nodes if found.ways else found.otherwise
-    texts += [each.text for each in found.obstacles if each.plugin in plugins and each.nodes & nodes]
+        plugins = frozenset().union(*(PARTS[part] for way in explanation.ways[:1] for part in way.parts))
+    nodes = explanation.ways[0].nodes if explanation.ways else explanation.otherwise
+    texts += [each.text for each in explanation.obstacles if each.plugin in plugins and each.nodes & nodes]
     return one_line(f"in the way: {listed(texts, _MAX_NAMES)}", 300) if texts else ""
 
 
-def _waits(balance: Balance, found: Explanation) -> str:
+def _waits(balance: Balance, explanation: Explanation) -> str:
     """What a hard constraint waits for: ``zone[0]: zone c (1 node, cordoned) stays at 0 pods, and …``."""
-    waits = standstill(balance, found.verdict, every=found.obstacles)
+    waits = standstill(balance, explanation.verdict, every=explanation.obstacles)
     if waits.endswith(f" at {balance.domains.global_minimum}"):  # and not what keeps the minimum at 0
         waits += f" pod{'' if balance.domains.global_minimum == 1 else 's'}{_ceiling(balance)}"
     others = f"; {foreign}" if (foreign := company_text(balance, names=False)) else ""
@@ -139,15 +142,15 @@ def company_text(balance: Balance, *, names: bool = True) -> str:
     return f"{text}: {listed([one_line(name, 64) for name in who.names], _MAX_NAMES)}" if names and who.names else text
 
 
-def relief_text(relief: Relief, found: Explanation) -> str:
+def relief_text(relief: Relief, explanation: Explanation) -> str:
     """One relief: ``room on b (needs 2 cpu, 1 cpu is free)``."""
-    names = [one_line(name, 64) for name in found.verdict.nodes.names_of(relief.nodes)]
+    names = [one_line(name, 64) for name in explanation.verdict.nodes.names_of(relief.nodes)]
     if relief.what == "toleration":
         tolerations = ", ".join(flow(msgspec.to_builtins(each)) for each in relief.tolerations)
         return f"add toleration{'' if len(relief.tolerations) == 1 else 's'} {tolerations}"
     if relief.what == "uncordon":
         return f"kubectl uncordon {names[0]}" if len(names) == 1 else f"uncordon one of {listed(names, _MAX_NAMES)}"
-    missing = [*map(shortage_text, shortages(found.problem, relief.nodes))]
+    missing = [*map(shortage_text, shortages(explanation.problem, relief.nodes))]
     why = f" ({'; '.join(missing)})" if missing else ""
     what = "room on" if relief.what == "room" else "a larger node than"
     return f"{what} {listed(names, _MAX_NAMES)}{why}"
