@@ -81,7 +81,7 @@ def judged_afar(judge: Callable[[ReadOnlyIndex], _Decision], asking: Asking) -> 
     """
     facts = Facts(asking)
     decision = judge(cast(ReadOnlyIndex, facts))
-    for _ in range(_MOST_TIMES - 1):
+    for _ in range(_MAX_DECISIONS - 1):
         if facts.of_one_moment:
             break
         facts.ask_again()
