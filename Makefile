@@ -81,6 +81,7 @@ lint: $(READY)  ## ruff, formatting, mypy strict, layers (each proven by a delib
 docs: $(READY)  ## write the references that come from the code (tests say when they are out of date)
 	@$(BIN)/python tests/config/reference.py
 	@PYTHONPATH=tests $(BIN)/python tests/core/api/releases.py
+	@PYTHONPATH=tests $(BIN)/python tests/core/scheduler/left_out.py
 	@PYTHONPATH=tests $(BIN)/python tests/core/rules/pages.py
 	@$(BIN)/python tests/cli/reference.py
 	@$(BIN)/python tests/chart/reference.py

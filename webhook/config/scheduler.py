@@ -15,14 +15,13 @@ from webhook.config.document import ConfigDocument, read_config_document
 from webhook.config.faults import ConfigError, ConfigFault, Path, parse_path, render_path, shown
 from webhook.config.kubernetes_checks import upstream_fault
 from webhook.core.api.types import NodeAffinity
-from webhook.core.scheduler import problem
 from webhook.core.scheduler.args import SYSTEM, ArgsError, PodTopologySpreadArgs, decode_args, validate_args
+from webhook.core.scheduler.problem import FILTERS, OTHER_FILTERS
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER, SchedulerProfile
 
 SCHEDULER_API_VERSION = "kubescheduler.config.k8s.io/v1"
-# The filters of the default profile: those that verdicts know, and two that they do not look at.
-# Source: pkg/scheduler/apis/config/v1/default_plugins.go.
-CONFIGURABLE_FILTERS = (*problem.FILTERS, "DynamicResources", "NodeDeclaredFeatures")
+# The filters of the default profile: those that verdicts know, and those that they do not look at.
+CONFIGURABLE_FILTERS = (*FILTERS, *OTHER_FILTERS)
 _T = TypeVar("_T", bound="_Value")
 
 
@@ -102,9 +101,9 @@ class _Reading:
         try:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            text, _, place = str(error).partition(" - at `$")
+            text, _, below = str(error).partition(" - at `$")
             words = text[0].lower() + text[1:].replace("`", "").replace(" | null", "")
-            self.faults.append(self.document.fault((*path, *parse_path(place.rstrip("`"))), words))
+            self.faults.append(self.document.fault((*path, *parse_path(below.rstrip("`"))), words))
             return kind()
 
     def is_word(self, name: str, value: str | None, wanted: str) -> None:
@@ -114,8 +113,8 @@ class _Reading:
 
 def _profile(reading: _Reading, index: int, profile: _Profile) -> SchedulerProfile:
     spread, affinity, fit = PodTopologySpreadArgs(defaulting_type=SYSTEM), _AffinityArgs(), _FitArgs()
-    for place, config in enumerate(profile.plugin_config or ()):
-        path: Path = ("profiles", index, "pluginConfig", place, "args")
+    for number, config in enumerate(profile.plugin_config or ()):
+        path: Path = ("profiles", index, "pluginConfig", number, "args")
         match config.name:
             case "PodTopologySpread":
                 spread = _spread_args(reading, config.args, path)

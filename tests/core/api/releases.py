@@ -31,6 +31,13 @@ TESTS = {
 }
 
 
+def tests_of(name):
+    """The tests of a gate. Errors: LookupError, which says what is to be done."""
+    if name not in TESTS:
+        raise LookupError(f"{name} of gates.py has no test: name those on both sides of it in TESTS of {__file__}")
+    return TESTS[name]
+
+
 def asked_in(name):
     """The modules of the core that ask for a gate, in the order of their paths."""
     asks = re.compile(rf"\bgates\.{name}\b")
@@ -41,7 +48,7 @@ def asked_in(name):
 def table():
     rows = ["| since | what | where (`webhook/core/`) | derived from | test |", "|---|---|---|---|---|"]
     for name, gate in sorted(GATES.items(), key=lambda item: item[1].since):
-        where, tests = (", ".join(f"`{each}`" for each in names) for names in (asked_in(name), TESTS[name]))
+        where, tests = (", ".join(f"`{each}`" for each in names) for names in (asked_in(name), tests_of(name)))
         rows.append(f"| {gate.since} | {gate.what} | {where} | {gate.source} | {tests} |")
     return "\n".join(rows)
 

@@ -19,7 +19,13 @@ def test_a_change_is_asked_for_and_tested(name):
     assert releases.GATES[name].since <= NEWEST
     assert releases.asked_in(name)
     written = "\n".join(path.read_text() for path in (releases.ROOT / "tests").rglob("test_*.py"))
-    assert [each for each in releases.TESTS[name] if f"def {each}(" not in written] == []
+    assert [each for each in releases.tests_of(name) if f"def {each}(" not in written] == []
+
+
+def test_a_change_without_a_test_says_what_to_do():
+    with pytest.raises(LookupError, match=r"NEW of .* name those on both sides of it in TESTS of"):
+        releases.tests_of("NEW")
+    assert releases.TESTS.keys() <= releases.GATES.keys()
 
 
 def compared_with_numbers(tree):

@@ -35,12 +35,17 @@ FILTERS = (
     *(node_filters.NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
     *(pod_topology_spread.POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY),
 )
+# The other filters of the default profile, which are not evaluated: plugin -> what it looks at.
+# Source: pkg/scheduler/apis/config/v1/default_plugins.go.
+OTHER_FILTERS: Mapping[str, str] = {
+    "DynamicResources": "resource claims, and device classes that provide extended resources",
+    "NodeDeclaredFeatures": "features that a node declares and the pod needs",
+}
 # What kube-scheduler looks at, but admission cannot know or the index does not have: key -> what is not evaluated.
 NOT_EVALUATED: Mapping[str, str] = {
     "SchedulerConfiguration": "disabled plugins, added node affinity, ignored resources, extenders",
     "SchedulingGates": "a pod with scheduling gates is not tried at all",
-    "DynamicResources": "resource claims, and device classes that provide extended resources",
-    "NodeDeclaredFeatures": "features that a node declares and the pod needs",
+    **OTHER_FILTERS,
     "CSIStorageCapacity": "free capacity that storage drivers publish",
     "VolumeAttachment": "volumes that are attached to a node without a pod on it",
     "CSIDriver": "storage drivers that must be installed on the node",

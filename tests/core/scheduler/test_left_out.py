@@ -1,0 +1,38 @@
+"""Each filter of the default profile is known once: as evaluated, or by name as left out."""
+
+from build import pod
+from core.scheduler import left_out
+
+from webhook.config.scheduler import CONFIGURABLE_FILTERS
+from webhook.core.api.types import ClaimSource as Claimed
+from webhook.core.api.types import ResourceClaim, SchedulingGate, Volume
+from webhook.core.scheduler.problem import FILTERS, NOT_EVALUATED, OTHER_FILTERS, not_evaluated
+from webhook.core.scheduler.profile import SchedulerProfile
+
+
+def test_the_page_has_the_table():
+    text = left_out.FILE.read_text()
+    assert left_out.with_what_is_left_out(text) == text, "run: make docs"
+    assert left_out.table() in text
+
+
+def test_the_page_says_whom_each_entry_matters_for():
+    assert {*left_out.MATTERS_FOR} == {*NOT_EVALUATED}, "MATTERS_FOR in tests/core/scheduler/left_out.py"
+
+
+def test_a_filter_that_is_evaluated_is_not_left_out_as_well():
+    assert {*FILTERS} & {*NOT_EVALUATED} == set(), "take it out of OTHER_FILTERS in webhook/core/scheduler/problem.py"
+    assert sorted(CONFIGURABLE_FILTERS) == sorted({*FILTERS, *OTHER_FILTERS})
+
+
+def test_each_entry_concerns_some_pod_and_each_concern_is_an_entry():
+    everything = pod(
+        scheduling_gates=(SchedulingGate(name="g"),),
+        resource_claims=(ResourceClaim(name="r"),),
+        host_network=True,
+        host_users=False,
+        volumes=(Volume(name="v", persistent_volume_claim=Claimed(claim_name="c")),),
+    )
+    concerned = {*not_evaluated(everything), *not_evaluated(everything, SchedulerProfile())}
+    # The caller says it of pods that are not created yet.
+    assert concerned | {"AdmissionPlugins"} == {*NOT_EVALUATED}
