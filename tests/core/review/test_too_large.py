@@ -2,7 +2,7 @@
 
 import pytest
 from core.rules.shop import deployed, shop
-from manifest import FIXED, decide, template, workload
+from manifest import FIXED, RECENT, decide, template, workload
 from msgspec.structs import replace
 
 from webhook.core.policy.policy import Exemption, Match, Mode
@@ -18,6 +18,7 @@ from webhook.core.rules.frame.size import (
     exceeded,
     immense,
 )
+from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
 from webhook.core.workloads.reading import read_workload
 
@@ -227,3 +228,12 @@ def test_no_rule_compares_hundreds_of_constraints():
     assert (decision.allowed, decision.message) == (False, IMMENSE)
     assert {each.rule for each in decision.not_evaluated} == {rule.id for rule in RULES} - OFFLINE - API_RULES
     assert decide(web(*ADDED * 9), policy=replace(FIXED, ceiling=Mode.WARN)).warnings == ()
+
+
+@pytest.mark.parametrize(("spec", "known"), [({}, True), (on_nodes(300, 10), False)], ids=["ordinary", "too large"])
+def test_rules_are_not_given_the_cluster_for_it(spec, known):
+    read = read_workload(web(**spec))
+    here = Circumstances(policy=STRICT, version=RECENT, index=CLUSTER)
+    subject = Subject(workload=read, placed=place(read), circumstances=here)
+    assert (subject.index is CLUSTER) == known
+    assert replace(subject, circumstances=replace(here, offline=True)).index is CLUSTER

@@ -107,8 +107,14 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def index(self) -> ReadOnlyIndex | None:
-        """The cluster; None if there is none, or rules must not look at it."""
-        return None if self.circumstances.unlooked else self.circumstances.index
+        """The cluster; None if there is none, or rules must not look at it: see `lacks`."""
+        here = self.circumstances
+        return None if here.index is None or here.unlooked or self._limit else here.index
+
+    @property
+    def _limit(self) -> str:
+        """The limit of size that the object exceeds. Without an API server that waits there is time for any object."""
+        return "" if self.circumstances.offline else self.once(_exceeded)
 
     @property
     def offline(self) -> bool:
@@ -133,16 +139,17 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
 
     def lacks(self, *resources: str) -> str:
         """Why these resources of the cluster cannot be looked at, for `NotEvaluated`; empty if they can."""
-        index = self.index
+        index = self.circumstances.index
         if index is None:
-            return self.circumstances.unlooked or NO_CLUSTER
+            return NO_CLUSTER
+        if self.circumstances.unlooked:
+            return self.circumstances.unlooked
         if missing := index.lacks(*resources):
             return missing
         if self.once(_is_stale):
             return _STALE
-        # Each selector is counted under the lock of the index, and whoever writes the pod chooses how many. Without an
-        # API server that waits there is time.
-        if (limit := self.once(_exceeded)) and not self.offline:
+        # Each selector is counted under the lock of the index, and whoever writes the pod chooses how many.
+        if limit := self._limit:
             return limit
         return NO_TIME if self.late else ""
 
