@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from manifest import DENY
 
-from webhook.admission import Engine, ReviewError, answer, decode_review, encode
+from webhook.admission import Engine, ReviewError, _encode, answer, decode_review
 from webhook.core.api.version import RECORDED
 from webhook.core.review.decision import AdmissionRequest, Decision
 
@@ -223,7 +223,7 @@ REQUEST = AdmissionRequest(uid="u", operation="CREATE", group="", version="v1", 
 
 
 def encoded(**decision):
-    return json.loads(encode(REQUEST, Decision(**decision)))["response"]
+    return json.loads(_encode(REQUEST, Decision(**decision)))["response"]
 
 
 @pytest.mark.parametrize(

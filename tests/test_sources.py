@@ -12,6 +12,7 @@ FILE_AND_SYMBOL = re.compile(r"\w\.go ``\w+``")
 # Public functions in modules that follow upstream, which are none of upstream's.
 OURS = {
     "api/resources.py": {"written_nanos"},  # the text of our own sums
+    "api/selectors.py": {"valid_selector"},  # for who has no use for upstream's error
     "apiserver/go_json.py": {"resolve", "is_plain"},  # Go's compiler does the first; the second is a short cut
     "apiserver/validation.py": {"are_plainly_right"},  # a short cut
     "defaulting/injection.py": {"revision"},  # a mark of our configuration

@@ -14,7 +14,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -231,15 +231,15 @@ def answered(route: Route, request: AdmissionRequest, decide: Callable[[], Decis
     """Encode what the function decides. Never raises: the request is allowed if the function does."""
     try:
         decision = decide()
-        return ReviewAnswer(body=encode(request, decision), request=request, decision=decision)
+        return ReviewAnswer(body=_encode(request, decision), request=request, decision=decision)
     except Exception as error:  # noqa: BLE001 the one boundary: whatever it is, the API server gets its answer
-        told = {"route": route, **facts(request), **described(error)}
+        told = {"route": route, **request.logged, **described(error)}
         _log.error("a review failed; the request is allowed", extra={"fields": told})
     decision = Decision(reason="internal error", audit={"error": "internal"})
-    return ReviewAnswer(body=encode(request, decision), request=request, decision=decision, failed=True)
+    return ReviewAnswer(body=_encode(request, decision), request=request, decision=decision, failed=True)
 
 
-def encode(request: AdmissionRequest, decision: Decision) -> bytes:
+def _encode(request: AdmissionRequest, decision: Decision) -> bytes:
     """The AdmissionReview that carries a decision.
 
     Errors: UnicodeEncodeError for text that is none.
@@ -255,20 +255,6 @@ def encode(request: AdmissionRequest, decision: Decision) -> bytes:
         patch = base64.b64encode(_ENCODER.encode(decision.patch)).decode("ascii")
         response = msgspec.structs.replace(response, patch=patch, patch_type="JSONPatch")
     return _ENCODER.encode(_Reply(response=response))
-
-
-def facts(request: AdmissionRequest) -> dict[str, Any]:
-    """The request's fields, as logs name it. Its objects never go into a log: pods hold secrets."""
-    return {
-        "uid": request.uid,
-        "operation": request.operation,
-        "kind": request.kind,
-        "subResource": request.sub_resource,
-        "namespace": request.namespace,
-        "name": request.name,
-        "user": request.user,
-        "dryRun": request.dry_run,
-    }
 
 
 def _present(raw: Raw) -> Raw | None:

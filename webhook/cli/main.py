@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from webhook.cli.exit_codes import CommandError, Exit
-from webhook.core.text import similar
+from webhook.core.text import did_you_mean
 
 _COMMANDS: Mapping[str, str] = {
     "check": "webhook.cli.commands.check",
@@ -52,10 +52,10 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            near = similar(args[0], _COMMANDS)
-            if not near:
+            hint = did_you_mean(args[0], _COMMANDS).removeprefix("; ").capitalize()
+            if not hint:
                 raise
-            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
+            raise click.UsageError(f"{error.message} {hint}", ctx) from None
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

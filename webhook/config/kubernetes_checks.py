@@ -14,7 +14,8 @@ from webhook.config.lenient_view import View
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, LabelSelector, SpreadConstraint
 from webhook.core.api.version import RECORDED
-from webhook.core.apiserver.validation import FieldError, selector_errors, validate_constraints
+from webhook.core.apiserver.field_errors import FieldError
+from webhook.core.apiserver.validation import selector_errors, validate_constraints
 from webhook.core.scheduler.args import PodTopologySpreadArgs, validate_args
 
 # The fields of a constraint that kube-scheduler leaves unchecked in its own configuration.

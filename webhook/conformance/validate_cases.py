@@ -17,12 +17,8 @@ from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.version import RECORDED
 from webhook.core.api.written_selector import selector_as_json
 from webhook.core.apiserver.decoding import GO_KINDS, DecodeError, as_go_reads, type_of
-from webhook.core.apiserver.validation import (
-    FieldError,
-    constraint_warnings,
-    merge_match_label_keys,
-    validate_constraints,
-)
+from webhook.core.apiserver.field_errors import FieldError
+from webhook.core.apiserver.validation import constraint_warnings, merge_match_label_keys, validate_constraints
 from webhook.core.scheduler.args import ArgsError, decode_args, validate_args
 from webhook.core.workloads.reading import reaches_template, read_workload
 from webhook.core.workloads.refused_pods import refusals

@@ -26,7 +26,7 @@ def nearest(word: str, known: Iterable[str], slips: int) -> str | None:
     return name if distance <= slips else None
 
 
-def similar(word: str, known: Iterable[str], most: int = 1) -> list[str]:
+def _similar(word: str, known: Iterable[str], most: int = 1) -> list[str]:
     """Known words that look like this one, the most similar first: for a question, where any guess helps."""
     import difflib  # noqa: PLC0415 only needed for a mistake
 
@@ -46,7 +46,7 @@ def did_you_mean(
     Shape: words are compared as ``fold`` writes them, and named as ``quote`` does.
     """
     folded = {fold(name): name for name in known}
-    near = " or ".join(quote(folded[name]) for name in similar(fold(word), folded, most))
+    near = " or ".join(quote(folded[name]) for name in _similar(fold(word), folded, most))
     return f"; did you mean {near}?" if near else ""
 
 

@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Mapping
 
-from webhook import admission
 from webhook.admission import Engine, ReviewAnswer
 from webhook.cluster.feed import Feed
 from webhook.logs import bounded, described
@@ -87,7 +86,7 @@ class State:
         )
         for each in decision.not_evaluated:
             if each.fault is not None:
-                told = {"rule": each.rule, "route": route, **admission.facts(request), **described(each.fault)}
+                told = {"rule": each.rule, "route": route, **request.logged, **described(each.fault)}
                 _log.error("a rule failed; the others answered", extra={"fields": told})
         if decision.feasibility is not None:
             self.metrics.tried(decision.feasibility.verdict, decision.feasibility.cause)
@@ -106,7 +105,7 @@ def _told(route: str, answer: ReviewAnswer, seconds: float) -> Mapping[str, obje
     decision = answer.decision
     return {
         "route": route,
-        **admission.facts(answer.request),
+        **answer.request.logged,
         "reason": decision.reason,
         "findings": [f"{each.finding.rule} {each.mode}" for each in decision.findings],
         "patchOperations": len(decision.patch),

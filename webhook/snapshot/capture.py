@@ -13,7 +13,7 @@ from webhook.cluster.live import Live, loss, read_kinds, unreachable
 from webhook.cluster.resources import watched
 from webhook.core.api.types import TypeMeta
 from webhook.core.policy.policy import Policy
-from webhook.snapshot.load import HEADER_KIND, Header, SnapshotError, absent, read_header, read_items
+from webhook.snapshot.load import Header, SnapshotError, absent, read_header, read_items
 from webhook.snapshot.open_file import open_cluster_file
 from webhook.snapshot.projection import is_read, project
 
@@ -33,7 +33,7 @@ class CapturedSnapshot(Struct, frozen=True, kw_only=True):
 
     def lines(self) -> Iterator[bytes]:
         """The file, line by line."""
-        yield msgspec.json.encode({"kind": HEADER_KIND, **msgspec.to_builtins(self.header)}) + b"\n"
+        yield msgspec.json.encode({"kind": Header.KIND, **msgspec.to_builtins(self.header)}) + b"\n"
         for each in self.objects:
             yield each + b"\n"
 
@@ -88,7 +88,7 @@ def take_file(file: str, policy: Policy) -> CapturedSnapshot:
     try:
         with open_cluster_file(file) as stream:
             for item in read_items(stream, file):
-                if item.of.kind == HEADER_KIND:
+                if item.of.kind == Header.KIND:
                     header = read_header(bytes(item.raw))
                 elif is_read(item.of, policy.workloads):
                     objects.append(project(item.raw, item.of, policy.workloads))

@@ -10,6 +10,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import ClassVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -22,7 +23,6 @@ from webhook.core.index.readers import decode_object
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.logs import bounded
 
-HEADER_KIND = "Snapshot"
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OFFSET = re.compile(r"\(byte (\d+)\)")
@@ -81,6 +81,8 @@ class Header(Struct, frozen=True, rename="camel"):
     ``anonymised`` says that names were replaced.
     """
 
+    KIND: ClassVar[str] = "Snapshot"
+
     kubernetes_version: str | None = None
     taken_at: str | None = None
     missing: Mapping[str, str] = {}
@@ -118,7 +120,7 @@ def read_snapshot(
     for item in read_items(stream, name):
         kind = item.of.kind or ""
         try:
-            if kind == HEADER_KIND:
+            if kind == Header.KIND:
                 header = _HEADER.decode(item.raw)
                 version = parse_version(header.kubernetes_version) if header.kubernetes_version else None
                 index.version = as_version or version or RECORDED
@@ -141,7 +143,7 @@ def read_snapshot(
 def read_header(line: bytes) -> Header | None:
     """The header in a snapshot's first line; None for any other line."""
     try:
-        return _HEADER.decode(line) if _TYPE.decode(line).kind == HEADER_KIND else None
+        return _HEADER.decode(line) if _TYPE.decode(line).kind == Header.KIND else None
     except _UNREADABLE:
         return None
 
@@ -219,7 +221,7 @@ def _item(raw: bytes | Raw, name: str, line: int, stated: TypeMeta | None = None
         of = _TYPE.decode(raw)
     except _UNREADABLE as error:
         raise SnapshotError(name, f"not a Kubernetes object: {bounded(str(error))}", line) from error
-    if not of.kind or not (of.api_version or of.kind == HEADER_KIND):
+    if not of.kind or not (of.api_version or of.kind == Header.KIND):
         if stated is None:
             raise SnapshotError(name, "an object without apiVersion and kind", line)
         of = stated

@@ -4,11 +4,12 @@ import pytest
 from build import cluster, constraint, pod, running
 from msgspec.structs import replace
 
+from webhook.cli.explaining.words import _amount_text
 from webhook.core.api.types import Container, NodeSpec, NodeStatus, ResourceRequirements, Taint, Toleration
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.explain.explanation import explain_pod
 from webhook.core.explain.obstacles import toleration_for
-from webhook.core.explain.reliefs import amount_text, shortages
+from webhook.core.explain.reliefs import shortages
 from webhook.core.index import node_sets
 from webhook.core.scheduler.problem import take
 
@@ -39,7 +40,7 @@ def asking(**requests):
     ],
 )
 def test_amounts(resource, amount, up, expected):
-    assert amount_text(resource, amount, up=up) == expected
+    assert _amount_text(resource, amount, up=up) == expected
 
 
 def test_the_most_that_is_free():

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from webhook.cli.explaining.pods import Question
+from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 from webhook.core.api.well_known import NODE_STATES
 from webhook.core.explain.edit_target import command, patch
 from webhook.core.explain.explanation import Balance, Cause, Explanation, standstill
@@ -16,7 +17,6 @@ from webhook.core.explain.reliefs import (
     Relief,
     Shortage,
     Way,
-    amount_text,
     shortages,
     too_small,
 )
@@ -30,6 +30,7 @@ _CAUSES: Mapping[Cause | None, str] = {
     Cause.CAPACITY: "with room {} would admit it",
     Cause.OTHER: "no node would admit it, whatever is left out",
 }
+_BYTES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _MAX_WAYS = 3  # told of those that would lift the cause: each is enough, and the smallest come first
 _MAX_NAMES = 3  # of nodes in a line, and of workloads
 
@@ -158,8 +159,20 @@ def relief_text(relief: Relief, explanation: Explanation) -> str:
 
 def shortage_text(shortage: Shortage) -> str:
     """``needs 2 cpu: 1 cpu is free on b``, with the most of all; or what the largest node has."""
-    needs = f"needs {amount_text(shortage.resource, shortage.needed, up=True)}"
+    needs = f"needs {_amount_text(shortage.resource, shortage.needed, up=True)}"
     if shortage.has is not None:
-        return f"{needs}, and none has more than {amount_text(shortage.resource, shortage.has)}"
-    free, most = amount_text(shortage.resource, shortage.free), ", the most of them" if shortage.nodes > 1 else ""
+        return f"{needs}, and none has more than {_amount_text(shortage.resource, shortage.has)}"
+    free, most = _amount_text(shortage.resource, shortage.free), ", the most of them" if shortage.nodes > 1 else ""
     return f"{needs}: {free} free on {one_line(shortage.node, 64)}{most}"
+
+
+def _amount_text(resource: str, amount: int, *, up: bool = False) -> str:
+    """An amount of a resource as text: ``500m cpu``, ``1.5Gi memory``; rounded down to two decimals, or ``up``."""
+    if resource == CPU:
+        return f"{amount // 1000 if amount % 1000 == 0 else f'{amount}m'} cpu"
+    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith(HUGE_PAGES_PREFIX):
+        power = min(max(amount.bit_length() - 1, 0) // 10, len(_BYTES) - 1)
+        unit = 1 << 10 * power
+        hundredths = -(-amount * 100 // unit) if up else amount * 100 // unit
+        return f"{hundredths / 100:g}{_BYTES[power]} {resource}"
+    return f"{amount:,} {resource}"

@@ -179,6 +179,9 @@ class ResourceRequirements(_Value, frozen=True):
     limits: Mapping[str, WrittenQuantity] | None = None
 
 
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what an absent hostIP means, not an address to bind to
+
+
 class ContainerPort(_Value, frozen=True, gc=False):
     container_port: Int32 | None = None
     host_port: Int32 | None = None

@@ -60,7 +60,7 @@ class Decoded(Struct, frozen=True):
     strict: tuple[str, ...]
 
 
-class GoType(Struct, frozen=True):
+class _GoType(Struct, frozen=True):
     """Shape: ``fields`` has, by JSON name, the names on the way (embedded structs, then its own) and the type."""
 
     name: str
@@ -78,30 +78,30 @@ def _declared() -> dict[str, str]:
 
 
 @cache
-def resolve(text: str) -> GoType:
+def resolve(text: str) -> _GoType:
     """The type that a Go type expression names."""
     if text.startswith("*"):
-        return GoType(text[1:], "pointer", text[1:])
+        return _GoType(text[1:], "pointer", text[1:])
     if text.startswith("[]"):
-        return GoType(text, "list", text[2:])
+        return _GoType(text, "list", text[2:])
     if text.startswith("map["):
-        return GoType(text, "map", text.partition("]")[2])
+        return _GoType(text, "map", text.partition("]")[2])
     if text in _OPAQUE:
-        return GoType(text, "opaque")
+        return _GoType(text, "opaque")
     declared = _declared().get(text)
-    return GoType(text, text) if declared is None else _named(text, declared)
+    return _GoType(text, text) if declared is None else _named(text, declared)
 
 
-def _named(name: str, declared: str) -> GoType:
+def _named(name: str, declared: str) -> _GoType:
     if declared.startswith("="):
         under = resolve(declared[2:])
-        return GoType(name, under.kind, under.elem)
+        return _GoType(name, under.kind, under.elem)
     fields = {}
     for entry in declared.strip("{} ").split():
         path, _, type_ = entry.partition(":")
         names = tuple(path.split("/"))
         fields[names[-1]] = (names, type_)
-    return GoType(name, "struct", fields=fields, short=name.rpartition(".")[2])
+    return _GoType(name, "struct", fields=fields, short=name.rpartition(".")[2])
 
 
 def read(raw: bytes) -> object:
@@ -139,7 +139,7 @@ def _cleaned(node: object) -> object:
     return node
 
 
-def is_plain(value: object, target: GoType) -> bool:
+def is_plain(value: object, target: _GoType) -> bool:
     """Whether every field of parsed JSON is known and of its type, or null, so that `decode_go` would change nothing.
 
     Several times faster than `decode_go`, which finds no fault in such a value and warns of nothing.
@@ -171,7 +171,7 @@ def _plain_members(value: dict[str, object], fields: Mapping[str, tuple[tuple[st
     return True
 
 
-def _plain_scalar(value: object, target: GoType) -> bool:
+def _plain_scalar(value: object, target: _GoType) -> bool:
     bound = _INTEGERS.get(target.kind)
     if bound is not None:
         return type(value) is int and -bound <= value < bound
@@ -265,7 +265,7 @@ class _Walk:
         if len(self.strict) < _MAX_STRICT:
             self.strict[f"{what} {quote(f'{self.path()}.{name}' if self.where else name)}"] = None
 
-    def value(self, node: object, target: GoType, current: object) -> object:
+    def value(self, node: object, target: _GoType, current: object) -> object:
         """Decode a node into the current value, as Go does for repeated fields, and return the new value.
 
         Source: json/decode.go ``value``.
@@ -281,7 +281,7 @@ class _Walk:
             return None if kind in {"list", "map"} else current
         return self.container(node, target, current) if isinstance(node, list) else self.scalar(node, target, current)
 
-    def container(self, node: list[object], target: GoType, current: object) -> object:
+    def container(self, node: list[object], target: _GoType, current: object) -> object:
         """Source: json/decode.go ``value``."""
         if isinstance(node, Members):
             members = current if isinstance(current, dict) else {}
@@ -294,7 +294,7 @@ class _Walk:
         self.wrong(_kind_of(node), target.name)
         return current
 
-    def scalar(self, node: object, target: GoType, current: object) -> object:
+    def scalar(self, node: object, target: _GoType, current: object) -> object:
         """Source: json/decode.go ``literalStore``."""
         bound = _INTEGERS.get(target.kind)
         if isinstance(node, _Number):
@@ -311,7 +311,7 @@ class _Walk:
         self.wrong(_kind_of(node), target.name)
         return current
 
-    def entries(self, node: list[object], target: GoType, current: _Slice | None) -> _Slice:
+    def entries(self, node: list[object], target: _GoType, current: _Slice | None) -> _Slice:
         """Source: json/decode.go ``array``."""
         # A repeated field decodes into the entries that the first one left, also into those beyond its end.
         memory = current.memory if current is not None and node else []
@@ -326,7 +326,7 @@ class _Walk:
         out.memory = memory
         return out
 
-    def members_of_map(self, node: Members, target: GoType, current: dict[str, object]) -> dict[str, object]:
+    def members_of_map(self, node: Members, target: _GoType, current: dict[str, object]) -> dict[str, object]:
         """Source: json/decode.go ``object``."""
         elem, seen = resolve(target.elem), set()
         for name, value in node:
@@ -338,7 +338,7 @@ class _Walk:
             self.where.pop()
         return current
 
-    def members_of_struct(self, node: Members, target: GoType, current: dict[str, object]) -> dict[str, object]:
+    def members_of_struct(self, node: Members, target: _GoType, current: dict[str, object]) -> dict[str, object]:
         """Source: json/decode.go ``object``."""
         seen, outer, fields, where, known = set(), self.struct, self.fields, self.where, target.fields
         depth = len(fields)
@@ -407,7 +407,7 @@ def _quantity(node: object) -> str:
     return node.strip()
 
 
-def _zero(target: GoType) -> object:
+def _zero(target: _GoType) -> object:
     """What a new entry of a list or map holds before it is decoded."""
     if target.kind == "string":
         return ""

@@ -10,11 +10,9 @@ warnings.go; pkg/registry/core/pod strategy.go; k8s.io/apimachinery pkg/apis/met
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api import gates
-from webhook.core.api.go_text import json_text, quote
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import (
     DO_NOT_SCHEDULE,
@@ -36,20 +34,17 @@ from webhook.core.api.well_known import (
     SUCCESSORS,
 )
 from webhook.core.api.written_selector import selected_keys
+from webhook.core.apiserver.field_errors import (
+    FieldError,
+    distinct,
+    duplicate,
+    forbidden,
+    invalid,
+    invalid_named,
+    not_supported,
+    required,
+)
 
-REQUIRED = "FieldValueRequired"
-INVALID = "FieldValueInvalid"
-NOT_SUPPORTED = "FieldValueNotSupported"
-DUPLICATE = "FieldValueDuplicate"
-FORBIDDEN = "FieldValueForbidden"
-
-_TITLES = {
-    REQUIRED: "Required value",
-    INVALID: "Invalid value",
-    NOT_SUPPORTED: "Unsupported value",
-    DUPLICATE: "Duplicate value",
-    FORBIDDEN: "Forbidden",
-}
 _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _POLICIES = (HONOR, IGNORE)
 _NO_OR_POLICY = (None, HONOR, IGNORE)
@@ -57,7 +52,7 @@ _POSITIVE = "must be greater than zero"
 _IN_BOTH = "exists in both matchLabelKeys and labelSelector"
 _NO_SELECTOR = "must not be specified when labelSelector is not set"
 
-DEPRECATED_KEYS: Mapping[str, str] = {
+_DEPRECATED_KEYS: Mapping[str, str] = {
     **{
         key: f'deprecated since {"v1.14" if key in (BETA_ARCH, BETA_OS) else "v1.17"}; use "{successor}" instead'
         for key, successor in SUCCESSORS.items()
@@ -66,67 +61,6 @@ DEPRECATED_KEYS: Mapping[str, str] = {
     PREFER_AVOID_PODS_ANNOTATION: "deprecated since v1.22; use Taints and Tolerations instead",
     MASTER: f'use "{CONTROL_PLANE}" instead',
 }
-
-
-class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One cause of a 422 answer.
-
-    Shape: ``bad_value`` is what was written, "" where upstream shows none; ``plain`` tells a Go string, which is
-    shown in Go's quotes, from a named type, which is shown as JSON.
-    Source: field/errors.go ``Error``.
-    """
-
-    type: str
-    field: str
-    bad_value: str | int = ""
-    detail: str = ""
-    plain: bool = True
-
-    @property
-    def text(self) -> str:
-        """The line that a user sees. Source: field/errors.go ``Error``."""
-        shown = f"{self.field}: {_TITLES[self.type]}"
-        if self.type not in {REQUIRED, FORBIDDEN}:
-            is_text = self.plain and isinstance(self.bad_value, str)
-            shown += ": " + (quote(str(self.bad_value)) if is_text else json_text(self.bad_value))
-        return f"{shown}: {self.detail}" if self.detail else shown
-
-
-def required(path: str, detail: str) -> FieldError:
-    """The error as ``field.Required`` makes it. Source: field/errors.go ``Required``."""
-    return FieldError(type=REQUIRED, field=path, detail=detail)
-
-
-def invalid(path: str, value: str | int, detail: str) -> FieldError:
-    """The error as ``field.Invalid`` makes it. Source: field/errors.go ``Invalid``."""
-    return FieldError(type=INVALID, field=path, bad_value=value, detail=detail)
-
-
-def invalid_named(path: str, value: str, detail: str, version: KubernetesVersion) -> FieldError:
-    """As `invalid`, of a value whose Go type is a named string. Source: field/errors.go ``Invalid``."""
-    return FieldError(type=INVALID, field=path, bad_value=value, detail=detail, plain=version < gates.SHOWS_JSON.since)
-
-
-def forbidden(path: str, detail: str) -> FieldError:
-    """The error as ``field.Forbidden`` makes it. Source: field/errors.go ``Forbidden``."""
-    return FieldError(type=FORBIDDEN, field=path, detail=detail)
-
-
-def duplicate(path: str, value: str) -> FieldError:
-    """The error as ``field.Duplicate`` makes it. Source: field/errors.go ``Duplicate``."""
-    return FieldError(type=DUPLICATE, field=path, bad_value=value)
-
-
-def not_supported(path: str, value: str, supported: Sequence[str], version: KubernetesVersion) -> FieldError:
-    """An error about a value whose Go type is a named string. Source: field/errors.go ``NotSupported``."""
-    detail = "supported values: " + ", ".join(quote(each) for each in supported)
-    plain = version < gates.SHOWS_JSON.since
-    return FieldError(type=NOT_SUPPORTED, field=path, bad_value=value, detail=detail, plain=plain)
-
-
-def distinct(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
-    """The errors, each text once. Source: field/errors.go ``ToAggregate``."""
-    return tuple({error.text: error for error in errors}.values())
 
 
 def are_plainly_right(constraints: Sequence[SpreadConstraint]) -> bool:
@@ -357,7 +291,7 @@ def constraint_warnings(constraints: Sequence[SpreadConstraint], path: str) -> t
     """
     warnings = []
     for index, constraint in enumerate(constraints):
-        message = DEPRECATED_KEYS.get(constraint.topology_key or "")
+        message = _DEPRECATED_KEYS.get(constraint.topology_key or "")
         if message is not None:
             warnings.append(f"{path}[{index}].topologyKey: {constraint.topology_key} is {message}")
         if constraint.selector is None:

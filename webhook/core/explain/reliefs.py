@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY, PODS
+from webhook.core.api.resources import PODS
 from webhook.core.api.types import HONOR, Toleration
 from webhook.core.api.well_known import NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, PARTS
@@ -25,7 +25,6 @@ from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
 
 _ANY_CORDON = Toleration(key=TAINT_UNSCHEDULABLE, operator="Exists")
-_BYTES = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 class Relief(Struct, frozen=True):
@@ -160,15 +159,3 @@ def shortages(problem: Problem, nodes: int) -> Iterator[Shortage]:
             nodes=len(slots),
             has=largest if largest is not None and largest < amount else None,
         )
-
-
-def amount_text(resource: str, amount: int, *, up: bool = False) -> str:
-    """An amount of a resource as text: ``500m cpu``, ``1.5Gi memory``; rounded down to two decimals, or ``up``."""
-    if resource == CPU:
-        return f"{amount // 1000 if amount % 1000 == 0 else f'{amount}m'} cpu"
-    if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith(HUGE_PAGES_PREFIX):
-        power = min(max(amount.bit_length() - 1, 0) // 10, len(_BYTES) - 1)
-        unit = 1 << 10 * power
-        hundredths = -(-amount * 100 // unit) if up else amount * 100 // unit
-        return f"{hundredths / 100:g}{_BYTES[power]} {resource}"
-    return f"{amount:,} {resource}"

@@ -11,14 +11,22 @@ from msgspec import Struct
 
 from webhook.core.api.resources import existing_request
 from webhook.core.api.selectors import Selector, compile_selector
-from webhook.core.api.types import Container, ObjectMeta, Pod, PodAffinityTerm, PodSpec, Volume, named_claims
+from webhook.core.api.types import (
+    ANY_ADDRESS,
+    Container,
+    ObjectMeta,
+    Pod,
+    PodAffinityTerm,
+    PodSpec,
+    Volume,
+    named_claims,
+)
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.node_table import Nodes
 from webhook.core.index.pod_groups import Counts, NamespacePods, PodRecord, Requirements, bump
 from webhook.core.index.tables import discard, drop, drop_under, put_under
 
 FINISHED = frozenset({"Succeeded", "Failed"})
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - what an absent hostIP means, not an address to bind to
 # A term is looked up by namespace and label if that takes at most this many entries: their product can be immense.
 _MAX_ENTRIES_OF_A_TERM = 16
 
@@ -113,7 +121,7 @@ def _plain(volume: Volume) -> bool:
     return claim is not None and bool(claim.claim_name)
 
 
-class Extras(Struct, frozen=True):
+class _Extras(Struct, frozen=True):
     """What few pods have: host ports, volumes, and required anti-affinity terms."""
 
     ports: tuple[HostPort, ...] = ()
@@ -121,7 +129,7 @@ class Extras(Struct, frozen=True):
     terms: tuple[Term, ...] = ()
 
 
-_NO_EXTRAS = Extras()
+_NO_EXTRAS = _Extras()
 
 
 class _TermUse:
@@ -200,7 +208,7 @@ class Pods:
             return False
         space.remove(key)
         self._nodes.use(record.slot, record.request, -1)
-        if isinstance(record.extras, Extras) and record.extras is not _NO_EXTRAS:
+        if isinstance(record.extras, _Extras) and record.extras is not _NO_EXTRAS:
             self._drop_extras(namespace, key, record.slot, record.extras)
         self._nodes.release(record.slot)
         if not space.records:
@@ -261,13 +269,13 @@ class Pods:
         """The pods with an anti-affinity term that matches an incoming pod: namespace, key and slot."""
         for its_namespace, space in self._namespaces.items():
             for key, record in space.records.items():
-                terms = record.extras.terms if isinstance(record.extras, Extras) else ()
+                terms = record.extras.terms if isinstance(record.extras, _Extras) else ()
                 if any(
                     each.in_namespace(namespace, namespace_labels) and each.selector.matches(labels) for each in terms
                 ):
                     yield its_namespace, key, record.slot
 
-    def _take_extras(self, namespace: str, key: str, slot: int, extras: Extras) -> None:
+    def _take_extras(self, namespace: str, key: str, slot: int, extras: _Extras) -> None:
         for port in extras.ports:
             bump(self.ports.setdefault(slot, {}), port, 1)
         if extras.mounted is not None:
@@ -282,7 +290,7 @@ class Pods:
                 self._shelve(use)
             bump(use.counts, slot, 1)
 
-    def _drop_extras(self, namespace: str, key: str, slot: int, extras: Extras) -> None:
+    def _drop_extras(self, namespace: str, key: str, slot: int, extras: _Extras) -> None:
         for port in extras.ports:
             _drop_one(self.ports, slot, port)
         if extras.mounted is not None:
@@ -345,7 +353,7 @@ def _take_off(shelves: dict[_Shelf, set[_TermUse]], shelf: _Shelf, use: _TermUse
         drop(shelves, shelf)
 
 
-def extras_of(meta: ObjectMeta, spec: PodSpec) -> Extras:
+def extras_of(meta: ObjectMeta, spec: PodSpec) -> _Extras:
     """What a pod has of host ports, volumes and anti-affinity terms. Source: framework/types.go ``Update``."""
     affinity = spec.affinity
     anti_affinity = affinity.pod_anti_affinity if affinity is not None else None
@@ -359,7 +367,7 @@ def extras_of(meta: ObjectMeta, spec: PodSpec) -> Extras:
     except ValueError:
         terms = ()  # as upstream, which drops all of them when one cannot be read
     mounted = Mounted(meta.namespace, meta.name, meta.uid, volumes) if volumes else None
-    return Extras(ports, mounted, terms)
+    return _Extras(ports, mounted, terms)
 
 
 def _has_source(volume: Volume) -> bool:

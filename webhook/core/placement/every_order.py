@@ -21,10 +21,10 @@ from webhook.core.placement.bounds import Cell, addable
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.pinned_claims import Missing
 from webhook.core.placement.workload_problem import (
-    APART,
     MAX_HOME_DOMAINS,
     CandidateNodes,
     CountedConstraint,
+    Restriction,
     WorkloadProblem,
     candidate_nodes,
 )
@@ -82,7 +82,7 @@ def _start_nodes(places: WorkloadProblem, *, anew: bool, present: bool) -> Candi
         return None  # some term may not match the pods themselves, or keeps them apart over more than one node
     left = here.open
     if anew and here.apart:
-        left |= candidate_nodes(places, present=present, without=(APART,)).open & _only_its_own(places)
+        left |= candidate_nodes(places, present=present, without=(Restriction.APART,)).open & _only_its_own(places)
     if volumes:
         for plugin in (VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS):
             decide = cycle.ran(plugin).decide

@@ -12,6 +12,7 @@ them only when they are back (nodeTaintsPolicy Honor), nothing is known meanwhil
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -38,12 +39,14 @@ _A_WHILE = timedelta(hours=1)
 # A workload whose pods must all be in one domain is tried in each; with more domains than this, nothing is said.
 MAX_HOME_DOMAINS = 64
 
-# What keeps a pod off nodes besides taints and cordons; `candidate_nodes` can leave each out, to try a change.
-AFFINITY = "affinity"
-VOLUMES = "volumes"
-NEAR = "near"
-APART = "apart"
-RESTRICTIONS = (AFFINITY, VOLUMES, NEAR, APART)
+
+class Restriction(StrEnum):
+    """What keeps a pod off nodes besides taints and cordons; `candidate_nodes` can leave each out, to try a change."""
+
+    AFFINITY = "affinity"
+    VOLUMES = "volumes"
+    NEAR = "near"
+    APART = "apart"
 
 
 class CountedConstraint(Struct, frozen=True):
@@ -192,19 +195,27 @@ def _is_old(taint: Taint, now: str) -> bool:
         return False
 
 
-def candidate_nodes(places: WorkloadProblem, *, without: Collection[str] = (), present: bool = False) -> CandidateNodes:
+def candidate_nodes(
+    places: WorkloadProblem, *, without: Collection[Restriction] = (), present: bool = False
+) -> CandidateNodes:
     """The nodes for the pods.
 
     Shape: ``without`` are restrictions to leave out; ``present`` treats nodes that are away as they are now.
     """
     cycle, nodes = Cycle(places.problem), places.problem.nodes
     away = 0 if present else places.away
-    usable = nodes.live if AFFINITY in without else cycle.eligible.usable
-    chosen = usable if AFFINITY in without else usable & ~_rejected(cycle.ran(node_filters.NODE_NAME), nodes.live)
-    if VOLUMES not in without:
+    usable = nodes.live if Restriction.AFFINITY in without else cycle.eligible.usable
+    chosen = (
+        usable
+        if Restriction.AFFINITY in without
+        else usable & ~_rejected(cycle.ran(node_filters.NODE_NAME), nodes.live)
+    )
+    if Restriction.VOLUMES not in without:
         chosen &= ~(_rejected(cycle.ran(VOLUME_BINDING), nodes.live) | _rejected(cycle.ran(VOLUME_ZONE), nodes.live))
     for status, members in _outcomes(cycle.ran(inter_pod_affinity.INTER_POD_AFFINITY), nodes.live):
-        if (NEAR if status.reasons == inter_pod_affinity.NO_AFFINITY.reasons else APART) not in without:
+        if (
+            Restriction.NEAR if status.reasons == inter_pod_affinity.NO_AFFINITY.reasons else Restriction.APART
+        ) not in without:
             chosen &= ~members
     tolerated = cycle.eligible.tolerated | away
     barred = chosen & ~(tolerated & ~(_rejected(cycle.ran(node_filters.NODE_UNSCHEDULABLE), nodes.live) & ~away))
@@ -213,8 +224,8 @@ def candidate_nodes(places: WorkloadProblem, *, without: Collection[str] = (), p
         open=chosen & ~barred,
         barred=barred,
         away=away,
-        apart=() if APART in without else _apart(places.problem),
-        together=None if NEAR in without else _together(places.problem, nodes),
+        apart=() if Restriction.APART in without else _apart(places.problem),
+        together=None if Restriction.NEAR in without else _together(places.problem, nodes),
     )
 
 

@@ -41,6 +41,20 @@ class AdmissionRequest(Struct, frozen=True, kw_only=True):
         """The apiVersion and kind of the object."""
         return TypeMeta(api_version=self.api_version, kind=self.kind)
 
+    @property
+    def logged(self) -> Mapping[str, str | bool]:
+        """Its fields, as logs name it. Its objects never go into a log: pods hold secrets."""
+        return {
+            "uid": self.uid,
+            "operation": self.operation,
+            "kind": self.kind,
+            "subResource": self.sub_resource,
+            "namespace": self.namespace,
+            "name": self.name,
+            "user": self.user,
+            "dryRun": self.dry_run,
+        }
+
 
 class Decision(Struct, frozen=True, kw_only=True):
     """The answer to one request.

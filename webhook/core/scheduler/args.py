@@ -15,7 +15,7 @@ from webhook.core.api.label_syntax import key_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver import go_json
-from webhook.core.apiserver.validation import (
+from webhook.core.apiserver.field_errors import (
     FieldError,
     distinct,
     duplicate,

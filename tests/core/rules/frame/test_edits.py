@@ -4,7 +4,7 @@ import pytest
 
 from webhook.core.api.types import LabelSelector, PodTemplate, SpreadConstraint
 from webhook.core.json_edits import Edit, applied, value_at
-from webhook.core.rules.frame.edits import NO_FIX, Fix, all_of, changes, changes_in, removal, softening
+from webhook.core.rules.frame.edits import Fix, all_of, changes, changes_in, removal, softening
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.workloads.workload import Template
 from webhook.core.yaml_flow import flow
@@ -108,12 +108,12 @@ SOFT_ZONE = Placed(
             id="a soft one of the key is there",
         ),
         pytest.param(
-            all_of((changes(ZONE, maxSkew=2), NO_FIX, removal(HOST, named=True))),
+            all_of((changes(ZONE, maxSkew=2), Fix(), removal(HOST, named=True))),
             "set maxSkew: 2 and remove hostname[1]",
             {"[0].maxSkew": 2, "[1]": None},
             id="two that belong together",
         ),
-        pytest.param(all_of((NO_FIX, changes(ZONE, maxSkew=2))), "maxSkew: 2", {"[0].maxSkew": 2}, id="one of them"),
+        pytest.param(all_of((Fix(), changes(ZONE, maxSkew=2))), "maxSkew: 2", {"[0].maxSkew": 2}, id="one of them"),
         pytest.param(all_of(()), "", {}, id="none of them"),
         pytest.param(
             changes(ZONE, topologyKey="a" * 600),

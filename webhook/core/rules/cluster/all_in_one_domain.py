@@ -15,14 +15,8 @@ from webhook.core.index.node_table import Column
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode, profile_for
-from webhook.core.rules.frame.own_pods import (
-    NO_SELECTOR,
-    OWN_LABELS,
-    foreign_pods,
-    own_selector,
-    readable_selector,
-    selects,
-)
+from webhook.core.rules.frame.counting import OWN_LABELS, foreign_pods, readable_selector, selects
+from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector
 from webhook.core.rules.frame.rule import (
     NO_REPLICAS,
     Finding,

@@ -12,8 +12,9 @@ from webhook.core.index.meant_keys import ON_EVERY_NODE, intended
 from webhook.core.json_edits import Edit
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.counting import counts_itself
 from webhook.core.rules.frame.edits import Fix, removal
-from webhook.core.rules.frame.own_pods import counts_itself, counts_own_pods_only, own_selector
+from webhook.core.rules.frame.own_pods import counts_own_pods_only, own_selector
 from webhook.core.rules.frame.pins import nothing_to_balance
 from webhook.core.rules.frame.rule import Finding, Need, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject, place

@@ -17,21 +17,23 @@ from webhook.core.index.objects import Owner
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Mode, profile_for
+from webhook.core.rules.frame.counting import (
+    LATE_LABELS,
+    OWN_LABELS,
+    counts_without,
+    foreign_pods,
+    late_keys,
+    readable_selector,
+    selects,
+)
 from webhook.core.rules.frame.edits import Fix, changes, changes_in
 from webhook.core.rules.frame.own_pods import (
-    LATE_LABELS,
     NO_SELECTOR,
-    OWN_LABELS,
     called,
     compiled,
     counted_workloads,
-    counts_without,
-    foreign_pods,
     have_one_controller,
-    late_keys,
     own_selector,
-    readable_selector,
-    selects,
 )
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Placed, Subject

@@ -15,8 +15,8 @@ from webhook.core.apiserver.validation import are_plainly_right
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of
-from webhook.core.rules.frame.edits import Fix, all_of, change
-from webhook.core.rules.frame.own_pods import LATE_LABELS
+from webhook.core.rules.frame.counting import LATE_LABELS
+from webhook.core.rules.frame.edits import Fix, all_of, changes
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import one_line, quoted
@@ -214,7 +214,7 @@ def _fix(placed: Placed, path: str, workload: Workload) -> Fix:
         changed["labelSelector"] = selector_as_json(selector)
     if keys != list(written):
         changed["matchLabelKeys"] = keys or None
-    return change(placed, changed, path)
+    return changes(placed, at=path, named=False, **changed)
 
 
 def _once(

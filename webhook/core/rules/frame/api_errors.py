@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelectorRequirement
-from webhook.core.apiserver.validation import FieldError
+from webhook.core.apiserver.field_errors import FieldError
 from webhook.core.json_edits import Edit, value_at
-from webhook.core.rules.frame.edits import Fix, change, changes, removal
+from webhook.core.rules.frame.edits import Fix, changes, removal
 from webhook.core.rules.frame.own_pods import own_labels
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import nearest, one_line
@@ -131,9 +131,13 @@ def _min_domains(broken: Broken) -> Fix:
 
 def _policy(broken: Broken) -> Fix:
     if not broken.error.bad_value:
-        return change(broken.placed, {broken.field: None})
+        return changes(broken.placed, at=None, named=False, **{broken.field: None})
     meant = _near(str(broken.error.bad_value), _POLICIES)
-    return change(broken.placed, {broken.field: meant}) if meant else Fix("choose Honor or Ignore")
+    return (
+        changes(broken.placed, at=None, named=False, **{broken.field: meant})
+        if meant
+        else Fix("choose Honor or Ignore")
+    )
 
 
 def _near(written: str | None, allowed: Sequence[str]) -> str | None:

@@ -35,20 +35,12 @@ class Fix(Struct, frozen=True):
     edits: tuple[Edit, ...] = ()
 
 
-NO_FIX = Fix()
-
-
 def changes(placed: Placed, *, at: str | None = None, named: bool = False, **fields: object) -> Fix:
     """The fix that sets fields of a constraint; the value None removes a field.
 
     Shape: ``fields`` have the API's names, and values of JSON or of `api.types`. ``at`` is the finding's path, if that
     is not the one field. ``named`` adds the constraint's name, for findings in another constraint.
     """
-    return change(placed, fields, at, named=named)
-
-
-def change(placed: Placed, fields: Mapping[str, object], at: str | None = None, *, named: bool = False) -> Fix:
-    """As `changes`, for field names that are values."""
     texts = []
     for name, value in fields.items():
         written = one_field(name, value)
@@ -67,7 +59,7 @@ def change(placed: Placed, fields: Mapping[str, object], at: str | None = None, 
 def changes_in(several: Sequence[Placed], every: Sequence[Placed], **fields: object) -> Fix:
     """The fix that sets the same fields in several constraints; ``every`` are all constraints."""
     if len(several) == 1 and len(every) == 1:
-        return change(several[0], fields, "")
+        return changes(several[0], at="", named=False, **fields)
     texts = []
     for name, value in fields.items():
         verb = "set" if any(_is_there(each, name) for each in several) else "add"
@@ -94,16 +86,16 @@ def softening(placed: Placed, every: Sequence[Placed], *, named: bool = False) -
     Shape: ``every`` are all constraints of its template.
     """
     fields = soft_fields(placed.constraint, [each.constraint for each in every if each.template is placed.template])
-    return removal(placed, named=named) if fields is None else change(placed, fields, named=named)
+    return removal(placed, named=named) if fields is None else changes(placed, at=None, named=named, **fields)
 
 
 def all_of(fixes: Iterable[Fix]) -> Fix:
     """One fix from several that only help together."""
-    several = [each for each in fixes if each != NO_FIX]
+    several = [each for each in fixes if each != Fix()]
     # What a later edit overwrites would only be read by people, and puzzle them.
     needed = [each for place, each in enumerate(several) if not _is_covered(each, several[place + 1 :])]
     if len(needed) < 2:
-        return needed[0] if needed else NO_FIX
+        return needed[0] if needed else Fix()
     return Fix(_bounded(" and ".join(map(_as_words, needed))), tuple(edit for each in needed for edit in each.edits))
 
 

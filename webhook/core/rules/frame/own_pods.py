@@ -1,32 +1,24 @@
-"""Which pods are a workload's own, and which pods of other workloads a constraint counts."""
+"""Which pods are a workload's own, and other workloads whose pods a constraint counts."""
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterator, Mapping
 
 from webhook.core.api.label_syntax import key_faults, value_faults
-from webhook.core.api.selectors import Selector, SelectorError, selector_from_labels, valid_selector
-from webhook.core.api.types import LabelSelector, SpreadConstraint
-from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME, JOB_LABELS
-from webhook.core.api.written_selector import has_conditions
+from webhook.core.api.selectors import Selector, selector_from_labels, valid_selector
+from webhook.core.api.types import LabelSelector
+from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME
 from webhook.core.index.objects import Owner
-from webhook.core.index.pod_groups import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.frame.subject import Placed
-from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.text import quoted
-from webhook.core.workloads.kinds import REPLICATION_CONTROLLER, REVISION_LABELS, group_kind
+from webhook.core.workloads.kinds import REPLICATION_CONTROLLER, group_kind
 from webhook.core.workloads.workload import Workload
 
 NO_SELECTOR = "which pods are its own: the kind has no selector"
-# Labels that no two workloads share: a constraint that matches on one counts one revision, or one Job.
-OWN_LABELS = REVISION_LABELS | {*JOB_LABELS}
 # A constraint that counts more workloads than this counts half the namespace; each look takes time, under the lock.
 _MAX_COMPARED_WORKLOADS = 16
-_MAX_COMPARED_SHARDS = (
-    256  # of an operator's workloads: shards are left out later, so all of them have to be seen first
-)
+# Of an operator's workloads: shards are left out later, so all of them have to be seen first.
+_MAX_COMPARED_SHARDS = 256
 _NAME_CHARS = 32  # of a workload's name within a warning of 120
-LATE_LABELS = "labels that are added after the template"
 _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 
 
@@ -50,46 +42,6 @@ def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | No
         return False
     wanted: Mapping[str, str] = selector.match_labels or {}
     return bool(own.match_labels) and (own.match_labels or {}).items() <= wanted.items()
-
-
-def selects(constraint: SpreadConstraint) -> bool:
-    """Whether the constraint's selector has conditions; there are rules of their own for null and empty ones."""
-    return has_conditions(constraint.selector)
-
-
-def readable_selector(constraint: SpreadConstraint, labels: Mapping[str, str]) -> Selector | None:
-    """The selector by which the constraint counts, for a pod with these labels; None if it is invalid."""
-    try:
-        return counting_selector(constraint, labels)
-    except SelectorError:
-        return None
-
-
-def counts_itself(constraint: SpreadConstraint, labels: Mapping[str, str]) -> bool:
-    """Whether the constraint counts the pods that have it, and not by an empty selector."""
-    selector = readable_selector(constraint, labels)
-    return selector is not None and not selector.empty and selector.matches(labels)
-
-
-def late_keys(constraint: SpreadConstraint, labels: Mapping[str, str], late: Callable[[str], bool]) -> Iterator[str]:
-    """The matchLabelKeys whose labels the pods may get later; one that nobody adds is passed over by Kubernetes."""
-    return (key for key in constraint.match_label_keys or () if key not in labels and late(key))
-
-
-def foreign_pods(namespace: str, selector: Selector, own: Selector, index: ReadOnlyIndex) -> Counts:
-    """The pods that the selector matches and the workload's own selector does not."""
-    pods = index.count(namespace, selector)
-    return counts_without(pods, index.count(namespace, selector.joined(own.requirements))) if pods else pods
-
-
-def counts_without(counts: Counts, *parts: Counts) -> Counts:
-    """The counts less those of the parts; a node without a pod is left out. Unit: pods by slot."""
-    rest = dict(counts)
-    for slot, number in chain.from_iterable(part.items() for part in parts):
-        rest[slot] = rest.get(slot, 0) - number
-        if rest[slot] <= 0:
-            del rest[slot]
-    return rest
 
 
 def counted_workloads(workload: Workload, selector: Selector, index: ReadOnlyIndex) -> Iterator[Owner]:

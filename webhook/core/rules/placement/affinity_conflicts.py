@@ -7,12 +7,8 @@ from msgspec.structs import replace
 from webhook.core.api.types import named_claims
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.workload_problem import (
-    AFFINITY,
-    APART,
-    NEAR,
-    RESTRICTIONS,
-    VOLUMES,
     CandidateNodes,
+    Restriction,
     candidate_nodes,
 )
 from webhook.core.policy.policy import Mode
@@ -101,7 +97,7 @@ def _is_pinned(template: Template) -> bool:
     return any(True for _ in _restrictions(template))
 
 
-def _restrictions(template: Template) -> Iterator[tuple[str, str]]:
+def _restrictions(template: Template) -> Iterator[tuple[Restriction, str]]:
     """What restricts the pods, and how messages call it."""
     spec = template.template.pod_spec
     affinity = spec.affinity
@@ -109,14 +105,14 @@ def _restrictions(template: Template) -> Iterator[tuple[str, str]]:
     near = affinity.pod_affinity if affinity else None
     apart = affinity.pod_anti_affinity if affinity else None
     if spec.node_selector or (node_affinity and node_affinity.required):
-        yield AFFINITY, "node selector" if spec.node_selector else "node affinity"
+        yield Restriction.AFFINITY, "node selector" if spec.node_selector else "node affinity"
     for name in named_claims(template.template.pod_spec.volumes):
-        yield VOLUMES, f"claim {quoted(name, 40)}"
+        yield Restriction.VOLUMES, f"claim {quoted(name, 40)}"
         break
     if near and near.required:
-        yield NEAR, "pod affinity"
+        yield Restriction.NEAR, "pod affinity"
     if apart and apart.required:
-        yield APART, "anti-affinity"
+        yield Restriction.APART, "anti-affinity"
 
 
 def _pinned(case: TemplateUnderRule) -> Finding | None:
@@ -138,13 +134,17 @@ def _blamed(case: TemplateUnderRule, admitted: int, tally: ConstraintRoom) -> Fi
         return None
     named = dict(_restrictions(case.placed[0].template))
     # Each restriction is lifted alone first, to blame the right one; then all, in case they act together.
-    for part in (*((each,) for each in RESTRICTIONS if each in named), RESTRICTIONS):
+    for part in (*((each,) for each in Restriction if each in named), tuple(Restriction)):
         what_if = candidate_nodes(case.places, without=part)
         then = _worst(constraint_rooms(case.places.hard, what_if, case.places.problem), what_if)
         if then is None or then[0] > admitted:
             who = named.get(part[0]) or next(iter(named.values()))
             return _finding(
-                case, tally, who, admitted, together=part[0] == NEAR and case.candidates.together is not None
+                case,
+                tally,
+                who,
+                admitted,
+                together=part[0] == Restriction.NEAR and case.candidates.together is not None,
             )
     return None
 

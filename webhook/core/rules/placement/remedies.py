@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import HONOR, IGNORE
 from webhook.core.placement.constraint_room import constraint_rooms
 from webhook.core.placement.workload_problem import CountedConstraint
-from webhook.core.rules.frame.edits import NO_FIX, Fix, all_of, changes, changes_in, removal, softening, without_edits
+from webhook.core.rules.frame.edits import Fix, all_of, changes, changes_in, removal, softening, without_edits
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.case import TemplateUnderRule
 
@@ -19,20 +19,17 @@ _ATTRIBUTES = {NODE_TAINTS_POLICY: "node_taints_policy", NODE_AFFINITY_POLICY: "
 
 
 class Remedy(Struct, frozen=True):
-    """One change.
+    """One change; without words and fix where there is none.
 
     Shape: ``field`` is what the finding points at, ``words`` are for a warning, ``hard`` the hard constraints after
     it. ``is_last_word`` says that the rule has nothing to say of the constraint afterwards, however many pods fit.
     """
 
-    field: str
-    words: str
-    fix: Fix
-    hard: tuple[CountedConstraint, ...]
+    field: str = WHEN_UNSATISFIABLE_FIELD
+    words: str = ""
+    fix: Fix = Fix()
+    hard: tuple[CountedConstraint, ...] = ()
     is_last_word: bool = True
-
-
-NO_REMEDY = Remedy(WHEN_UNSATISFIABLE_FIELD, "", NO_FIX, ())
 
 
 def first_that_helps(
@@ -59,7 +56,7 @@ def first_that_helps(
                 if more is None or not case.fits(more.hard, target) or brings(case.with_hard(more.hard)):
                     return replace(each, fix=without_edits(each.fix))
                 return more
-    return replace(NO_REMEDY, field=field)
+    return Remedy(field)
 
 
 def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:

@@ -10,7 +10,7 @@ from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.placement.case import TemplateUnderRule, counts_tainted_nodes
 from webhook.core.rules.placement.each_template import PlacementRule
 from webhook.core.rules.placement.lost_zones import Loss, costs_pods, worst_loss
-from webhook.core.rules.placement.remedies import NO_REMEDY, NODE_TAINTS_POLICY, Remedy, honoring
+from webhook.core.rules.placement.remedies import NODE_TAINTS_POLICY, Remedy, honoring
 from webhook.core.text import plural, quoted
 
 _TOLD = frozenset({Mode.WARN, Mode.DENY})
@@ -57,7 +57,7 @@ def _finding(case: TemplateUnderRule, loss: Loss) -> Finding:
     placed = loss.placed
     # At admission nobody is told of what is only audited, and finding a remedy takes as long as finding the loss.
     read = case.subject.offline or mode_for(case.subject.policy, ZONE_LOSS.id, ZONE_LOSS.mode, ZONE_LOSS.since) in _TOLD
-    remedy = _remedy(case, loss) if read else NO_REMEDY
+    remedy = _remedy(case, loss) if read else Remedy()
     name = f"zone {quoted(loss.zone, 40)}" if case.subject.policy.messages.name_domains(ZONE) else "a zone"
     said = f"if {name} goes NotReady, at least {loss.pending} of {case.wanted} stay Pending"
     return Finding(
@@ -80,7 +80,7 @@ def _remedy(case: TemplateUnderRule, loss: Loss) -> Remedy:
         after = case.fits(each.hard, case.wanted, lost=loss.nodes)
         if after and case.fits(each.hard, case.wanted) and not _goes_on(case, each):
             return each
-    return NO_REMEDY
+    return Remedy()
 
 
 def _goes_on(case: TemplateUnderRule, remedy: Remedy) -> bool:

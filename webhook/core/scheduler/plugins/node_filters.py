@@ -14,12 +14,12 @@ from msgspec import Struct
 from webhook.core.api import gates
 from webhook.core.api.resources import PODS, PodRequest
 from webhook.core.api.selectors import IN, RequiredNodes, first_untolerated
-from webhook.core.api.types import NodeSelector, NodeSelectorTerm, Pod, Taint
+from webhook.core.api.types import ANY_ADDRESS, NodeSelector, NodeSelectorTerm, Pod, Taint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import FILTERING_EFFECTS, NO_SCHEDULE, NODE_NAME_FIELD, TAINT_UNSCHEDULABLE
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
-from webhook.core.index.pod_table import ANY_ADDRESS, HostPort
+from webhook.core.index.pod_table import HostPort
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, Status, StatusOfNodes, unresolvable, unschedulable
 

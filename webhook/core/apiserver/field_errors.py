@@ -1,0 +1,86 @@
+"""One cause of a 422 answer, and the errors as kube-apiserver's ``field`` package makes them.
+
+Source: apimachinery pkg/util/validation/field errors.go.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from webhook.core.api import gates
+from webhook.core.api.go_text import json_text, quote
+from webhook.core.api.version import KubernetesVersion
+
+_REQUIRED = "FieldValueRequired"
+_INVALID = "FieldValueInvalid"
+_NOT_SUPPORTED = "FieldValueNotSupported"
+_DUPLICATE = "FieldValueDuplicate"
+_FORBIDDEN = "FieldValueForbidden"
+_TITLES = {
+    _REQUIRED: "Required value",
+    _INVALID: "Invalid value",
+    _NOT_SUPPORTED: "Unsupported value",
+    _DUPLICATE: "Duplicate value",
+    _FORBIDDEN: "Forbidden",
+}
+
+
+class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One cause of a 422 answer.
+
+    Shape: ``bad_value`` is what was written, "" where upstream shows none; ``plain`` tells a Go string, which is
+    shown in Go's quotes, from a named type, which is shown as JSON.
+    Source: field/errors.go ``Error``.
+    """
+
+    type: str
+    field: str
+    bad_value: str | int = ""
+    detail: str = ""
+    plain: bool = True
+
+    @property
+    def text(self) -> str:
+        """The line that a user sees. Source: field/errors.go ``Error``."""
+        shown = f"{self.field}: {_TITLES[self.type]}"
+        if self.type not in {_REQUIRED, _FORBIDDEN}:
+            is_text = self.plain and isinstance(self.bad_value, str)
+            shown += ": " + (quote(str(self.bad_value)) if is_text else json_text(self.bad_value))
+        return f"{shown}: {self.detail}" if self.detail else shown
+
+
+def required(path: str, detail: str) -> FieldError:
+    """The error as ``field.Required`` makes it. Source: field/errors.go ``Required``."""
+    return FieldError(type=_REQUIRED, field=path, detail=detail)
+
+
+def invalid(path: str, value: str | int, detail: str) -> FieldError:
+    """The error as ``field.Invalid`` makes it. Source: field/errors.go ``Invalid``."""
+    return FieldError(type=_INVALID, field=path, bad_value=value, detail=detail)
+
+
+def invalid_named(path: str, value: str, detail: str, version: KubernetesVersion) -> FieldError:
+    """As `invalid`, of a value whose Go type is a named string. Source: field/errors.go ``Invalid``."""
+    return FieldError(type=_INVALID, field=path, bad_value=value, detail=detail, plain=version < gates.SHOWS_JSON.since)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    """The error as ``field.Forbidden`` makes it. Source: field/errors.go ``Forbidden``."""
+    return FieldError(type=_FORBIDDEN, field=path, detail=detail)
+
+
+def duplicate(path: str, value: str) -> FieldError:
+    """The error as ``field.Duplicate`` makes it. Source: field/errors.go ``Duplicate``."""
+    return FieldError(type=_DUPLICATE, field=path, bad_value=value)
+
+
+def not_supported(path: str, value: str, supported: Sequence[str], version: KubernetesVersion) -> FieldError:
+    """An error about a value whose Go type is a named string. Source: field/errors.go ``NotSupported``."""
+    detail = "supported values: " + ", ".join(quote(each) for each in supported)
+    plain = version < gates.SHOWS_JSON.since
+    return FieldError(type=_NOT_SUPPORTED, field=path, bad_value=value, detail=detail, plain=plain)
+
+
+def distinct(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
+    """The errors, each text once. Source: field/errors.go ``ToAggregate``."""
+    return tuple({error.text: error for error in errors}.values())
