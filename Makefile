@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance fuzz fuzz-rules e2e e2e-cluster e2e-apart e2e-attacks bench lint docs lock
+.PHONY: help install run test conformance fuzz fuzz-rules e2e e2e-cluster e2e-apart e2e-attacks attack attack-short bench lint docs lock
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -46,11 +46,12 @@ claims: $(READY)  ## every claim about a random cluster, every fix and silence, 
 e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@$(MAKE) --no-print-directory --jobs 3 --keep-going e2e-cluster e2e-apart e2e-attacks
+	@$(MAKE) --no-print-directory attack-short
 
 ATTACKS := tests/e2e/test_hostile.py
 APART := tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py
 e2e-cluster: $(READY)
-	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(ATTACKS),--ignore $(file)) -v --durations 5
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(ATTACKS) $(TOWN),--ignore $(file)) -v --durations 5
 
 # Beside the rest: each has a control plane of its own, and waits for it most of the time.
 e2e-apart: $(READY)
@@ -59,6 +60,15 @@ e2e-apart: $(READY)
 # Beside the rest: it needs no cluster, and waits for most of three minutes.
 e2e-attacks: $(READY)
 	@$(BIN)/python -m pytest -m e2e $(ATTACKS) -q
+
+# By itself: it measures how long others wait while somebody attacks.
+TOWN := tests/e2e/test_attacks.py
+attack-short: $(READY)
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q
+
+attack: $(READY)  ## everything hostile that is known, for long, beside a large cluster; prints a table (needs Go, and root or cgroups)
+	@tests/e2e/controlplane/build.sh >/dev/null
+	@ATTACK=full tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q
 
 BENCH ?= short
 bench: $(READY)  ## figures beside a Go server and kube-scheduler; BENCH=full for all of them (needs Go, taskset, two cores)

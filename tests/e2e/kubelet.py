@@ -1,7 +1,8 @@
 """What a kubelet does for the pods of the chart: their volumes, and a process in the place of the container.
 
 kwok says that a pod runs; nothing does. Here the program runs on the pod's own address, with the arguments, the
-configuration, the certificate and the account that its spec names, and with a root that cannot be written.
+configuration, the certificate and the account that its spec names, with a root that cannot be written, and with the
+memory limit of its spec where this machine lets one be set.
 """
 
 import base64
@@ -17,11 +18,19 @@ import urllib.request
 from typing import NamedTuple
 
 from e2e.controlplane.up import ControlPlane, end_with_parent
+from e2e.memory_group import MemoryGroup, memory_group
 from e2e.served import PROGRAM
 from e2e.waiting import eventually
 
 # A mount namespace of its own: what is bound over /run stays writable, everything else on the root does not.
-CONTAINER = ("unshare", "--mount", "sh", "-c", 'mount --bind "$0" /run && mount -o remount,ro,bind / && exec "$@"')
+# Its number goes into the file that is named second: the entrance of its memory group.
+CONTAINER = (
+    "unshare",
+    "--mount",
+    "sh",
+    "-c",
+    'echo $$ >"$1" && shift && mount --bind "$0" /run && mount -o remount,ro,bind / && exec "$@"',
+)
 
 
 class Container(NamedTuple):
@@ -29,6 +38,7 @@ class Container(NamedTuple):
     address: str
     health: int
     folder: pathlib.Path  # what is /run in it
+    group: MemoryGroup | None
 
     @property
     def log(self) -> str:
@@ -90,6 +100,8 @@ class Kubelet:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(container.process.pid, signal.SIGKILL)
         container.process.wait(10)
+        if container.group is not None:
+            container.group.remove()
 
     def _mount(self, pod: dict, folder: pathlib.Path) -> None:
         """The volumes below /run, the account's token among them; /tmp is the program's TMPDIR."""
@@ -125,9 +137,13 @@ class Kubelet:
             "TMPDIR": "/run/tmp",
         }
         arguments = [each.replace("0.0.0.0", address) for each in container["args"]]  # noqa: S104  a pod has a network
+        group = memory_group()
+        if group is not None:
+            group.limit(int(container["resources"]["limits"]["memory"].removesuffix("Mi")))
+        entrance = os.devnull if group is None else group.entrance
         with (folder / "log").open("ab") as log:
             process = subprocess.Popen(
-                [*CONTAINER, folder, PROGRAM, *arguments],
+                [*CONTAINER, folder, entrance, PROGRAM, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -136,7 +152,7 @@ class Kubelet:
                 preexec_fn=end_with_parent,  # noqa: PLW1509  it calls prctl and nothing else
             )
         ports = {each["name"]: each["containerPort"] for each in container["ports"]}
-        return Container(process, address, ports["health"], folder)
+        return Container(process, address, ports["health"], folder, group)
 
 
 def _replace(file: pathlib.Path, content: bytes) -> None:

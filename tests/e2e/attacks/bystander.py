@@ -1,0 +1,85 @@
+"""Somebody who means no harm: pods and Deployments through the API server, and what becomes of them."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from e2e.controlplane.up import ControlPlane
+from e2e.objects import clean, constraint, path, pod, workload
+
+PAUSE = 0.05  # seconds between two rounds: not a load of its own
+OTHERS = constraint(labelSelector={"matchLabels": {"app": "other"}})
+
+
+class Call(NamedTuple):
+    what: str  # beside | right | wrong
+    status: int  # 0 without an answer
+    milliseconds: float
+    message: str
+
+
+@contextlib.contextmanager
+def working(plane: ControlPlane, namespace: str, beside: str) -> Iterator[list[Call]]:
+    """Rounds of creations for as long as the block takes; what is created is deleted again.
+
+    A round has a pod in a namespace that the webhook is not asked about, which shows what the API server and the
+    machine take by themselves, a right pod and Deployment, and their wrong twins, which every rule on deny refuses.
+    Shape: the calls so far; after the block, all of them.
+    """
+    calls: list[Call] = []
+    ended = threading.Event()
+    each = [
+        ("beside", "Pod", beside, pod("web-")),
+        ("right", "Pod", namespace, pod("web-", constraint())),
+        ("wrong", "Pod", namespace, pod("web-", OTHERS)),
+        ("right", "Deployment", namespace, _named(clean("Deployment"))),
+        ("wrong", "Deployment", namespace, _named(workload("Deployment", "web", OTHERS))),
+    ]
+
+    def work() -> None:
+        with contextlib.closing(plane.connect()) as api:
+            while not ended.wait(PAUSE):
+                for what, kind, where, made in each:
+                    began = time.perf_counter()
+                    try:
+                        answer = api.send("POST", path(kind, where), made)
+                    except OSError as error:
+                        calls.append(Call(what, 0, (time.perf_counter() - began) * 1e3, repr(error)))
+                        continue
+                    took = (time.perf_counter() - began) * 1e3
+                    calls.append(Call(what, answer.status, took, answer.message))
+                    if answer.status == 201:
+                        name = answer.body["metadata"]["name"]
+                        api.send("DELETE", path(kind, where, name), {"gracePeriodSeconds": 0})
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield calls
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _named(made: dict) -> dict:
+    made["metadata"] = {"generateName": "web-"}
+    return made
+
+
+def slowest(calls: list[Call], *what: str) -> float:
+    return max(each.milliseconds for each in calls if each.what in what)
+
+
+def median(calls: list[Call], *what: str) -> float:
+    took = sorted(each.milliseconds for each in calls if each.what in what)
+    return took[len(took) // 2]
+
+
+def failed(calls: list[Call]) -> list[Call]:
+    return [each for each in calls if each.what != "wrong" and each.status != 201]
+
+
+def let_in(calls: list[Call]) -> list[Call]:
+    return [each for each in calls if each.what == "wrong" and each.status == 201]

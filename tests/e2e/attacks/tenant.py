@@ -1,0 +1,217 @@
+"""What somebody sends who may create pods and workloads in one namespace, and nothing else."""
+
+import functools
+import http.client
+import json
+import os
+import ssl
+import threading
+import time
+import urllib.parse
+from collections import Counter
+from typing import NamedTuple
+
+from e2e.objects import constraint, path, pod, workload
+
+from bench import field_cost
+from webhook.admission import Engine
+from webhook.core.api.version import RECORDED
+
+THREADS = 4
+POLITE = 10  # attackers have machines of their own: here they take what the others leave
+RANKED_BESIDE = 60  # nodes: the order of what costs most is the same beside many
+RANKED_AT = 8  # KiB
+OTHERS = {"matchLabels": {"app": "other"}}
+FAULT = constraint(labelSelector=OTHERS)
+JOB_SET = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
+JOB_SETS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {
+        "name": "jobsets.jobset.x-k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "unapproved, experimental-only"},
+    },
+    "spec": {
+        "group": "jobset.x-k8s.io",
+        "names": {"kind": "JobSet", "listKind": "JobSetList", "plural": "jobsets", "singular": "jobset"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1alpha2",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+
+
+class Sent(NamedTuple):
+    where: str  # the collection, with its query
+    made: dict
+
+    @property
+    def dry(self) -> "Sent":
+        return self._replace(where=f"{self.where}?dryRun=All")
+
+
+class Credentials(NamedTuple):
+    url: str
+    authority: str  # files
+    certificate: str
+    key: str
+
+    def connect(self) -> http.client.HTTPSConnection:
+        context = ssl.create_default_context(cafile=self.authority)
+        context.load_cert_chain(self.certificate, self.key)
+        where = urllib.parse.urlsplit(self.url)
+        return http.client.HTTPSConnection(where.hostname or "", where.port, context=context, timeout=30)
+
+
+# -- objects
+
+
+def costliest(count: int) -> list[tuple]:
+    """The lists of a pod that cost a review most when they are long, measured; one or two for each, as paths."""
+    engine = Engine(policy=field_cost.POLICY, version=RECORDED, index=field_cost.cluster(RANKED_BESIDE))
+    took = {}
+    for parts in field_cost.cases():
+        _, asked = field_cost.filled("Pod", parts, RANKED_AT)
+        took[parts] = field_cost.milliseconds(engine, asked)[0]
+    return sorted(took, key=took.__getitem__, reverse=True)[:count]
+
+
+@functools.cache
+def filled(namespace: str, parts: tuple, kib: int) -> tuple[Sent, Sent]:
+    """A Rollout and a pod with a list as long as fits, each with a fault that has to be denied.
+
+    The API server itself refuses many such pods for their names and values before it asks, never a Rollout.
+    """
+    _, asked = field_cost.filled("Pod", parts, kib)
+    spec = json.loads(asked)["request"]["object"]["spec"]
+    # Of the two constraints of all the others one is wrong; a list of constraints gets one more.
+    own = spec["topologySpreadConstraints"]
+    spec["topologySpreadConstraints"] = [*own[:1], FAULT] if len(own) == 2 else [FAULT, *own]
+    rollout = workload("Rollout", "x")
+    rollout["spec"]["template"]["spec"] = spec
+    made = pod("x-")
+    made["spec"] = spec
+    return _sent("Rollout", namespace, rollout), _sent("Pod", namespace, made)
+
+
+def templates(namespace: str, count: int) -> list[Sent]:
+    spec = workload("Rollout", "x", constraint(), FAULT)["spec"]["template"]
+    jobs = [{"name": f"j{number}", "replicas": 2, "template": {"spec": {"template": spec}}} for number in range(count)]
+    made = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": {"replicatedJobs": jobs}}
+    return [Sent(JOB_SET.format(namespace), made | {"metadata": {"generateName": "x-"}})]
+
+
+def unknown_keys(namespace: str, count: int) -> list[Sent]:
+    """Node labels that no node carries, in a nodeSelector and as topology keys."""
+    keys = [f"example.com/{'unknown'[: 3 + number % 4]}-{number}" for number in range(count)]
+    selecting = workload("Rollout", "x", FAULT)
+    selecting["spec"]["template"]["spec"]["nodeSelector"] = dict.fromkeys(keys, "x")
+    spreading = workload("Rollout", "x", FAULT, *(constraint(topologyKey=key) for key in keys))
+    few = workload("Rollout", "x", FAULT, *(constraint(topologyKey=key) for key in keys[:15]))
+    return [_sent("Rollout", namespace, each) for each in (selecting, spreading, few)]
+
+
+def pretences(namespace: str) -> list[Sent]:
+    """A fault, and what its author writes to have it passed over."""
+    mirror = {"annotations": {"kubernetes.io/config.mirror": "x"}}
+    exempt = {"annotations": {"evenspread.io/exempt": "selector-not-self", "evenspread.io/skip": "true"}}
+    owners = [("v1", "ConfigMap"), ("v1", "Pod"), ("apps/v1", "ReplicaSet"), ("batch/v1", "Job")]
+    metas = [mirror, exempt, *({"ownerReferences": [_controller(*each)]} for each in owners)]
+    soft = [constraint(topologyKey=f"example.com/{n}", whenUnsatisfiable="ScheduleAnyway") for n in range(16)]
+    made = []
+    for kind in ("Rollout", "Deployment", "Pod"):
+        made += [_faulty(kind, meta) for meta in metas]
+        made.append(_faulty(kind, {}, *soft))
+    return [_sent(each["kind"], namespace, each) for each in made]
+
+
+def lasting(namespace: str, parts: list[tuple], kib: int, nodes: int) -> list[Sent]:
+    """Pods without a fault, already on a node, so that they are kept and counted; made in earnest."""
+    found = []
+    for number, each in enumerate(parts):
+        _, asked = field_cost.filled("Pod", each, kib)
+        made = pod("x-")
+        made["spec"] = json.loads(asked)["request"]["object"]["spec"]
+        made["spec"].pop("topologySpreadConstraints")
+        made["spec"]["nodeName"] = f"node-{number % nodes:05}"
+        found.append(_sent("Pod", namespace, made))
+    return found
+
+
+def resources(namespace: str, count: int, nodes: int) -> list[Sent]:
+    """Pods on a node, each with resource names of its own."""
+    found = []
+    for number in range(16):
+        names = {f"example.com/r-{number}-{n}": "1" for n in range(count)}
+        container = {"name": "c", "image": "x", "resources": {"requests": names, "limits": names}}
+        made = pod("x-", nodeName=f"node-{number % nodes:05}", containers=[container])
+        found.append(_sent("Pod", namespace, made))
+    return found
+
+
+def _sent(kind: str, namespace: str, made: dict) -> Sent:
+    meta = {key: value for key, value in made["metadata"].items() if key != "name"}
+    return Sent(path(kind, namespace), made | {"metadata": {**meta, "generateName": "x-"}})
+
+
+def _faulty(kind: str, meta: dict, *more: dict) -> dict:
+    made = pod("x", FAULT, *more) if kind == "Pod" else workload(kind, "x", FAULT, *more)
+    made["metadata"] |= meta
+    return made
+
+
+def _controller(api_version: str, kind: str) -> dict:
+    return {"apiVersion": api_version, "kind": kind, "name": "own", "uid": "1", "controller": True}
+
+
+# -- sending
+
+
+class Outcome(NamedTuple):
+    statuses: Counter
+    said: Counter  # the beginnings of messages, by how often
+
+    @property
+    def let_in(self) -> int:
+        return self.statuses[201]
+
+
+def hammer(credentials: Credentials, sent: list[Sent], seconds: float) -> Outcome:
+    """All of them in turn, again and again, by a few threads that go on as soon as they can."""
+    os.nice(POLITE)
+    found = Outcome(Counter(), Counter())
+    bodies = [(each.where, json.dumps(each.made).encode()) for each in sent]
+    until = time.monotonic() + seconds
+
+    def send(first: int) -> None:
+        connection = credentials.connect()
+        number = first
+        while time.monotonic() < until:
+            where, body = bodies[number % len(bodies)]
+            number += 1
+            try:
+                connection.request("POST", where, body, {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                content = answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                found.statuses[0] += 1
+                found.said[repr(error)[:100]] += 1
+                continue
+            found.statuses[answer.status] += 1
+            if answer.status != 201:
+                found.said[json.loads(content)["message"][:160]] += 1
+        connection.close()
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found

@@ -1,0 +1,256 @@
+"""Nobody is held up, let in or killed while somebody attacks: the chart, two replicas, its memory limit.
+
+`make attack` runs all of it for long; `make e2e` each attack for seconds beside a smaller cluster.
+"""
+
+import concurrent.futures
+import contextlib
+import multiprocessing
+import os
+import threading
+import time
+from typing import NamedTuple
+
+import pytest
+from e2e.attacks import release, tenant
+from e2e.attacks.bystander import failed, let_in, median, slowest, working
+from e2e.attacks.neighbour import HABITS, Peer, bother
+from e2e.attacks.tenant import Credentials, hammer
+from e2e.controlplane import flags
+from e2e.controlplane.up import ControlPlane
+from e2e.objects import ROLLOUT_CRD, path
+from e2e.waiting import eventually
+
+SOURCE = "10.65.0.1"  # no API server, and no pod
+PODS_OF_AN_APP = 150
+
+
+class Size(NamedTuple):
+    seconds: float  # of each attack under each policy
+    nodes: int
+    pods: int
+    fields: int
+
+
+SIZE = Size(20, 5000, 150_000, 16) if os.environ.get("ATTACK") == "full" else Size(1.5, 500, 5000, 6)
+# Milliseconds that a call may take on a machine with nothing else to do. Where there is less of it, twice as much is
+# added as calls take that nobody holds up: without an attack, or in it without the webhook.
+SLOWEST = 50
+NEVER = 1000  # milliseconds: half of the timeout
+LIMIT = 512  # MiB, of the chart
+MOST_KEPT = 64  # MiB: what allocators keep of large bodies
+SETTLED = 30  # seconds until all of it is given back
+COLUMNS = ["attack", "policy", "came of it", "calls", "p50", "slowest", "beside", "failed", "got in", "MiB", "after"]
+
+
+class Town(NamedTuple):
+    """Everything that an attack may be aimed at."""
+
+    plane: ControlPlane
+    replicas: list
+    credentials: Credentials
+    began: list  # what each replica had before the first attack
+    calm: float  # the slowest call while nobody attacked
+    pool: concurrent.futures.Executor
+    fields: list
+    taken: set  # of the fields, those with which the API server takes a pod
+
+    @property
+    def peers(self):
+        return [Peer(each.address, 10250, each.health) for each in self.replicas]
+
+
+@pytest.fixture(name="rows", scope="module")
+def _rows(pytestconfig):
+    """The table, printed at the end."""
+    rows = []
+    yield rows
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        print("\n")
+        for row in (COLUMNS, ["---"] * len(COLUMNS), *rows):
+            print("| " + " | ".join(row) + " |")
+
+
+@pytest.fixture(name="town", scope="module")
+def _town(binaries, pod_addresses_are_local, tmp_path_factory):
+    if not pod_addresses_are_local:
+        pytest.skip("not in a network namespace: netns.sh says why")
+    folder = tmp_path_factory.mktemp("attacks")
+    with (
+        ControlPlane(folder / "plane", binaries, apiserver=flags.ENDPOINTS) as plane,
+        concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool,
+    ):
+        for definition in (ROLLOUT_CRD, tenant.JOB_SETS):
+            plane.api.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        fields = pool.submit(tenant.costliest, SIZE.fields)
+        release.prepared(plane)
+        plane.kubeconfig("tenant", release.TENANT)
+        here = plane.directory
+        credentials = Credentials(plane.url, f"{here}/ca.crt", f"{here}/tenant.crt", f"{here}/tenant.key")
+        crowd = {"nodes": SIZE.nodes, "pods": SIZE.pods, "apps": SIZE.pods // PODS_OF_AN_APP}
+        with release.installed(plane, folder, **crowd) as replicas:
+            if any(each.group is None for each in replicas):
+                pytest.fail("this machine lets nobody make a cgroup, so that nothing is shown of memory")
+            town = Town(plane, replicas, credentials, [], 0.0, pool, fields.result(), set())
+            yield settled(town)
+
+
+def settled(town):
+    """Once everything that is made at the first call of its kind has been made."""
+    taken = set()
+    for parts in town.fields[:2]:
+        sent, _ = tenant.filled(release.TENANT, parts, 32)
+        town.plane.api.send("POST", sent.dry.where, sent.made)
+    for parts in town.fields:
+        for sent in tenant.filled(release.TENANT, parts, 4):
+            if town.plane.api.send("POST", sent.dry.where, sent.made).status not in {400, 422}:
+                taken |= {parts} if sent.made["kind"] == "Pod" else set()
+    time.sleep(2)
+    with working(town.plane, release.NORMAL, release.BESIDE) as calls:
+        time.sleep(3)
+    assert (failed(calls), let_in(calls)) == ([], []), "with nobody else there"
+    began = [release.standing(each) for each in town.replicas]
+    return town._replace(began=began, calm=slowest(calls, "right", "wrong"), taken=taken)
+
+
+@contextlib.contextmanager
+def watched(replicas):
+    """The most memory of any replica during the block, MiB of what counts against the limit."""
+    most, ended = [0.0], threading.Event()
+
+    def watch():
+        while not ended.wait(0.1):
+            most[0] = max(most[0], *(each.group.usage for each in replicas))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield most
+    finally:
+        ended.set()
+        thread.join()
+
+
+def each_field(town, kib):
+    made = {parts: tenant.filled(release.TENANT, parts, kib) for parts in town.fields}
+    return [*(rollout for rollout, _ in made.values()), *(made[parts][1] for parts in town.taken)]
+
+
+# What is sent; all of it has a fault that a rule on deny names.
+FAULTY = {
+    "the costliest fields, 32 KiB": lambda town: each_field(town, 32),
+    "the costliest fields, 256 KiB": lambda town: each_field(town, 256),
+    "the costliest fields, 256 KiB, dry runs": lambda town: [each.dry for each in each_field(town, 256)],
+    "the costliest fields, 1 MiB, dry runs": lambda town: [each.dry for each in each_field(town, 1024)],
+    "60 and 300 templates": lambda _: [*tenant.templates(release.TENANT, 60), *tenant.templates(release.TENANT, 300)],
+    "unknown keys": lambda _: [*tenant.unknown_keys(release.TENANT, 120), *tenant.unknown_keys(release.TENANT, 1500)],
+    "pretences": lambda _: tenant.pretences(release.TENANT),
+}
+# What gets in, and is kept in memory until it is deleted.
+FAULTLESS = {
+    "pods with long fields": lambda town: tenant.lasting(release.TENANT, town.fields, 64, SIZE.nodes),
+    "pods with resources of their own": lambda _: tenant.resources(release.TENANT, 500, SIZE.nodes),
+}
+
+
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+@pytest.mark.parametrize("name", FAULTY)
+def test_objects(town, rows, name, policy):
+    sent = FAULTY[name](town)
+    with attacked(town, rows, name, policy) as outcomes:
+        outcomes.append(town.pool.submit(hammer, town.credentials, sent, SIZE.seconds).result())
+    (outcome,) = outcomes
+    assert outcome.statuses[403] > 0, outcome
+    assert outcome.statuses[201] == 0, outcome
+
+
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+@pytest.mark.parametrize("name", FAULTLESS)
+def test_kept_objects(town, rows, name, policy):
+    sent = FAULTLESS[name](town)
+    with attacked(town, rows, name, policy) as outcomes:
+        outcomes.append(town.pool.submit(hammer, town.credentials, sent, SIZE.seconds).result())
+        emptied(town.plane, release.TENANT)
+    (outcome,) = outcomes
+    assert outcome.statuses[201] > 0, outcome
+
+
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+@pytest.mark.parametrize("name", HABITS)
+def test_connections(town, rows, name, policy):
+    with attacked(town, rows, name, policy) as outcomes:
+        outcomes.append(town.pool.submit(bother, name, town.peers, SOURCE, SIZE.seconds).result())
+    assert outcomes[0]["connections"] > 0
+
+
+@contextlib.contextmanager
+def attacked(town, rows, name, policy):
+    """An attack is the block; what it did is appended by it. Judged is what it did to others, and what is left."""
+    release.under(town.plane, policy)
+    time.sleep(0.5)
+    outcomes = []
+    with watched(town.replicas) as most, working(town.plane, release.NORMAL, release.BESIDE) as calls:
+        time.sleep(0.2)
+        yield outcomes
+        time.sleep(0.2)
+    took, beside = slowest(calls, "right", "wrong"), slowest(calls, "beside")
+    allowed = min(NEVER, SLOWEST + 2 * max(beside, town.calm))
+    left = leftovers(town)
+    rows.append(
+        [
+            name,
+            policy,
+            told(outcomes[0]),
+            f"{len(calls)}",
+            f"{median(calls, 'right', 'wrong'):.0f}",
+            f"{took:.0f} of {allowed:.0f}",
+            f"{beside:.0f}",
+            f"{len(failed(calls))}",
+            f"{len(let_in(calls))}",
+            f"{most[0]:.0f}",
+            f"{max(release.standing(each).resident for each in town.replicas):.0f}",
+        ]
+    )
+    assert failed(calls) == []
+    assert let_in(calls) == []
+    assert took <= allowed
+    assert most[0] <= LIMIT
+    assert left == []
+
+
+def told(outcome):
+    """What an attacker got out of it."""
+    counts = getattr(outcome, "statuses", outcome)
+    return ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items(), key=str))
+
+
+def leftovers(town):
+    """What has not been given back after a while, in words."""
+    until = time.monotonic() + SETTLED
+    while (found := remaining(town)) and time.monotonic() < until:
+        time.sleep(0.25)
+    return found
+
+
+def remaining(town):
+    found = []
+    for replica, began in zip(town.replicas, town.began, strict=True):
+        if replica.process.poll() is not None or replica.group.killed:
+            found.append(f"{replica.address} was killed")
+            continue
+        now = release.standing(replica)
+        more = release.Standing(*(late - early for late, early in zip(now, began, strict=True)))
+        if more.processes or more.descriptors > 16 or more.connections > 8 or more.resident > MOST_KEPT:
+            found.append(f"{replica.address} had {began}, has {now}")
+    for namespace in (release.NORMAL, release.TENANT):
+        for kind in ("Pod", "Deployment", "Rollout"):
+            items = town.plane.api.request("GET", path(kind, namespace))["items"]
+            found += [f"{kind} {item['metadata']['name']}" for item in items]
+    return found
+
+
+def emptied(plane, namespace):
+    """A tenant deletes what it made."""
+    plane.api.request("DELETE", path("Pod", namespace), {"gracePeriodSeconds": 0})
+    eventually(lambda: not plane.api.request("GET", path("Pod", namespace))["items"], 60)
