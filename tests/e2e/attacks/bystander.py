@@ -24,24 +24,25 @@ class Call(NamedTuple):
 def working(plane: ControlPlane, namespace: str, beside: str) -> Iterator[list[Call]]:
     """Rounds of creations for as long as the block takes; what is created is deleted again.
 
-    A round has a pod in a namespace that the webhook is not asked about, which shows what the API server and the
-    machine take by themselves, a right pod and Deployment, and their wrong twins, which every rule on deny refuses.
+    A round has a right pod and Deployment, their wrong twins, which a rule on deny refuses, and as many beside them, in
+    a namespace that the webhook is not asked about: they show what the API server and the machine take by themselves.
     Shape: the calls so far; after the block, all of them.
     """
     calls: list[Call] = []
     ended = threading.Event()
-    each = [
-        ("beside", "Pod", beside, pod("web-")),
-        ("right", "Pod", namespace, pod("web-", constraint())),
-        ("wrong", "Pod", namespace, pod("web-", OTHERS)),
-        ("right", "Deployment", namespace, _named(clean("Deployment"))),
-        ("wrong", "Deployment", namespace, _named(workload("Deployment", "web", OTHERS))),
-    ]
+    each = []
+    for right, wrong in (
+        (pod("web-", constraint()), pod("web-", OTHERS)),
+        (_named(clean("Deployment")), _named(workload("Deployment", "web", OTHERS))),
+    ):
+        each += [("right", namespace, right), ("beside", beside, right)]
+        each += [("wrong", namespace, wrong), ("beside", beside, wrong)]
 
     def work() -> None:
         with contextlib.closing(plane.connect()) as api:
             while not ended.wait(PAUSE):
-                for what, kind, where, made in each:
+                for what, where, made in each:
+                    kind = made["kind"]
                     began = time.perf_counter()
                     try:
                         answer = api.send("POST", path(kind, where), made)

@@ -2,14 +2,12 @@
 
 import asyncio
 import contextlib
-import os
 import resource
 import ssl
 import time
 from collections import Counter
 from typing import NamedTuple
 
-from e2e.attacks.tenant import POLITE
 from server.conftest import posted, review
 
 MIB = 1024 * 1024
@@ -61,7 +59,6 @@ class Dialling(NamedTuple):
 
 def bother(name: str, peers: list[Peer], source: str, seconds: float) -> Counter:
     """How many connections came about, were ended by the other side, or failed."""
-    os.nice(POLITE)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return asyncio.run(_all(HABITS[name], peers, source, time.monotonic() + seconds))

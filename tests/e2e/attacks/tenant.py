@@ -3,7 +3,6 @@
 import functools
 import http.client
 import json
-import os
 import ssl
 import threading
 import time
@@ -18,7 +17,6 @@ from webhook.admission import Engine
 from webhook.core.api.version import RECORDED
 
 THREADS = 4
-POLITE = 10  # attackers have machines of their own: here they take what the others leave
 RANKED_BESIDE = 60  # nodes: the order of what costs most is the same beside many
 RANKED_AT = 8  # KiB
 OTHERS = {"matchLabels": {"app": "other"}}
@@ -184,7 +182,6 @@ class Outcome(NamedTuple):
 
 def hammer(credentials: Credentials, sent: list[Sent], seconds: float) -> Outcome:
     """All of them in turn, again and again, by a few threads that go on as soon as they can."""
-    os.nice(POLITE)
     found = Outcome(Counter(), Counter())
     bodies = [(each.where, json.dumps(each.made).encode()) for each in sent]
     until = time.monotonic() + seconds
