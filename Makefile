@@ -46,7 +46,6 @@ claims: $(READY)  ## every claim about a random cluster, every fix and silence, 
 e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@$(MAKE) --no-print-directory --jobs 3 --keep-going e2e-cluster e2e-apart e2e-attacks
-	@$(MAKE) --no-print-directory attack-short
 
 ATTACKS := tests/e2e/test_hostile.py
 APART := tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py

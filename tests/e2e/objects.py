@@ -5,6 +5,7 @@ HOST = "kubernetes.io/hostname"
 GROUPS = {
     "ConfigMap": "/api/v1",
     "Job": "/apis/batch/v1",
+    "JobSet": "/apis/jobset.x-k8s.io/v1alpha2",
     "Pod": "/api/v1",
     "ReplicationController": "/api/v1",
     "Rollout": "/apis/argoproj.io/v1alpha1",

@@ -19,10 +19,10 @@ from e2e.attacks.tenant import Credentials, hammer
 from e2e.controlplane import flags
 from e2e.controlplane.up import ControlPlane
 from e2e.objects import ROLLOUT_CRD, path
-from e2e.waiting import eventually
 
 SOURCE = "10.65.0.1"  # no API server, and no pod
 PODS_OF_AN_APP = 150
+KINDS = ("Pod", "Deployment", "Rollout", "JobSet")
 POLITE = 10  # attackers have machines of their own: here they take what the others leave
 
 
@@ -172,7 +172,6 @@ def test_kept_objects(town, rows, name, policy):
     sent = FAULTLESS[name](town)
     with attacked(town, rows, name, policy) as outcomes:
         outcomes.append(town.pool.submit(hammer, town.credentials, sent, SIZE.seconds).result())
-        emptied(town.plane, release.TENANT)
     (outcome,) = outcomes
     assert outcome.statuses[201] > 0, outcome
 
@@ -195,6 +194,7 @@ def attacked(town, rows, name, policy):
         time.sleep(0.2)
         yield outcomes
         time.sleep(0.2)
+    emptied(town.plane, release.TENANT)
     took, beside = slowest(calls, "right", "wrong"), slowest(calls, "beside")
     allowed = min(NEVER, SLOWEST + 3 * max(beside, town.calm))
     left = leftovers(town)
@@ -245,7 +245,7 @@ def remaining(town):
         if more.processes or more.descriptors > 16 or more.connections > 8 or more.resident > MOST_KEPT:
             found.append(f"{replica.address} had {began}, has {now}")
     for namespace in (release.NORMAL, release.TENANT):
-        for kind in ("Pod", "Deployment", "Rollout"):
+        for kind in KINDS:
             items = town.plane.api.request("GET", path(kind, namespace))["items"]
             found += [f"{kind} {item['metadata']['name']}" for item in items]
     return found
@@ -253,5 +253,5 @@ def remaining(town):
 
 def emptied(plane, namespace):
     """A tenant deletes what it made."""
-    plane.api.request("DELETE", path("Pod", namespace), {"gracePeriodSeconds": 0})
-    eventually(lambda: not plane.api.request("GET", path("Pod", namespace))["items"], 60)
+    for kind in KINDS:
+        plane.api.request("DELETE", path(kind, namespace), {"gracePeriodSeconds": 0})

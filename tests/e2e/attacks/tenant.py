@@ -21,7 +21,6 @@ RANKED_BESIDE = 60  # nodes: the order of what costs most is the same beside man
 RANKED_AT = 8  # KiB
 OTHERS = {"matchLabels": {"app": "other"}}
 FAULT = constraint(labelSelector=OTHERS)
-JOB_SET = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 JOB_SETS = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -82,15 +81,12 @@ def costliest(count: int) -> list[tuple]:
 
 @functools.cache
 def filled(namespace: str, parts: tuple, kib: int) -> tuple[Sent, Sent]:
-    """A Rollout and a pod with a list as long as fits, each with a fault that has to be denied.
+    """A Rollout and a pod with a list as long as fits, with constraints that count other pods, which is denied.
 
     The API server itself refuses many such pods for their names and values before it asks, never a Rollout.
     """
     _, asked = field_cost.filled("Pod", parts, kib)
     spec = json.loads(asked)["request"]["object"]["spec"]
-    # Of the two constraints of all the others one is wrong; a list of constraints gets one more.
-    own = spec["topologySpreadConstraints"]
-    spec["topologySpreadConstraints"] = [*own[:1], FAULT] if len(own) == 2 else [FAULT, *own]
     rollout = workload("Rollout", "x")
     rollout["spec"]["template"]["spec"] = spec
     made = pod("x-")
@@ -102,7 +98,7 @@ def templates(namespace: str, count: int) -> list[Sent]:
     spec = workload("Rollout", "x", constraint(), FAULT)["spec"]["template"]
     jobs = [{"name": f"j{number}", "replicas": 2, "template": {"spec": {"template": spec}}} for number in range(count)]
     made = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": {"replicatedJobs": jobs}}
-    return [Sent(JOB_SET.format(namespace), made | {"metadata": {"generateName": "x-"}})]
+    return [_sent("JobSet", namespace, made | {"metadata": {}})]
 
 
 def unknown_keys(namespace: str, count: int) -> list[Sent]:
