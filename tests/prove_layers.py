@@ -44,7 +44,7 @@ BREAKS = {
     "inside explanations": ("webhook/cli/explaining/words.py", "import webhook.core.explain.counted_pods"),
     "inside the rules about places": (
         "webhook/cli/commands/version.py",
-        "import webhook.core.rules.placement.remedies",
+        "import webhook.core.rules.placement.frame.remedies",
     ),
     "inside the review": ("webhook/cli/commands/version.py", "import webhook.core.review.messages"),
     "inside the manifests' room": ("webhook/cli/commands/version.py", "import webhook.manifests.reading.positions"),

@@ -41,7 +41,7 @@ from webhook.core.placement.workload_problem import candidate_nodes, survey
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
-from webhook.core.rules.placement import volume_pins
+from webhook.core.rules.placement.frame import volume_pins
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import take
 

@@ -17,7 +17,7 @@ from webhook.core.review import judging, review
 from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import NotEvaluated, Rule
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances
-from webhook.core.rules.placement.each_template import PlacementRule
+from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.rule_set import _FAMILIES, RULES
 
 FILE = """
@@ -38,7 +38,7 @@ MADE_UP = Rule(
 OF_PLACES = """
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Severity
-from webhook.core.rules.placement.each_template import PlacementRule
+from webhook.core.rules.placement.frame.each_template import PlacementRule
 
 def evaluate(case):
     yield Finding(rule=MADE_UP.id, path=case.placed[0].path, summary=f"{case.wanted} pods", key="")

@@ -21,7 +21,7 @@ from webhook.core.rules.cluster import nodes
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.placement import affinity_conflicts, pod_fits, tainted_nodes, zone_host_ceiling
-from webhook.core.rules.placement.case import templates_under_rule
+from webhook.core.rules.placement.frame.case import templates_under_rule
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.reading import read_workload
 from webhook.manifests.editing.atomic_write import written

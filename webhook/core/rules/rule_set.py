@@ -31,7 +31,6 @@ from webhook.core.rules.frame.trials import Tried, tried_in_templates
 from webhook.core.rules.frame.written import Written
 from webhook.core.rules.placement import (
     affinity_conflicts,
-    each_template,
     min_domains,
     not_yet,
     pod_fits,
@@ -39,7 +38,8 @@ from webhook.core.rules.placement import (
     zone_host_ceiling,
     zone_loss,
 )
-from webhook.core.rules.placement.each_template import PlacementRule
+from webhook.core.rules.placement.frame import each_template
+from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.placement.pod_fits import Feasibility
 
 # In the order in which findings are reported.

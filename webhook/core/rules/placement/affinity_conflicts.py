@@ -17,11 +17,11 @@ from webhook.core.rules.frame.pins import pinned_by_template
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS
-from webhook.core.rules.placement.case import TemplateUnderRule, noun, staying
-from webhook.core.rules.placement.each_template import PlacementRule
-from webhook.core.rules.placement.lost_zones import costs_pods
-from webhook.core.rules.placement.remedies import NODE_AFFINITY_POLICY as AFFINITY_POLICY
-from webhook.core.rules.placement.remedies import (
+from webhook.core.rules.placement.frame.case import TemplateUnderRule, noun, staying
+from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.lost_zones import costs_pods
+from webhook.core.rules.placement.frame.remedies import NODE_AFFINITY_POLICY as AFFINITY_POLICY
+from webhook.core.rules.placement.frame.remedies import (
     NODE_TAINTS_POLICY,
     WHEN_UNSATISFIABLE_FIELD,
     Remedy,
@@ -30,7 +30,7 @@ from webhook.core.rules.placement.remedies import (
     removed,
     softened,
 )
-from webhook.core.rules.placement.volume_pins import pinned_replicas
+from webhook.core.rules.placement.frame.volume_pins import pinned_replicas
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.workload import Template
 

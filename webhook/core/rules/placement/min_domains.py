@@ -14,10 +14,10 @@ from webhook.core.rules.frame.edits import Fix, changes
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS
-from webhook.core.rules.placement.case import TemplateUnderRule
-from webhook.core.rules.placement.each_template import PlacementRule
-from webhook.core.rules.placement.lost_zones import costs_pods
-from webhook.core.rules.placement.remedies import Remedy, first_that_helps, removed, softened
+from webhook.core.rules.placement.frame.case import TemplateUnderRule
+from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.lost_zones import costs_pods
+from webhook.core.rules.placement.frame.remedies import Remedy, first_that_helps, removed, softened
 from webhook.core.text import plural
 from webhook.core.workloads.workload import Template
 

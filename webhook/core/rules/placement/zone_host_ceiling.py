@@ -11,10 +11,10 @@ from webhook.core.placement.constraint_room import ConstraintRoom
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.rules.placement.case import TemplateUnderRule
-from webhook.core.rules.placement.each_template import PlacementRule
-from webhook.core.rules.placement.lost_zones import costs_pods
-from webhook.core.rules.placement.remedies import WHEN_UNSATISFIABLE_FIELD, first_that_helps, softened
+from webhook.core.rules.placement.frame.case import TemplateUnderRule
+from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.lost_zones import costs_pods
+from webhook.core.rules.placement.frame.remedies import WHEN_UNSATISFIABLE_FIELD, first_that_helps, softened
 from webhook.core.text import plural
 
 _MAX_ZONES_LISTED = 4  # zones whose nodes are listed; of more, the smallest and the largest number

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, guarded
 from webhook.core.rules.frame.subject import Subject
-from webhook.core.rules.placement.case import (
+from webhook.core.rules.placement.frame.case import (
     TemplateUnderRule,
     is_replicated,
     templates_under_rule,

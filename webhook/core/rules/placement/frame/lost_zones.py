@@ -13,7 +13,7 @@ from webhook.core.placement.bounds import stranded
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.workload_problem import CountedConstraint
 from webhook.core.rules.frame.subject import Placed
-from webhook.core.rules.placement.case import TemplateUnderRule
+from webhook.core.rules.placement.frame.case import TemplateUnderRule
 
 # Kubernetes puts them on every node that it does not hear of: one keeps pods off, the other takes those there away,
 # unless they tolerate it for ever.

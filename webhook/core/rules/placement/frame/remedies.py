@@ -10,7 +10,7 @@ from webhook.core.placement.constraint_room import constraint_rooms
 from webhook.core.placement.workload_problem import CountedConstraint
 from webhook.core.rules.frame.edits import Fix, all_of, changes, changes_in, removal, softening, without_edits
 from webhook.core.rules.frame.subject import Placed
-from webhook.core.rules.placement.case import TemplateUnderRule
+from webhook.core.rules.placement.frame.case import TemplateUnderRule
 
 NODE_TAINTS_POLICY = "nodeTaintsPolicy"
 NODE_AFFINITY_POLICY = "nodeAffinityPolicy"

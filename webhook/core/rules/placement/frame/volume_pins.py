@@ -7,8 +7,8 @@ from webhook.core.placement.constraint_room import ConstraintRoom
 from webhook.core.placement.pinned_claims import Missing
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Placed
-from webhook.core.rules.placement.case import TemplateUnderRule, noun
-from webhook.core.rules.placement.remedies import (
+from webhook.core.rules.placement.frame.case import TemplateUnderRule, noun
+from webhook.core.rules.placement.frame.remedies import (
     NODE_AFFINITY_POLICY,
     NODE_TAINTS_POLICY,
     WHEN_UNSATISFIABLE_FIELD,
