@@ -23,7 +23,7 @@ from webhook.core.json_edits import applied
 from webhook.core.text import one_line
 from webhook.core.workloads.reading import has_template, read_workload
 from webhook.manifests.editing.insertion import FIELD, TextEdit, UneditableError, insertion
-from webhook.manifests.editing.proven_edits import ObjectChange, edited, in_text_order, json_of, proven, value_of
+from webhook.manifests.editing.proven_edits import ObjectChange, edited, in_text_order, proven, value_of
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest, read_manifests
@@ -101,7 +101,7 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
     if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
         return
     try:
-        value = decode_object(Raw(json_of(manifest)), of, frame.policy.workloads)
+        value = decode_object(Raw(manifest.json_text), of, frame.policy.workloads)
     except (ValueError, RecursionError):
         return
     if isinstance(value, Service | Autoscaler) and value.metadata is not None:

@@ -19,7 +19,6 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.workloads.kinds import group_kind, group_of
 from webhook.core.workloads.reading import has_template, makes
-from webhook.manifests.editing.proven_edits import json_of
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest
@@ -95,7 +94,7 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
     """Add an object to the index; one that cannot be decoded is still examined later."""
     of = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
     try:
-        value = decode_object(Raw(json_of(manifest)), of, frame.policy.workloads)
+        value = decode_object(Raw(manifest.json_text), of, frame.policy.workloads)
     except (ValueError, RecursionError):
         return
     if value is not None:
@@ -108,7 +107,7 @@ def _controller(manifest: Manifest, frame: Frame) -> OwnerReference | None:
     if not has_template(manifest.api_version, manifest.kind, workloads):
         return None
     try:
-        owner = _NAMED.decode(json_of(manifest)).meta.controller
+        owner = _NAMED.decode(manifest.json_text).meta.controller
     except (ValueError, RecursionError):
         return None
     made = group_kind(manifest.api_version, manifest.kind)

@@ -48,11 +48,6 @@ def in_text_order(changes: Sequence[ObjectChange]) -> list[TextEdit]:
     return sorted((edit for each in changes for edit in each.edits), key=lambda edit: edit.start)
 
 
-def json_of(manifest: Manifest) -> bytes:
-    """An object as JSON text."""
-    return manifest.value if isinstance(manifest.value, bytes) else json.dumps(manifest.value).encode()
-
-
 def value_of(manifest: Manifest) -> Json:
     """An object as parsed JSON."""
     return msgspec.json.decode(manifest.value) if isinstance(manifest.value, bytes) else manifest.value
@@ -83,4 +78,4 @@ def _same(before: Manifest | InputFault, after: Manifest | InputFault, change: O
         return isinstance(before, InputFault) and isinstance(after, InputFault) and before.message == after.message
     value = value_of(before) if change is None else change.after
     # Compared as text, since in Python True == 1 == 1.0.
-    return json.dumps(value, sort_keys=True) == json.dumps(msgspec.json.decode(json_of(after)), sort_keys=True)
+    return json.dumps(value, sort_keys=True) == json.dumps(msgspec.json.decode(after.json_text), sort_keys=True)

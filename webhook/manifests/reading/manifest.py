@@ -4,6 +4,7 @@ The items of a ``List``, or of any object with ``items``, are read as objects, a
 is no API object, becomes an `InputFault`; the rest of the file is still read.
 """
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
@@ -79,6 +80,11 @@ class Manifest(Struct, frozen=True, kw_only=True):
     def source(self) -> str:
         """The Helm template that it comes from; empty if unknown."""
         return self.document.source
+
+    @property
+    def json_text(self) -> bytes:
+        """The object as JSON text."""
+        return self.value if isinstance(self.value, bytes) else json.dumps(self.value).encode()
 
     def without_text(self) -> "Manifest":
         """The same without its content, for reports: a run with many findings must not keep all of its input."""
