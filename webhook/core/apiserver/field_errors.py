@@ -4,6 +4,7 @@ Source: apimachinery pkg/util/validation/field errors.go.
 """
 
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -11,17 +12,23 @@ from webhook.core.api import gates
 from webhook.core.api.go_text import json_text, quote
 from webhook.core.api.version import KubernetesVersion
 
-_REQUIRED = "FieldValueRequired"
-_INVALID = "FieldValueInvalid"
-_NOT_SUPPORTED = "FieldValueNotSupported"
-_DUPLICATE = "FieldValueDuplicate"
-_FORBIDDEN = "FieldValueForbidden"
+
+class ErrorType(StrEnum):
+    """The kind of an error. Source: field/errors.go ``ErrorType``."""
+
+    REQUIRED = "FieldValueRequired"
+    INVALID = "FieldValueInvalid"
+    NOT_SUPPORTED = "FieldValueNotSupported"
+    DUPLICATE = "FieldValueDuplicate"
+    FORBIDDEN = "FieldValueForbidden"
+
+
 _TITLES = {
-    _REQUIRED: "Required value",
-    _INVALID: "Invalid value",
-    _NOT_SUPPORTED: "Unsupported value",
-    _DUPLICATE: "Duplicate value",
-    _FORBIDDEN: "Forbidden",
+    ErrorType.REQUIRED: "Required value",
+    ErrorType.INVALID: "Invalid value",
+    ErrorType.NOT_SUPPORTED: "Unsupported value",
+    ErrorType.DUPLICATE: "Duplicate value",
+    ErrorType.FORBIDDEN: "Forbidden",
 }
 
 
@@ -33,7 +40,7 @@ class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
     Source: field/errors.go ``Error``.
     """
 
-    type: str
+    type: ErrorType
     field: str
     bad_value: str | int = ""
     detail: str = ""
@@ -43,7 +50,7 @@ class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
     def text(self) -> str:
         """The line that a user sees. Source: field/errors.go ``Error``."""
         shown = f"{self.field}: {_TITLES[self.type]}"
-        if self.type not in {_REQUIRED, _FORBIDDEN}:
+        if self.type not in {ErrorType.REQUIRED, ErrorType.FORBIDDEN}:
             is_text = self.plain and isinstance(self.bad_value, str)
             shown += ": " + (quote(str(self.bad_value)) if is_text else json_text(self.bad_value))
         return f"{shown}: {self.detail}" if self.detail else shown
@@ -51,34 +58,36 @@ class FieldError(Struct, frozen=True, kw_only=True, rename="camel"):
 
 def required(path: str, detail: str) -> FieldError:
     """The error as ``field.Required`` makes it. Source: field/errors.go ``Required``."""
-    return FieldError(type=_REQUIRED, field=path, detail=detail)
+    return FieldError(type=ErrorType.REQUIRED, field=path, detail=detail)
 
 
 def invalid(path: str, value: str | int, detail: str) -> FieldError:
     """The error as ``field.Invalid`` makes it. Source: field/errors.go ``Invalid``."""
-    return FieldError(type=_INVALID, field=path, bad_value=value, detail=detail)
+    return FieldError(type=ErrorType.INVALID, field=path, bad_value=value, detail=detail)
 
 
 def invalid_named(path: str, value: str, detail: str, version: KubernetesVersion) -> FieldError:
     """As `invalid`, of a value whose Go type is a named string. Source: field/errors.go ``Invalid``."""
-    return FieldError(type=_INVALID, field=path, bad_value=value, detail=detail, plain=version < gates.SHOWS_JSON.since)
+    return FieldError(
+        type=ErrorType.INVALID, field=path, bad_value=value, detail=detail, plain=version < gates.SHOWS_JSON.since
+    )
 
 
 def forbidden(path: str, detail: str) -> FieldError:
     """The error as ``field.Forbidden`` makes it. Source: field/errors.go ``Forbidden``."""
-    return FieldError(type=_FORBIDDEN, field=path, detail=detail)
+    return FieldError(type=ErrorType.FORBIDDEN, field=path, detail=detail)
 
 
 def duplicate(path: str, value: str) -> FieldError:
     """The error as ``field.Duplicate`` makes it. Source: field/errors.go ``Duplicate``."""
-    return FieldError(type=_DUPLICATE, field=path, bad_value=value)
+    return FieldError(type=ErrorType.DUPLICATE, field=path, bad_value=value)
 
 
 def not_supported(path: str, value: str, supported: Sequence[str], version: KubernetesVersion) -> FieldError:
     """An error about a value whose Go type is a named string. Source: field/errors.go ``NotSupported``."""
     detail = "supported values: " + ", ".join(quote(each) for each in supported)
     plain = version < gates.SHOWS_JSON.since
-    return FieldError(type=_NOT_SUPPORTED, field=path, bad_value=value, detail=detail, plain=plain)
+    return FieldError(type=ErrorType.NOT_SUPPORTED, field=path, bad_value=value, detail=detail, plain=plain)
 
 
 def distinct(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:

@@ -84,6 +84,7 @@ _BY_FIELD: Mapping[str, Rule] = {
     "nodeAffinityPolicy": _AFFINITY_POLICY,
     "nodeTaintsPolicy": _TAINTS_POLICY,
     "matchLabelKeys": _MATCH_LABEL_KEYS,
+    "labelSelector": _LABEL_SELECTOR,
     "{topologyKey, whenUnsatisfiable}": _DUPLICATE,
     # Upstream gives a key that stands in both at [i][j], without naming the field.
     "": _MATCH_LABEL_KEYS,
@@ -99,7 +100,7 @@ def _is_to_be_merged(subject: Subject) -> bool:
 def _finding(broken: Broken) -> Finding:
     fix = fix_of(broken)
     return Finding(
-        rule=_BY_FIELD.get(broken.field, _LABEL_SELECTOR).id,
+        rule=_BY_FIELD[broken.field].id,
         path=broken.error.field,
         summary=broken.error.text,
         warning=broken.warning,

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelectorRequirement
-from webhook.core.apiserver.field_errors import FieldError
+from webhook.core.apiserver.field_errors import ErrorType, FieldError
 from webhook.core.json_edits import Edit, value_at
 from webhook.core.rules.frame.edits import Fix, changes, removal
 from webhook.core.rules.frame.own_pods import own_labels
@@ -34,6 +34,7 @@ _OPERATORS: Mapping[str, str] = {
     **dict.fromkeys(("exists", "exist"), "Exists"),
     **dict.fromkeys(("doesnotexist", "doesnotexists", "notexist", "notexists", "!"), "DoesNotExist"),
 }
+_INDEX = re.compile(r"\[\d+\]")
 _EXPRESSION = re.compile(r"\.matchExpressions\[(\d+)\]\.(operator|values)")
 _MISFIT = re.compile(r"json: cannot unmarshal (string|number|bool).* of type (\S+)", re.DOTALL)
 _DIGITS = re.compile(r"[-+]?[0-9]{1,10}", re.ASCII)
@@ -86,8 +87,9 @@ def broken_at(error: FieldError, path: str, constraints: Sequence[Placed], subje
 
 
 def fix_of(broken: Broken) -> Fix:
-    """The fix of an error of the field."""
-    return _FIXES.get(broken.field, _key_in_both)(broken)
+    """The fix of an error of the field; none of an error that is not known, whose cause is not known either."""
+    fix = _FIXES.get((_INDEX.sub("[]", broken.field + broken.rest), broken.error.type))
+    return Fix() if fix is None else fix(broken)
 
 
 def _max_skew(broken: Broken) -> Fix:
@@ -148,9 +150,7 @@ def _near(written: str | None, allowed: Sequence[str]) -> str | None:
     return None if meant is None else by_letters[meant]
 
 
-def _match_label_keys(broken: Broken) -> Fix:
-    if broken.rest:
-        return _without_key(broken.placed, str(broken.error.bad_value))
+def _keys_without_selector(broken: Broken) -> Fix:
     placed, labels = broken.placed, broken.placed.template.template.labels
     own = own_labels(placed, broken.subject.workload)
     if own:
@@ -160,14 +160,10 @@ def _match_label_keys(broken: Broken) -> Fix:
     return Fix("add a labelSelector that the pods match, or remove matchLabelKeys")
 
 
-def _key_in_both(broken: Broken) -> Fix:
-    """Upstream gives a key that stands in both at [i][j], without naming the field."""
-    return _without_key(broken.placed, str(broken.error.bad_value))
-
-
-def _without_key(placed: Placed, key: str) -> Fix:
-    places = [number for number, each in enumerate(placed.constraint.match_label_keys or ()) if each == key]
-    paths = tuple(Edit(f"{placed.path}.matchLabelKeys[{number}]") for number in places)
+def _key(broken: Broken) -> Fix:
+    placed, key = broken.placed, str(broken.error.bad_value)
+    keys = placed.constraint.match_label_keys or ()
+    paths = tuple(Edit(f"{placed.path}.matchLabelKeys[{index}]") for index, each in enumerate(keys) if each == key)
     return Fix(f"remove {one_line(flow_scalar(key), 80)} from matchLabelKeys", paths)
 
 
@@ -215,16 +211,26 @@ def _pair(placed: Placed) -> tuple[str, str]:
     return placed.constraint.topology_key or "", placed.constraint.when_unsatisfiable or ""
 
 
-_FIXES: Mapping[str, Callable[[Broken], Fix]] = {
-    "maxSkew": _max_skew,
-    "topologyKey": _topology_key,
-    "whenUnsatisfiable": _action,
-    "minDomains": _min_domains,
-    "nodeAffinityPolicy": _policy,
-    "nodeTaintsPolicy": _policy,
-    "matchLabelKeys": _match_label_keys,
-    "labelSelector": _label_selector,
-    "{topologyKey, whenUnsatisfiable}": _duplicate,
+# By the path below the constraint and the kind of error: what mends a field that is forbidden does not mend one that is
+# too long.
+_FIXES: Mapping[tuple[str, ErrorType], Callable[[Broken], Fix]] = {
+    ("maxSkew", ErrorType.INVALID): _max_skew,
+    ("topologyKey", ErrorType.REQUIRED): _topology_key,
+    ("whenUnsatisfiable", ErrorType.NOT_SUPPORTED): _action,
+    ("minDomains", ErrorType.INVALID): _min_domains,
+    ("nodeAffinityPolicy", ErrorType.NOT_SUPPORTED): _policy,
+    ("nodeTaintsPolicy", ErrorType.NOT_SUPPORTED): _policy,
+    ("matchLabelKeys", ErrorType.FORBIDDEN): _keys_without_selector,
+    ("matchLabelKeys[]", ErrorType.INVALID): _key,
+    # Upstream gives a key that stands in both at [i][j], without naming the field.
+    ("[]", ErrorType.INVALID): _key,
+    ("labelSelector.matchLabels", ErrorType.INVALID): _label_selector,
+    ("labelSelector.matchExpressions[].key", ErrorType.INVALID): _label_selector,
+    ("labelSelector.matchExpressions[].operator", ErrorType.INVALID): _label_selector,
+    ("labelSelector.matchExpressions[].values", ErrorType.REQUIRED): _label_selector,
+    ("labelSelector.matchExpressions[].values", ErrorType.FORBIDDEN): _label_selector,
+    ("labelSelector.matchExpressions[].values[]", ErrorType.INVALID): _label_selector,
+    ("{topologyKey, whenUnsatisfiable}", ErrorType.DUPLICATE): _duplicate,
 }
 
 
