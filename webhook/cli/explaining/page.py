@@ -25,7 +25,7 @@ from webhook.core.explain.explanation import Balance, Explanation, out_text, rej
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.obstacles import grouped
 from webhook.core.explain.reliefs import shortages
-from webhook.core.scheduler.plugins.node_filters import NODE_RESOURCES_FIT
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import UNSCHEDULABLE, Status
 from webhook.core.text import one_line, plural
 

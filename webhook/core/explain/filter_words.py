@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from webhook.core.scheduler.plugins import node_filters
+from webhook.core.scheduler.plugins import node_resources_fit
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD
@@ -34,12 +34,12 @@ PART_WORDS: Mapping[str, str] = {
     "pods": "affinity between pods",
 }
 FILTER_WORDS: Mapping[str, FilterWords] = {
-    node_filters.NODE_NAME: FilterWords("of another name", ("selection",)),
-    node_filters.NODE_UNSCHEDULABLE: FilterWords("cordoned", ("cordons",)),
-    node_filters.TAINT_TOLERATION: FilterWords("tainted", ("taints",)),
-    node_filters.NODE_AFFINITY: FilterWords("not selected", ("selection",)),
-    node_filters.NODE_PORTS: FilterWords("with the port taken", ("room",)),
-    node_filters.NODE_RESOURCES_FIT: FilterWords("", ("room",)),
+    node_resources_fit.NODE_NAME: FilterWords("of another name", ("selection",)),
+    node_resources_fit.NODE_UNSCHEDULABLE: FilterWords("cordoned", ("cordons",)),
+    node_resources_fit.TAINT_TOLERATION: FilterWords("tainted", ("taints",)),
+    node_resources_fit.NODE_AFFINITY: FilterWords("not selected", ("selection",)),
+    node_resources_fit.NODE_PORTS: FilterWords("with the port taken", ("room",)),
+    node_resources_fit.NODE_RESOURCES_FIT: FilterWords("", ("room",)),
     VOLUME_RESTRICTIONS: FilterWords("by its volumes", ("volumes",)),
     NODE_VOLUME_LIMITS: FilterWords("by its volumes", ("room", "volumes")),
     VOLUME_BINDING: FilterWords("by its volumes", ("volumes",)),

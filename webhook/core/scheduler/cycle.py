@@ -14,7 +14,7 @@ from webhook.core.api.selectors import RequiredNodes, compile_required_nodes
 from webhook.core.api.types import Affinity, Pod
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
-from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
+from webhook.core.scheduler.plugins import node_resources_fit, pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, run_inter_pod_affinity
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, run_node_volume_limits
@@ -133,7 +133,7 @@ class Cycle:
             inside = node_sets.from_slots([slots[name] for name in allowed if name in slots], nodes.size)
             plugin = restricting[0] if len(restricting) == 1 else ""
             reason = f"node(s) didn't satisfy plugin(s) [{' '.join(restricting)}]"
-            failed.append((node_filters.named(unresolvable(reason), plugin), asked & ~inside))
+            failed.append((node_resources_fit.named(unresolvable(reason), plugin), asked & ~inside))
             asked &= inside
         # What skips in PreFilter is not asked in Filter.
         plugins = [plugin for plugin in self.problem.filters if self.ran(plugin).decide is not None]
@@ -176,10 +176,10 @@ class Cycle:
                 continue
             if status.code == ERROR:
                 text = f'running PreFilter plugin "{plugin}": {status.reasons[0]}'
-                return node_filters.named(failure(text), plugin), None, []
+                return node_resources_fit.named(failure(text), plugin), None, []
             # The whole pod is rejected, and no node is looked at.
             if status.rejected:
-                return node_filters.named(status, plugin), None, []
+                return node_resources_fit.named(status, plugin), None, []
             if ran.allowed is not None:
                 restricting = sorted({*restricting, plugin})
                 allowed = ran.allowed if allowed is None else allowed & ran.allowed
@@ -205,20 +205,22 @@ class Cycle:
 
 
 _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
-    node_filters.NODE_NAME: lambda cycle: node_filters.run_node_name(
+    node_resources_fit.NODE_NAME: lambda cycle: node_resources_fit.run_node_name(
         cycle.problem.pod, cycle.problem.nodes, cycle.problem.version
     ),
-    node_filters.NODE_UNSCHEDULABLE: lambda cycle: node_filters.run_node_unschedulable(
+    node_resources_fit.NODE_UNSCHEDULABLE: lambda cycle: node_resources_fit.run_node_unschedulable(
         cycle.problem.pod, cycle.problem.nodes
     ),
-    node_filters.TAINT_TOLERATION: lambda cycle: node_filters.run_taint_toleration(
+    node_resources_fit.TAINT_TOLERATION: lambda cycle: node_resources_fit.run_taint_toleration(
         cycle.problem.pod, cycle.problem.nodes, cycle.eligible.tolerated, cycle.problem.version
     ),
-    node_filters.NODE_AFFINITY: lambda cycle: node_filters.run_node_affinity(
+    node_resources_fit.NODE_AFFINITY: lambda cycle: node_resources_fit.run_node_affinity(
         cycle.problem.pod, cycle.required, cycle.eligible.usable, cycle.enforced
     ),
-    node_filters.NODE_PORTS: lambda cycle: node_filters.run_node_ports(cycle.problem.ports, cycle.problem.taken_ports),
-    node_filters.NODE_RESOURCES_FIT: lambda cycle: node_filters.run_node_resources_fit(
+    node_resources_fit.NODE_PORTS: lambda cycle: node_resources_fit.run_node_ports(
+        cycle.problem.ports, cycle.problem.taken_ports
+    ),
+    node_resources_fit.NODE_RESOURCES_FIT: lambda cycle: node_resources_fit.run_node_resources_fit(
         cycle.problem.request, cycle.problem.room
     ),
     VOLUME_RESTRICTIONS: lambda cycle: run_volume_restrictions(
@@ -239,8 +241,8 @@ _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
 def _of_plugin(status: Status, plugin: str) -> Status:
     """The status of a plugin's Filter, with its name and wording. Source: runtime/framework.go ``RunFilterPlugins``."""
     if status.code == ERROR:
-        return node_filters.named(failure(f'running "{plugin}" filter plugin: {status.reasons[0]}'), plugin)
-    return node_filters.named(status, plugin)
+        return node_resources_fit.named(failure(f'running "{plugin}" filter plugin: {status.reasons[0]}'), plugin)
+    return node_resources_fit.named(status, plugin)
 
 
 def decide(problem: Problem) -> Verdict:

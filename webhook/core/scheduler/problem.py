@@ -15,7 +15,7 @@ from webhook.core.index.node_table import NodeView
 from webhook.core.index.overlay import with_pods
 from webhook.core.index.pod_table import HostPort, host_ports
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.scheduler.plugins import node_filters, pod_topology_spread
+from webhook.core.scheduler.plugins import node_resources_fit, pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, Neighbours, count_neighbours
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, Counted, SpreadDefaults
@@ -26,13 +26,13 @@ from webhook.core.scheduler.profile import SchedulerProfile
 # The default filters in the scheduler's order.
 FILTERS = (
     *(
-        node_filters.NODE_NAME,
-        node_filters.NODE_UNSCHEDULABLE,
-        node_filters.TAINT_TOLERATION,
-        node_filters.NODE_AFFINITY,
-        node_filters.NODE_PORTS,
+        node_resources_fit.NODE_NAME,
+        node_resources_fit.NODE_UNSCHEDULABLE,
+        node_resources_fit.TAINT_TOLERATION,
+        node_resources_fit.NODE_AFFINITY,
+        node_resources_fit.NODE_PORTS,
     ),
-    *(node_filters.NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
+    *(node_resources_fit.NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
     *(pod_topology_spread.POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY),
 )
 # The other filters of the default profile, which are not evaluated: plugin -> what it looks at.
@@ -90,7 +90,7 @@ class Problem(Struct, frozen=True):
     hard: Counted
     soft: Counted
     request: PodRequest
-    room: node_filters.Room
+    room: node_resources_fit.Room
     ports: tuple[HostPort, ...]
     taken_ports: Mapping[int, tuple[HostPort, ...]]
     storage: Storage
@@ -131,7 +131,7 @@ def _take(index: ReadOnlyIndex, pod: Pod, defaults: SpreadDefaults, profile: Sch
         hard=pod_topology_spread.count_constraints(pod, DO_NOT_SCHEDULE, index, defaults, version),
         soft=pod_topology_spread.count_constraints(pod, SCHEDULE_ANYWAY, index, defaults, version),
         request=request,
-        room=node_filters.room_for(request, index),
+        room=node_resources_fit.room_for(request, index),
         ports=ports,
         taken_ports=index.taken_ports() if ports else {},
         storage=gather(pod, index),
