@@ -20,7 +20,8 @@ from webhook.core.explain.reliefs import (
     shortages,
     too_small,
 )
-from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, TAINT_TOLERATION
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
+from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.problem import NOT_EVALUATED
 from webhook.core.text import listed, one_line, plural, together
 from webhook.core.yaml_flow import flow

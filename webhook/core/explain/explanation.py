@@ -20,7 +20,8 @@ from webhook.core.explain.obstacles import Obstacle, constraint_name, grouped, o
 from webhook.core.explain.reliefs import Relief, Way, reliefs, ways, without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle, decide
-from webhook.core.scheduler.plugins import node_resources_fit, pod_topology_spread
+from webhook.core.scheduler.plugins import pod_topology_spread
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
 from webhook.core.scheduler.plugins.status import Status
 from webhook.core.scheduler.problem import Problem, not_evaluated, take
@@ -270,7 +271,7 @@ def _in_short(status: Status, *, within: bool) -> str:
         return "without another key"
     if within and status.plugin == pod_topology_spread.POD_TOPOLOGY_SPREAD:
         return "over another limit"
-    if status.plugin == node_resources_fit.NODE_RESOURCES_FIT:
+    if status.plugin == NODE_RESOURCES_FIT:
         words = ", ".join(status.reasons).replace("Too many pods", "full of pods")
         return words.replace("Insufficient ", "short of ", 1).replace("Insufficient ", "")
     return FILTER_WORDS[status.plugin].closed

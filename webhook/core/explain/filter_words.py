@@ -4,10 +4,15 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from webhook.core.scheduler.plugins import node_resources_fit
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY
+from webhook.core.scheduler.plugins.node_affinity import NODE_AFFINITY
+from webhook.core.scheduler.plugins.node_name import NODE_NAME
+from webhook.core.scheduler.plugins.node_ports import NODE_PORTS
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
+from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD
+from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, VOLUME_ZONE
 
@@ -34,12 +39,12 @@ PART_WORDS: Mapping[str, str] = {
     "pods": "affinity between pods",
 }
 FILTER_WORDS: Mapping[str, FilterWords] = {
-    node_resources_fit.NODE_NAME: FilterWords("of another name", ("selection",)),
-    node_resources_fit.NODE_UNSCHEDULABLE: FilterWords("cordoned", ("cordons",)),
-    node_resources_fit.TAINT_TOLERATION: FilterWords("tainted", ("taints",)),
-    node_resources_fit.NODE_AFFINITY: FilterWords("not selected", ("selection",)),
-    node_resources_fit.NODE_PORTS: FilterWords("with the port taken", ("room",)),
-    node_resources_fit.NODE_RESOURCES_FIT: FilterWords("", ("room",)),
+    NODE_NAME: FilterWords("of another name", ("selection",)),
+    NODE_UNSCHEDULABLE: FilterWords("cordoned", ("cordons",)),
+    TAINT_TOLERATION: FilterWords("tainted", ("taints",)),
+    NODE_AFFINITY: FilterWords("not selected", ("selection",)),
+    NODE_PORTS: FilterWords("with the port taken", ("room",)),
+    NODE_RESOURCES_FIT: FilterWords("", ("room",)),
     VOLUME_RESTRICTIONS: FilterWords("by its volumes", ("volumes",)),
     NODE_VOLUME_LIMITS: FilterWords("by its volumes", ("room", "volumes")),
     VOLUME_BINDING: FilterWords("by its volumes", ("volumes",)),

@@ -27,16 +27,21 @@ from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_table import Term
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle
-from webhook.core.scheduler.plugins import node_resources_fit, pod_topology_spread
+from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import (
     INTER_POD_AFFINITY,
     NO_AFFINITY,
     REJECTED_BY_EXISTING,
     REJECTED_BY_OWN,
 )
-from webhook.core.scheduler.plugins.node_resources_fit import TOO_MANY_PODS
+from webhook.core.scheduler.plugins.node_affinity import NODE_AFFINITY
+from webhook.core.scheduler.plugins.node_name import NODE_NAME
+from webhook.core.scheduler.plugins.node_ports import NODE_PORTS, ports_conflict
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, TOO_MANY_PODS
 from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_of_terms, usable_nodes
+from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, TOO_MANY_VOLUMES
+from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.plugins.volume_binding import NONE_TO_BIND, UNBOUND_IMMEDIATE, VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import (
     CLAIM_IN_USE,
@@ -194,11 +199,7 @@ def _all_said(selector: Selector) -> str:
 def _ports(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
     taken = cycle.problem.taken_ports
     for wanted in cycle.problem.ports:
-        slots = [
-            slot
-            for slot, ports in taken.items()
-            if any(node_resources_fit.ports_conflict(wanted, each) for each in ports)
-        ]
+        slots = [slot for slot, ports in taken.items() if any(ports_conflict(wanted, each) for each in ports)]
         yield f"with port {wanted[2]}/{wanted[1]} taken", node_sets.from_slots(slots, alone.nodes.size)
 
 
@@ -348,12 +349,12 @@ def _objecting(namespace: str, labels: Mapping[str, str], index: ReadOnlyIndex) 
 
 # A filter without a row is told with the scheduler's reasons.
 _NAMED: Mapping[str, Callable[[Cycle, Verdict, ReadOnlyIndex | None], Iterable[tuple[str, int]]]] = {
-    node_resources_fit.NODE_NAME: _name,
-    node_resources_fit.NODE_UNSCHEDULABLE: _cordon,
-    node_resources_fit.TAINT_TOLERATION: _taints,
-    node_resources_fit.NODE_AFFINITY: _selected,
-    node_resources_fit.NODE_PORTS: _ports,
-    node_resources_fit.NODE_RESOURCES_FIT: _resources,
+    NODE_NAME: _name,
+    NODE_UNSCHEDULABLE: _cordon,
+    TAINT_TOLERATION: _taints,
+    NODE_AFFINITY: _selected,
+    NODE_PORTS: _ports,
+    NODE_RESOURCES_FIT: _resources,
     VOLUME_RESTRICTIONS: _restrictions,
     NODE_VOLUME_LIMITS: _limits,
     VOLUME_BINDING: _binding,

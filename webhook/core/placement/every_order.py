@@ -29,7 +29,7 @@ from webhook.core.placement.workload_problem import (
     candidate_nodes,
 )
 from webhook.core.scheduler.cycle import Cycle
-from webhook.core.scheduler.plugins import node_resources_fit
+from webhook.core.scheduler.plugins.node_ports import NODE_PORTS
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import Eligible
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
@@ -88,7 +88,7 @@ def _start_nodes(places: WorkloadProblem, *, anew: bool, present: bool) -> Candi
             decide = cycle.ran(plugin).decide
             left &= ~sum(members for _, members in decide(left)) if decide is not None else -1
     if problem.ports:
-        decide = cycle.ran(node_resources_fit.NODE_PORTS).decide
+        decide = cycle.ran(NODE_PORTS).decide
         conflicting = sum(members for _, members in decide(left)) if decide is not None else 0
         left &= ~conflicting | (node_sets.from_slots([*places.running], nodes.size) if anew else 0)
     return replace(here, open=left)

@@ -27,7 +27,9 @@ from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import Term
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.scheduler.cycle import Cycle
-from webhook.core.scheduler.plugins import inter_pod_affinity, node_resources_fit
+from webhook.core.scheduler.plugins import inter_pod_affinity
+from webhook.core.scheduler.plugins.node_name import NODE_NAME
+from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Eligible
 from webhook.core.scheduler.plugins.status import Ran, StatusOfNodes
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
@@ -205,11 +207,7 @@ def candidate_nodes(
     cycle, nodes = Cycle(places.problem), places.problem.nodes
     away = 0 if present else places.away
     usable = nodes.live if Restriction.AFFINITY in without else cycle.eligible.usable
-    chosen = (
-        usable
-        if Restriction.AFFINITY in without
-        else usable & ~_rejected(cycle.ran(node_resources_fit.NODE_NAME), nodes.live)
-    )
+    chosen = usable if Restriction.AFFINITY in without else usable & ~_rejected(cycle.ran(NODE_NAME), nodes.live)
     if Restriction.VOLUMES not in without:
         chosen &= ~(_rejected(cycle.ran(VOLUME_BINDING), nodes.live) | _rejected(cycle.ran(VOLUME_ZONE), nodes.live))
     for status, members in _outcomes(cycle.ran(inter_pod_affinity.INTER_POD_AFFINITY), nodes.live):
@@ -218,7 +216,7 @@ def candidate_nodes(
         ) not in without:
             chosen &= ~members
     tolerated = cycle.eligible.tolerated | away
-    barred = chosen & ~(tolerated & ~(_rejected(cycle.ran(node_resources_fit.NODE_UNSCHEDULABLE), nodes.live) & ~away))
+    barred = chosen & ~(tolerated & ~(_rejected(cycle.ran(NODE_UNSCHEDULABLE), nodes.live) & ~away))
     return CandidateNodes(
         eligible=Eligible(nodes, usable, tolerated),
         open=chosen & ~barred,

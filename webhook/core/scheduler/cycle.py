@@ -14,9 +14,14 @@ from webhook.core.api.selectors import RequiredNodes, compile_required_nodes
 from webhook.core.api.types import Affinity, Pod
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
-from webhook.core.scheduler.plugins import node_resources_fit, pod_topology_spread
+from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, run_inter_pod_affinity
+from webhook.core.scheduler.plugins.node_affinity import NODE_AFFINITY, run_node_affinity
+from webhook.core.scheduler.plugins.node_name import NODE_NAME, run_node_name
+from webhook.core.scheduler.plugins.node_ports import NODE_PORTS, run_node_ports
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, run_node_resources_fit
 from webhook.core.scheduler.plugins.node_selection import tolerated_nodes, usable_nodes
+from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE, run_node_unschedulable
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, run_node_volume_limits
 from webhook.core.scheduler.plugins.pod_topology_spread import Domains, Eligible
 from webhook.core.scheduler.plugins.spread_scoring import scores
@@ -29,8 +34,10 @@ from webhook.core.scheduler.plugins.status import (
     Status,
     StatusOfNodes,
     failure,
+    named,
     unresolvable,
 )
+from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION, run_taint_toleration
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING, run_volume_binding
 from webhook.core.scheduler.plugins.volumes import (
     VOLUME_RESTRICTIONS,
@@ -133,7 +140,7 @@ class Cycle:
             inside = node_sets.from_slots([slots[name] for name in allowed if name in slots], nodes.size)
             plugin = restricting[0] if len(restricting) == 1 else ""
             reason = f"node(s) didn't satisfy plugin(s) [{' '.join(restricting)}]"
-            failed.append((node_resources_fit.named(unresolvable(reason), plugin), asked & ~inside))
+            failed.append((named(unresolvable(reason), plugin), asked & ~inside))
             asked &= inside
         # What skips in PreFilter is not asked in Filter.
         plugins = [plugin for plugin in self.problem.filters if self.ran(plugin).decide is not None]
@@ -176,10 +183,10 @@ class Cycle:
                 continue
             if status.code == ERROR:
                 text = f'running PreFilter plugin "{plugin}": {status.reasons[0]}'
-                return node_resources_fit.named(failure(text), plugin), None, []
+                return named(failure(text), plugin), None, []
             # The whole pod is rejected, and no node is looked at.
             if status.rejected:
-                return node_resources_fit.named(status, plugin), None, []
+                return named(status, plugin), None, []
             if ran.allowed is not None:
                 restricting = sorted({*restricting, plugin})
                 allowed = ran.allowed if allowed is None else allowed & ran.allowed
@@ -205,24 +212,16 @@ class Cycle:
 
 
 _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
-    node_resources_fit.NODE_NAME: lambda cycle: node_resources_fit.run_node_name(
-        cycle.problem.pod, cycle.problem.nodes, cycle.problem.version
-    ),
-    node_resources_fit.NODE_UNSCHEDULABLE: lambda cycle: node_resources_fit.run_node_unschedulable(
-        cycle.problem.pod, cycle.problem.nodes
-    ),
-    node_resources_fit.TAINT_TOLERATION: lambda cycle: node_resources_fit.run_taint_toleration(
+    NODE_NAME: lambda cycle: run_node_name(cycle.problem.pod, cycle.problem.nodes, cycle.problem.version),
+    NODE_UNSCHEDULABLE: lambda cycle: run_node_unschedulable(cycle.problem.pod, cycle.problem.nodes),
+    TAINT_TOLERATION: lambda cycle: run_taint_toleration(
         cycle.problem.pod, cycle.problem.nodes, cycle.eligible.tolerated, cycle.problem.version
     ),
-    node_resources_fit.NODE_AFFINITY: lambda cycle: node_resources_fit.run_node_affinity(
+    NODE_AFFINITY: lambda cycle: run_node_affinity(
         cycle.problem.pod, cycle.required, cycle.eligible.usable, cycle.enforced
     ),
-    node_resources_fit.NODE_PORTS: lambda cycle: node_resources_fit.run_node_ports(
-        cycle.problem.ports, cycle.problem.taken_ports
-    ),
-    node_resources_fit.NODE_RESOURCES_FIT: lambda cycle: node_resources_fit.run_node_resources_fit(
-        cycle.problem.request, cycle.problem.room
-    ),
+    NODE_PORTS: lambda cycle: run_node_ports(cycle.problem.ports, cycle.problem.taken_ports),
+    NODE_RESOURCES_FIT: lambda cycle: run_node_resources_fit(cycle.problem.request, cycle.problem.room),
     VOLUME_RESTRICTIONS: lambda cycle: run_volume_restrictions(
         cycle.problem.pod, cycle.problem.storage, cycle.problem.nodes
     ),
@@ -241,8 +240,8 @@ _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
 def _of_plugin(status: Status, plugin: str) -> Status:
     """The status of a plugin's Filter, with its name and wording. Source: runtime/framework.go ``RunFilterPlugins``."""
     if status.code == ERROR:
-        return node_resources_fit.named(failure(f'running "{plugin}" filter plugin: {status.reasons[0]}'), plugin)
-    return node_resources_fit.named(status, plugin)
+        return named(failure(f'running "{plugin}" filter plugin: {status.reasons[0]}'), plugin)
+    return named(status, plugin)
 
 
 def decide(problem: Problem) -> Verdict:

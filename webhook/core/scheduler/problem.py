@@ -15,24 +15,24 @@ from webhook.core.index.node_table import NodeView
 from webhook.core.index.overlay import with_pods
 from webhook.core.index.pod_table import HostPort, host_ports
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.scheduler.plugins import node_resources_fit, pod_topology_spread
+from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, Neighbours, count_neighbours
+from webhook.core.scheduler.plugins.node_affinity import NODE_AFFINITY
+from webhook.core.scheduler.plugins.node_name import NODE_NAME
+from webhook.core.scheduler.plugins.node_ports import NODE_PORTS
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, Room, room_for
+from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
 from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, Counted, SpreadDefaults
+from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, VOLUME_ZONE, Storage, claim_name, gather
 from webhook.core.scheduler.profile import SchedulerProfile
 
 # The default filters in the scheduler's order.
 FILTERS = (
-    *(
-        node_resources_fit.NODE_NAME,
-        node_resources_fit.NODE_UNSCHEDULABLE,
-        node_resources_fit.TAINT_TOLERATION,
-        node_resources_fit.NODE_AFFINITY,
-        node_resources_fit.NODE_PORTS,
-    ),
-    *(node_resources_fit.NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
+    *(NODE_NAME, NODE_UNSCHEDULABLE, TAINT_TOLERATION, NODE_AFFINITY, NODE_PORTS),
+    *(NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
     *(pod_topology_spread.POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY),
 )
 # The other filters of the default profile, which are not evaluated: plugin -> what it looks at.
@@ -90,7 +90,7 @@ class Problem(Struct, frozen=True):
     hard: Counted
     soft: Counted
     request: PodRequest
-    room: node_resources_fit.Room
+    room: Room
     ports: tuple[HostPort, ...]
     taken_ports: Mapping[int, tuple[HostPort, ...]]
     storage: Storage
@@ -131,7 +131,7 @@ def _take(index: ReadOnlyIndex, pod: Pod, defaults: SpreadDefaults, profile: Sch
         hard=pod_topology_spread.count_constraints(pod, DO_NOT_SCHEDULE, index, defaults, version),
         soft=pod_topology_spread.count_constraints(pod, SCHEDULE_ANYWAY, index, defaults, version),
         request=request,
-        room=node_resources_fit.room_for(request, index),
+        room=room_for(request, index),
         ports=ports,
         taken_ports=index.taken_ports() if ports else {},
         storage=gather(pod, index),

@@ -73,3 +73,8 @@ def unschedulable(*reasons: str) -> Status:
 def failure(text: str) -> Status:
     """An error that fails the whole scheduling attempt. Source: kube-scheduler framework/interface.go ``AsStatus``."""
     return Status(ERROR, reasons=(text,))
+
+
+def named(status: Status, plugin: str) -> Status:
+    """The status with the plugin's name."""
+    return Status(status.code, plugin, status.reasons)

@@ -1,0 +1,61 @@
+"""NodeAffinity: the nodes that nodeSelector and required node affinity leave.
+
+Source: kube-scheduler framework/plugins/nodeaffinity/node_affinity.go.
+"""
+
+from webhook.core.api.selectors import IN, RequiredNodes
+from webhook.core.api.types import NodeSelector, NodeSelectorTerm, Pod
+from webhook.core.api.well_known import NODE_NAME_FIELD
+from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, unresolvable
+
+NODE_AFFINITY = "NodeAffinity"
+_NOT_SELECTED = unresolvable("node(s) didn't match Pod's node affinity/selector")
+_NOT_ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
+_TERMS_CONFLICT = unresolvable("pod affinity terms conflict")
+
+
+def run_node_affinity(pod: Pod, required: RequiredNodes, usable: int, enforced: int | None = None) -> Ran:
+    """The result of NodeAffinity.
+
+    Shape: ``usable`` are the nodes that the pod's own node affinity allows, ``enforced`` those that the scheduler's
+    configuration allows, None if it adds no affinity.
+    Source: node_affinity.go ``PreFilter``, ``Filter``.
+    """
+    spec = pod.pod_spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    selector = affinity.required if affinity else None
+    if selector is None and spec.node_selector is None and enforced is None:
+        return PASSES
+    # If every term names its nodes, PreFilter leaves no others, and the sentence says so of all the rest at once.
+    names = None if selector is None or not required.terms else _required_names(selector)
+    if names is not None and not names:
+        return Ran(_TERMS_CONFLICT)
+    if enforced is None:
+        return Ran(OK, lambda asked: [(_NOT_SELECTED, asked & ~usable)], names)
+    return Ran(
+        OK, lambda asked: [(_NOT_ENFORCED, asked & ~enforced), (_NOT_SELECTED, asked & enforced & ~usable)], names
+    )
+
+
+def _required_names(selector: NodeSelector) -> frozenset[str] | None:
+    """The node names that the terms allow; None if some term does not restrict the name.
+
+    Source: nodeaffinity/node_affinity.go ``PreFilter``.
+    """
+    names: frozenset[str] = frozenset()
+    for term in selector.node_selector_terms or ():
+        named = _names_of_term(term)
+        if named is None:
+            return None
+        names |= named
+    return names
+
+
+def _names_of_term(term: NodeSelectorTerm) -> frozenset[str] | None:
+    """Source: nodeaffinity/node_affinity.go ``PreFilter``."""
+    named: frozenset[str] | None = None
+    for condition in term.match_fields or ():
+        if condition.key == NODE_NAME_FIELD and condition.operator == IN:
+            values = frozenset(condition.values or ())
+            named = values if named is None else named & values
+    return named

@@ -1,0 +1,27 @@
+"""NodeName: the one node that a pod asks for by name.
+
+Source: kube-scheduler framework/plugins/nodename/node_name.go.
+"""
+
+from webhook.core.api import gates
+from webhook.core.api.types import Pod
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.index.node_table import NodeView
+from webhook.core.scheduler.plugins.status import OK, Ran, unresolvable
+
+NODE_NAME = "NodeName"
+
+_OTHER_NAME = unresolvable("node(s) didn't match the requested node name")
+
+
+def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> Ran:
+    """The result of NodeName. Source: node_name.go ``Filter``."""
+    name = pod.pod_spec.node_name
+    if not name:
+        return Ran(OK)
+    slot = nodes.slots.get(name)
+    # If no node has the name, all nodes are others.
+    others = ~(0 if slot is None else 1 << slot)
+    # In these releases PreFilter names the node, and no other filter sees another.
+    allowed = frozenset({name}) if version >= gates.NODE_NAME_BEFORE_FILTERS.since else None
+    return Ran(OK, lambda asked: [(_OTHER_NAME, asked & others)], allowed)

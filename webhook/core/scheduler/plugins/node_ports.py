@@ -1,0 +1,38 @@
+"""NodePorts: host ports that are taken.
+
+Source: kube-scheduler framework/plugins/nodeports/node_ports.go.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from webhook.core.api.types import ANY_ADDRESS
+from webhook.core.index.pod_table import HostPort
+from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, unschedulable
+
+NODE_PORTS = "NodePorts"
+_PORTS_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+
+def run_node_ports(wanted: Sequence[HostPort], taken: Mapping[int, Sequence[HostPort]]) -> Ran:
+    """The result of NodePorts.
+
+    Shape: ``taken`` has the host ports in use by slot.
+    Source: node_ports.go ``fitsPorts``.
+    """
+    if not wanted:
+        return PASSES
+    conflicting = 0
+    # ``taken`` has only nodes where some port is in use: most have none.
+    for slot, ports in taken.items():
+        if any(ports_conflict(one, other) for one in wanted for other in ports):
+            conflicting |= 1 << slot
+    return Ran(OK, lambda asked: [(_PORTS_TAKEN, asked & conflicting)])
+
+
+def ports_conflict(one: HostPort, other: HostPort) -> bool:
+    """Whether two host ports are the same, on one address or on any.
+
+    Source: kube-scheduler framework/types.go ``CheckConflict``.
+    """
+    # 0.0.0.0 stands for every address of the node, and so conflicts with each of them.
+    return one[1:] == other[1:] and (one[0] == other[0] or ANY_ADDRESS in (one[0], other[0]))

@@ -1,0 +1,21 @@
+"""NodeUnschedulable: nodes that are cordoned.
+
+Source: kube-scheduler framework/plugins/nodeunschedulable/node_unschedulable.go.
+"""
+
+from webhook.core.api.selectors import first_untolerated
+from webhook.core.api.types import Pod, Taint
+from webhook.core.api.well_known import FILTERING_EFFECTS, NO_SCHEDULE, TAINT_UNSCHEDULABLE
+from webhook.core.index.node_table import NodeView
+from webhook.core.scheduler.plugins.status import OK, Ran, unresolvable
+
+NODE_UNSCHEDULABLE = "NodeUnschedulable"
+_CORDONED = unresolvable("node(s) were unschedulable")
+
+_CORDON_TAINT = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
+
+
+def run_node_unschedulable(pod: Pod, nodes: NodeView) -> Ran:
+    """The result of NodeUnschedulable. Source: node_unschedulable.go ``Filter``."""
+    tolerated = first_untolerated((_CORDON_TAINT,), pod.pod_spec.tolerations, FILTERING_EFFECTS) is None
+    return Ran(OK) if tolerated else Ran(OK, lambda asked: [(_CORDONED, asked & nodes.unschedulable)])
