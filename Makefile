@@ -63,11 +63,11 @@ e2e-attacks: $(READY)
 # By itself: it measures how long others wait while somebody attacks.
 TOWN := tests/e2e/test_attacks.py
 attack-short: $(READY)
-	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q --tb line
 
 attack: $(READY)  ## everything hostile that is known, for long, beside a large cluster; prints a table (needs Go, and root or cgroups)
 	@tests/e2e/controlplane/build.sh >/dev/null
-	@ATTACK=full tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q
+	@ATTACK=full tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q --tb line
 
 BENCH ?= short
 bench: $(READY)  ## figures beside a Go server and kube-scheduler; BENCH=full for all of them (needs Go, taskset, two cores)
