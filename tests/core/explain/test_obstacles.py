@@ -249,6 +249,7 @@ def test_other_pods(affinity, expected):
     index = cluster("c | z1: a=3 | z2: b")
     index.apply("ADDED", running("x", "b", "app=one"))
     index.apply("ADDED", running("y", "c", "app=one"))
+    index.apply("ADDED", running("z", "b", "app=one", namespace="batch"))
     assert told(index, pod("app=x", affinity=affinity)) == expected
 
 

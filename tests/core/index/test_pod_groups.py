@@ -42,6 +42,7 @@ def test_a_key_with_a_value_for_nearly_every_pod_is_learnt():
     assert groups_of(index) == 2
     assert counted(index, "serial=3") == {"n0": 1}
     assert counted(index, "app=a1 serial!=3") == {"n0": 9}
+    assert counted(index, "app=a0 serial!=3") == {"n0": 10}
     assert counted(index, "serial!=3 serial!=4") == {"n0": 18}
     index.apply("DELETED", running("p3", "n0", "app=a1 serial=3"))
     assert counted(index, "serial=3") == {}

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.workloads.custom_kinds import EmbeddedKind
-from webhook.core.workloads.reading import has_template, read_exactly, read_meta, read_workload
+from webhook.core.workloads.reading import has_template, read_exactly, read_meta, read_workload, stated_type
 from webhook.core.workloads.workload import Strategy
 
 POD = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c"}]}}
@@ -222,6 +223,13 @@ def test_metadata_are_read_whatever_else_is_wrong():
     assert read_meta({"metadata": {"name": "x"}, "spec": 5}).name == "x"
     assert read_meta(b'{"metadata": 5}').name == ""
     assert read_meta(b"{").name == ""
+
+
+def test_a_type_of_a_wrong_type_is_refused_as_text_would_be():
+    with pytest.raises(DecodeError) as of_text:
+        stated_type(b'{"apiVersion": 5, "kind": "Pod"}')
+    with pytest.raises(DecodeError, match=re.escape(str(of_text.value))):
+        stated_type({"apiVersion": 5, "kind": "Pod", "metadata": {}})
 
 
 def test_both_ways_of_reading_agree_on_real_objects():

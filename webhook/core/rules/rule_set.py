@@ -204,9 +204,7 @@ def _of_places(subject: Subject) -> Iterator[RuleAnswer]:
 def _of_the_object(subject: Subject) -> Iterator[RuleAnswer]:
     """Answers of the rules that look at the object alone."""
     for family in _ASKED_AGAIN[AskedAgain.AFTER_FIXES]:
-        for each in guarded(family.rules, family.ask, subject):
-            if subject.workload.whole or BY_ID[each.rule].of_a_part:
-                yield each
+        yield from guarded(family.rules, family.ask, subject)
 
 
 def _answers(subject: Subject, asked: Iterable[_Family]) -> list[RuleAnswer]:

@@ -89,6 +89,13 @@ def keys(manifest):
             id="in the selector",
         ),
         pytest.param(
+            pod(renamed("maxSkew", "my.maxskew")),
+            "spec.topologySpreadConstraints[0].my.maxskew",
+            "rename it to maxSkew",
+            "rename maxskew to maxSkew",
+            id="a name with a dot, which is no place in a path",
+        ),
+        pytest.param(
             pod(RIGHT | {"weight": 1}),
             "spec.topologySpreadConstraints[0].weight",
             "",
