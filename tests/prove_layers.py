@@ -49,7 +49,7 @@ BREAKS = {
     "inside the review": ("webhook/cli/commands/version.py", "import webhook.core.review.messages"),
     "inside the manifests' room": ("webhook/cli/commands/version.py", "import webhook.manifests.reading.positions"),
     "inside the conformance room": ("webhook/cli/commands/version.py", "import webhook.conformance.validate_cases"),
-    "inside checking": ("webhook/cli/commands/version.py", "import webhook.cli.checking.mending"),
+    "inside checking": ("webhook/cli/commands/version.py", "import webhook.cli.checking.changes.fixed_files"),
     "inside the formats": ("webhook/cli/commands/version.py", "import webhook.cli.formats.sarif"),
     "inside the configuration": ("webhook/cli/commands/version.py", "import webhook.config.faults"),
     "inside the server": ("webhook/cli/commands/version.py", "import webhook.server.tls"),

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties.test_amendment import lines
 
+from webhook.cli.checking.changes.fixed_files import mend
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.mending import mend
 from webhook.cli.checking.run import look
 from webhook.core.policy.policy import Policy
 from webhook.manifests.editing.proven_edits import value_of

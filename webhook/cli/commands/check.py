@@ -62,7 +62,7 @@ def check(  # noqa: PLR0913 one parameter an option
     collect_rarely()
     progress = Progress()
     if fix or add_defaults or write:
-        from webhook.cli.checking.changes import check_usage, make  # noqa: PLC0415 most runs do without
+        from webhook.cli.checking.changes.options import check_usage, make  # noqa: PLC0415 most runs do without
 
         check_usage(named, frame.policy, fix=fix, add_defaults=add_defaults, write=write, output=results.output)
         looked = _with_cluster(frame, given, progress)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import click
 
+from webhook.cli.checking.changes.fixed_files import Mended, mend
 from webhook.cli.checking.failures import print_failures
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.mending import Mended, mend
 from webhook.cli.checking.results import Outcome, Row, exit_code
 from webhook.cli.checking.row_text import fix, message
 from webhook.cli.checking.run import look

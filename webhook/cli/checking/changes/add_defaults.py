@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import click
 from msgspec import structs
 
-from webhook.cli.checking.amendment import Addition, Amended, Amendment, amend
+from webhook.cli.checking.changes.files_with_defaults import Addition, Amended, Amendment, amend
 from webhook.cli.checking.frame import Frame
 from webhook.cli.exit_codes import Exit
 from webhook.cli.terminal import print_faults, print_results

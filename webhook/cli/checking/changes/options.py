@@ -36,9 +36,9 @@ def check_usage(  # noqa: PLR0913 one parameter an option
 def make(files: Iterable[File | InputFault], frame: Frame, *, fix: bool, write: bool, fail_on: str) -> Exit:
     """Print the changes as a diff, or write them."""
     if fix:
-        from webhook.cli.checking.fixing import fix_files  # noqa: PLC0415 each alone is quicker to load
+        from webhook.cli.checking.changes.fix import fix_files  # noqa: PLC0415 each alone is quicker to load
 
         return fix_files(files, frame, write=write, fail_on=fail_on)
-    from webhook.cli.checking.add_defaults import add_defaults  # noqa: PLC0415 as above
+    from webhook.cli.checking.changes.add_defaults import add_defaults  # noqa: PLC0415 as above
 
     return add_defaults(files, frame, write=write)
