@@ -95,10 +95,7 @@ class Metrics:
         )
         self.config_valid = gauge("evenspread_config_valid", "1 if the configuration file as it stands is in use.")
         self.config_valid.set(1)
-        gauge("evenspread_build_info", "Always 1.", ["version"]).labels(webhook.__version__).set(1)
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
-        GCCollector(registry=registry)
+        _register_process(registry)
         registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
@@ -205,3 +202,11 @@ class _Cluster(Collector):
             age.add_metric([each.resource], each.age)
             synced.add_metric([each.resource], each.synced)
         return objects, events, age, synced
+
+
+def _register_process(registry: CollectorRegistry) -> None:
+    """What is known of the process itself: its release, memory, open files and garbage."""
+    Gauge("evenspread_build_info", "Always 1.", ["version"], registry=registry).labels(webhook.__version__).set(1)
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)

@@ -16,6 +16,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
+from webhook.core.api.label_syntax import MAX_LABEL_VALUE_BYTES
 from webhook.core.api.well_known import APP_MANAGED_BY, LEFT_OUT_ANNOTATION
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
@@ -52,7 +53,7 @@ _MAX_RESULTS = 64
 _MAX_REPORT_BYTES = 192 * 1024
 
 _KINDS = {ReportApi.OPEN_REPORTS: "Report", ReportApi.POLICY_REPORTS: "PolicyReport"}
-_NAME_CHARS = 63  # so that it can be a label's value too
+_NAME_CHARS = MAX_LABEL_VALUE_BYTES  # so that it can be a label's value too
 # A message and a detail of 1,024, a fix of 512 and the short ones: 3 KiB a result.
 _TEXT_CHARS = 1024
 _FIX_CHARS = 512

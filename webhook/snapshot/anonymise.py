@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from webhook.core.api.label_syntax import MAX_LABEL_VALUE_BYTES
 from webhook.core.api.well_known import (
     ARCH,
     BETA_ARCH,
@@ -34,7 +35,6 @@ Json = Any
 
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORD = re.compile(rf"{_UID.pattern}|[A-Za-z0-9]+")
-_LONGEST_VALUE = 63  # characters of a label's value
 
 # Domains whose labels, taints, resources and drivers are the same in every cluster.
 _PUBLIC_DOMAINS = (
@@ -141,7 +141,7 @@ class Names:
         if key in self._compared and value.lstrip("+-").isdigit():
             return value
         text = self._said(value)
-        if len(text) > _LONGEST_VALUE >= len(value):
+        if len(text) > MAX_LABEL_VALUE_BYTES >= len(value):
             text = self._long.setdefault(value, f"long-{len(self._long)}")
         return text
 

@@ -16,8 +16,9 @@ _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 # Upstream's expressions are kept above for the messages. These accept the same texts without backtracking.
 _VALID_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _VALID_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-# Upstream: qualifiedNameMaxLength and LabelValueMaxLength; DNS1123SubdomainMaxLength.
-_MAX_NAME = 63
+# Upstream: LabelValueMaxLength, and qualifiedNameMaxLength of the name in a key; DNS1123SubdomainMaxLength.
+MAX_LABEL_VALUE_BYTES = 63
+_MAX_NAME = MAX_LABEL_VALUE_BYTES
 _MAX_SUBDOMAIN = 253
 # Of texts that may be right it is remembered whether they are. Faults are not: they are many times as long as the text,
 # and anybody may send them.
@@ -80,7 +81,7 @@ def value_faults(value: str, version: KubernetesVersion = RECORDED) -> tuple[str
 
     Source: kube.go ``IsLabelValue``.
     """
-    return () if len(value) <= _MAX_NAME and _right_value(value) else _value_faults(value, version)
+    return () if len(value) <= MAX_LABEL_VALUE_BYTES and _right_value(value) else _value_faults(value, version)
 
 
 @lru_cache(maxsize=_CACHED)
@@ -91,8 +92,8 @@ def _right_value(value: str) -> bool:
 def _value_faults(value: str, version: KubernetesVersion) -> tuple[str, ...]:
     """Every message, as `_key_faults`. Source: kube.go ``IsLabelValue``."""
     faults = []
-    if _bytes(value) > _MAX_NAME:
-        faults.append(_too_long(_MAX_NAME, version))
+    if _bytes(value) > MAX_LABEL_VALUE_BYTES:
+        faults.append(_too_long(MAX_LABEL_VALUE_BYTES, version))
     if value and not _VALID_NAME.fullmatch(value):
         faults.append(_VALUE_RULE)
     return tuple(faults)

@@ -13,6 +13,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from webhook.core.api.types import MAX_INT64
+
 FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 NUMERIC_WRONG = "unable to parse numeric part of quantity"
 SUFFIX_WRONG = "unable to parse quantity's suffix"
@@ -22,7 +24,6 @@ _DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 
-_MAX_INT64 = 2**63 - 1
 _NANO = -9
 _MILLI = -3
 # Decimal digits that always fit 64 bits with room for one more factor (upstream's maxInt64Factors).
@@ -103,7 +104,7 @@ def _interpret(suffix: str) -> tuple[int, int]:
     if suffix in _BINARY:
         return 2, _BINARY[suffix]
     match = _EXPONENT.fullmatch(suffix)
-    if match is None or not -(2**63) <= int(match[1]) <= _MAX_INT64:
+    if match is None or not -MAX_INT64 - 1 <= int(match[1]) <= MAX_INT64:
         raise ValueError(SUFFIX_WRONG)
     # Upstream narrows the exponent to 32 bits.
     return 10, (int(match[1]) + 2**31) % 2**32 - 2**31
@@ -126,8 +127,8 @@ def _wide(number: str, fraction: str, base: int, exponent: int) -> Quantity:
         shift = scale - _NANO
         unscaled = unscaled * _ten(shift) if shift >= 0 else -(-unscaled // _ten(-shift))
         scale = _NANO
-    if base == 2 and unscaled > _MAX_INT64 * _ten(-scale):
-        unscaled, scale = _MAX_INT64, 0
+    if base == 2 and unscaled > MAX_INT64 * _ten(-scale):
+        unscaled, scale = MAX_INT64, 0
     return Quantity(-unscaled if number.startswith("-") else unscaled, scale, wide=True)
 
 
@@ -143,7 +144,7 @@ def _scaled(quantity: Quantity, exponent: int) -> int:
         magnitude = -(-abs(quantity.unscaled) // _ten(min(-shift, 19)))
         return -magnitude if quantity.unscaled < 0 else magnitude
     product = quantity.unscaled * _ten(min(shift, 19))
-    if -(2**63) <= product <= _MAX_INT64:
+    if -MAX_INT64 - 1 <= product <= MAX_INT64:
         return product
     return _int64(product) if shift in _ONE_STEP else 0
 
@@ -155,7 +156,7 @@ def _scaled_wide(unscaled: int, shift: int) -> int:
     if shift > 0:
         return _int64(_int64(unscaled) * _ten(shift))
     divisor = _ten(-shift)
-    if unscaled < _MAX_INT64 and -shift < 19:
+    if unscaled < MAX_INT64 and -shift < 19:
         # Upstream truncates towards zero here and then adds one, below zero too.
         narrow = _int64(unscaled)
         quotient = abs(narrow) // divisor * (-1 if narrow < 0 else 1)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from webhook.core.api import gates
 from webhook.core.api.label_syntax import key_faults
 from webhook.core.api.quantity import parse_quantity
-from webhook.core.api.types import Container, ContainerStatus, Node, Pod, PodStatus, WrittenQuantity
+from webhook.core.api.types import MAX_INT64, Container, ContainerStatus, Node, Pod, PodStatus, WrittenQuantity
 from webhook.core.api.version import KubernetesVersion
 
 CPU = "cpu"
@@ -35,7 +35,6 @@ _Amounts = dict[str, int]
 ResourceList = Mapping[str, WrittenQuantity] | None
 # From the unit of `_Amounts` to whole units and to milli-CPU; upstream an amount is an int64.
 _NANO = 10**9
-_MAX_INT64 = 2**63 - 1
 _NANO_PER_MILLI = 10**6
 # Characters, in all names of a list of amounts and in one quantity, up to which a result is remembered. A cache counts
 # entries and not what each takes, and anybody may write a long one.
@@ -311,7 +310,7 @@ def _parsed_nanos(written: WrittenQuantity) -> int:
 def _rounded(name: str, nanos: int) -> int:
     """In milli-CPU or whole units, rounded up. Source: api/resource quantity.go ``Value``, ``MilliValue``."""
     amount = -(-nanos // (_NANO_PER_MILLI if name == CPU else _NANO))
-    if abs(amount) <= _MAX_INT64:
+    if abs(amount) <= MAX_INT64:
         return amount
     # Beyond 64 bits, let `Quantity` overflow as upstream's arithmetic does.
     exponent = -9

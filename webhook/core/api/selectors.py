@@ -16,6 +16,7 @@ from msgspec import Struct
 from webhook.core.api.go_text import json_text, quote
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import (
+    MAX_INT64,
     Affinity,
     LabelSelector,
     LabelSelectorRequirement,
@@ -35,7 +36,6 @@ DOES_NOT_EXIST = "DoesNotExist"
 GREATER = "Gt"
 LESS = "Lt"
 
-_MAX_INT64 = 2**63 - 1
 # strconv.ParseInt takes a sign and leading zeros, and no underscores, spaces or digits of other scripts.
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 # Gt and Lt of tolerations take canonical decimals only (content.IsDecimalInteger).
@@ -213,7 +213,7 @@ def parse_integer(text: str) -> int | None:
     if not _INTEGER.fullmatch(text) or len(text.lstrip("+-").lstrip("0")) > 19:
         return None
     number = int(text)
-    return number if -_MAX_INT64 - 1 <= number <= _MAX_INT64 else None
+    return number if -MAX_INT64 - 1 <= number <= MAX_INT64 else None
 
 
 def _compares(operator: str, label: str | None, bound: str) -> bool:

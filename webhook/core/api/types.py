@@ -15,7 +15,8 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+MAX_INT64 = 2**63 - 1
+Int64 = Annotated[int, Meta(ge=-MAX_INT64 - 1, le=MAX_INT64)]
 # A quantity is text in canonical JSON; the decoder of Kubernetes takes bare numbers as well.
 WrittenQuantity = str | int | float
 

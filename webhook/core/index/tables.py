@@ -9,6 +9,8 @@ from functools import lru_cache
 from sys import getsizeof
 from typing import TypeVar
 
+from webhook.core.api.label_syntax import MAX_LABEL_VALUE_BYTES
+
 _Outer = TypeVar("_Outer", bound=Hashable)
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
@@ -16,7 +18,7 @@ _Value = TypeVar("_Value")
 # Bytes for each entry, above which a table counts as mostly empty. One that only ever grew has at most 130.
 _ROOMY = 256
 _LOOK_EACH = 16  # entries: a watch event takes several out of tables, and looking takes as long as that
-_LONGEST_SHARED = 63  # of a label's value; names of namespaces and kinds are shorter
+_LONGEST_SHARED = MAX_LABEL_VALUE_BYTES  # names of namespaces and kinds are shorter
 
 
 def put_under(tables: dict[_Outer, dict[_Key, _Value]], outer: _Outer, key: _Key, value: _Value) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api import gates
+from webhook.core.api.label_syntax import MAX_LABEL_VALUE_BYTES
 from webhook.core.api.types import LabelSelector, PodAffinityTerm
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.written_selector import is_refused, requirements, selected_keys, selector_as_json, without_key
@@ -27,8 +28,10 @@ from webhook.core.workloads.refused_pods import Refusal, joined_terms, refusals
 from webhook.core.workloads.workload import Template, Workload
 from webhook.core.yaml_flow import one_field
 
-_REVISION_OF_NAME = "hash of the template, with which the label controller-revision-hash may be longer than 63 bytes"
-_MAX_LABEL_VALUE_CHARS = 63  # of a label's value
+_REVISION_OF_NAME = (
+    "hash of the template, with which the label controller-revision-hash may be longer than"
+    f" {MAX_LABEL_VALUE_BYTES} bytes"
+)
 _HASH = 10  # digits of the largest
 
 
@@ -114,7 +117,7 @@ def _may_be_refused(keys: Sequence[str], selector: LabelSelector, template: Temp
 
 def _is_long(workload: Workload) -> bool:
     is_set = workload.group_kind == STATEFUL_SET
-    return is_set and len(workload.meta.name) + len("-") + _HASH > _MAX_LABEL_VALUE_CHARS
+    return is_set and len(workload.meta.name) + len("-") + _HASH > MAX_LABEL_VALUE_BYTES
 
 
 def _finding(refusal: Refusal, placed: Sequence[Placed], subject: Subject) -> Finding:
@@ -190,7 +193,7 @@ def _nobody(workload: Workload, refusal: Refusal) -> str:
 def _of_label(refusal: Refusal, workload: Workload, said: str) -> Finding:
     is_name = refusal.path == "metadata.name"
     # The label with the name has a hash behind it, after a hyphen.
-    most = _MAX_LABEL_VALUE_CHARS - _HASH - len("-")
+    most = MAX_LABEL_VALUE_BYTES - _HASH - len("-")
     warning = "the name is too long for a label" if is_name else f"label: {said}"
     fix = Fix(f"use a name of at most {most} characters: it is part of labels of the pods" if is_name else "")
     return _told(refusal, workload, warning, fix, f"{refusal.path} {said}")
