@@ -1,8 +1,10 @@
-"""The map of the code leads somewhere: every path it names exists, and every room has its paragraph."""
+"""The map of the code leads somewhere: every path it names exists, every room has its paragraph, and its doors."""
 
 import re
+import tomllib
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +44,47 @@ def test_every_room_has_its_paragraph_and_every_paragraph_its_room():
 def test_a_paragraph_says_what_a_room_never_does(room):
     """Whose knowledge it is, and where it ends: what keeps the next file from landing in the wrong room."""
     assert re.search(r"\b(never|nobody|Nothing imports|No rule)\b", PARAGRAPHS[room])
+
+
+# Floors of rooms, which are no rooms: what several of their rooms import is a door.
+FLOORS = {"", "webhook", "webhook.core", "webhook.cli"}
+
+
+def home(module, importers):
+    """The smallest folder around a module and all that import it."""
+    folder = module.rpartition(".")[0]
+    while folder and not all(f"{importer}.".startswith(f"{folder}.") for importer in importers):
+        folder = folder.rpartition(".")[0]
+    return folder
+
+
+def test_every_module_that_one_room_alone_imports_is_closed_and_no_other_is():
+    graph = grimp.build_graph("webhook", "certs", cache_dir=None)
+    files = [module for module in graph.modules if module.startswith("webhook.") and not graph.find_children(module)]
+    homes = {module: home(module, graph.find_modules_that_directly_import(module)) for module in files}
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    closed = {
+        module: contract["allowed_importers"]
+        for contract in contracts
+        if contract["name"].startswith("inside ")
+        for module in contract["protected_modules"]
+    }
+    assert closed == {module: [room] for module, room in homes.items() if room not in FLOORS}
+
+
+@pytest.mark.parametrize(
+    ("importers", "expected"),
+    [
+        pytest.param([], "webhook.core.index", id="nobody"),
+        pytest.param(["webhook.core.index.tables"], "webhook.core.index", id="its own room"),
+        pytest.param(["webhook.core.index"], "webhook.core.index", id="its own room's first file"),
+        pytest.param(["webhook.core.indexing"], "webhook.core", id="a room whose name begins alike"),
+        pytest.param(["webhook.core.index.tables", "webhook.cluster.feed"], "webhook", id="another floor"),
+        pytest.param(["certs.make"], "", id="another package"),
+    ],
+)
+def test_the_home_of_a_module_is_around_all_who_import_it(importers, expected):
+    assert home("webhook.core.index.node_table", importers) == expected
 
 
 def test_paths_are_told_from_other_code():
