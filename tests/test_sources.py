@@ -17,10 +17,8 @@ OURS = {
     "apiserver/validation.py": {"are_plainly_right"},  # a short cut
     "defaulting/injection.py": {"revision"},  # a mark of our configuration
     "scheduler/cycle.py": {"verdict_alone", "Cycle.ran", "Cycle.alone"},  # upstream never runs one plugin alone
-    "scheduler/plugins/default_selector.py": {"label_selector"},  # for constraints that are injected
     "scheduler/plugins/node_selection.py": {"settled_nodes"},  # what rules ask
     "scheduler/plugins/status.py": {"named"},  # upstream's statuses are named when they are made
-    "scheduler/plugins/volumes.py": {"gather"},  # upstream asks its listers where it goes
     "scheduler/problem.py": {"not_evaluated"},  # what is missing here
     "workloads/controller_labels.py": {"may_be_added", "may_be_added_to", "may_be_created_with"},  # what rules ask
 }

@@ -35,6 +35,14 @@ Deployment shop/web: {COUNTED}, too large for {WIDE} to look at; write fewer
     fix: remove what is not needed; or let whoever runs evenspread exempt the object, or set tooLarge: allow
   check before pushing: kubectl evenspread check -f FILE"""
 
+BROKEN = f"""\
+Deployment shop/web: zone[0] also counts pods of other workloads; narrow it to track=stable unless they are one \
+application
+  1 {WIDE}  spec.template.spec.topologySpreadConstraints[0].labelSelector
+    this workload's own selector does not match all of those counted: a domain that they fill takes no pod of this one
+    fix: labelSelector: {{matchLabels: {{app: web, track: stable}}}}
+  check before pushing: kubectl evenspread check -f FILE"""
+
 
 def web(*added, kind="Deployment", **more):
     return workload(kind, STABLE, "zone hard 1 app=web", *added, selector=STABLE, **more)
@@ -83,21 +91,23 @@ def test_without_a_cluster_nothing_is_too_large():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "allowed"),
+    ("old", "new", "denial"),
     [
-        pytest.param(web(*ADDED), web(*ADDED, replicas=8), True, id="it was too large before"),
-        pytest.param(web(), web(*ADDED), False, id="it grew"),
-        pytest.param(web(*ADDED), web(), False, id="it shrank, and breaks the rule"),
+        pytest.param(web(*ADDED), web(*ADDED, replicas=8), None, id="it was too large before"),
+        pytest.param(web(), web(*ADDED), DENIAL, id="it grew"),
+        pytest.param(web(*ADDED), web(), BROKEN, id="it shrank, and breaks the rule"),
     ],
 )
-def test_updates(old, new, allowed):
-    assert decide(new, old, policy=STRICT, index=CLUSTER).allowed == allowed
+def test_updates(old, new, denial):
+    decision = decide(new, old, policy=STRICT, index=CLUSTER)
+    assert (None if decision.allowed else decision.message) == denial
 
 
 def test_pods_are_not_denied_by_rules_about_places():
     places = replace(STRICT, rules={"zone-host-ceiling": Mode.DENY})
     spread = ("hostname hard 1 app=web", *ADDED)
-    assert not decide(web(*spread), policy=places, index=CLUSTER).allowed
+    decision = decide(web(*spread), policy=places, index=CLUSTER)
+    assert (decision.allowed, decision.message) == (False, DENIAL.replace(WIDE, "zone-host-ceiling"))
     assert decide(web(*spread, kind="Pod"), policy=places, index=CLUSTER).allowed
 
 

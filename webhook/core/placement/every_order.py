@@ -295,8 +295,8 @@ def _room(
             most = min(most, top - pods.get(of[slot], 0))
         # Free as if the workload's own pods were gone, if they are made anew.
         own = freed.get(slot)
-        for place, (column, amount) in enumerate(places.free):
-            most = min(most, (column[slot] if own is None else own[place]) // amount)
+        for number, (column, amount) in enumerate(places.free):
+            most = min(most, (column[slot] if own is None else own[number]) // amount)
         return max(0, most)
 
     return room

@@ -54,11 +54,11 @@ class Restriction(StrEnum):
 class CountedConstraint(Struct, frozen=True):
     """One hard constraint of the pod with the pods that it counts.
 
-    Shape: ``place`` is its index among the hard constraints; ``own`` are the workload's own pods in ``counts``.
+    Shape: ``index`` is its place among the hard constraints; ``own`` are the workload's own pods in ``counts``.
     ``certain`` says that the workload's pods are known to match the constraint's selector.
     """
 
-    place: int
+    index: int
     constraint: Constraint
     counts: Counts
     own: Counts
@@ -114,18 +114,18 @@ def survey(  # noqa: PLR0913 each a fact of its own
     merged = [set(each.match_label_keys or ()) & set(late) for each in pod.pod_spec.constraints if each.hard]
     mine: dict[Selector, Counts] = {}
     hard = []
-    for place, (constraint, counts) in enumerate(zip(problem.hard.constraints, problem.hard.counts, strict=True)):
+    for number, (constraint, counts) in enumerate(zip(problem.hard.constraints, problem.hard.counts, strict=True)):
         selector = constraint.selector
         if selector not in mine:
             narrow = counts and own is not None
             mine[selector] = index.count(namespace, selector.joined(own.requirements)) if narrow and own else counts
         # matchLabelKeys with a revision label: only pods of one revision count, so none of other workloads.
-        apart = merged[place] - set(pod.labels)
+        apart = merged[number] - set(pod.labels)
         counts_none = selector.empty and index.version < gates.COUNTS_EMPTY_SELECTOR.since
         certain = selector.matches(pod.labels) and not any(each.key in late for each in selector.requirements)
         hard.append(
             CountedConstraint(
-                place=place,
+                index=number,
                 constraint=constraint,
                 counts=mine[selector] if apart else counts,
                 own=mine[selector],

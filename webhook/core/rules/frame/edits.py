@@ -93,7 +93,7 @@ def all_of(fixes: Iterable[Fix]) -> Fix:
     """One fix from several that only help together."""
     several = [each for each in fixes if each != Fix()]
     # What a later edit overwrites would only be read by people, and puzzle them.
-    needed = [each for place, each in enumerate(several) if not _is_covered(each, several[place + 1 :])]
+    needed = [each for index, each in enumerate(several) if not _is_covered(each, several[index + 1 :])]
     if len(needed) < 2:
         return needed[0] if needed else Fix()
     return Fix(_bounded(" and ".join(map(_as_words, needed))), tuple(edit for each in needed for edit in each.edits))

@@ -158,7 +158,7 @@ def _held(tally: ConstraintRoom) -> list[int]:
 
 
 def _finding(case: TemplateUnderRule, tally: ConstraintRoom, who: str, admitted: int, *, together: bool) -> Finding:
-    placed = case.placed[tally.hard.place]
+    placed = case.placed[tally.hard.index]
     said = _said(tally, who, together=together)
     remedy = first_that_helps(
         case, admitted, _remedies(case, tally, placed), field=WHEN_UNSATISFIABLE_FIELD, brings=costs_pods
@@ -196,12 +196,12 @@ def _said(tally: ConstraintRoom, who: str, *, together: bool) -> str:
 
 def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
     """The changes to try, the smallest first."""
-    constraint, place, hard = tally.domains.constraint, tally.hard.place, case.places.hard
+    constraint, index, hard = tally.domains.constraint, tally.hard.index, case.places.hard
     yield from honoring(case, placed, AFFINITY_POLICY)
     if not tally.limit.enough and constraint.min_domains < CAPPING_MIN_DOMAINS:
         domains = tally.column.domain_count(tally.domains.counting)
         fewer = replace(tally.hard, constraint=replace(constraint, min_domains=domains))
-        changed = (*hard[:place], fewer, *hard[place + 1 :])
+        changed = (*hard[:index], fewer, *hard[index + 1 :])
         if domains > 1:
             fix = changes(placed, minDomains=domains)
             yield Remedy("minDomains", f"use minDomains: {domains}", fix, changed, is_last_word=False)

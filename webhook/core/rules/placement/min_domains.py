@@ -75,7 +75,7 @@ def _capped(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> I
     domain_count = len(eligible)
     # If as few fit without it, something else is the limit, and minDomains is not to blame.
     fewer = _fewer(case, tally, domain_count)
-    most = constraint_rooms(fewer, case.candidates, case.places.problem)[tally.hard.place].most
+    most = constraint_rooms(fewer, case.candidates, case.places.problem)[tally.hard.index].most
     if (most is not None and most <= admitted) or not case.has_room(admitted + 1):
         return
     domains, count = plural(domain_count, placed.noun), "counts" if domain_count == 1 else "count"
@@ -106,9 +106,9 @@ def _empty(case: TemplateUnderRule, tally: ConstraintRoom) -> int:
 
 def _fewer(case: TemplateUnderRule, tally: ConstraintRoom, domains: int) -> tuple[CountedConstraint, ...]:
     """The hard constraints with another minDomains in one of them."""
-    hard, place = case.places.hard, tally.hard.place
+    hard, index = case.places.hard, tally.hard.index
     changed = replace(tally.hard, constraint=replace(tally.hard.constraint, min_domains=domains))
-    return (*hard[:place], changed, *hard[place + 1 :])
+    return (*hard[:index], changed, *hard[index + 1 :])
 
 
 def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed, domain_count: int) -> Iterator[Remedy]:

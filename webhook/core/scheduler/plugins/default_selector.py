@@ -57,6 +57,7 @@ def label_selector(selector: Selector) -> LabelSelector:
 
     Shape: a key that must equal two values (those of a Service and of a controller that does not select the pod)
     cannot be twice in matchLabels, so the second becomes an expression. Equal requirements are merged.
+    Source: meta/v1/helpers.go ``LabelSelectorAsSelector``, of which this is the inverse.
     """
     labels: dict[str, str] = {}
     expressions: dict[LabelSelectorRequirement, None] = {}

@@ -52,7 +52,10 @@ class Storage(Struct, frozen=True):
 
 
 def gather(pod: Pod, index: ReadOnlyIndex) -> Storage:
-    """Copy everything that the volume plugins need for this pod; nothing for a pod without volumes."""
+    """Copy everything that the volume plugins need for this pod; nothing for a pod without volumes.
+
+    Source: volumebinding/binder.go ``GetPodVolumeClaims``; nodevolumelimits/csi.go ``filterAttachableVolumes``.
+    """
     volumes = pod.pod_spec.volumes or ()
     if not volumes:
         return Storage()

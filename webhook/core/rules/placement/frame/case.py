@@ -121,10 +121,10 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
 
     def with_hard(self, kept: Sequence[CountedConstraint]) -> "TemplateUnderRule":
         """The case with other hard constraints: some of its own, as they are or changed."""
-        hard = tuple(replace(each, place=place) for place, each in enumerate(kept))
+        hard = tuple(replace(each, index=index) for index, each in enumerate(kept))
         return replace(
             self,
-            placed=tuple(self.placed[each.place] for each in kept),
+            placed=tuple(self.placed[each.index] for each in kept),
             places=replace(self.places, hard=hard),
             rooms=constraint_rooms(hard, self.candidates, self.places.problem),
         )

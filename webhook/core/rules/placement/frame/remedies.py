@@ -61,7 +61,7 @@ def first_that_helps(
 
 def _and_honoring(case: TemplateUnderRule, remedy: Remedy) -> Remedy | None:
     """The same, with nodeTaintsPolicy Honor in the hard constraints that are left."""
-    left = tuple(case.placed[each.place] for each in remedy.hard if _ignores(each, NODE_TAINTS_POLICY))
+    left = tuple(case.placed[each.index] for each in remedy.hard if _ignores(each, NODE_TAINTS_POLICY))
     hard = tuple(_with_policies(each, (NODE_TAINTS_POLICY,)) for each in remedy.hard)
     if not left or not _spreads(case, hard):
         return None
@@ -148,7 +148,7 @@ def softened(case: TemplateUnderRule, *several: Placed) -> Iterator[Remedy]:
 
     Shape: a soft constraint that has a single domain would have no effect: where it is the only one, it is taken out.
     """
-    domains = {tally.hard.place: tally.column.domain_count(tally.domains.counting) for tally in case.rooms}
+    domains = {tally.hard.index: tally.column.domain_count(tally.domains.counting) for tally in case.rooms}
     if any(domains[case.placed.index(each)] < 2 for each in several):
         yield from removed(case, several[0])
         return

@@ -54,7 +54,7 @@ def _homes(tally: ConstraintRoom, missing: Missing) -> tuple[dict[int, Home], in
 def _finding(
     rule: str, case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, Home], admitted: int
 ) -> Finding:
-    placed = case.placed[tally.hard.place]
+    placed = case.placed[tally.hard.index]
     remedy = first_that_helps(case, admitted, _remedies(case, placed), field=WHEN_UNSATISFIABLE_FIELD, brings=_nothing)
     number, home = max(homes.items(), key=lambda each: (each[1].pinned, -each[0]))
     named = case.subject.policy.messages.name_domains(tally.column.key)
