@@ -80,6 +80,18 @@ BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
 API_RULES = frozenset(rule.id for rule in RULES if rule.of_api)
 # Rules that the webhook never asks: kube-apiserver has dropped what they look at before it calls a webhook.
 OFFLINE = frozenset(rule.id for rule in RULES if rule.ask_written is not None)
+# Rules about pods that find no node.
+OF_PODS_WITHOUT_NODES = frozenset(
+    rule.id
+    for rule in (
+        tainted_nodes.TAINTED,
+        zone_host_ceiling.CEILING,
+        affinity_conflicts.CONFLICTS,
+        pod_fits.DO_NOT_FIT,
+        nodes.KEY_UNKNOWN,
+        nodes.KEY_PARTIAL,
+    )
+)
 # At admission kube-apiserver itself has asked these, or dropped what they look at.
 _ASKED_ELSEWHERE = OFFLINE | API_RULES
 

@@ -17,11 +17,10 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import Edit, applied
 from webhook.core.policy.policy import Policy
 from webhook.core.review.review import examine
-from webhook.core.rules.cluster import nodes
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Subject, place
-from webhook.core.rules.placement import affinity_conflicts, pod_fits, tainted_nodes, zone_host_ceiling
 from webhook.core.rules.placement.frame.case import templates_under_rule
+from webhook.core.rules.rule_set import OF_PODS_WITHOUT_NODES
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.reading import read_workload
 from webhook.manifests.editing.atomic_write import written
@@ -31,19 +30,6 @@ from webhook.manifests.editing.unified_diff import line_diff
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest
-
-# Rules about pods that find no node.
-_PLACES = frozenset(
-    rule.id
-    for rule in (
-        tainted_nodes.TAINTED,
-        zone_host_ceiling.CEILING,
-        affinity_conflicts.CONFLICTS,
-        pod_fits.DO_NOT_FIT,
-        nodes.KEY_UNKNOWN,
-        nodes.KEY_PARTIAL,
-    )
-)
 
 
 def add_defaults(files: Iterable[File | InputFault], frame: Frame, *, write: bool) -> Exit:
@@ -142,7 +128,7 @@ def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
 def _found(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Iterator[Finding]:
     namespace = namespace_of(manifest.namespace, frame.namespace)
     examined = examine(value, frame.circumstances(namespace))
-    yield from (each.finding for each in examined.findings if each.finding.rule in _PLACES)
+    yield from (each.finding for each in examined.findings if each.finding.rule in OF_PODS_WITHOUT_NODES)
 
 
 def _uncertain(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> int:
