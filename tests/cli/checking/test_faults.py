@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from webhook.cli.checking.failures import Failure, print_failures
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.results import Outcome, exit_code
+from webhook.cli.checking.results import RunResult, exit_code
 from webhook.cli.checking.run import look
 from webhook.cli.checking.whole_cluster import examine_cluster
 from webhook.cli.exit_codes import Exit
@@ -39,8 +39,8 @@ PODS = [
 CLUSTER = File("cluster.json", "\n".join(map(json.dumps, [*NODES, CART, PAY, *PODS])).encode())
 
 
-def rules(outcome):
-    return {row.judged.finding.rule for row in outcome.rows}
+def rules(result):
+    return {row.judged.finding.rule for row in result.rows}
 
 
 def test_audit_keeps_the_report_on_the_whole_cluster(capsys):
@@ -61,8 +61,8 @@ def test_audit_keeps_the_report_on_the_whole_cluster(capsys):
 
 @pytest.mark.parametrize("output", ["text", "json", "yaml", "github", "junit", "sarif", "report"])
 def test_every_format_prints_the_other_findings(output):
-    outcome = examine_cluster([CLUSTER], BROKEN)
-    assert "max-skew" in "".join(renderer(output, ReportApi.OPEN_REPORTS)(outcome, color=False))
+    result = examine_cluster([CLUSTER], BROKEN)
+    assert "max-skew" in "".join(renderer(output, ReportApi.OPEN_REPORTS)(result, color=False))
 
 
 def test_the_rule_is_among_those_that_could_not_look():
@@ -80,19 +80,19 @@ def test_check_goes_on_after_an_object_that_nothing_can_be_done_with(capsys, mon
         def __getattr__(self, name):
             raise RuntimeError(name)
 
-    outcome = look(files, replace(FRAME, policy=_Unreadable()))
-    assert [(each.rule, each.title) for each in outcome.failures] == [("", "Deployment shop/cart")]
-    assert exit_code(outcome, "never") == Exit.OUR_FAULT
+    result = look(files, replace(FRAME, policy=_Unreadable()))
+    assert [(each.rule, each.title) for each in result.failures] == [("", "Deployment shop/cart")]
+    assert exit_code(result, "never") == Exit.OUR_FAULT
     monkeypatch.setenv("EVENSPREAD_DEBUG", "1")
-    print_failures(outcome.failures)
+    print_failures(result.failures)
     told = capsys.readouterr().err
     assert told.startswith("a.yaml: Deployment shop/cart: the review failed (RuntimeError: ")
     assert "Traceback" in told
 
 
 def test_rules_that_were_not_asked_for_cannot_fail():
-    outcome = examine_cluster([CLUSTER], replace(BROKEN, rules=frozenset({"max-skew"})))
-    assert (rules(outcome), outcome.failures) == ({"max-skew"}, ())
+    result = examine_cluster([CLUSTER], replace(BROKEN, rules=frozenset({"max-skew"})))
+    assert (rules(result), result.failures) == ({"max-skew"}, ())
 
 
 def test_a_fix_that_raises_is_a_fault_of_its_rule(monkeypatch):
@@ -111,15 +111,15 @@ def test_no_failure_no_word(capsys):
 
 
 @pytest.mark.parametrize(
-    ("outcome", "expected"),
+    ("result", "expected"),
     [
-        pytest.param(Outcome(faults=(InputFault(file="f", message="m"),)), Exit.UNREADABLE, id="only the input"),
+        pytest.param(RunResult(faults=(InputFault(file="f", message="m"),)), Exit.UNREADABLE, id="only the input"),
         pytest.param(
-            Outcome(faults=(InputFault(file="f", message="m"),), failures=(Failure("f", "t", "r", ValueError()),)),
+            RunResult(faults=(InputFault(file="f", message="m"),), failures=(Failure("f", "t", "r", ValueError()),)),
             Exit.OUR_FAULT,
             id="ours comes first",
         ),
     ],
 )
-def test_our_fault_outweighs_the_inputs(outcome, expected):
-    assert exit_code(outcome, "high") is expected
+def test_our_fault_outweighs_the_inputs(result, expected):
+    assert exit_code(result, "high") is expected

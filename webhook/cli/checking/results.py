@@ -38,7 +38,7 @@ class Gap(Struct, frozen=True):
     objects: int
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class RunResult(Struct, frozen=True, kw_only=True):
     """The result of a whole run.
 
     Shape: ``kinds`` counts the objects by kind, ``workloads`` those with a pod template that were examined, ``owned``
@@ -70,17 +70,17 @@ def _rank(severity: Severity) -> int:
     return _RANKS[severity]
 
 
-def exit_code(outcome: Outcome, fail_on: str) -> Exit:
+def exit_code(result: RunResult, fail_on: str) -> Exit:
     """The exit code: faults of evenspread take precedence over unreadable input, and that over findings.
 
     Shape: ``fail_on`` is the lowest severity that counts, or ``never``.
     """
-    if outcome.failures:
+    if result.failures:
         return Exit.OUR_FAULT
-    if any(fault.fatal for fault in outcome.faults):
+    if any(fault.fatal for fault in result.faults):
         return Exit.UNREADABLE
     if fail_on == "never":
         return Exit.FINE
     least = _rank(Severity(fail_on))
-    counted = (row for row in outcome.rows if not row.waived)
+    counted = (row for row in result.rows if not row.waived)
     return Exit.FINDINGS if any(_rank(row.severity) >= least for row in counted) else Exit.FINE

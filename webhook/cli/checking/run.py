@@ -1,4 +1,4 @@
-"""Manifests -> an outcome: every object is examined by `core.review.review.examine`."""
+"""Manifests -> a result: every object is examined by `core.review.review.examine`."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -8,7 +8,7 @@ from msgspec import structs
 from webhook.cli.checking.autoscalers import autoscalers
 from webhook.cli.checking.failures import Failure
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.results import Gap, Outcome, Row
+from webhook.cli.checking.results import Gap, Row, RunResult
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.review.decision import Examination
 from webhook.core.review.review import examine
@@ -23,7 +23,7 @@ from webhook.manifests.reading.manifest import FieldPosition, Manifest, read_man
 
 def look(
     files: Iterable[File | InputFault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
-) -> Outcome:
+) -> RunResult:
     """Examine every object of the files; ``progress`` is called with the number of objects so far."""
     given = [*files]
     frame = with_autoscalers(frame, [each for each in given if isinstance(each, File)])
@@ -31,7 +31,7 @@ def look(
     for manifest in seen.manifests(given, duplicates=True):
         seen.examine(manifest, frame)
         progress(seen.objects)
-    return seen.outcome()
+    return seen.result()
 
 
 def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
@@ -141,11 +141,11 @@ class CheckRun:
         )
         return examined
 
-    def outcome(self) -> Outcome:
+    def result(self) -> RunResult:
         """The result of the run; if there was no object and no fault, a fault says so."""
         if not self.objects and not self.faults:
             self.faults.append(InputFault(file="evenspread", message="nothing to check: no file was read", fatal=False))
-        return Outcome(
+        return RunResult(
             rows=tuple(self.rows),
             faults=tuple(self.faults),
             gaps=tuple(Gap(rule, missing, count) for (rule, missing), count in sorted(self._gaps.items())),

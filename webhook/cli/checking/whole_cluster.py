@@ -1,4 +1,4 @@
-"""A whole cluster -> an outcome: like `run`, but each template is examined once, in the object that its author wrote.
+"""A whole cluster -> a result: like `run`, but each template is examined once, in the object that its author wrote.
 
 ReplicaSets of a Deployment and their pods repeat its template; they are skipped if the controller is in the input. Of
 the pods of a controller that is not in the input, one is examined.
@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, structs
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.results import Outcome
+from webhook.cli.checking.results import RunResult
 from webhook.cli.checking.run import CheckRun
 from webhook.cli.exit_codes import no_namespace
 from webhook.core.api.types import Named, OwnerReference, TypeMeta
@@ -33,7 +33,7 @@ _Key = tuple[str, str, str, str]  # namespace, group, kind, name
 
 def examine_cluster(
     files: Sequence[File | InputFault], frame: Frame, *, progress: Callable[[int], None] = lambda _objects: None
-) -> Outcome:
+) -> RunResult:
     """Examine every object that was not made by another object of the input.
 
     The text is read twice, first into the index, since rules may ask for objects that come later. Keeping the objects
@@ -68,7 +68,7 @@ def examine_cluster(
                 # Its controller is not in the input: the first of the objects that it made stands for the others.
                 elsewhere.add(key)
         progress(seen.objects)
-    return seen.outcome()
+    return seen.result()
 
 
 def _stated_header(files: Sequence[File | InputFault]) -> Header | None:

@@ -53,14 +53,14 @@ def audit(
     if sys.stdin.isatty() and not (files or given.live or given.snapshot):
         raise click.UsageError("name a cluster with --cluster, or files; - is the standard input")
     read = _read_live(given, frame, progress) if given.live else _read_files(files, given)
-    outcome = examine_cluster(read, structs.replace(frame, cluster_version=stated_version(read)), progress=progress)
+    result = examine_cluster(read, structs.replace(frame, cluster_version=stated_version(read)), progress=progress)
     progress.close()
-    print_faults(outcome.faults)
+    print_faults(result.faults)
     if results.output == "text":
         from webhook.cli.formats.audit_page import render  # noqa: PLC0415 other formats do without
 
         paged = render(
-            outcome,
+            result,
             color=colored(sys.stdout),
             findings=not summary,
             places=not given.live,
@@ -68,9 +68,9 @@ def audit(
         )
         print_results(paged)
     else:
-        print_results(renderer(results.output, results.report_api)(outcome, color=False))
-    print_failures(outcome.failures)
-    click.get_current_context().exit(exit_code(outcome, results.fail_on))
+        print_results(renderer(results.output, results.report_api)(result, color=False))
+    print_failures(result.failures)
+    click.get_current_context().exit(exit_code(result, results.fail_on))
 
 
 def _read_files(files: tuple[str, ...], given: Given) -> Sequence[File | InputFault]:

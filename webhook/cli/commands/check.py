@@ -70,13 +70,13 @@ def check(  # noqa: PLR0913 one parameter an option
         asked = read_files(named, ignore)
         code = make(asked, looked, fix=fix, write=write, fail_on=results.fail_on)
         click.get_current_context().exit(code)
-    outcome = look(read_files(named, ignore), _with_cluster(frame, given, progress), progress=progress)
+    result = look(read_files(named, ignore), _with_cluster(frame, given, progress), progress=progress)
     progress.close()
-    print_faults(outcome.faults)
+    print_faults(result.faults)
     render = renderer(results.output, results.report_api, verbose=results.verbose)
-    print_results(render(outcome, color=colored(sys.stdout)))
-    print_failures(outcome.failures)
-    click.get_current_context().exit(exit_code(outcome, results.fail_on))
+    print_results(render(result, color=colored(sys.stdout)))
+    print_failures(result.failures)
+    click.get_current_context().exit(exit_code(result, results.fail_on))
 
 
 def _with_cluster(frame: Frame, given: Given, progress: Progress) -> Frame:

@@ -1,4 +1,4 @@
-"""An outcome -> text for people or machines: one function a format, imported when it is asked for."""
+"""A result -> text for people or machines: one function a format, imported when it is asked for."""
 
 import importlib
 from functools import partial
@@ -19,7 +19,7 @@ FORMATS = {
 
 
 def renderer(name: str, report_api: str, *, verbose: bool = False) -> Render:
-    """The function ``render(outcome, color)`` of a format; ``report_api`` is for reports, ``verbose`` for text."""
+    """The function ``render(result, color)`` of a format; ``report_api`` is for reports, ``verbose`` for text."""
     render = importlib.import_module(FORMATS[name]).render
     if name == "report":
         render = partial(render, api=ReportApi(report_api))

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from webhook.cli.checking.results import Outcome, Row
+from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.checking.row_text import fix, message
 from webhook.cli.formats.text import COLORS, gap_lines, unread
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
@@ -20,14 +20,14 @@ _TOLD = frozenset({Mode.WARN, Mode.DENY})
 
 
 def render(
-    outcome: Outcome, *, color: bool, findings: bool = True, places: bool = True, verbose: bool = False
+    result: RunResult, *, color: bool, findings: bool = True, places: bool = True, verbose: bool = False
 ) -> Iterator[str]:
     """The page, piece by piece; without ``findings`` the summary alone, without ``places`` no files and lines."""
     paint = Paint(color=color)
-    counted = [row for row in outcome.rows if not row.waived]
-    if outcome.objects:
-        yield from _looked_at(outcome)
-        yield from _totals(outcome, counted, paint)
+    counted = [row for row in result.rows if not row.waived]
+    if result.objects:
+        yield from _looked_at(result)
+        yield from _totals(result, counted, paint)
     else:
         yield "nothing to check\n"
     if counted:
@@ -37,22 +37,22 @@ def render(
     if findings and counted:
         yield f"\n{paint('FINDINGS', BOLD)}\n"
         yield from _findings(counted, paint, places=places)
-    if gaps := [*gap_lines(outcome, verbose=verbose)]:
+    if gaps := [*gap_lines(result, verbose=verbose)]:
         yield f"\n{paint('NOT LOOKED AT', BOLD)}\n" + "".join(paint(line, DIM) + "\n" for line in gaps)
-    if incomplete := unread(outcome):
+    if incomplete := unread(result):
         yield f"\n{paint(incomplete, RED)}\n"
 
 
-def _looked_at(outcome: Outcome) -> Iterator[str]:
-    kinds = Counter(outcome.kinds).most_common()
+def _looked_at(result: RunResult) -> Iterator[str]:
+    kinds = Counter(result.kinds).most_common()
     shown = ", ".join(f"{count:,} {kind}" for kind, count in kinds[:_MAX_KINDS_NAMED])
     rest = sum(count for _, count in kinds[_MAX_KINDS_NAMED:])
-    yield f"{plural(outcome.objects, 'object')}: {shown}{f', {rest:,} of other kinds' if rest else ''}\n"
-    owned = f", and with them {plural(outcome.owned, 'object')} that they made" if outcome.owned else ""
-    yield f"{plural(outcome.workloads, 'workload')} looked at{owned}\n\n"
+    yield f"{plural(result.objects, 'object')}: {shown}{f', {rest:,} of other kinds' if rest else ''}\n"
+    owned = f", and with them {plural(result.owned, 'object')} that they made" if result.owned else ""
+    yield f"{plural(result.workloads, 'workload')} looked at{owned}\n\n"
 
 
-def _totals(outcome: Outcome, counted: Sequence[Row], paint: Paint) -> Iterator[str]:
+def _totals(result: RunResult, counted: Sequence[Row], paint: Paint) -> Iterator[str]:
     if counted:
         severities = Counter(row.severity for row in counted)
         parts = ", ".join(
@@ -62,7 +62,7 @@ def _totals(outcome: Outcome, counted: Sequence[Row], paint: Paint) -> Iterator[
         yield f"{paint(plural(len(counted), 'finding'), BOLD)} in {plural(len(objects), 'workload')}: {parts}"
     else:
         yield paint("no findings", GREEN)
-    exempted = len(outcome.rows) - len(counted)
+    exempted = len(result.rows) - len(counted)
     yield f"; {exempted:,} exempted\n" if exempted else "\n"
     now = _objects(row for row in counted if row.judged.mode is Mode.DENY)
     later = _objects(row for row in counted if row.judged.configured is Mode.DENY)

@@ -5,7 +5,7 @@ Source: docs.github.com, workflow commands for GitHub Actions, ``::error``.
 
 from collections.abc import Iterator
 
-from webhook.cli.checking.results import Outcome
+from webhook.cli.checking.results import RunResult
 from webhook.cli.checking.row_text import fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.text import one_line
@@ -15,12 +15,12 @@ from webhook.manifests.reading.manifest import FieldPosition, Manifest
 _COMMANDS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "notice"}
 
 
-def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
     """One command a line: faults of the input first, since the rest may be incomplete."""
-    for fault in outcome.faults:
+    for fault in result.faults:
         if fault.fatal:
             yield _command("error", fault.file, fault.line, fault.column, "evenspread: unreadable", fault.message)
-    for row in outcome.rows:
+    for row in result.rows:
         if row.waived:
             continue
         text = f"{row.manifest.title}: {message(row)}"

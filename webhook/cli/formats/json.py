@@ -4,20 +4,20 @@ from collections.abc import Iterator
 
 import msgspec
 
-from webhook.cli.checking.results import Gap, Outcome, Row
+from webhook.cli.checking.results import Gap, Row, RunResult
 from webhook.cli.checking.row_text import fix, message
 from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 
-def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
     """The array, one entry a line, so that a diff of two runs reads well."""
-    lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in as_values(outcome))
+    lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in as_values(result))
     yield f"[\n{lines}\n]\n" if lines else "[]\n"
 
 
-def as_values(outcome: Outcome) -> list[dict[str, object]]:
+def as_values(result: RunResult) -> list[dict[str, object]]:
     """The entries as plain values."""
-    return [*map(_row, outcome.rows), *map(_gap, outcome.gaps)]
+    return [*map(_row, result.rows), *map(_gap, result.gaps)]
 
 
 def _where(manifest: Manifest, place: FieldPosition) -> dict[str, object]:

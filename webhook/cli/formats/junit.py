@@ -6,24 +6,24 @@ Source: the schema that Jenkins' xunit plugin accepts.
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from webhook.cli.checking.results import Outcome, Row
+from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.checking.row_text import fix, message
 from webhook.core.text import one_line
 from webhook.manifests.reading.documents import InputFault
 
 
-def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
     """One suite: clean workloads pass, findings fail, exempted ones and rules that could not look are skipped."""
     cases = [
-        *(_case(file, name, "") for file, name in outcome.clean),
-        *(_finding(row) for row in outcome.rows),
-        *(_fault(fault) for fault in outcome.faults if fault.fatal),
-        *(_case("evenspread", gap.rule, f"<skipped message={_attribute(gap.missing)}/>") for gap in outcome.gaps),
+        *(_case(file, name, "") for file, name in result.clean),
+        *(_finding(row) for row in result.rows),
+        *(_fault(fault) for fault in result.faults if fault.fatal),
+        *(_case("evenspread", gap.rule, f"<skipped message={_attribute(gap.missing)}/>") for gap in result.gaps),
     ]
     counts = (
-        f'tests="{len(cases)}" failures="{sum(not row.waived for row in outcome.rows)}" '
-        f'errors="{sum(fault.fatal for fault in outcome.faults)}" '
-        f'skipped="{len(outcome.gaps) + sum(row.waived for row in outcome.rows)}"'
+        f'tests="{len(cases)}" failures="{sum(not row.waived for row in result.rows)}" '
+        f'errors="{sum(fault.fatal for fault in result.faults)}" '
+        f'skipped="{len(result.gaps) + sum(row.waived for row in result.rows)}"'
     )
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<testsuites {counts}>\n<testsuite name="evenspread" {counts}>\n'

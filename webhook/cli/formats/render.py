@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from webhook.cli.checking.results import Outcome
+from webhook.cli.checking.results import RunResult
 
 
 class Render(Protocol):
-    """An outcome as text, piece by piece; ``color`` allows terminal colours."""
+    """A result as text, piece by piece; ``color`` allows terminal colours."""
 
-    def __call__(self, outcome: Outcome, *, color: bool) -> Iterator[str]: ...
+    def __call__(self, result: RunResult, *, color: bool) -> Iterator[str]: ...

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 
-from webhook.cli.checking.results import Outcome
+from webhook.cli.checking.results import RunResult
 from webhook.core.review.judging import Judged
 from webhook.core.workloads.kinds import group_kind
 from webhook.manifests.editing.yaml_block import block_lines
@@ -14,14 +14,14 @@ _Workload = tuple[str, str, str, str]  # group, kind, namespace, name
 
 
 def render(
-    outcome: Outcome,
+    result: RunResult,
     *,
     color: bool,  # noqa: ARG001 every format has this signature
     api: ReportApi = ReportApi.OPEN_REPORTS,
 ) -> Iterator[str]:
     """One YAML document a workload, in the order of the input."""
     found: dict[_Workload, tuple[Manifest, list[Judged]]] = {}
-    for row in outcome.rows:
+    for row in result.rows:
         manifest = row.manifest
         key = (*group_kind(manifest.api_version, manifest.kind), manifest.namespace, manifest.name)
         found.setdefault(key, (manifest, []))[1].append(row.judged)

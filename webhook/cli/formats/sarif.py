@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from webhook import __version__
-from webhook.cli.checking.results import Outcome, Row
+from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.checking.row_text import fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import RULES
@@ -22,16 +22,16 @@ _LEVELS = {Severity.HIGH: "error", Severity.MEDIUM: "warning", Severity.LOW: "no
 _INDEX = {rule.id: number for number, rule in enumerate(RULES)}
 
 
-def render(outcome: Outcome, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
+def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
     """One run; what could not be read is a notification of it, and makes it unsuccessful."""
-    fatal = [fault for fault in outcome.faults if fault.fatal]
+    fatal = [fault for fault in result.faults if fault.fatal]
     run = {
         "tool": {"driver": {"name": "evenspread", "version": __version__, "rules": [_rule(rule) for rule in _INDEX]}},
         "columnKind": "unicodeCodePoints",
         "invocations": [
             {"executionSuccessful": not fatal, "toolExecutionNotifications": [_notification(each) for each in fatal]}
         ],
-        "results": [_result(row) for row in outcome.rows],
+        "results": [_result(row) for row in result.rows],
     }
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     yield msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"

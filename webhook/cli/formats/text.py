@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from webhook.cli.checking.results import Outcome, Row
+from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.checking.row_text import consequence, fix, message
 from webhook.cli.terminal import BLUE, BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.rules.frame.rule import FAILED, NOT_IN_THIS_RELEASE, Severity
@@ -15,12 +15,12 @@ COLORS = {Severity.HIGH: RED, Severity.MEDIUM: YELLOW, Severity.LOW: BLUE}
 _MAX_QUOTED_CHARS = 100  # characters of a line; beyond, it is cut around the field
 
 
-def render(outcome: Outcome, *, color: bool, verbose: bool = False) -> Iterator[str]:
+def render(result: RunResult, *, color: bool, verbose: bool = False) -> Iterator[str]:
     """Blocks in the order of the input, exempted findings as one line each, then the summary."""
     paint = Paint(color=color)
-    for row in outcome.rows:
+    for row in result.rows:
         yield from waived(row, paint) if row.waived else block(row, paint)
-    yield run_summary(outcome, paint, verbose=verbose)
+    yield run_summary(result, paint, verbose=verbose)
 
 
 def block(row: Row, paint: Paint) -> Iterator[str]:
@@ -58,38 +58,38 @@ def _quote(place: FieldPosition, paint: Paint, code: str) -> Iterator[str]:
     yield f"{paint(' ' * 6 + '|', DIM)} {' ' * caret}{paint('^' + '~' * (width - 1), code)}\n"
 
 
-def run_summary(outcome: Outcome, paint: Paint, *, verbose: bool = False) -> str:
+def run_summary(result: RunResult, paint: Paint, *, verbose: bool = False) -> str:
     """What was looked at, what was found, what was not looked at; always the last lines."""
-    counted = [row for row in outcome.rows if not row.waived]
+    counted = [row for row in result.rows if not row.waived]
     severities = Counter(row.severity for row in counted)
     looked = (
-        f"{plural(outcome.files, 'file')}, {plural(outcome.objects, 'object')}, {plural(outcome.workloads, 'workload')}"
+        f"{plural(result.files, 'file')}, {plural(result.objects, 'object')}, {plural(result.workloads, 'workload')}"
     )
-    if not outcome.objects:
+    if not result.objects:
         found = paint("nothing to check", YELLOW)
     elif counted:
         parts = ", ".join(f"{severities[each]} {each}" for each in reversed(Severity) if severities[each])
         found = paint(f"{plural(len(counted), 'finding')} ({parts})", RED if severities[Severity.HIGH] else YELLOW)
     else:
         found = paint("no findings", GREEN)
-    exempted = len(outcome.rows) - len(counted)
+    exempted = len(result.rows) - len(counted)
     lines = [f"{looked}: {found}" + (f", {exempted} exempted" if exempted else "")]
-    lines += [paint(line, DIM) for line in gap_lines(outcome, verbose=verbose)]
-    if incomplete := unread(outcome):
+    lines += [paint(line, DIM) for line in gap_lines(result, verbose=verbose)]
+    if incomplete := unread(result):
         lines.append(paint(incomplete, RED))
     return "\n".join(lines) + "\n"
 
 
-def unread(outcome: Outcome) -> str:
+def unread(result: RunResult) -> str:
     """That parts of the input were not looked at; empty where all of it was."""
-    faults = sum(fault.fatal for fault in outcome.faults)
+    faults = sum(fault.fatal for fault in result.faults)
     return f"results are incomplete: {plural(faults, 'error')} in the input, see above" if faults else ""
 
 
-def gap_lines(outcome: Outcome, *, verbose: bool) -> Iterator[str]:
+def gap_lines(result: RunResult, *, verbose: bool) -> Iterator[str]:
     """How many rules could not look, and what they lack, in one line; ``verbose`` names them, a line a missing fact."""
     rules: dict[str, set[str]] = defaultdict(set)
-    for gap in outcome.gaps:
+    for gap in result.gaps:
         rules[gap.missing].add(gap.rule)
     facts = sorted(rules.items(), key=lambda entry: (entry[0] == NOT_IN_THIS_RELEASE, entry[0] != NO_CLUSTER, entry[0]))
     if verbose:

@@ -7,7 +7,7 @@ import click
 from webhook.cli.checking.changes.fixed_files import Mended, mend
 from webhook.cli.checking.failures import print_failures
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.results import Outcome, Row, exit_code
+from webhook.cli.checking.results import Row, RunResult, exit_code
 from webhook.cli.checking.row_text import fix, message
 from webhook.cli.checking.run import look
 from webhook.cli.exit_codes import Exit
@@ -61,9 +61,9 @@ def _written(files: Iterable[Mended], unwritten: list[InputFault]) -> Iterator[s
             yield f"{_place(row)}: fixed {row.judged.finding.rule}: {row.manifest.title}: {fix(row)}\n"
 
 
-def _left(outcome: Outcome, reasons: Mapping[tuple[str, str, str, str], str]) -> Iterator[str]:
+def _left(result: RunResult, reasons: Mapping[tuple[str, str, str, str], str]) -> Iterator[str]:
     """The findings that are left, each with what to do and why it was not fixed."""
-    for row in outcome.rows:
+    for row in result.rows:
         if row.waived:
             continue
         finding = row.judged.finding
@@ -81,7 +81,7 @@ def _place(row: Row) -> str:
     return f"{one_line(row.manifest.file)}:{row.place.line}:{row.place.column}"
 
 
-def _summary(changed: Sequence[Mended], left: Outcome, *, write: bool) -> str:
+def _summary(changed: Sequence[Mended], left: RunResult, *, write: bool) -> str:
     fixed = sum(len(each.rows) for each in changed)
     stay = sum(not row.waived for row in left.rows)
     told = f"{plural(fixed, 'finding')} {'fixed' if write else 'would be fixed'} in {plural(len(changed), 'file')}"
