@@ -49,8 +49,29 @@ class Metrics:
         self._missing: defaultdict[str, int] = defaultdict(int)
         self._failed: defaultdict[str, int] = defaultdict(int)
         self._durations: dict[str, Callable[[float], None]] = {}
+        self._register_reviews(registry)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        self.errors = counter("evenspread_admission_errors", "Reviews that failed by a bug and were allowed.")
+        self.open_connections = gauge("evenspread_open_connections", "Connections on the admission port.")
+        self._connection_ends = counter(
+            "evenspread_connections_ended",
+            "Connections that the server ended or refused: made-room, over-share, refused, body-bytes, late.",
+            ["port", "reason"],
+        )
+        self.certificate_expiry = gauge(
+            "evenspread_certificate_expiry_timestamp_seconds", "When the served certificate ends."
+        )
+        self.certificate_faults = counter(
+            "evenspread_certificate_faults", "Certificate files that could not be served; the last good pair stayed."
+        )
+        self.config_valid = gauge("evenspread_config_valid", "1 if the configuration file as it stands is in use.")
+        self.config_valid.set(1)
+        _register_process(registry)
+        registry.register(self)
+
+    def _register_reviews(self, registry: CollectorRegistry) -> None:
+        """What answers come to."""
         histogram, counter = partial(Histogram, registry=registry), partial(Counter, registry=registry)
-        gauge = partial(Gauge, registry=registry)
         self._duration = histogram(
             "evenspread_admission_duration_seconds",
             "From the head of the request to the answer.",
@@ -80,23 +101,6 @@ class Metrics:
             ["outcome"],
         )
         self._refusals = counter("evenspread_admission_refusals", "Requests answered with a 4xx.", ["status"])
-        self.errors = counter("evenspread_admission_errors", "Reviews that failed by a bug and were allowed.")
-        self.open_connections = gauge("evenspread_open_connections", "Connections on the admission port.")
-        self._connection_ends = counter(
-            "evenspread_connections_ended",
-            "Connections that the server ended or refused: made-room, over-share, refused, body-bytes, late.",
-            ["port", "reason"],
-        )
-        self.certificate_expiry = gauge(
-            "evenspread_certificate_expiry_timestamp_seconds", "When the served certificate ends."
-        )
-        self.certificate_faults = counter(
-            "evenspread_certificate_faults", "Certificate files that could not be served; the last good pair stayed."
-        )
-        self.config_valid = gauge("evenspread_config_valid", "1 if the configuration file as it stands is in use.")
-        self.config_valid.set(1)
-        _register_process(registry)
-        registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
         """The plain tables, as the client library asks for them."""
