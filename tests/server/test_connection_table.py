@@ -142,6 +142,14 @@ def bodies(**settings):
     return ConnectionTable("admission", 100, budget=64 * MIB, **settings)
 
 
+def test_many_connections_leave_memory_to_give_back():
+    table = bodies()
+    for connection in admitted(table, *"abcdefgh"):
+        assert not table.drained(8 * 24 * 1024)
+        table.leave(connection)
+    assert [table.drained(8 * 24 * 1024 + 1), table.drained(8 * 24 * 1024), table.drained(1)] == [False, True, False]
+
+
 def test_bytes_are_held_until_they_are_released_or_the_connection_leaves():
     table = bodies()
     one, other = admitted(table, "a", "b")

@@ -9,6 +9,7 @@ from webhook.core.json_edits import Edit
 from webhook.core.rules.frame.rule import FAILED, Finding, NotEvaluated
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_in_templates
+from webhook.core.workloads.reading import read_workload
 
 ROOT = "spec.template.spec.topologySpreadConstraints[0]"
 
@@ -161,3 +162,27 @@ def test_a_rule_that_raises_once_the_fix_is_made_is_the_one_at_fault(subject):
     failed = NotEvaluated("b", FAILED, BOOM)
     ([left], faults) = tried_in_templates([MAX_SKEW], subject, asked(failed))
     assert (left.edits, faults) == ((), (failed,))
+
+
+@pytest.mark.parametrize(
+    ("constraints", "keys", "tried"),
+    [
+        pytest.param(1, 0, 16, id="one"),
+        pytest.param(5, 2, 16, id="as many as people write"),
+        pytest.param(8, 7, 4, id="more"),
+        pytest.param(31, 31, 0, id="far more"),
+    ],
+)
+def test_while_a_request_waits_fewer_fixes_of_large_objects_are_tried(constraints, keys, tried):
+    manifest = workload("Deployment", "app=web", *["zone hard 1"] * constraints)
+    for each in manifest["spec"]["template"]["spec"]["topologySpreadConstraints"]:
+        each["matchLabelKeys"] = [f"key-{number}" for number in range(keys)]
+        each.pop("labelSelector", None)
+    read = read_workload(manifest)
+    here = Circumstances(policy=PLAIN, version=RECORDED)
+    times = []
+    found = [finding(Edit(f"{ROOT}.maxSkew", 2), fix="maxSkew: 2")] * 20
+    tried_in_templates(
+        found, Subject(workload=read, placed=place(read), circumstances=here), lambda _: times.append(1) or ()
+    )
+    assert len(times) == (tried and tried + 1)  # the first time as it is

@@ -57,6 +57,11 @@ def immense(constraints: Sequence[SpreadConstraint]) -> str:
     """The first limit that the constraints of all templates exceed, one of `IMMENSE`; empty if they are few enough."""
     if len(constraints) > _MAX_CONSTRAINTS:
         return _TOO_MANY_CONSTRAINTS
+    return _TOO_MANY_KEYS if keys_in(constraints) > _MAX_KEYS else ""
+
+
+def keys_in(constraints: Sequence[SpreadConstraint]) -> int:
+    """How many labels, values and keys the constraints have."""
     keys = 0
     for each in constraints:
         keys += len(each.match_label_keys or ())
@@ -64,7 +69,7 @@ def immense(constraints: Sequence[SpreadConstraint]) -> str:
             keys += len(selector.match_labels or ())
             for requirement in selector.match_expressions or ():
                 keys += 1 + len(requirement.values or ())
-    return _TOO_MANY_KEYS if keys > _MAX_KEYS else ""
+    return keys
 
 
 def exceeded(workload: Workload) -> str:
