@@ -134,18 +134,21 @@ class AdmissionApp:
         with held(scope, MAX_REVIEW_BYTES):
             body = await read_body(scope, receive, MAX_REVIEW_BYTES)
             deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
-
-            async def judge(*, waited: bool, unlooked: str = "") -> ReviewAnswer:
-                here = partial(self._judge, route, body, deadline, waited=waited, unlooked=unlooked)
-                answer = await self._pool.run(here) if len(body) > LONG_BODY_BYTES else here()
-                if self._judges is None or not answer.decision.costly:
-                    return answer
-                told = await self._judges.decide(self._job(answer.request, waited=waited), deadline)
-                if isinstance(told, str):
-                    return await judge(waited=waited, unlooked=told)
-                return admission.answered(route, answer.request, partial(decision_of, told))
-
+            judge = partial(self._judged, route, body, deadline)
             return await self._patience.answer(judge, lambda: deadline - time.perf_counter())
+
+    async def _judged(
+        self, route: Route, body: bytes, deadline: float, *, waited: bool, unlooked: str = ""
+    ) -> ReviewAnswer:
+        # A method, since a closure that calls itself is a cycle: it would keep the body until the collector runs.
+        here = partial(self._judge, route, body, deadline, waited=waited, unlooked=unlooked)
+        answer = await self._pool.run(here) if len(body) > LONG_BODY_BYTES else here()
+        if self._judges is None or not answer.decision.costly:
+            return answer
+        told = await self._judges.decide(self._job(answer.request, waited=waited), deadline)
+        if isinstance(told, str):
+            return await self._judged(route, body, deadline, waited=waited, unlooked=told)
+        return admission.answered(route, answer.request, partial(decision_of, told))
 
     def _job(self, request: AdmissionRequest, *, waited: bool) -> Job:
         state = self._state
