@@ -41,7 +41,7 @@ from webhook.core.placement.workload_problem import candidate_nodes, survey
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances
-from webhook.core.rules.placement.frame import volume_pins
+from webhook.core.rules.placement import affinity_conflicts
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.problem import take
 
@@ -315,7 +315,7 @@ def test_pods_that_volumes_pin_are_placed_as_the_best_order_does(world, zones):
     view = tally.domains.column
     sets = [view.with_value(zone) for zone in zones if zone is not None]
     missing = Missing(dict(Counter(sets)), zones.count(None))
-    homes, free = volume_pins._homes(tally, missing)
+    homes, free = affinity_conflicts._homes(tally, missing)
 
     @cache
     def best(on, left):

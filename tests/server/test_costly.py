@@ -13,7 +13,7 @@ from core.review.test_costly import CLUSTER, COSTLY, STRICT, WEB, reviewed
 from manifest import RECENT, TODAY, request
 
 from webhook.core.index.facts import Direct
-from webhook.core.rules.frame.size import BUSY, TOO_COSTLY
+from webhook.core.rules.limits.size import BUSY, TOO_COSTLY
 from webhook.metrics import Metrics
 from webhook.server import costly, costly_process
 from webhook.server.costly import MOST_JOBS, SHARE, Judges

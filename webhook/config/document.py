@@ -16,7 +16,7 @@ from yaml.resolver import Resolver
 from webhook.config.faults import ConfigError, ConfigFault, Path, render_path, shown
 
 MAX_CONFIG_BYTES = 1 << 20  # a ConfigMap holds no more
-MAX_VALUES = 100_000  # after aliases; a file of MAX_BYTES that says something else a line has fewer
+MAX_VALUES = 100_000  # after aliases; a file of MAX_CONFIG_BYTES that says something else a line has fewer
 MAX_CONFIG_LEVELS = 50  # the deepest promised field stands at 8
 
 _TAG = "tag:yaml.org,2002:"

@@ -18,7 +18,7 @@ from typing import Any
 from webhook.core.index.facts import Direct
 from webhook.core.index.node_table import NodeView
 from webhook.core.review.decision import AdmissionRequest, Decision
-from webhook.core.rules.frame.size import BUSY, TOO_COSTLY
+from webhook.core.rules.limits.size import BUSY, TOO_COSTLY
 from webhook.metrics import Metrics
 from webhook.server.costly_job import (
     LENGTH,

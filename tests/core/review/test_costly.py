@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
-from webhook.core.rules.frame.size import BUSY, TOO_COSTLY
 from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.rules.limits.size import BUSY, TOO_COSTLY
 
 WIDE, EMPTY = "selector-too-wide", "selector-empty"
 STRICT = replace(FIXED, ceiling=Mode.DENY, rules={WIDE: Mode.DENY, EMPTY: Mode.DENY})

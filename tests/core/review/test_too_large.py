@@ -6,7 +6,8 @@ from manifest import FIXED, RECENT, decide, template, workload
 from msgspec.structs import replace
 
 from webhook.core.policy.policy import Exemption, Match, Mode
-from webhook.core.rules.frame.size import (
+from webhook.core.rules.frame.subject import Circumstances, Subject, place
+from webhook.core.rules.limits.size import (
     _TOO_MANY_CONSTRAINTS,
     _TOO_MANY_COUNTED,
     _TOO_MANY_KEYS,
@@ -18,7 +19,6 @@ from webhook.core.rules.frame.size import (
     exceeded,
     immense,
 )
-from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.rule_set import API_RULES, OFFLINE, RULES
 from webhook.core.workloads.reading import read_workload
 

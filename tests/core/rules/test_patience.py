@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import review
-from webhook.core.rules.frame.size import _MAX_COUNTED_TERMS, _MAX_RESOURCES, _TOO_MANY_COUNTED, _TOO_MANY_RESOURCES
 from webhook.core.rules.frame.subject import _STALE, NO_TIME, Circumstances
+from webhook.core.rules.limits.size import _MAX_COUNTED_TERMS, _MAX_RESOURCES, _TOO_MANY_COUNTED, _TOO_MANY_RESOURCES
 from webhook.core.rules.rule_set import RULES
 
 EVERYTHING = replace(FIXED, rules={rule.id: Mode.DENY for rule in RULES})

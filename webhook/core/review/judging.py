@@ -17,9 +17,9 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import MatchedObject, Mode, Policy, ceiling_for, exempted, mode_for
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, RuleAnswer, Severity
-from webhook.core.rules.frame.size import IMMENSE, TIMELY, TOO_COSTLY, TOO_LARGE
 from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.frame.trials import Tried
+from webhook.core.rules.limits.size import IMMENSE, TIMELY, TOO_COSTLY, TOO_LARGE
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import BY_ID, evaluate, in_report_order, noted
 from webhook.core.workloads.reading import parsed, read_meta, read_workload

@@ -34,12 +34,12 @@ from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.unexamined import why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
-from webhook.core.rules.frame.cost import MOST_IN_LINE, cost
 from webhook.core.rules.frame.rule import NotEvaluated, RuleAnswer
-from webhook.core.rules.frame.size import exceeded
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
+from webhook.core.rules.limits.cost import MOST_IN_LINE, cost
+from webhook.core.rules.limits.size import exceeded
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written, noted, with_tried_fixes
 from webhook.core.text import one_line

@@ -25,10 +25,10 @@ from webhook.core.rules.constraint import (
     unread_constraints,
 )
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, failed, guarded
-from webhook.core.rules.frame.size import immense
 from webhook.core.rules.frame.subject import NO_TIME, Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
 from webhook.core.rules.frame.written import Written
+from webhook.core.rules.limits.size import immense
 from webhook.core.rules.placement import (
     affinity_conflicts,
     min_domains,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import are_plainly_right, validate_constraints
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.api_errors import UNREAD_TEMPLATE, Broken, broken_at, fitting, fix_of
+from webhook.core.rules.constraint.frame.api_errors import UNREAD_TEMPLATE, Broken, broken_at, fitting, fix_of
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.workloads.reading import reaches_template, takes_any_template

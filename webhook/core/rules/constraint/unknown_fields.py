@@ -12,8 +12,8 @@ from webhook.core.apiserver.decoding import DecodeError, as_go_reads
 from webhook.core.apiserver.go_json import is_plain, resolve
 from webhook.core.json_edits import Edit, value_at
 from webhook.core.policy.policy import Mode
+from webhook.core.rules.constraint.frame.field_names import meant
 from webhook.core.rules.frame.edits import Fix
-from webhook.core.rules.frame.field_names import meant
 from webhook.core.rules.frame.rule import Finding, Rule, Severity
 from webhook.core.rules.frame.written import Written
 from webhook.core.workloads.custom_kinds import CONSTRAINTS

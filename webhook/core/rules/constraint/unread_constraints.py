@@ -13,7 +13,7 @@ from msgspec import Struct
 from webhook.core.api.types import ObjectMeta
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.field_names import meant
+from webhook.core.rules.constraint.frame.field_names import meant
 from webhook.core.rules.frame.rule import Finding, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.written import Written
 from webhook.core.text import nearest, one_line, quoted

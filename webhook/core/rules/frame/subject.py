@@ -12,7 +12,7 @@ from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.size import exceeded
+from webhook.core.rules.limits.size import exceeded
 from webhook.core.text import quoted
 from webhook.core.workloads.workload import Template, Workload
 

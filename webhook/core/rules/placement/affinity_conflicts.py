@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api.types import named_claims
+from webhook.core.placement.bounds import Home, addable_pinned
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.pinned_claims import Missing
 from webhook.core.placement.workload_problem import (
     CandidateNodes,
     Restriction,
@@ -20,8 +22,8 @@ from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS
 from webhook.core.rules.placement.frame.case import TemplateUnderRule, noun, staying
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.placement.frame.lost_zones import costs_pods
-from webhook.core.rules.placement.frame.remedies import NODE_AFFINITY_POLICY as AFFINITY_POLICY
 from webhook.core.rules.placement.frame.remedies import (
+    NODE_AFFINITY_POLICY,
     NODE_TAINTS_POLICY,
     WHEN_UNSATISFIABLE_FIELD,
     Remedy,
@@ -30,7 +32,6 @@ from webhook.core.rules.placement.frame.remedies import (
     removed,
     softened,
 )
-from webhook.core.rules.placement.frame.volume_pins import pinned_replicas
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.workload import Template
 
@@ -53,7 +54,7 @@ def evaluate_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     if not _is_pinned(template) and workload.claims is None:
         return
     finding = _pinned(case) if _is_pinned(template) else None
-    finding = finding or next(pinned_replicas(case, CONFLICTS.id), None)
+    finding = finding or next(_held_by_volumes(case, CONFLICTS.id), None)
     if finding is not None:
         yield finding
         return
@@ -197,7 +198,7 @@ def _said(tally: ConstraintRoom, who: str, *, together: bool) -> str:
 def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Remedy]:
     """The changes to try, the smallest first."""
     constraint, index, hard = tally.domains.constraint, tally.hard.index, case.places.hard
-    yield from honoring(case, placed, AFFINITY_POLICY)
+    yield from honoring(case, placed, NODE_AFFINITY_POLICY)
     if not tally.limit.enough and constraint.min_domains < CAPPING_MIN_DOMAINS:
         domains = tally.column.domain_count(tally.domains.counting)
         fewer = replace(tally.hard, constraint=replace(constraint, min_domains=domains))
@@ -207,7 +208,77 @@ def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) ->
             yield Remedy("minDomains", f"use minDomains: {domains}", fix, changed, is_last_word=False)
         else:  # a single domain is nothing to spread over
             yield from removed(case, placed)
-    yield from honoring(case, placed, AFFINITY_POLICY, NODE_TAINTS_POLICY)
+    yield from honoring(case, placed, NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY)
+    yield from softened(case, placed)
+    if len(case.placed) > 1:
+        yield from softened(case, *case.placed)
+
+
+def _held_by_volumes(case: TemplateUnderRule, rule: str) -> Iterator[Finding]:
+    """The pods that do not run yet and whose volumes are where the constraint will not have them."""
+    missing = None if case.ordinals is None else case.ordinals.to_place(case.wanted)
+    if missing is None or not missing.pinned:
+        return
+    running = case.wanted - sum(missing.pinned.values()) - missing.free
+    for tally in case.rooms:
+        homes, free = _homes(tally, missing)
+        if not any(home.pinned for home in homes.values()):
+            continue  # no volume holds a pod anywhere: what is in the way is something else
+        placeable = running + free + sum(home.pinned for home in homes.values())
+        admitted = running + addable_pinned(tuple(homes.values()), tally.limit, free)
+        if admitted < placeable and tally.hard.certain and not tally.unsteady and case.has_room(case.wanted):
+            yield _finding_about_volumes(rule, case, tally, homes, admitted)
+
+
+def _homes(tally: ConstraintRoom, missing: Missing) -> tuple[dict[int, Home], int]:
+    """The domains with the pods that can be in no other, and how many pods may choose; those without a node are out."""
+    column, free = tally.column, missing.free
+    pinned: dict[int, int] = {}
+    for nodes, many in missing.pinned.items():
+        choices = column.domains(nodes & tally.open)
+        if len(choices) > 1:
+            free += many
+        for number in choices if len(choices) == 1 else ():
+            pinned[number] = pinned.get(number, 0) + many
+    opened = tally.open_domains
+    counting = column.domains(tally.domains.counting)
+    return {number: Home(tally.count(number), pinned.get(number, 0), number in opened) for number in counting}, free
+
+
+def _finding_about_volumes(
+    rule: str, case: TemplateUnderRule, tally: ConstraintRoom, homes: dict[int, Home], admitted: int
+) -> Finding:
+    placed = case.placed[tally.hard.index]
+    tried = _remedies_about_volumes(case, placed)
+    remedy = first_that_helps(case, admitted, tried, field=WHEN_UNSATISFIABLE_FIELD, brings=_brings_nothing)
+    number, home = max(homes.items(), key=lambda each: (each[1].pinned, -each[0]))
+    named = case.subject.policy.messages.name_domains(tally.column.key)
+    where = f"{noun(tally)} {quoted(tally.column.values[number], 40)}" if named else f"one {noun(tally)}"
+    said = f"{case.fit(admitted)}: volumes hold {plural(home.pinned, 'pod')} in {where}"
+    return Finding(
+        rule=rule,
+        path=f"{placed.path}.{remedy.field}",
+        summary=said,
+        remedy=remedy.words,
+        detail=f"{said}, and {placed.name} lets no {noun(tally)} get further than maxSkew {tally.limit.max_skew} ahead"
+        f" of the others; the pods that volumes hold there do not run yet{case.stay}",
+        fix=remedy.fix.text,
+        edits=remedy.fix.edits,
+        key=placed.key,
+        warns=admitted < case.wanted,
+        at_most=case.at_most,
+    )
+
+
+def _brings_nothing(_: TemplateUnderRule) -> bool:
+    """Pods with volumes of their own are not made anew where their zone is lost."""
+    return False
+
+
+def _remedies_about_volumes(case: TemplateUnderRule, placed: Placed) -> Iterator[Remedy]:
+    """The changes to try, the smallest first."""
+    for fields in ((NODE_TAINTS_POLICY,), (NODE_AFFINITY_POLICY,), (NODE_AFFINITY_POLICY, NODE_TAINTS_POLICY)):
+        yield from honoring(case, placed, *fields)
     yield from softened(case, placed)
     if len(case.placed) > 1:
         yield from softened(case, *case.placed)

@@ -64,7 +64,7 @@ _NEEDS: tuple[tuple[Rule, Callable[[WorkloadFacts], bool]], ...] = (
 )
 
 
-@cache  # at most 2 ** len(Shape) answers
+@cache  # at most 2 ** 3 answers, as many as there are facts
 def _missing(shape: WorkloadFacts) -> tuple[NotEvaluated, ...]:
     return tuple(NotEvaluated(rule.id, NOT_IN_THIS_RELEASE) for rule, could_speak in _NEEDS if could_speak(shape))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from webhook.core.api.selectors import GREATER, LESS
 from webhook.core.api.types import LabelSelector, NodeSelectorTerm, PodSpec
-from webhook.core.rules.frame.size import required_terms, resources
+from webhook.core.rules.limits.size import required_terms, resources
 from webhook.core.workloads.workload import Workload
 
 MOST_IN_LINE = 5.0

@@ -3,7 +3,7 @@
 import pytest
 from manifest import workload
 
-from webhook.core.rules.frame.cost import MOST_IN_LINE, cost
+from webhook.core.rules.limits.cost import MOST_IN_LINE, cost
 from webhook.core.workloads.reading import read_workload
 
 REQUIRED, PREFERRED = (

@@ -13,7 +13,7 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver import field_errors, validation
 from webhook.core.apiserver.field_errors import ErrorType, FieldError
 from webhook.core.json_edits import applied
-from webhook.core.rules.frame.api_errors import broken_at, fix_of
+from webhook.core.rules.constraint.frame.api_errors import broken_at, fix_of
 from webhook.core.rules.frame.edits import Fix
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.rule_set import API_RULES, BY_ID
