@@ -89,6 +89,13 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def constraint_name(key: str, index: int | None) -> str:
+    """The name of a constraint over this topology key in messages: ``zone[0]``; no index for a cluster's default."""
+    segment = key.rpartition("/")[2]
+    name = quoted(segment, 40) if segment else "constraint"
+    return name if index is None else f"{name}[{index}]"
+
+
 def quoted(text: str, limit: int = 80) -> str:
     """A name from outside within a sentence, in quotes if it has spaces or unprintable characters, or is empty."""
     plain = bool(text) and text.isprintable() and " " not in text

@@ -54,7 +54,7 @@ from webhook.core.scheduler.plugins.volumes import (
 )
 from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.verdict import Verdict
-from webhook.core.text import listed
+from webhook.core.text import constraint_name, listed
 
 _NAMES = 2  # how many pods or claims a text names
 
@@ -289,12 +289,6 @@ def _hard_names(problem: Problem) -> list[str]:
     return [
         constraint_name(each.topology_key, places[number] if own else None) for number, each in enumerate(constraints)
     ]
-
-
-def constraint_name(key: str, place: int | None) -> str:
-    """The last part of the key, with the constraint's index in the pod."""
-    segment = segment_of(key) or "constraint"
-    return segment if place is None else f"{segment}[{place}]"
 
 
 def segment_of(key: str) -> str:

@@ -20,7 +20,7 @@ from webhook.core.index.objects import Autoscaler
 from webhook.core.index.readers import decode_object
 from webhook.core.json_edits import Edit as EditOfObject
 from webhook.core.json_edits import applied
-from webhook.core.text import one_line
+from webhook.core.text import constraint_name
 from webhook.core.workloads.reading import has_template, read_workload
 from webhook.manifests.editing.insertion import FIELD, TextEdit, UneditableError, insertion
 from webhook.manifests.editing.proven_edits import ObjectChange, edited, in_text_order, proven, value_of
@@ -42,8 +42,8 @@ class Addition(Struct, frozen=True, kw_only=True):
     @property
     def names(self) -> str:
         """The names of the constraints in messages: ``zone[0], hostname[1]``."""
-        keys = (str(each["topologyKey"]).rpartition("/")[2] for each in self.constraints)
-        return ", ".join(f"{one_line(key, 40)}[{place}]" for place, key in enumerate(keys))
+        names = (constraint_name(str(each["topologyKey"]), index) for index, each in enumerate(self.constraints))
+        return ", ".join(names)
 
 
 class Amended(Struct, frozen=True, kw_only=True):

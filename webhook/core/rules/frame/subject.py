@@ -13,7 +13,7 @@ from webhook.core.index.objects import Autoscaler
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.limits.size import exceeded
-from webhook.core.text import quoted
+from webhook.core.text import constraint_name, quoted
 from webhook.core.workloads.workload import Template, Workload
 
 NO_CLUSTER = "no cluster"
@@ -41,8 +41,7 @@ class Placed(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Its name in messages: ``zone[0]``."""
-        segment = (self.constraint.topology_key or "").rpartition("/")[2]
-        return f"{quoted(segment, 40) if segment else 'constraint'}[{self.index}]"
+        return constraint_name(self.constraint.topology_key or "", self.index)
 
     @property
     def noun(self) -> str:
