@@ -22,6 +22,7 @@ from msgspec import Raw, Struct
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.facts import judged
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.nesting import read_nested
 from webhook.core.policy.policy import Policy
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.review.review import mutate, review
@@ -151,13 +152,11 @@ def decode_review(body: bytes) -> AdmissionRequest:
     Errors: ReviewError for a body that is no AdmissionReview v1 with a request.
     """
     try:
-        envelope = _DECODER.decode(body)
+        envelope = read_nested(_DECODER.decode, body)
     except msgspec.ValidationError as error:
         raise ReviewError(f"not an {_API_VERSION} {_KIND}: {bounded(str(error))}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ReviewError(f"the body is not JSON: {bounded(str(error))}") from error
-    except RecursionError as error:
-        raise ReviewError("the body is nested too deeply") from error
     if envelope.kind != _KIND or envelope.api_version != _API_VERSION:
         stated = f"{bounded(envelope.api_version, 64)} {bounded(envelope.kind, 64)}"
         raise ReviewError(f"not an {_API_VERSION} {_KIND} but {stated}")

@@ -144,13 +144,13 @@ def test_a_refusal_knows_how_long_to_wait(plain, tmp_path):
 def test_a_line_without_end_is_not_kept(plain, tmp_path):
     def endless(handler, _):
         handler.begin_stream()
-        for _ in range(12):
+        for _ in range(20):
             handler.chunk(b"x" * 1024 * 1024)
         handler.end_stream()
         return True
 
     plain.strike("any", endless)
-    message = "^a line of more than 8388608 bytes$"
+    message = "^a line of more than 16777216 bytes$"
     with pytest.raises(ClusterError, match=message), server(plain, tmp_path).open("/") as stream:
         for _ in stream.lines():
             pass

@@ -74,6 +74,47 @@ def test_a_long_list_comes_in_pages_over_one_connection(api, tmp_path):
     assert (api.count("list"), api.count("page"), api.connections) == (1, 2, 1)
 
 
+def test_a_page_that_is_too_long_comes_in_smaller_ones(api, tmp_path, monkeypatch):
+    """A pod has up to 9 MiB of JSON: 1.5 in etcd, each character of which may be written as six."""
+    monkeypatch.setattr("webhook.cluster.connection.Stream.body.__defaults__", (10_000,))
+    monkeypatch.setattr("webhook.cluster.paging._SHORT_BYTES", 2_000)
+    for number in range(30):
+        api.put("pods", f"many-{number:02}", "shop", metadata={"annotations": {"x": "<" * (number < 20) * 2000}}, **POD)
+    table = Table()
+    reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], table, timing=QUICK, pace=Clock())
+
+    while not reflector.standing().synced:
+        reflector.turn()
+    assert table.values == truth(api, "pods")
+    limits = [request.query["limit"] for request in api.requests]
+    assert limits == ["100", "12", *["1"] * 21, "2", "4", "8"]
+
+
+def test_an_object_that_is_nested_deeply_stops_no_watch(api, tmp_path):
+    """`managedFields` are kept by the API server as anybody writes them."""
+    made = api.put("pods", "deep", "shop", metadata={"managedFields": [{"fieldsV1": "deep"}]}, **POD)
+    fields = '{"f:a":' * 3000 + "{}" + "}" * 3000
+    listed = json.dumps({"metadata": {"resourceVersion": "7"}, "items": [made]}).replace('"deep"}]', fields + "}]")
+    watched = json.dumps({"type": "MODIFIED", "object": made}).replace('"deep"}]', fields + "}]")
+
+    def long_list(handler, _):
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(listed.encode())
+        handler.cut()
+        return True
+
+    api.strike("list", long_list)
+    api.strike("watch", says(watched.encode()))
+    table = Table()
+    reflector = Reflector(server(api, tmp_path), RESOURCES["pods"], table, timing=QUICK, pace=Clock())
+    for _ in range(2):
+        reflector.turn()
+
+    assert [*table.values] == [("shop", "deep")]
+    assert (reflector.standing().events, reflector.standing().fault) == (1, "")
+
+
 def test_finished_pods_are_not_asked_for(api, tmp_path):
     api.put("pods", "done", "shop", **POD, status={"phase": "Succeeded"})
     with following(api, tmp_path) as (reflector, table):

@@ -21,9 +21,10 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # client-go waits 32 s by default; here a person waits.
 _SECONDS = 10.0
 _CHUNK_BYTES = 64 * 1024  # of one read, which returns what has come: four records of TLS
-# Objects have up to 1.5 MiB (etcd's limit): room for a page of a hundred, and for one in a line of a watch.
-_PAGE_BYTES = 256 * 1024 * 1024
-_LINE_BYTES = 8 * 1024 * 1024
+# Objects have up to 1.5 MiB (etcd's limit), and six times that where each character is escaped: room for one.
+_LINE_BYTES = 16 * 1024 * 1024
+# A page of a hundred has a few MiB; twice this in memory is what decoding may take. Of larger ones fewer are requested.
+_PAGE_BYTES = 32 * 1024 * 1024
 # An error is a Status of some hundred bytes, or the page of a proxy.
 _STATUS_BYTES = 64 * 1024
 _BROKEN_OFF = "the connection ended in the middle of an answer"
@@ -47,6 +48,10 @@ class RefusedError(ClusterError):
         super().__init__(f"{status} {bounded(message)}".rstrip())
         self.status = status
         self.retry_after = retry_after
+
+
+class TooLongError(ClusterError):
+    """An answer is longer than may be held in memory."""
 
 
 class SilenceError(ClusterError):
@@ -114,12 +119,12 @@ class Stream:
     def body(self, most: int = _PAGE_BYTES) -> bytes:
         """The whole body.
 
-        Errors: ClusterError for a body that is truncated or larger than ``most``.
+        Errors: ClusterError for a body that is truncated, TooLongError for one that is larger than ``most``.
         """
         with _told():
             data = self._response.read(most + 1)
         if len(data) > most:
-            raise ClusterError(f"an answer of more than {most} bytes")
+            raise TooLongError(f"an answer of more than {most} bytes")
         return data
 
     def lines(self) -> Iterator[list[bytes]]:

@@ -105,7 +105,7 @@ def _take_page(
 ) -> bool:
     """Read the next page; returns whether more follow."""
     with paging.open(silence_seconds=_SILENCE_SECONDS) as stream:
-        page = read_raw_page(stream.body())
+        page = read_raw_page(paging.body(stream))
     of = TypeMeta(api_version=paging.api_version, kind=resource.kind)
     items = page.items or ()
     values += [keep(item, of) for item in items]

@@ -1,19 +1,22 @@
 """The state of listing one kind: the API version, its plural name, the next page.
 
 Lists are requested without ``resourceVersion``, since only then the API server respects ``limit``. A page that fails is
-requested again by its token; if the token has expired, the list starts again with larger pages.
+requested again by its token, with fewer objects if it was too long; if the token has expired, the list starts again
+with larger pages.
 """
 
 from contextlib import AbstractContextManager
 from urllib.parse import urlencode
 
-from webhook.cluster.connection import ApiServer, RefusedError, Stream
+from webhook.cluster.connection import ApiServer, RefusedError, Stream, TooLongError
 from webhook.cluster.resources import Resource, group_path
 from webhook.cluster.wire import read_plural
 from webhook.core.index.readers import Reader
 
 _PAGE = 100  # objects. Decoding holds the interpreter's lock; a hundred pods take half a millisecond
 _LARGEST_PAGE = 10_000  # as many as kube-apiserver itself requests of etcd at once (etcd3/store.go maxLimit)
+_LESS = 8  # times fewer objects after a page that was too long: then one at a time is two pages away
+_SHORT_BYTES = 4 * 1024 * 1024  # twice as many objects as in such a page are not too long
 _BAD_REQUEST, _GONE = 400, 410
 
 
@@ -71,6 +74,20 @@ class Paging:
         """
         query = {"limit": str(self._limit)} | ({"continue": self._more} if self._more else {})
         return self._server.open(self.path(**query), silence_seconds=silence_seconds)
+
+    def body(self, stream: Stream) -> bytes:
+        """The page that the stream brings; if it is too long, fewer objects are requested next.
+
+        Errors: as `Stream.body`.
+        """
+        try:
+            body = stream.body()
+        except TooLongError:
+            self._limit = max(1, self._limit // _LESS)
+            raise
+        if self._limit < _PAGE and len(body) < _SHORT_BYTES:
+            self._limit = min(self._limit * 2, _PAGE)
+        return body
 
     def turn_to(self, more: str) -> bool:
         """Continue with the page of this token; returns False for no token: the list is complete."""

@@ -216,7 +216,7 @@ class Reflector:
         first = self._paging.first
         with self._paging.open(silence_seconds=self._timing.list_silence) as stream:
             self._stream = stream
-            body = stream.body()
+            body = self._paging.body(stream)
         if first:
             # The first list has nothing to be compared with, so that one table is enough.
             self._seen = {} if self._known else self._known

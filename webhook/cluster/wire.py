@@ -13,9 +13,10 @@ from webhook.cluster.connection import ClusterError, RefusedError
 from webhook.core.api.types import ListMeta, Named, ObjectMeta
 from webhook.core.index.objects import ApiObject, Owner
 from webhook.core.index.readers import Page, Reader, WatchEvent
+from webhook.core.nesting import read_nested
 from webhook.logs import bounded
 
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 _Decoded = TypeVar("_Decoded")
 
 
@@ -65,7 +66,7 @@ def read_page(body: bytes, read: Reader) -> tuple[Page, str]:
     Errors: ClusterError for a body that is no page.
     """
     try:
-        return read.page(body), ""
+        return read_nested(read.page, body), ""
     except msgspec.ValidationError:
         pass  # at least one object is bad: decode them one by one
     except _UNREADABLE as error:
@@ -73,7 +74,7 @@ def read_page(body: bytes, read: Reader) -> tuple[Page, str]:
     raw, values, fault = read_raw_page(body), [], ""
     for item in raw.items or ():
         try:
-            values.append(read.value(item))
+            values.append(read_nested(read.value, bytes(item)))
         except _UNREADABLE as error:
             fault = fault or str(error)
     return Page(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), fault
@@ -94,7 +95,7 @@ def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:
     """
     fault = ""
     try:
-        change = read.change(line)
+        change = read_nested(read.change, line)
         # The Status of an ERROR may decode as an empty object of the kind.
         if change.type != "ERROR":
             return change, ""
@@ -150,6 +151,6 @@ def meta_of(value: ApiObject) -> ObjectMeta:
 
 def _decoded(raw: bytes | Raw, into: type[_Decoded]) -> _Decoded:
     try:
-        return msgspec.json.decode(raw, type=into)
+        return read_nested(msgspec.json.Decoder(into).decode, bytes(raw))
     except _UNREADABLE as error:
         raise ClusterError(f"an answer that cannot be read: {bounded(str(error))}") from error

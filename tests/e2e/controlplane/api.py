@@ -8,6 +8,8 @@ import time
 import urllib.parse
 from typing import NamedTuple
 
+from webhook.core.nesting import read_nested
+
 MOST_IDLE = 60  # seconds; the API server ends a connection that is idle for 90
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
@@ -40,7 +42,7 @@ class Api:
         self._used = 0.0
 
     def send(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> Answer:
-        data = None if body is None else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"Content-Type": content_type, "Accept": "application/json"}
         if time.monotonic() - self._used > MOST_IDLE:
             self._connection.close()
@@ -52,7 +54,9 @@ class Api:
             self._connection.close()
             raise
         self._used = time.monotonic()
-        decoded = json.loads(content) if content[:1] == b"{" else {"text": content.decode(errors="replace")}
+        decoded = (
+            read_nested(json.loads, content) if content[:1] == b"{" else {"text": content.decode(errors="replace")}
+        )
         warnings = tuple(
             text.replace('\\"', '"').replace("\\\\", "\\")
             for header in answer.headers.get_all("Warning", ())
