@@ -91,10 +91,35 @@ def test_where_the_policy_allows_it_nothing_is_denied():
     assert told(reviewed(COSTLY, policy=replace(STRICT, too_large="allow"), unlooked=BUSY)) == (True, set(), BUSY)
 
 
-def test_the_old_object_that_nobody_looked_at_may_have_had_it():
-    assert told(reviewed(WEB, COSTLY, unlooked=BUSY)) == (True, {WIDE}, "")
-    assert told(reviewed(COSTLY, RIGHT, unlooked=BUSY)) == (False, {WIDE}, BUSY)
-    assert told(reviewed(COSTLY, COSTLY, unlooked=BUSY)) == (True, set(), BUSY)
+SCALED = {**COSTLY, "spec": {**COSTLY["spec"], "replicas": 9}}
+COSTLY_TOO = web("hostname soft 1 track=stable", **LARGE)
+
+
+@pytest.mark.parametrize("reason", [BUSY, TOO_COSTLY])
+@pytest.mark.parametrize(
+    ("new", "old", "allowed"),
+    [
+        pytest.param(COSTLY, COSTLY, True, id="nothing of it has changed"),
+        pytest.param(SCALED, COSTLY, True, id="more pods"),
+        pytest.param(COSTLY, RIGHT, False, id="an ordinary one before"),
+        pytest.param(WEB, COSTLY, False, id="an ordinary one now"),
+        pytest.param(COSTLY, COSTLY_TOO, False, id="another one that is costly"),
+    ],
+)
+def test_an_old_object_that_nobody_looked_at_may_have_had_only_what_it_said_itself(new, old, allowed, reason):
+    """Else an author keeps the processes busy, and replaces a costly object without a fault."""
+    assert told(reviewed(new, old, unlooked=reason))[0] is allowed
+    assert told(reviewed(new, old, unlooked=reason, policy=replace(STRICT, too_large="allow")))[0]
+
+
+def test_time_that_the_new_object_took_is_no_way_round_either():
+    """It is looked at first; the old one is ordinary, and no time is left for it."""
+    worse = web("hostname hard 1 app=web", **LARGE)
+    denied = set()
+    for looks in range(2, 160):
+        left = iter([1.0] * looks)
+        denied.add(told(reviewed(worse, RIGHT, remaining=lambda left=left: next(left, 0.0)))[0])
+    assert denied == {False}
 
 
 def test_what_is_ordinary_is_looked_at_whoever_is_busy():

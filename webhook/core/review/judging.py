@@ -228,10 +228,15 @@ def never_denied_for_places(judged: Judged) -> Judged:
     return judged if mode is judged.mode else replace(judged, mode=mode, waived="never denied here")
 
 
-def subtract(judged: Iterable[Judged], old: Evaluation) -> tuple[Judged, ...]:
-    """Lower denials to warnings for findings that the old object had, or may have had without anybody noticing."""
-    had = _finding_keys(old)
-    unseen = {each.rule for each in old.not_evaluated if each.missing in _NOT_SEEN or each.fault is not None}
+def subtract(judged: Iterable[Judged], old: Evaluation, *, blindly: bool = True) -> tuple[Judged, ...]:
+    """Lower denials to warnings for findings that the old object had, or may have had without anybody noticing.
+
+    Without ``blindly`` nothing is believed of an old object that there was no time for.
+    """
+    hurried = {each.rule for each in old.not_evaluated if each.missing in _NOT_SEEN}
+    unseen = {each.rule for each in old.not_evaluated if each.fault is not None} | (hurried if blindly else set())
+    untold = set() if blindly else {(rule, _OF_SIZE) for rule in hurried}
+    had = _finding_keys(old) - untold
     return tuple(_subtracted(each, had, unseen) if each.mode is Mode.DENY else each for each in judged)
 
 

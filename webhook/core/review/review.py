@@ -101,8 +101,8 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Circumstances,
     judged = judge(new, here, target, meta)
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
         judged = tuple(map(never_denied_for_places, judged))
-    if old is not None:
-        judged = subtract(judged, old)
+    if before is not None and old is not None:
+        judged = subtract(judged, old, blindly=_believed(before, old, given, new, here))
     new, judged = _with_fixes(new, without_sizes(judged), here)
     return _decide(request, here.policy, new, judged, told=_is_read(new, old))
 
@@ -115,6 +115,17 @@ def _looked_at(given: ReadObject, circumstances: Circumstances) -> Evaluation | 
     if circumstances.unlooked and not costly:
         circumstances = replace(circumstances, unlooked="")
     return with_size(evaluated(given, circumstances), circumstances.policy, costly=costly)
+
+
+def _believed(before: ReadObject, old: Evaluation, given: ReadObject, new: Evaluation, here: Circumstances) -> bool:
+    """Whether the old object may have had what there was no time to see in it.
+
+    Not where its author may have seen to that: of a costly object he changes what findings are about, when others that
+    he sent take all of the time.
+    """
+    if here.policy.too_large == "allow" or not (_is_costly(before, here) or _is_costly(given, here)):
+        return True
+    return new.workload is not None and old.workload is not None and _says(new.workload) == _says(old.workload)
 
 
 def _is_costly(given: ReadObject, circumstances: Circumstances) -> bool:
@@ -289,8 +300,13 @@ def _is_read(new: Evaluation, old: Evaluation | None) -> bool:
 
 def _relevant(workload: Workload) -> tuple[object, ...]:
     """The parts of an object that a finding can be about."""
-    templates = [(each.path, each.replicas, each.template.labels, each.template.spec) for each in workload.templates]
-    return (workload.replicas, workload.selector, workload.strategy, templates)
+    return (workload.replicas, [each.replicas for each in workload.templates], _says(workload))
+
+
+def _says(workload: Workload) -> tuple[object, ...]:
+    """Those parts of it that do not say how many pods there are."""
+    templates = [(each.path, each.template.labels, each.template.spec) for each in workload.templates]
+    return (workload.selector, workload.strategy, templates)
 
 
 def _decide(
