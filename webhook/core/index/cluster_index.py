@@ -49,6 +49,7 @@ class ClusterIndex(ReadOnlyIndex):
         self._owners: dict[str, dict[GroupKind, dict[str, Owner]]] = {}
         self._templates: dict[str, Templates] = {}
         self._autoscalers: dict[str, dict[str, Autoscaler]] = {}
+        self._scaling: dict[tuple[str, GroupKind, str], dict[str, Autoscaler]] = {}  # by what they scale
         self._claims: dict[str, dict[str, Claim]] = {}
         self._volumes: dict[str, PersistentVolume] = {}
         self._unclaimed: dict[str, dict[str, PersistentVolume]] = {}  # by class
@@ -114,7 +115,7 @@ class ClusterIndex(ReadOnlyIndex):
             case Owner():
                 self._apply_owner(event, value)
             case Autoscaler():
-                _put_under(self._autoscalers, value.meta.namespace, value.meta.name, value, event)
+                self._apply_autoscaler(event, value)
             case _:
                 self._apply_storage(event, value)
 
@@ -131,6 +132,15 @@ class ClusterIndex(ReadOnlyIndex):
             templates.put((group, owner.kind, name), owner)
         if not templates:
             drop(self._templates, namespace)
+
+    def _apply_autoscaler(self, event: Event, autoscaler: Autoscaler) -> None:
+        namespace, name = autoscaler.meta.namespace, autoscaler.meta.name
+        before = self._autoscalers.get(namespace, {}).get(name)
+        if before is not None:
+            drop_under(self._scaling, before.target, name)
+        _put_under(self._autoscalers, namespace, name, autoscaler, event)
+        if event != "DELETED":
+            put_under(self._scaling, autoscaler.target, name, autoscaler)
 
     def _apply_storage(self, event: Event, value: Claim | PersistentVolume | StorageClass | CsiNode) -> None:
         name = value.meta.name
@@ -318,8 +328,8 @@ class ClusterIndex(ReadOnlyIndex):
         return () if templates is None else tuple(templates.matching(selector, most))
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
-        scalers = sorted(self._autoscalers.get(namespace, {}).items())
-        return next((scaler for _, scaler in scalers if scaler.scales(api_version, kind, name)), None)
+        scalers = self._scaling.get((namespace, (group_of(api_version), kind), name))
+        return None if scalers is None else scalers[min(scalers)]
 
     def domains(self, topology_key: str) -> frozenset[str]:
         """The values that nodes have for the key; empty where no node has it."""

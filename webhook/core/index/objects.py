@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from webhook.core.api.types import Int32, LabelSelector, Named, Node, ObjectMeta, Pod, Service, SpreadConstraint
-from webhook.core.workloads.kinds import group_of
+from webhook.core.workloads.kinds import GroupKind, group_of
 
 
 class Namespace(Named, frozen=True):
@@ -56,11 +56,11 @@ class Autoscaler(Named, frozen=True):
 
     spec: AutoscalerSpec = AutoscalerSpec()
 
-    def scales(self, api_version: str, kind: str, name: str) -> bool:
-        """Whether its target is this object; API versions are not compared."""
-        target = self.spec.scale_target_ref
-        group, wanted = group_of(target.api_version), group_of(api_version)
-        return (group, target.kind, target.name) == (wanted, kind, name)
+    @property
+    def target(self) -> tuple[str, GroupKind, str]:
+        """What it scales: namespace, kind and name; API versions are not compared."""
+        of = self.spec.scale_target_ref
+        return self.meta.namespace, (group_of(of.api_version), of.kind), of.name
 
 
 ApiObject = Node | Pod | Namespace | Service | Owner | Autoscaler | Claim | PersistentVolume | StorageClass | CsiNode

@@ -29,10 +29,13 @@ from webhook.core.index.tables import discard, drop, drop_under, put_under
 FINISHED = frozenset({"Succeeded", "Failed"})
 # A term is looked up by namespace and label if that takes at most this many entries: their product can be immense.
 _MAX_ENTRIES_OF_A_TERM = 16
+# Different terms of one namespace's pods that are compared with an incoming pod, 3 µs each. Of a namespace that has
+# more none is: its pods would slow down everybody's.
+MOST_TERMS_ON_A_SHELF = 500
 
 _Outer = TypeVar("_Outer")
 _Key = TypeVar("_Key")
-_Shelf = TypeVar("_Shelf", str, tuple[str, str, str])
+_Shelf = tuple[str, ...]  # namespace, label and value; without label, or without all, where a term requires none
 # Weight of a volume that is no plain claim: looking at it can fail. More than any limit, so that the scheduler's
 # NodeVolumeLimits always looks, and fails where upstream does.
 _PAST_ANY_LIMIT = 2**31
@@ -83,23 +86,21 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 
 def _ports(spec: PodSpec) -> tuple[HostPort, ...]:
     """Source: pkg/scheduler/util/utils.go ``GetHostPorts``."""
-    ports: tuple[HostPort, ...] = ()
+    ports: list[HostPort] = []
     for container in spec.init_containers or ():
         if container.ports and container.restart_policy == "Always":
             ports += _ports_of(container)
     for container in spec.containers or ():
         if container.ports:
             ports += _ports_of(container)
-    return ports
+    return tuple(ports)
 
 
-def _ports_of(container: Container) -> tuple[HostPort, ...]:
+def _ports_of(container: Container) -> Iterator[HostPort]:
     """Source: kube-scheduler framework/types.go ``sanitize``."""
-    return tuple(
-        (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
-        for port in container.ports or ()
-        if port.host_port is not None and port.host_port > 0
-    )
+    for port in container.ports or ():
+        if port.host_port is not None and port.host_port > 0:
+            yield port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port
 
 
 class Mounted(Struct, frozen=True):
@@ -133,11 +134,12 @@ _NO_EXTRAS = _Extras()
 
 
 class _TermUse:
-    """An anti-affinity term of existing pods; ``counts`` maps a slot to how many of its pods have it."""
+    """An anti-affinity term of a namespace's pods; ``counts`` maps a slot to how many of its pods have it."""
 
-    __slots__ = ("counts", "term")
+    __slots__ = ("counts", "namespace", "term")
 
-    def __init__(self, term: Term) -> None:
+    def __init__(self, namespace: str, term: Term) -> None:
+        self.namespace = namespace
         self.term = term
         self.counts: dict[int, int] = {}
 
@@ -157,10 +159,8 @@ class Pods:
         self.mounted: dict[int, dict[tuple[str, str], Mounted]] = {}
         self.mounts: dict[int, int] = {}
         self._claim_users: dict[tuple[str, str], dict[int, int]] = {}
-        self._terms: dict[Term, _TermUse] = {}
-        self._terms_by_label: dict[tuple[str, str, str], set[_TermUse]] = {}
-        self._other_terms: dict[str, set[_TermUse]] = {}
-        self._selecting_terms: set[_TermUse] = set()
+        self._terms: dict[tuple[str, Term], _TermUse] = {}
+        self._shelves: dict[_Shelf, dict[str, set[_TermUse]]] = {}  # by the namespace of the pods that have them
 
     def put(self, pod: Pod, key: str, version: KubernetesVersion) -> bool:
         """Add or replace a pod; ``key`` is its name, or any other text that is unique in its namespace.
@@ -246,10 +246,11 @@ class Pods:
     ) -> list[tuple[str, Counts]]:
         """The anti-affinity terms of existing pods that match an incoming pod: topology key, and pods by slot."""
         # Terms are looked up by a label that they require, since a cluster has thousands and a pod a few labels.
-        candidates = set(self._other_terms.get(namespace, ()))
-        for key, value in labels.items():
-            candidates |= self._terms_by_label.get((namespace, key, value), set())
-        candidates |= self._selecting_terms
+        candidates: set[_TermUse] = set()
+        for shelf in ((), (namespace,), *((namespace, key, value) for key, value in labels.items())):
+            for uses in self._shelves.get(shelf, {}).values():
+                if len(uses) <= MOST_TERMS_ON_A_SHELF:
+                    candidates |= uses
         return [
             (use.term.topology_key, dict(use.counts))
             for use in candidates
@@ -284,9 +285,9 @@ class Pods:
             for claim in named_claims(extras.mounted.volumes):
                 bump(self._claim_users.setdefault((namespace, claim), {}), slot, 1)
         for term in extras.terms:
-            use = self._terms.get(term)
+            use = self._terms.get((namespace, term))
             if use is None:
-                use = self._terms[term] = _TermUse(term)
+                use = self._terms[namespace, term] = _TermUse(namespace, term)
                 self._shelve(use)
             bump(use.counts, slot, 1)
 
@@ -299,58 +300,38 @@ class Pods:
             for claim in named_claims(extras.mounted.volumes):
                 _drop_one(self._claim_users, (namespace, claim), slot)
         for term in extras.terms:
-            use = self._terms[term]
+            use = self._terms[namespace, term]
             bump(use.counts, slot, -1)
             if not use.counts:
-                drop(self._terms, term)
+                drop(self._terms, (namespace, term))
                 self._unshelve(use)
 
     def _shelve(self, use: _TermUse) -> None:
         """Put the term where `terms_matching` looks for it."""
-        namespaces, labels = _shelves(use.term)
-        if namespaces is None:
-            self._selecting_terms.add(use)
-            return
-        for namespace in namespaces:
-            if labels is None:
-                self._other_terms.setdefault(namespace, set()).add(use)
-            for key, value in labels or ():
-                self._terms_by_label.setdefault((namespace, key, value), set()).add(use)
+        for shelf in _shelves(use.term):
+            self._shelves.setdefault(shelf, {}).setdefault(use.namespace, set()).add(use)
 
     def _unshelve(self, use: _TermUse) -> None:
-        namespaces, labels = _shelves(use.term)
-        if namespaces is None:
-            discard(self._selecting_terms, use)
-            return
-        for namespace in namespaces:
-            if labels is None:
-                _take_off(self._other_terms, namespace, use)
-            for key, value in labels or ():
-                _take_off(self._terms_by_label, (namespace, key, value), use)
+        for shelf in _shelves(use.term):
+            uses = self._shelves[shelf][use.namespace]
+            discard(uses, use)
+            if not uses:
+                drop_under(self._shelves, shelf, use.namespace)
 
 
-def _shelves(term: Term) -> tuple[Iterable[str] | None, list[tuple[str, str]] | None]:
-    """Under which namespaces, and under which labels of theirs, a term is looked up.
-
-    Shape: no namespaces if all pods are compared with it; no labels if those of these namespaces are.
-    """
-    if not term.namespace_selector.nothing:
-        return None, None
+def _shelves(term: Term) -> Iterable[_Shelf]:
+    """Where a term is looked up: for all pods, for those of its namespaces, or those of them with a required label."""
+    if not term.namespace_selector.nothing or len(term.namespaces) > _MAX_ENTRIES_OF_A_TERM:
+        return [()]
     if term.selector.nothing:
-        return (), None
-    if len(term.namespaces) > _MAX_ENTRIES_OF_A_TERM:
-        return None, None
+        return ()
     positive = (each for each in term.selector.requirements if each.operator in ("=", "In"))
     # A term is put under each value in each namespace, and anybody may write many: then under none of them.
     narrow = (each for each in positive if len(set(each.values)) * len(term.namespaces) <= _MAX_ENTRIES_OF_A_TERM)
     label = next(narrow, None)
-    return term.namespaces, None if label is None else [(label.key, value) for value in set(label.values)]
-
-
-def _take_off(shelves: dict[_Shelf, set[_TermUse]], shelf: _Shelf, use: _TermUse) -> None:
-    discard(shelves[shelf], use)
-    if not shelves[shelf]:
-        drop(shelves, shelf)
+    if label is None:
+        return [(namespace,) for namespace in term.namespaces]
+    return [(namespace, label.key, value) for namespace in term.namespaces for value in set(label.values)]
 
 
 def extras_of(meta: ObjectMeta, spec: PodSpec) -> _Extras:

@@ -34,6 +34,7 @@ from webhook.core.api.well_known import (
     SKIP_ANNOTATION,
 )
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.index.immense_pods import without_excess
 from webhook.core.index.objects import ApiObject, Autoscaler, Declared, Namespace, Owner
 from webhook.core.index.tables import shared
 from webhook.core.workloads.custom_kinds import EmbeddedKind
@@ -117,7 +118,7 @@ def _as_it_is(read: _Plain, _: TypeMeta) -> _Plain:
 
 def _pod(pod: Pod, _: TypeMeta) -> Pod:
     projected = _projected(pod.meta)
-    return pod if projected is pod.metadata else msgspec.structs.replace(pod, metadata=projected)
+    return without_excess(pod if projected is pod.metadata else msgspec.structs.replace(pod, metadata=projected))
 
 
 def _scaled(read: _Scaled, of: TypeMeta) -> Owner:

@@ -125,9 +125,8 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         """The autoscaler of the workload: one that comes with it, else the cluster's."""
         of = self.workload.api_version, self.workload.kind
         namespace, name = self.workload.meta.namespace, self.workload.meta.name
-        beside = (
-            each for each in self.circumstances.scalers if each.meta.namespace == namespace and each.scales(*of, name)
-        )
+        own = namespace, self.workload.group_kind, name
+        beside = (each for each in self.circumstances.scalers if each.target == own)
         known = None if self.index is None else self.index.autoscaler(*of, namespace, name)
         return next(beside, known)
 
