@@ -1,0 +1,262 @@
+"""The game (`game`) of pods of one or several workloads that look for nodes of a cluster.
+
+Every filter that these pods cannot change is asked once, for all nodes. What they do change is written down by node,
+and nodes with the same are one class: the room that is left, spread constraints, pod (anti-)affinity and host ports.
+Where it only matters how many of the pods a zone holds, and not on which of its nodes, all of these are one class.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from operator import mul
+
+from msgspec import Struct
+
+from webhook.core.api import gates
+from webhook.core.api.resources import PODS
+from webhook.core.index import node_sets
+from webhook.core.index.pod_groups import Counts
+from webhook.core.index.pod_table import Term
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.game import Apart, Crowd, Game, Limit, Move, Near, NodeClass, Pods, Rollout, more
+from webhook.core.placement.node_classes import (
+    Counting,
+    NodeGate,
+    Nodes,
+    classes_of,
+    spread_on_domains,
+    spread_on_nodes,
+)
+from webhook.core.scheduler.cycle import Cycle
+from webhook.core.scheduler.plugins.inter_pod_affinity import NO_AFFINITY
+from webhook.core.scheduler.plugins.node_ports import ports_conflict
+from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD, Domains
+from webhook.core.scheduler.plugins.status import SKIP, SUCCESS
+from webhook.core.scheduler.problem import Problem
+
+
+class Party(Struct, frozen=True):
+    """Pods that nothing tells apart, and what their controller does.
+
+    Shape: ``problem`` is of one of them, in a cluster without those that are ``leaving``: by slot, pods like these that
+    run and may be deleted. ``pods`` look for a node, with ``in_turn`` one after the other, and after all of the party
+    ``behind``. They may use ``nodes`` only, None for every node; ``room`` is the most that a node takes, by slot, for
+    nodes with such a limit.
+    """
+
+    problem: Problem
+    pods: int
+    in_turn: bool = False
+    behind: int | None = None
+    nodes: int | None = None
+    room: Mapping[int, int] = {}
+    leaving: Counts = {}
+
+
+class ClusterGame(Struct, frozen=True):
+    """A game, and the nodes that it is about."""
+
+    game: Game
+    gates: tuple[NodeGate, ...]
+    nodes: Nodes
+
+    def named(self, moves: Sequence[Move]) -> list[tuple[Move, str]]:
+        """The moves, which follow one another from the start, each with the name of its node."""
+        pods: dict[int, Pods] = {}
+        found = []
+        for move in moves:
+            of = self.game.classes[move.number]
+            slot = next(each for each in of.slots if self._takes(move, of, each, pods.get(each) or self._start(each)))
+            pods[slot] = more(pods.get(slot) or self._start(slot), move.crowd, -1 if move.gone else 1)
+            found.append((move, self.nodes.view.names[slot]))
+        return found
+
+    def _start(self, slot: int) -> Pods:
+        return tuple(each.get(slot, 0) for each in self.nodes.leaving)
+
+    def _takes(self, move: Move, of: NodeClass, slot: int, pods: Pods) -> bool:
+        """Whether the move can have been on a node with these pods."""
+        if not of.pooled:
+            return pods == move.before
+        if move.gone:
+            return pods[move.crowd] > 0
+        slot_gates = (gate for each in self.gates if each.crowd == move.crowd and (gate := each.on(slot)) is not None)
+        return all(sum(map(mul, gate.weights, pods)) <= gate.bound for gate in slot_gates)
+
+
+def game_of(parties: Sequence[Party], index: ReadOnlyIndex, *, rollout: Rollout | None = None) -> ClusterGame:
+    """The pods of these parties beside what is in the index, which holds none of those that are leaving.
+
+    Shape: problems are of the same moment as the index; the parties' numbers are those of the game's crowds.
+    """
+    view, cycles = parties[0].problem.nodes, [Cycle(each.problem) for each in parties]
+    together = _Together(tuple(parties))
+    nodes = Nodes(
+        view,
+        [_open(each, cycle) for each, cycle in zip(parties, cycles, strict=True)],
+        [each.leaving for each in parties],
+    )
+    gates = [*_resources(together, nodes.changing, index), *_rooms_and_ports(together)]
+    apart: list[list[Apart]] = [[] for _ in parties]
+    for crowd, key, weights in together.kept_apart():
+        column = view.column(key)
+        if column.one_each:
+            gates.append(NodeGate(crowd, weights, 0))
+        else:
+            apart[crowd].append(Apart(nodes.key(column), weights))
+    limits = [_limits(number, together, cycle, nodes, gates) for number, cycle in enumerate(cycles)]
+    crowds = [
+        Crowd(
+            pods=party.pods,
+            in_turn=party.in_turn,
+            behind=party.behind,
+            on_nodes=on_nodes,
+            on_domains=on_domains,
+            apart=tuple(apart[number]),
+            near=together.near(number, nodes),
+        )
+        for number, (party, (on_nodes, on_domains)) in enumerate(zip(parties, limits, strict=True))
+    ]
+    classes = classes_of(nodes, gates)
+    game = Game(
+        classes,
+        crowds,
+        node_spreads=spread_on_nodes(nodes),
+        domain_spreads=spread_on_domains(nodes, classes),
+        keys=len(nodes.columns),
+        rollout=rollout,
+    )
+    return ClusterGame(game, tuple(gates), nodes)
+
+
+def _open(party: Party, cycle: Cycle) -> int:
+    """The nodes that admit one of the pods, if neither spread constraints nor missing neighbours are in the way."""
+    problem = party.problem
+    nodes = problem.nodes.live if party.nodes is None else problem.nodes.live & party.nodes
+    for plugin in problem.filters:
+        ran = cycle.ran(plugin)
+        if ran.before.code not in (SUCCESS, SKIP):
+            return 0
+        if ran.allowed is not None:
+            slots = problem.nodes.slots
+            nodes &= node_sets.from_slots([slots[name] for name in ran.allowed if name in slots], problem.nodes.size)
+        if ran.decide is not None and plugin != POD_TOPOLOGY_SPREAD:
+            for status, members in ran.decide(nodes):
+                nodes &= ~members if status.reasons != NO_AFFINITY.reasons else -1
+    for domains in cycle.domains:
+        nodes &= domains.column.present
+    return nodes
+
+
+class _Together(Struct, frozen=True):
+    """The parties, and which of their pods matter to which."""
+
+    parties: tuple[Party, ...]
+
+    @property
+    def most(self) -> Pods:
+        """How many pods of each there can be."""
+        return tuple(each.pods + sum(each.leaving.values()) for each in self.parties)
+
+    def only(self, number: int) -> Pods:
+        """1 for that party."""
+        return tuple(int(each == number) for each in range(len(self.parties)))
+
+    def meeting(self, *terms: Term) -> Pods:
+        """1 for the parties whose pods match all of the affinity terms."""
+        return tuple(int(all(self._meets(each, number) for each in terms)) for number in range(len(self.parties)))
+
+    def _meets(self, term: Term, number: int) -> bool:
+        pod = self.parties[number].problem.pod
+        return term.in_namespace(pod.meta.namespace, {}) and term.selector.matches(pod.labels)
+
+    def counted(self, domains: Domains, party: Party) -> Pods:
+        """The parties whose pods a constraint of one of them counts."""
+        selector, namespace = domains.constraint.selector, party.problem.pod.meta.namespace
+        if selector.empty and party.problem.version < gates.COUNTS_EMPTY_SELECTOR.since:
+            return (0,) * len(self.parties)
+        pods = [each.problem.pod for each in self.parties]
+        return tuple(int(each.meta.namespace == namespace and selector.matches(each.labels)) for each in pods)
+
+    def kept_apart(self) -> Iterator[tuple[int, str, Pods]]:
+        """The parties whom anti-affinity terms, in either direction, keep from others: the key, and those others."""
+        for number, party in enumerate(self.parties):
+            for term in party.problem.neighbours.own:
+                met = self.meeting(term)
+                if any(met):
+                    yield number, term.topology_key, met
+                for other, is_met in enumerate(met):
+                    if is_met:
+                        yield other, term.topology_key, self.only(number)
+
+    def near(self, number: int, nodes: Nodes) -> Near | None:
+        """The pods that those of a party want to be near."""
+        neighbours = self.parties[number].problem.neighbours
+        if not neighbours.wanted:
+            return None
+        columns = [nodes.view.column(term.topology_key) for term in neighbours.wanted]
+        return Near(
+            keys=tuple(map(nodes.key, columns)),
+            weights=self.meeting(*neighbours.wanted),
+            base=tuple(frozenset(column.of[slot] for slot in neighbours.together) - {-1} for column in columns),
+            matches_itself=neighbours.matches_itself,
+        )
+
+
+def _resources(together: _Together, relevant: int, index: ReadOnlyIndex) -> Iterator[NodeGate]:
+    """The gates of resources that some node is too short of for all of the pods."""
+    amounts = [{PODS: 1, **dict(each.problem.request.amounts)} for each in together.parties]
+    for name in dict.fromkeys(name for each in amounts for name in each):
+        weights = tuple(each.get(name, 0) for each in amounts)
+        needed = sum(map(mul, weights, together.most))
+        free = index.short_of(name, needed)
+        if free is None:
+            continue
+        short = {slot: free[slot] for slot in node_sets.to_slots(relevant) if free[slot] < needed}
+        for crowd, weight in enumerate(weights):
+            if weight and short:
+                yield NodeGate(crowd, weights, -weight, 1, short)
+
+
+def _rooms_and_ports(together: _Together) -> Iterator[NodeGate]:
+    """The gates of attach limits and host ports."""
+    for number, party in enumerate(together.parties):
+        if party.room:
+            yield NodeGate(number, together.only(number), -1, 1, party.room)
+        if wanted := party.problem.ports:
+            ports = [each.problem.ports for each in together.parties]
+            clashes = [any(ports_conflict(one, each) for one in wanted for each in taken) for taken in ports]
+            yield NodeGate(number, tuple(map(int, clashes)), 0)
+
+
+def _limits(
+    crowd: int, together: _Together, cycle: Cycle, nodes: Nodes, gates: list[NodeGate]
+) -> tuple[tuple[Limit, ...], tuple[Limit, ...]]:
+    """A crowd's limits by constraints on nodes and on domains.
+
+    Those on nodes whose global minimum cannot change are a number for each node, and become a gate.
+    """
+    on_nodes, on_domains = [], []
+    party = together.parties[crowd]
+    for domains, counts in zip(cycle.domains, party.problem.hard.counts, strict=True):
+        counting = Counting(
+            column=domains.column,
+            nodes=domains.counting,
+            counts=_on(domains.counting, counts),
+            weights=together.counted(domains, party),
+            enough=domains.column.domain_count(domains.counting) >= domains.constraint.min_domains,
+        )
+        over = domains.constraint.max_skew - domains.self_match
+        pods = sum(map(mul, counting.weights, together.most))
+        if max(domains.match_num.values(), default=0) + pods - domains.self_match <= over:
+            continue  # no domain can ever have too many
+        if not domains.column.one_each:
+            on_domains.append(Limit(nodes.spread(counting), over))
+        elif (lowest := counting.fixed_minimum(nodes.changing, pods)) is not None:
+            gates.append(NodeGate(crowd, counting.weights, lowest + over, -1, counting.counts, 0))
+        else:
+            on_nodes.append(Limit(nodes.spread(counting), over))
+    return tuple(on_nodes), tuple(on_domains)
+
+
+def _on(nodes: int, counts: Counts) -> Counts:
+    """The counts on these nodes."""
+    return {slot: pods for slot, pods in counts.items() if nodes >> slot & 1}

@@ -1,0 +1,252 @@
+"""The nodes of a game (`game`): those that nothing tells apart are one class.
+
+Where it only matters how many of the pods a zone holds, and not on which of its nodes, all of these are one class too,
+which takes as many pods as its nodes together.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from webhook.core.index import node_sets
+from webhook.core.index.node_table import Column, NodeView
+from webhook.core.index.pod_groups import Counts
+from webhook.core.placement.game import DomainSpread, Gate, NodeClass, NodeSpread, Pods
+
+_Item = TypeVar("_Item")
+
+
+class NodeGate(Struct, frozen=True):
+    """A gate of a crowd on every node.
+
+    Shape: its bound is ``base``, and with a ``sign`` that times the node's value more: by slot, else the default. A
+    node without a value has no such gate.
+    """
+
+    crowd: int
+    weights: Pods
+    base: int
+    sign: int = 0
+    values: Counts = {}
+    default: int | None = None
+
+    def on(self, slot: int) -> Gate | None:
+        """The gate on one node; -1 stands for a node without a value of its own."""
+        if not self.sign:
+            return Gate(self.weights, self.base)
+        value = self.values.get(slot, self.default)
+        return None if value is None else Gate(self.weights, self.base + self.sign * value)
+
+    @property
+    def of_all(self) -> object:
+        """What gates share that are the same for each of the crowds that they count."""
+        return self.weights, self.base, self.sign, id(self.values), self.default
+
+
+class Counting(Struct, frozen=True):
+    """What a spread constraint counts: the nodes, the pods there by slot, and with weight 1 the crowds."""
+
+    column: Column
+    nodes: int
+    counts: Counts
+    weights: Pods
+    enough: bool
+
+    def floor(self, changing: int) -> int | None:
+        """The lowest count on nodes that are not among those that change, if each is a domain by itself."""
+        return self._lowest(self.nodes & ~changing)
+
+    def fixed_minimum(self, changing: int, pods: int) -> int | None:
+        """The global minimum if so many more pods cannot change it; else None.
+
+        Shape: of a constraint in whose key each node is a domain by itself.
+        """
+        if not self.enough:
+            return 0
+        lowest = self._lowest(self.nodes)
+        if lowest is None or self.floor(changing) == lowest:
+            return lowest
+        held = (
+            sum(self.counts.get(slot, 0) == lowest for slot in node_sets.to_slots(self.nodes))
+            if lowest
+            else (self.nodes.bit_count() - self._holding(self.nodes).bit_count())
+        )
+        return lowest if held > pods else None
+
+    def _lowest(self, nodes: int) -> int | None:
+        if not nodes:
+            return None
+        if nodes & ~self._holding(nodes):
+            return 0
+        return min(self.counts[slot] for slot in node_sets.to_slots(nodes))
+
+    def _holding(self, nodes: int) -> int:
+        return node_sets.from_slots([*self.counts], max(nodes.bit_length(), *self.counts, 0) + 1) & nodes
+
+
+class Nodes:
+    """The nodes, and what games ask of them: notes keys and constraints, equal ones once."""
+
+    def __init__(self, view: NodeView, open_: Sequence[int], leaving: Sequence[Counts]) -> None:
+        self.view, self.open, self.leaving = view, tuple(open_), tuple(leaving)
+        self.changing = node_sets.from_slots([slot for each in leaving for slot in each], view.size)
+        for nodes in open_:
+            self.changing |= nodes
+        self.columns: list[Column] = []
+        self.by_node: list[Counting] = []
+        self.by_domain: list[Counting] = []
+
+    def open_at(self, slot: int) -> tuple[bool, ...]:
+        """Which crowds' pods may go to the node."""
+        return tuple(bool(each >> slot & 1) for each in self.open)
+
+    def key(self, column: Column) -> int:
+        """The number of a key whose domains pods have to know of."""
+        return _noted(self.columns, column)
+
+    def spread(self, counting: Counting) -> int:
+        """The number of a constraint, among those on nodes or among those on domains."""
+        if counting.column.one_each:
+            return _noted(self.by_node, counting)
+        self.key(counting.column)
+        return _noted(self.by_domain, counting)
+
+
+def _noted(known: list[_Item], item: _Item) -> int:
+    if item not in known:
+        known.append(item)
+    return known.index(item)
+
+
+def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
+    """The classes of all nodes that a pod may go to or leave."""
+    masks = [*nodes.open, *(each.nodes for each in (*nodes.by_node, *nodes.by_domain))]
+    parts = _parts(nodes.changing, masks, nodes.columns)
+    sharing = None if nodes.by_node else _sharing(gates, len(nodes.open))
+    if sharing is not None:
+        return [_pool(nodes, part, sharing) for part in parts]
+    sources = [*(each.values for each in gates if each.sign), *(each.counts for each in nodes.by_node), *nodes.leaving]
+    special = node_sets.from_slots([slot for each in sources for slot in each], nodes.view.size)
+    found = []
+    for part in parts:
+        by_values: dict[tuple[int | None, ...], list[int]] = {}
+        for slot in node_sets.to_slots(part & special):
+            by_values.setdefault(tuple(each.get(slot) for each in sources), []).append(slot)
+        if others := part & ~special:
+            found.append(_class(nodes, gates, -1, tuple(node_sets.to_slots(others))))
+        found += [_class(nodes, gates, slots[0], tuple(slots)) for slots in by_values.values()]
+    return found
+
+
+def _class(nodes: Nodes, gates: Sequence[NodeGate], slot: int, slots: tuple[int, ...]) -> NodeClass:
+    """Nodes that are alike; ``slot`` is one of them, -1 if none has values of its own."""
+    of_crowds: list[list[Gate]] = [[] for _ in nodes.open]
+    for each in gates:
+        if (gate := each.on(slot)) is not None:
+            of_crowds[each.crowd].append(gate)
+    return NodeClass(
+        size=len(slots),
+        open=nodes.open_at(slots[0]),
+        gates=tuple(map(tuple, of_crowds)),
+        start=tuple(each.get(slot, 0) for each in nodes.leaving),
+        domains=tuple(column.of[slots[0]] for column in nodes.columns),
+        held=tuple(each.counts.get(slot, 0) if each.nodes >> slots[0] & 1 else None for each in nodes.by_node),
+        slots=slots,
+    )
+
+
+def _sharing(gates: Sequence[NodeGate], crowds: int) -> dict[Pods, list[NodeGate]] | None:
+    """The gates of crowds that share them, by who these are; None if it matters on which node which pod is.
+
+    It does not where a node has a number of places for some of the crowds, whichever of these takes them, and the
+    others have nothing to do with them.
+    """
+    of: list[dict[object, NodeGate]] = [{} for _ in range(crowds)]
+    for each in gates:
+        of[each.crowd][each.of_all] = each
+    sharing: dict[Pods, list[NodeGate]] = {}
+    for crowd, own in enumerate(of):
+        members = {tuple(map(bool, each.weights)) for each in own.values()}
+        if not members:
+            continue
+        some = next(iter(members))
+        others = [number for number, is_in in enumerate(some) if is_in]
+        if len(members) > 1 or crowd not in others or any(of[number].keys() != own.keys() for number in others):
+            return None
+        if any(len({each.weights[number] for number in others}) > 1 for each in own.values()):
+            return None
+        sharing[tuple(map(int, some))] = list(own.values())
+    return sharing
+
+
+def _pool(nodes: Nodes, part: int, sharing: Mapping[Pods, Sequence[NodeGate]]) -> NodeClass:
+    """All of these nodes as one, which takes as many pods as they do together."""
+    slots = tuple(node_sets.to_slots(part))
+    gates: list[tuple[Gate, ...]] = [() for _ in nodes.open]
+    for members, of_members in sharing.items():
+        places = [_places(of_members, members, slot) for slot in slots]
+        known = [each for each in places if each is not None]
+        if len(known) == len(places):
+            gate = (Gate(members, sum(known) - 1),)
+            gates = [gate if is_in else own for is_in, own in zip(members, gates, strict=True)]
+    return NodeClass(
+        size=1,
+        open=nodes.open_at(slots[0]),
+        gates=tuple(gates),
+        start=tuple(sum(each.get(slot, 0) for slot in slots) if each else 0 for each in nodes.leaving),
+        domains=tuple(column.of[slots[0]] for column in nodes.columns),
+        held=(),
+        slots=slots,
+    )
+
+
+def _places(gates: Sequence[NodeGate], members: Pods, slot: int) -> int | None:
+    """How many pods of these crowds a node takes; None for any number."""
+    first = members.index(1)
+    bounds = [(gate.bound, gate.weights[first]) for each in gates if (gate := each.on(slot)) is not None]
+    return min((max(0, bound // weight + 1) for bound, weight in bounds), default=None)
+
+
+def spread_on_nodes(nodes: Nodes) -> list[NodeSpread]:
+    """The noted constraints in whose keys each node is a domain by itself."""
+    return [NodeSpread(each.weights, each.floor(nodes.changing), each.enough) for each in nodes.by_node]
+
+
+def spread_on_domains(nodes: Nodes, classes: Sequence[NodeClass]) -> list[DomainSpread]:
+    """The noted constraints over domains of several nodes."""
+    found = []
+    for each in nodes.by_domain:
+        base = [0] * len(each.column.values)
+        for slot, pods in each.counts.items():
+            if each.nodes >> slot & 1:
+                base[each.column.of[slot]] += pods
+        found.append(
+            DomainSpread(
+                key=nodes.key(each.column),
+                weights=each.weights,
+                base=tuple(base),
+                eligible=tuple(sorted(each.column.domains(each.nodes))),
+                counting=tuple(bool(each.nodes >> of.slots[0] & 1) for of in classes),
+                enough=each.enough,
+            )
+        )
+    return found
+
+
+def _parts(every: int, masks: Sequence[int], columns: Sequence[Column]) -> list[int]:
+    """The nodes divided: each part is in a mask as a whole or not at all, and has one value of each column."""
+    parts = [every] if every else []
+    for mask in masks:
+        parts = [half for part in parts for half in (part & mask, part & ~mask) if half]
+    for column in columns:
+        parts = [inside for part in parts for inside in _by_value(part, column)]
+    return parts
+
+
+def _by_value(part: int, column: Column) -> Iterator[int]:
+    if part & ~column.present:
+        yield part & ~column.present
+    for number in sorted(column.domains(part)):
+        if inside := part & column.nodes(number):
+            yield inside
