@@ -18,6 +18,7 @@ from webhook.core.api.types import Node, Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.placement.closed_forms import same_in_every_order
 from webhook.core.placement.crowds import Party, game_of
 from webhook.core.placement.search import search
 from webhook.core.scheduler.problem import take
@@ -200,10 +201,13 @@ def problem_of(manifest, index):
 
 def ours(world):
     index = index_of(world)
-    found = search(game_of(parties_of(world, index), index).game, STATES)
+    game = game_of(parties_of(world, index), index).game
+    found = search(game, STATES)
     ends = Counter()
     for end, chance in zip(found.ends, found.chances, strict=True):
         ends[sum(end.placed)] += chance
+    same = same_in_every_order(game)
+    assert same is None or {same} == {*ends}, f"the closed form says {same}, the search {ends}"
     return found, ends
 
 

@@ -21,6 +21,7 @@ from webhook.core.placement.node_classes import (
     Counting,
     NodeGate,
     Nodes,
+    Short,
     classes_of,
     spread_on_domains,
     spread_on_nodes,
@@ -93,6 +94,7 @@ def game_of(parties: Sequence[Party], index: ReadOnlyIndex, *, rollout: Rollout 
         view,
         [_open(each, cycle) for each, cycle in zip(parties, cycles, strict=True)],
         [each.leaving for each in parties],
+        together.most,
     )
     gates = [*_resources(together, nodes.changing, index), *_rooms_and_ports(together)]
     apart: list[list[Apart]] = [[] for _ in parties]
@@ -210,9 +212,9 @@ def _resources(together: _Together, relevant: int, index: ReadOnlyIndex) -> Iter
         free = index.short_of(name, needed)
         if free is None:
             continue
-        short = {slot: free[slot] for slot in node_sets.to_slots(relevant) if free[slot] < needed}
+        short = Short(free, needed, relevant)
         for crowd, weight in enumerate(weights):
-            if weight and short:
+            if weight:
                 yield NodeGate(crowd, weights, -weight, 1, short)
 
 

@@ -108,7 +108,8 @@ class NodeClass(Struct, frozen=True):
 
     Shape: by crowd: ``open``, ``gates`` and ``start``, the pods there that may be deleted. ``domains`` has the domain
     of each key, -1 without the key. ``held`` has the pods on a node at the start for each `NodeSpread`, None where the
-    node does not count. ``slots`` are the nodes.
+    node does not count, and without those that may be deleted. ``slots`` are the nodes. ``packs`` says of a pool that
+    some of its nodes take several pods and not any number, so that nobody knows how many of them still take one.
     """
 
     size: int
@@ -118,6 +119,14 @@ class NodeClass(Struct, frozen=True):
     domains: tuple[int, ...]
     held: tuple[int | None, ...]
     slots: tuple[int, ...] = ()
+    packs: bool = False
+
+    def ways(self, crowd: int, pods: Pods, nodes: int) -> int:
+        """How many nodes take one more of the crowd, of those that hold these pods."""
+        if not self.pooled:
+            return nodes
+        left = [gate.bound + 1 - _weighed(gate.weights, pods) for gate in self.gates[crowd]]
+        return min((len(self.slots), *left))
 
     @property
     def pooled(self) -> bool:
@@ -266,16 +275,18 @@ class Game:
         nodes = [each for each in _nodes(of, state) if each[1]]
         sums = tuple(sum(pods[crowd] * many for pods, many in nodes) for crowd in range(len(self.crowds)))
         counts = [
-            [None if held is None else held + _weighed(spread.weights, pods) - _weighed(spread.weights, of.start)
-             for held, spread in zip(of.held, self.node_spreads, strict=True)]
+            [
+                None if held is None else held + _weighed(spread.weights, pods)
+                for held, spread in zip(of.held, self.node_spreads, strict=True)
+            ]
             for pods, _ in nodes
-        ]  # fmt: skip
+        ]
         minima = tuple(
             None if held is None else min(count[index] or 0 for count in counts) for index, held in enumerate(of.held)
         )
         places = tuple(
             tuple(
-                (pods, many, tuple(count[limit.spread] or 0 for limit in each.on_nodes))
+                (pods, of.ways(crowd, pods, many), tuple(count[limit.spread] or 0 for limit in each.on_nodes))
                 for (pods, many), count in zip(nodes, counts, strict=True)
                 if all(_weighed(gate.weights, pods) <= gate.bound for gate in of.gates[crowd])
             )

@@ -5,7 +5,8 @@ which takes as many pods as its nodes together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from operator import mul
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -15,6 +16,34 @@ from webhook.core.index.pod_groups import Counts
 from webhook.core.placement.game import DomainSpread, Gate, NodeClass, NodeSpread, Pods
 
 _Item = TypeVar("_Item")
+_NONE: Counts = {}
+
+
+class Values(Protocol):
+    """Numbers by slot."""
+
+    def get(self, slot: int, default: int | None = None, /) -> int | None:
+        """The number of a node, else the default."""
+
+    def __iter__(self) -> Iterator[int]:
+        """The slots that have a number."""
+
+
+class Short(Struct, frozen=True):
+    """What is free of a resource on those of the nodes that have less than enough of it."""
+
+    free: Sequence[int]
+    enough: int
+    nodes: int
+
+    def get(self, slot: int, default: int | None = None, /) -> int | None:
+        """See `Values`."""
+        free = self.free[slot] if slot >= 0 else self.enough
+        return free if free < self.enough else default
+
+    def __iter__(self) -> Iterator[int]:
+        """See `Values`."""
+        return (slot for slot in node_sets.to_slots(self.nodes) if self.free[slot] < self.enough)
 
 
 class NodeGate(Struct, frozen=True):
@@ -28,7 +57,7 @@ class NodeGate(Struct, frozen=True):
     weights: Pods
     base: int
     sign: int = 0
-    values: Counts = {}
+    values: Values = _NONE
     default: int | None = None
 
     def on(self, slot: int) -> Gate | None:
@@ -88,8 +117,8 @@ class Counting(Struct, frozen=True):
 class Nodes:
     """The nodes, and what games ask of them: notes keys and constraints, equal ones once."""
 
-    def __init__(self, view: NodeView, open_: Sequence[int], leaving: Sequence[Counts]) -> None:
-        self.view, self.open, self.leaving = view, tuple(open_), tuple(leaving)
+    def __init__(self, view: NodeView, open_: Sequence[int], leaving: Sequence[Counts], most: Pods) -> None:
+        self.view, self.open, self.leaving, self.most = view, tuple(open_), tuple(leaving), most
         self.changing = node_sets.from_slots([slot for each in leaving for slot in each], view.size)
         for nodes in open_:
             self.changing |= nodes
@@ -184,12 +213,14 @@ def _pool(nodes: Nodes, part: int, sharing: Mapping[Pods, Sequence[NodeGate]]) -
     """All of these nodes as one, which takes as many pods as they do together."""
     slots = tuple(node_sets.to_slots(part))
     gates: list[tuple[Gate, ...]] = [() for _ in nodes.open]
+    packs = False
     for members, of_members in sharing.items():
-        places = [_places(of_members, members, slot) for slot in slots]
-        known = [each for each in places if each is not None]
-        if len(known) == len(places):
-            gate = (Gate(members, sum(known) - 1),)
+        enough = sum(map(mul, members, nodes.most))
+        places, single = _places(of_members, members, slots, enough)
+        if places < enough:
+            gate = (Gate(members, places - 1),)
             gates = [gate if is_in else own for is_in, own in zip(members, gates, strict=True)]
+        packs |= not single
     return NodeClass(
         size=1,
         open=nodes.open_at(slots[0]),
@@ -198,14 +229,27 @@ def _pool(nodes: Nodes, part: int, sharing: Mapping[Pods, Sequence[NodeGate]]) -
         domains=tuple(column.of[slots[0]] for column in nodes.columns),
         held=(),
         slots=slots,
+        packs=packs,
     )
 
 
-def _places(gates: Sequence[NodeGate], members: Pods, slot: int) -> int | None:
-    """How many pods of these crowds a node takes; None for any number."""
-    first = members.index(1)
-    bounds = [(gate.bound, gate.weights[first]) for each in gates if (gate := each.on(slot)) is not None]
-    return min((max(0, bound // weight + 1) for bound, weight in bounds), default=None)
+def _places(gates: Sequence[NodeGate], members: Pods, slots: Sequence[int], enough: int) -> tuple[int, bool]:
+    """How many pods of these crowds the nodes take, counted up to ``enough``, and whether none takes several."""
+    weight = {id(each): each.weights[members.index(1)] for each in gates}
+    constant = min((each.base // weight[id(each)] + 1 for each in gates if not each.sign), default=enough)
+    valued = [each for each in gates if each.sign]
+    total, single = 0, True
+    for slot in slots:
+        places = constant
+        for each in valued:
+            value = each.values.get(slot, each.default)
+            if value is not None:
+                places = min(places, (each.base + each.sign * value) // weight[id(each)] + 1)
+        if places > 0:
+            total, single = total + places, single and places == 1
+            if total >= enough:
+                return enough, False
+    return total, single
 
 
 def spread_on_nodes(nodes: Nodes) -> list[NodeSpread]:

@@ -1,0 +1,154 @@
+"""Whether the pods of whole workloads find a place, whatever the scheduler chooses: the verdict on a game.
+
+    fits            every order places all of them
+    can-get-stuck   some orders do, some end with pods that no node admits
+    does-not-fit    no order does
+    unknown         there are more states than were looked at, and nothing proves one of the others
+
+Closed forms answer first, then the search of all orders. Past a number of states single orders are tried: one that gets
+stuck is a proof, one that does not is none.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from webhook.core.placement.closed_forms import same_in_every_order
+from webhook.core.placement.crowds import ClusterGame
+from webhook.core.placement.game import Game, Move, Pods, State
+from webhook.core.placement.search import End, search
+
+
+class Outcome(StrEnum):
+    """What all orders come to."""
+
+    FITS = "fits"
+    STUCK = "can-get-stuck"
+    NO_FIT = "does-not-fit"
+    UNKNOWN = "unknown"
+
+
+class Effort(Struct, frozen=True):
+    """How much is done before the verdict is unknown: states of the search, then orders of so many moves together.
+
+    Unit: numbers, not time, so that the same question has the same answer.
+    """
+
+    states: int = 20_000
+    orders: int = 200
+    moves: int = 20_000
+
+
+_EFFORT = Effort()
+
+
+class Step(Struct, frozen=True):
+    """One pod of a party placed on a node, or with ``gone`` deleted there."""
+
+    party: int
+    node: str
+    gone: bool = False
+
+
+class Simulation(Struct, frozen=True):
+    """What becomes of the pods that look for a node.
+
+    Shape: ``fewest`` and ``most`` are the numbers placed over all orders, None where they are not proven;
+    ``stuck`` is the probability of an end with pods that no node admits, if each step takes one of the waiting pods and
+    one of its nodes with the same probability. It is None where nobody knows; of ``sampled`` orders, it is the share.
+    ``witness`` is the shortest order found that ends with a pod missing, ``placed`` the pods of each party at its end.
+    """
+
+    outcome: Outcome
+    wanted: int
+    fewest: int | None = None
+    most: int | None = None
+    stuck: float | None = None
+    sampled: int = 0
+    states: int = 0
+    witness: tuple[Step, ...] = ()
+    placed: Pods = ()
+
+
+def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int], None] = lambda _: None) -> Simulation:
+    """The verdict; ``tick`` is told the number of states now and then."""
+    game = of.game
+    wanted = sum(each.pods for each in game.crowds)
+    same = same_in_every_order(game)
+    if same is not None:
+        done = same == wanted
+        return Simulation(
+            Outcome.FITS if done else Outcome.NO_FIT, wanted, same, same, 0.0 if done else 1.0, placed=(same,)
+        )
+    found = search(game, effort.states, tick=tick)
+    if not found.exact:
+        return _sampled(of, wanted, effort, found.states)
+    placed = [_placed(game, end) for end in found.ends]
+    worst = next((end for end in found.ends if not end.done), None)
+    fits = any(end.done for end in found.ends)
+    outcome = Outcome.FITS if worst is None else Outcome.STUCK if fits else Outcome.NO_FIT
+    return Simulation(
+        outcome,
+        wanted,
+        min(placed),
+        max(placed),
+        stuck=None if any(each.packs for each in game.classes) and outcome is Outcome.STUCK else found.stuck,
+        states=found.states,
+        witness=_steps(of, worst.moves) if worst is not None else (),
+        placed=worst.placed if worst is not None else (),
+    )
+
+
+def _placed(game: Game, end: End) -> int:
+    """How many of the pods that looked for a node have one."""
+    old = None if game.rollout is None else game.rollout.old
+    return sum(pods for number, pods in enumerate(end.placed) if number != old)
+
+
+def _steps(of: ClusterGame, moves: Sequence[Move]) -> tuple[Step, ...]:
+    return tuple(Step(move.crowd, node, gone=move.gone) for move, node in of.named(moves))
+
+
+def _sampled(of: ClusterGame, wanted: int, effort: Effort, states: int) -> Simulation:
+    """What single orders say: packing nodes and zones, levelling them, and then at random."""
+    game, left, stuck, orders, fits = of.game, effort.moves, 0, 0, False
+    worst: tuple[State, list[Move]] | None = None
+    source = random.Random(0)  # noqa: S311 no secret: equal questions get equal answers
+    for number in range(effort.orders):
+        if left <= 0:
+            break
+        end, moves = _order(game, number, source)
+        left, orders = left - len(moves), orders + 1
+        if game.is_done(game.placed(end)):
+            fits = True
+            continue
+        stuck += 1
+        if worst is None or len(moves) < len(worst[1]):
+            worst = end, moves
+    if worst is None or not fits:
+        return Simulation(Outcome.UNKNOWN, wanted, sampled=orders, stuck=None, states=states)
+    return Simulation(
+        Outcome.STUCK,
+        wanted,
+        most=wanted,
+        stuck=stuck / orders,
+        sampled=orders,
+        states=states,
+        witness=_steps(of, worst[1]),
+        placed=game.placed(worst[0]),
+    )
+
+
+def _order(game: Game, number: int, source: random.Random) -> tuple[State, list[Move]]:
+    """One order: the first two choose the fullest and the emptiest node, the others any."""
+    state, made = game.start, []
+    while moves := game.moves(state):
+        if number < 2:
+            move = max(moves, key=lambda each: sum(each.before) * (1 - 2 * number))
+        else:
+            (move,) = source.choices(moves, [each.ways for each in moves])
+        state = game.after(state, move)
+        made.append(move)
+    return state, made
