@@ -65,7 +65,11 @@ class ClusterGame(Struct, frozen=True):
         found = []
         for move in moves:
             of = self.game.classes[move.number]
-            slot = next(each for each in of.slots if self._takes(move, of, each, pods.get(each) or self._start(each)))
+            slot = next(
+                each
+                for each in node_sets.to_slots(of.nodes)
+                if self._takes(move, of, each, pods.get(each) or self._start(each))
+            )
             pods[slot] = more(pods.get(slot) or self._start(slot), move.crowd, -1 if move.gone else 1)
             found.append((move, self.nodes.view.names[slot]))
         return found

@@ -108,8 +108,8 @@ class NodeClass(Struct, frozen=True):
 
     Shape: by crowd: ``open``, ``gates`` and ``start``, the pods there that may be deleted. ``domains`` has the domain
     of each key, -1 without the key. ``held`` has the pods on a node at the start for each `NodeSpread`, None where the
-    node does not count, and without those that may be deleted. ``slots`` are the nodes. ``packs`` says of a pool that
-    some of its nodes take several pods and not any number, so that nobody knows how many of them still take one.
+    node does not count, and without those that may be deleted. ``nodes`` are the nodes themselves. ``packs`` says of a
+    pool that some of its nodes take several pods and not any number, so that it is not known how many still take one.
     """
 
     size: int
@@ -118,7 +118,8 @@ class NodeClass(Struct, frozen=True):
     start: Pods
     domains: tuple[int, ...]
     held: tuple[int | None, ...]
-    slots: tuple[int, ...] = ()
+    nodes: int = 0
+    pooled: bool = False
     packs: bool = False
 
     def ways(self, crowd: int, pods: Pods, nodes: int) -> int:
@@ -126,12 +127,7 @@ class NodeClass(Struct, frozen=True):
         if not self.pooled:
             return nodes
         left = [gate.bound + 1 - _weighed(gate.weights, pods) for gate in self.gates[crowd]]
-        return min((len(self.slots), *left))
-
-    @property
-    def pooled(self) -> bool:
-        """Whether these are several nodes as one."""
-        return len(self.slots) > self.size
+        return min((self.nodes.bit_count(), *left))
 
 
 class Rollout(NamedTuple):

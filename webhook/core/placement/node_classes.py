@@ -17,6 +17,9 @@ from webhook.core.placement.game import DomainSpread, Gate, NodeClass, NodeSprea
 
 _Item = TypeVar("_Item")
 _NONE: Counts = {}
+# Nodes are taken from a set in chunks of this many bits.
+_AT_ONCE = 256
+_FIRST = (1 << _AT_ONCE) - 1
 
 
 class Values(Protocol):
@@ -57,7 +60,7 @@ class NodeGate(Struct, frozen=True):
     weights: Pods
     base: int
     sign: int = 0
-    values: Values = _NONE
+    values: Values | Counts = _NONE
     default: int | None = None
 
     def on(self, slot: int) -> Gate | None:
@@ -155,6 +158,7 @@ def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
     sharing = None if nodes.by_node else _sharing(gates, len(nodes.open))
     if sharing is not None:
         return [_pool(nodes, part, sharing) for part in parts]
+    sources: list[Values | Counts]
     sources = [*(each.values for each in gates if each.sign), *(each.counts for each in nodes.by_node), *nodes.leaving]
     special = node_sets.from_slots([slot for each in sources for slot in each], nodes.view.size)
     found = []
@@ -163,25 +167,27 @@ def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
         for slot in node_sets.to_slots(part & special):
             by_values.setdefault(tuple(each.get(slot) for each in sources), []).append(slot)
         if others := part & ~special:
-            found.append(_class(nodes, gates, -1, tuple(node_sets.to_slots(others))))
-        found += [_class(nodes, gates, slots[0], tuple(slots)) for slots in by_values.values()]
+            found.append(_class(nodes, gates, -1, others))
+        alike = ((slots[0], node_sets.from_slots(slots, nodes.view.size)) for slots in by_values.values())
+        found += [_class(nodes, gates, *each) for each in alike]
     return found
 
 
-def _class(nodes: Nodes, gates: Sequence[NodeGate], slot: int, slots: tuple[int, ...]) -> NodeClass:
+def _class(nodes: Nodes, gates: Sequence[NodeGate], slot: int, alike: int) -> NodeClass:
     """Nodes that are alike; ``slot`` is one of them, -1 if none has values of its own."""
+    first = _first(alike)
     of_crowds: list[list[Gate]] = [[] for _ in nodes.open]
     for each in gates:
         if (gate := each.on(slot)) is not None:
             of_crowds[each.crowd].append(gate)
     return NodeClass(
-        size=len(slots),
-        open=nodes.open_at(slots[0]),
+        size=alike.bit_count(),
+        open=nodes.open_at(first),
         gates=tuple(map(tuple, of_crowds)),
         start=tuple(each.get(slot, 0) for each in nodes.leaving),
-        domains=tuple(column.of[slots[0]] for column in nodes.columns),
-        held=tuple(each.counts.get(slot, 0) if each.nodes >> slots[0] & 1 else None for each in nodes.by_node),
-        slots=slots,
+        domains=tuple(column.of[first] for column in nodes.columns),
+        held=tuple(each.counts.get(slot, 0) if each.nodes >> first & 1 else None for each in nodes.by_node),
+        nodes=alike,
     )
 
 
@@ -211,35 +217,36 @@ def _sharing(gates: Sequence[NodeGate], crowds: int) -> dict[Pods, list[NodeGate
 
 def _pool(nodes: Nodes, part: int, sharing: Mapping[Pods, Sequence[NodeGate]]) -> NodeClass:
     """All of these nodes as one, which takes as many pods as they do together."""
-    slots = tuple(node_sets.to_slots(part))
+    first = _first(part)
     gates: list[tuple[Gate, ...]] = [() for _ in nodes.open]
     packs = False
     for members, of_members in sharing.items():
         enough = sum(map(mul, members, nodes.most))
-        places, single = _places(of_members, members, slots, enough)
+        places, single = _places(of_members, members, part, enough)
         if places < enough:
             gate = (Gate(members, places - 1),)
             gates = [gate if is_in else own for is_in, own in zip(members, gates, strict=True)]
         packs |= not single
     return NodeClass(
         size=1,
-        open=nodes.open_at(slots[0]),
+        open=nodes.open_at(first),
         gates=tuple(gates),
-        start=tuple(sum(each.get(slot, 0) for slot in slots) if each else 0 for each in nodes.leaving),
-        domains=tuple(column.of[slots[0]] for column in nodes.columns),
+        start=tuple(sum(pods for slot, pods in each.items() if part >> slot & 1) for each in nodes.leaving),
+        domains=tuple(column.of[first] for column in nodes.columns),
         held=(),
-        slots=slots,
+        nodes=part,
+        pooled=True,
         packs=packs,
     )
 
 
-def _places(gates: Sequence[NodeGate], members: Pods, slots: Sequence[int], enough: int) -> tuple[int, bool]:
+def _places(gates: Sequence[NodeGate], members: Pods, nodes: int, enough: int) -> tuple[int, bool]:
     """How many pods of these crowds the nodes take, counted up to ``enough``, and whether none takes several."""
     weight = {id(each): each.weights[members.index(1)] for each in gates}
     constant = min((each.base // weight[id(each)] + 1 for each in gates if not each.sign), default=enough)
     valued = [each for each in gates if each.sign]
     total, single = 0, True
-    for slot in slots:
+    for slot in _slots(nodes):
         places = constant
         for each in valued:
             value = each.values.get(slot, each.default)
@@ -250,6 +257,19 @@ def _places(gates: Sequence[NodeGate], members: Pods, slots: Sequence[int], enou
             if total >= enough:
                 return enough, False
     return total, single
+
+
+def _slots(nodes: int) -> Iterator[int]:
+    """The slots of a set, of which most often the first few are enough."""
+    base = 0
+    while nodes:
+        yield from (base + slot for slot in node_sets.to_slots(nodes & _FIRST))
+        nodes >>= _AT_ONCE
+        base += _AT_ONCE
+
+
+def _first(nodes: int) -> int:
+    return (nodes & -nodes).bit_length() - 1
 
 
 def spread_on_nodes(nodes: Nodes) -> list[NodeSpread]:
@@ -271,7 +291,7 @@ def spread_on_domains(nodes: Nodes, classes: Sequence[NodeClass]) -> list[Domain
                 weights=each.weights,
                 base=tuple(base),
                 eligible=tuple(sorted(each.column.domains(each.nodes))),
-                counting=tuple(bool(each.nodes >> of.slots[0] & 1) for of in classes),
+                counting=tuple(bool(each.nodes >> _first(of.nodes) & 1) for of in classes),
                 enough=each.enough,
             )
         )

@@ -9,9 +9,10 @@ Closed forms answer first, then the search of all orders. Past a number of state
 stuck is a proof, one that does not is none.
 """
 
-import random
-from collections.abc import Callable, Sequence
+from bisect import bisect
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -42,6 +43,7 @@ class Effort(Struct, frozen=True):
 
 
 _EFFORT = Effort()
+_64_BITS = 2**64 - 1
 
 
 class Step(Struct, frozen=True):
@@ -115,11 +117,11 @@ def _sampled(of: ClusterGame, wanted: int, effort: Effort, states: int) -> Simul
     """What single orders say: packing nodes and zones, levelling them, and then at random."""
     game, left, stuck, orders, fits = of.game, effort.moves, 0, 0, False
     worst: tuple[State, list[Move]] | None = None
-    source = random.Random(0)  # noqa: S311 no secret: equal questions get equal answers
+    numbers = _numbers()
     for number in range(effort.orders):
         if left <= 0:
             break
-        end, moves = _order(game, number, source)
+        end, moves = _order(game, number, numbers)
         left, orders = left - len(moves), orders + 1
         if game.is_done(game.placed(end)):
             fits = True
@@ -141,14 +143,28 @@ def _sampled(of: ClusterGame, wanted: int, effort: Effort, states: int) -> Simul
     )
 
 
-def _order(game: Game, number: int, source: random.Random) -> tuple[State, list[Move]]:
+def _order(game: Game, number: int, numbers: Iterator[int]) -> tuple[State, list[Move]]:
     """One order: the first two choose the fullest and the emptiest node, the others any."""
     state, made = game.start, []
     while moves := game.moves(state):
         if number < 2:
             move = max(moves, key=lambda each: sum(each.before) * (1 - 2 * number))
         else:
-            (move,) = source.choices(moves, [each.ways for each in moves])
+            ways = list(accumulate(each.ways for each in moves))
+            move = moves[bisect(ways, next(numbers) % ways[-1])]
         state = game.after(state, move)
         made.append(move)
     return state, made
+
+
+def _numbers() -> Iterator[int]:
+    """Numbers without a pattern, always the same: equal questions get equal answers.
+
+    Source: Marsaglia, Xorshift RNGs (2003), 64 bits.
+    """
+    number = 88172645463325252
+    while True:
+        number ^= number << 13 & _64_BITS
+        number ^= number >> 7
+        number ^= number << 17 & _64_BITS
+        yield number
