@@ -158,10 +158,7 @@ def _order(game: Game, number: int, numbers: Iterator[int]) -> tuple[State, list
 
 
 def _numbers() -> Iterator[int]:
-    """Numbers without a pattern, always the same: equal questions get equal answers.
-
-    Source: Marsaglia, Xorshift RNGs (2003), 64 bits.
-    """
+    """Numbers without a pattern (Marsaglia's Xorshift), always the same: equal questions get equal answers."""
     number = 88172645463325252
     while True:
         number ^= number << 13 & _64_BITS
