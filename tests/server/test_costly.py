@@ -65,12 +65,6 @@ def lives(pid):
     return True
 
 
-@pytest.fixture
-def patient(monkeypatch):
-    """A busy machine may take longer for what is asked here."""
-    monkeypatch.setattr(costly, "_MOST_SECONDS", 20.0)
-
-
 async def as_here(judges, manifest=COSTLY):
     """Whether the decision is the one of the event loop, where both have the time for it; the machine may be busy."""
     for _ in range(10):
@@ -79,7 +73,6 @@ async def as_here(judges, manifest=COSTLY):
     return False
 
 
-@pytest.mark.usefixtures("patient")
 def test_the_decision_is_the_one_of_the_event_loop():
     async def act(judges):
         return [await as_here(judges, each) for each in (COSTLY, WEB)]
@@ -89,7 +82,6 @@ def test_the_decision_is_the_one_of_the_event_loop():
     assert counted.keys() == {"judged"}
 
 
-@pytest.mark.usefixtures("patient")
 def test_nodes_that_changed_are_told():
     async def act(judges):
         before = reviewed(COSTLY)
@@ -102,7 +94,6 @@ def test_nodes_that_changed_are_told():
     assert judged(act)[0] == (True, True)
 
 
-@pytest.mark.usefixtures("patient")
 def test_what_a_review_raises_comes_back():
     async def act(judges):
         return await judges.decide(job(policy=None), soon())
@@ -131,7 +122,17 @@ def test_a_process_that_does_nothing_is_killed_in_time_and_replaced():
     assert counted == {"too-costly": 1}
 
 
-@pytest.mark.usefixtures("patient")
+def test_a_job_that_works_too_long_ends_its_process(monkeypatch):
+    def act(judges):
+        return judges.decide(job(), soon())
+
+    monkeypatch.setattr(costly, "_PROCESS", "server.endless")
+    monkeypatch.setenv("PYTHONPATH", "tests")
+    made, counted = judged(act)
+    assert made == TOO_COSTLY
+    assert counted == {"too-costly": 1}
+
+
 def test_a_killed_process_is_one_unknown_answer_and_no_more():
     async def act(judges):
         for pid in pids(judges):
@@ -195,7 +196,6 @@ def test_they_end_in_the_middle_of_a_job():
     assert judged(act)[0] == ([], TOO_COSTLY, 0)
 
 
-@pytest.mark.usefixtures("patient")
 def test_a_process_that_does_not_start_is_tried_again(monkeypatch):
     async def act(judges):
         process = costly._PROCESS

@@ -47,7 +47,7 @@ def test_the_settings_that_kube_apiserver_needs():
 
 
 def test_large_reviews_wait_in_two_threads_and_the_rest_is_refused_at_once(server):
-    large = posted(review(size=6 * 1024 * 1024))
+    large = posted(review(size=6 * 1024 * 1024), "/validate?timeout=30s")
 
     async def one(context):
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)

@@ -21,7 +21,7 @@ def nearest(word: str, known: Iterable[str], slips: int) -> str | None:
 
     For names that a fix puts into an object, where a wrong guess does harm. Case counts.
     """
-    near = [(_edit_distance(word, each), each) for each in known if abs(len(word) - len(each)) <= slips]
+    near = ((_edit_distance(word, each, slips), each) for each in known if abs(len(word) - len(each)) <= slips)
     distance, name = min(near, default=(slips + 1, ""))
     return name if distance <= slips else None
 
@@ -50,17 +50,26 @@ def did_you_mean(
     return f"; did you mean {near}?" if near else ""
 
 
-def _edit_distance(one: str, other: str) -> int:
-    """Letters to insert, remove, replace or swap with their neighbour to get from one text to the other."""
-    above: list[int] = []
-    row = list(range(len(other) + 1))
+def _edit_distance(one: str, other: str, most: int) -> int:
+    """Letters to insert, remove, replace or swap with their neighbour to get from one text to the other.
+
+    Shape: for texts that differ more than ``most``, some larger number. Most do, and their beginnings show it.
+    """
+    far = most + 1
+    above: list[int] = [far] * (len(other) + 1)
+    row: list[int] = [*range(len(other) + 1)]
     for i, left in enumerate(one, start=1):
-        above, row, before = row, [i], above
-        for j, right in enumerate(other, start=1):
+        above, row, before = row, [far] * (len(other) + 1), above
+        row[0] = i
+        # Elsewhere the lengths of the beginnings alone differ more.
+        for j in range(max(1, i - most), min(len(other), i + most) + 1):
+            right = other[j - 1]
             cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (left != right))
             if i > 1 and j > 1 and left == other[j - 2] and one[i - 2] == right:
                 cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
+            row[j] = cost
+        if min(row) > most and min(above) > most:
+            break
     return row[-1]
 
 

@@ -2,7 +2,8 @@
 
 Admission: POST /validate and /mutate with as few layers as possible; everything else goes to Flask. A review is
 answered in the event loop, since it takes microseconds; one with a long body goes to a pool of two threads, a costly
-object to a process of its own (`costly`); one whose pod came before its owner waits as a suspended task (`owner_wait`).
+object to a process of its own (`costly`), and to the pool if there is no answer; one whose pod came before its owner
+waits as a suspended task (`owner_wait`).
 Health: liveness and readiness are answered here, so that no slow handler delays them.
 """
 
@@ -41,12 +42,16 @@ _TIMEOUT = re.compile(rb"(?:^|&)timeout=(\d{1,3})s(?:&|$)")
 # For the way of the answer, and since the caller's time was rounded up.
 _MARGIN_SECONDS = 0.25
 
-# A review of this size takes about a millisecond; for shorter ones a thread would cost more than it gains.
-LONG_BODY_BYTES = 256 * 1024
+# Reading so much takes some 5 ms at most, of texts that cost most; for shorter ones a thread costs more than it gains.
+LONG_BODY_BYTES = 64 * 1024
 # They take turns at the interpreter, so more are not faster; the second is for a review behind a much longer one.
 _POOL_THREADS = 2
-# With two threads and at most 50 ms for a review of 7 MiB, the last one waits less than a caller does.
-_POOL_WAITING = 16
+# Of those that wait, each whose time is up is dropped: of 64 that take 50 ms each, the last ones.
+_POOL_WAITING = 64
+# Of the time that is left, for a process; then the rules that need no cluster answer, behind those of other objects.
+_LOOKED_AT_SHARE = 0.5
+
+_TOO_MANY = "too many long reviews at once"
 
 _ROUTES: dict[str, Route] = {"/validate": "validate", "/mutate": "mutate"}
 _DIRECT: dict[bytes, Route] = {b"/validate": "validate", b"/mutate": "mutate"}
@@ -137,25 +142,29 @@ class AdmissionApp:
             judge = partial(self._judged, route, body, deadline)
             return await self._patience.answer(judge, lambda: deadline - time.perf_counter())
 
-    async def _judged(
-        self, route: Route, body: bytes, deadline: float, *, waited: bool, unlooked: str = ""
-    ) -> ReviewAnswer:
-        # A method, since a closure that calls itself is a cycle: it would keep the body until the collector runs.
-        here = partial(self._judge, route, body, deadline, waited=waited, unlooked=unlooked)
-        answer = await self._pool.run(here) if len(body) > LONG_BODY_BYTES else here()
-        if self._judges is None or not answer.decision.costly:
+    async def _judged(self, route: Route, body: bytes, deadline: float, *, waited: bool) -> ReviewAnswer:
+        here = partial(self._judge, route, body, deadline, waited=waited)
+        answer = await self._pool.run(here, deadline) if len(body) > LONG_BODY_BYTES else here()
+        if not answer.decision.costly:
             return answer
-        told = await self._judges.decide(self._job(answer.request, waited=waited), deadline)
-        if isinstance(told, str):
-            return await self._judged(route, body, deadline, waited=waited, unlooked=told)
-        return admission.answered(route, answer.request, partial(decision_of, told))
+        unlooked = ""
+        if self._judges is not None and self._judges.running:
+            now = time.perf_counter()
+            until = now + (deadline - now) * _LOOKED_AT_SHARE
+            told = await self._judges.decide(self._job(answer.request, waited=waited), until)
+            if not isinstance(told, str):
+                return admission.answered(route, answer.request, partial(decision_of, told))
+            unlooked = told
+        return await self._pool.run(partial(here, elsewhere=False, unlooked=unlooked), deadline)
 
     def _job(self, request: AdmissionRequest, *, waited: bool) -> Job:
         state = self._state
         engine = state.engine
         return Job(request, engine.policy, engine.version, state.today(), state.now(), engine.age(), waited)
 
-    def _judge(self, route: Route, body: bytes, deadline: float, *, waited: bool, unlooked: str = "") -> ReviewAnswer:
+    def _judge(  # noqa: PLR0913 what differs from one request to the next
+        self, route: Route, body: bytes, deadline: float, *, waited: bool, elsewhere: bool = True, unlooked: str = ""
+    ) -> ReviewAnswer:
         state = self._state
         return admission.answer(
             route,
@@ -165,7 +174,7 @@ class AdmissionApp:
             now=state.now(),
             remaining=lambda: deadline - time.perf_counter(),
             waited=waited,
-            elsewhere=self._judges is not None and self._judges.running and not unlooked,
+            elsewhere=elsewhere,
             unlooked=unlooked,
         )
 
@@ -197,14 +206,20 @@ class _Pool:
         self._threads = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="review")
         self._running = 0
 
-    async def run(self, judge: Callable[[], ReviewAnswer]) -> ReviewAnswer:
+    async def run(self, judge: Callable[[], ReviewAnswer], until: float) -> ReviewAnswer:
         if self._running >= _POOL_THREADS + _POOL_WAITING:
-            raise BodyError("too many long reviews at once", 429)
+            raise BodyError(_TOO_MANY, 429)
         self._running += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, judge)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, _in_time, judge, until)
         finally:
             self._running -= 1
+
+
+def _in_time(judge: Callable[[], ReviewAnswer], until: float) -> ReviewAnswer:
+    if time.perf_counter() > until:
+        raise BodyError(_TOO_MANY, 429)
+    return judge()
 
 
 def _seconds(query: bytes) -> float:

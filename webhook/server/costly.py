@@ -1,6 +1,6 @@
 """Costly objects are judged by processes beside the event loop, which answers what they ask of the cluster.
 
-    review says "costly" -> a place in the queue -> a process, for at most half a second -> the decision
+    review says "costly" -> a place in the queue -> a process, for half a second of its work -> the decision
                             or BUSY                 or killed: TOO_COSTLY, and a new process
 
 The queue is short, and nobody has more of it than a share: neither a namespace nor a user.
@@ -38,7 +38,6 @@ _PROCESS = "webhook.server.costly_process"
 _PROCESSES = 2
 MOST_JOBS = 8  # at half a second each, the last of those that wait begins within what callers wait by default
 SHARE = 2
-_MOST_SECONDS = 0.5  # of work; then the process is killed
 # Rows that are packed at once: a third of a millisecond.
 _SLICE = 64
 _PART = 64 * 1024
@@ -99,8 +98,7 @@ class Judges:
             async with asyncio.timeout(until - time.perf_counter()):
                 process = await self._free.get()
                 await process.begin(job, self._cluster)
-                async with asyncio.timeout(_MOST_SECONDS):
-                    decision = await process.decision(self._cluster)
+                decision = await process.decision(self._cluster)
             usable = True
         except (TimeoutError, ConnectionError):
             self._metrics.costly("busy" if process is None else "too-costly")

@@ -23,6 +23,7 @@ import resource
 import signal
 import socket
 import ssl
+import sys
 import time
 from collections.abc import Coroutine
 from functools import partial
@@ -48,6 +49,9 @@ _SWEEP_SECONDS = 1.0  # the time that a peer has is exceeded by no more; a sweep
 _HEARTBEAT_SECONDS = 1.0
 _GOODBYE_SECONDS = 1.0  # for idle peers at the stop; kubelet and API server answer at once
 _OTHER_DESCRIPTORS = 200  # listeners, files, and a watch for each of some twenty kinds, with room
+# After so long the event loop gets the interpreter back from a long review, or from events of the cluster. A call would
+# wait a few times for Python's own 5 ms.
+_TURN_SECONDS = 0.001
 # Below, nobody misses what the C library keeps.
 _MUCH_BYTES = 8 * 1024 * 1024
 
@@ -87,6 +91,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         _raise_descriptor_limit(self.cfg.worker_connections + HEALTH_CONNECTIONS + _OTHER_DESCRIPTORS)
         protocol.PythonProtocol = Parser
         protocol._CACHED_SERVER_HEADER = b""  # noqa: SLF001 who attacks need not be told what answers
+        sys.setswitchinterval(_TURN_SECONDS)
         super().init_process()
 
     def init_signals(self) -> None:

@@ -39,7 +39,6 @@ from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
 from webhook.core.rules.limits.cost import MOST_IN_LINE, cost
-from webhook.core.rules.limits.size import exceeded
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written, noted, with_tried_fixes
 from webhook.core.text import one_line
@@ -129,11 +128,11 @@ def _believed(before: ReadObject, old: Evaluation, given: ReadObject, new: Evalu
 
 
 def _is_costly(given: ReadObject, circumstances: Circumstances) -> bool:
-    """Whether looking at the object beside the cluster takes longer than others may wait."""
-    workload, index = given.workload, circumstances.index
-    if workload is None or index is None or not any(each.template.pod_spec.constraints for each in workload.templates):
+    """Whether looking at the object takes longer than others may wait."""
+    if given.workload is None:
         return False
-    return cost(workload, len(index.view())) > MOST_IN_LINE and not exceeded(workload)
+    index = circumstances.index
+    return cost(given.workload, 0 if index is None else len(index.view())) > MOST_IN_LINE
 
 
 def _comes_too_early(namespace: str, circumstances: Circumstances) -> bool:

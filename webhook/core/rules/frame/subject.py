@@ -141,7 +141,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         if index is None:
             return NO_CLUSTER
         if self.circumstances.unlooked:
-            return self.circumstances.unlooked
+            return self._limit or self.circumstances.unlooked
         if missing := index.lacks(*resources):
             return missing
         if self.once(_is_stale):

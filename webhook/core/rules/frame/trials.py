@@ -29,8 +29,8 @@ from webhook.core.workloads.workload import Template
 # While a request waits there is less time for it.
 _MAX_TRIED_FIXES, _MAX_TRIED_FIXES_OFFLINE = 16, 200
 # A trial asks of every constraint and key anew: 16 trials of 31 constraints with as many keys took 1.4 s. So many are
-# asked of in all trials while a request waits, which is 16 trials of five constraints with two keys each.
-_MAX_ASKED_OF = 256
+# asked of in all trials while a request waits, which is 10 trials of two constraints with two keys each.
+_MAX_ASKED_OF = 64
 # Each is an evaluation of the whole object; the edits of others are left out.
 _MAX_TRIED_FIXES_OF_OBJECT = 16
 

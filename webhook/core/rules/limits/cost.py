@@ -1,21 +1,32 @@
-"""What it costs to look at an object beside a cluster, estimated from its size before the cluster is asked.
+"""What it costs to look at an object, estimated from its size before it is looked at.
 
-    cost = each template's milliseconds beside 5,000 nodes, less with fewer nodes
+    cost = what is written, and each template's milliseconds beside 5,000 nodes, less with fewer nodes
 
 The weights are the slopes of `bench/field_cost.py`, of the operator, kind and key that cost most, on a machine on which
-a review of two right constraints takes 34 µs without a cluster.
+a review of two right constraints takes 34 µs without a cluster. Those of what is written are of constraints that have
+a fault each.
 """
 
 from collections.abc import Iterable
 
 from webhook.core.api.selectors import GREATER, LESS
-from webhook.core.api.types import LabelSelector, NodeSelectorTerm, PodSpec
-from webhook.core.rules.limits.size import required_terms, resources
+from webhook.core.api.types import (
+    Affinity,
+    LabelSelector,
+    NodeAffinity,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodSpec,
+)
+from webhook.core.rules.limits.size import exceeded, immense, keys_in, labels_in, required_terms, resources
 from webhook.core.workloads.workload import Workload
 
 MOST_IN_LINE = 5.0
 """What may be judged while others wait. Unit: milliseconds."""
 
+_WRITTEN_TEMPLATE, _WRITTEN_CONSTRAINT, _WRITTEN_KEY = 0.1, 0.15, 0.02
+_WRITTEN_TERM_LABEL = 0.005  # each is compared with the syntax of labels, some several times
 _NODES = 5000
 _POD, _TEMPLATE = 0.3, 1.7  # with two constraints: one dry run, or all that is asked about a number of pods
 _OF_THREE_HARD = 1 / 48  # why a pod has no place is asked of every set of constraints: 6 take 4.5 ms, 10 take 21
@@ -32,12 +43,49 @@ _OTHER = 0.006  # a volume; a port or a container takes less
 
 
 def cost(workload: Workload, nodes: int) -> float:
-    """An upper bound, of objects that `exceeded` lets through, of how long all rules look at it.
+    """An upper bound of how long all rules look at the object; those that ask the cluster do not if `exceeded` says so.
 
     Unit: milliseconds, beside 5,000 nodes if there are more: what is ordinary stays so.
     """
+    specs = [each.template.pod_spec for each in workload.templates]
+    constraints = [each for spec in specs for each in spec.constraints]
+    if not constraints or immense(constraints):
+        return 0
+    written = len(specs) * _WRITTEN_TEMPLATE + len(constraints) * _WRITTEN_CONSTRAINT
+    written += keys_in(constraints) * _WRITTEN_KEY
+    if not nodes or exceeded(workload):
+        return written
     once = _POD if workload.is_pod else _TEMPLATE
-    return sum(once + _of_spec(each.template.pod_spec) for each in workload.templates) * min(1.0, nodes / _NODES)
+    beside = sum(once + _of_spec(spec) for spec in specs) * min(1.0, nodes / _NODES)
+    return written + beside + sum(_labels_in_terms(each.affinity) for each in specs) * _WRITTEN_TERM_LABEL
+
+
+def _labels_in_terms(affinity: Affinity | None) -> int:
+    """How many labels and values there are in all terms of affinity, preferred ones too."""
+    if affinity is None:
+        return 0
+    near, apart, on = affinity.pod_affinity, affinity.pod_anti_affinity, affinity.node_affinity
+    return _of_pod_terms(near) + _of_pod_terms(apart) + _of_all_node_terms(on)
+
+
+def _of_pod_terms(affinity: PodAffinity | None) -> int:
+    if affinity is None:
+        return 0
+    preferred = (each.pod_affinity_term for each in affinity.preferred or ())
+    terms = (each for each in (*(affinity.required or ()), *preferred) if each is not None)
+    return sum(labels_in(each.label_selector) + labels_in(each.namespace_selector) for each in terms)
+
+
+def _of_all_node_terms(affinity: NodeAffinity | None) -> int:
+    if affinity is None:
+        return 0
+    required = (affinity.required.node_selector_terms if affinity.required else None) or ()
+    preferred = (each.preference for each in affinity.preferred or () if each.preference is not None)
+    return sum(len(each.values or ()) for term in (*required, *preferred) for each in _requirements(term))
+
+
+def _requirements(term: NodeSelectorTerm) -> tuple[NodeSelectorRequirement, ...]:
+    return (*(term.match_expressions or ()), *(term.match_fields or ()))
 
 
 def _of_spec(spec: PodSpec) -> float:
@@ -74,7 +122,7 @@ def _of_node_affinity(spec: PodSpec) -> float:
 def _of_node_terms(terms: Iterable[NodeSelectorTerm]) -> float:
     total = 0.0
     for term in terms:
-        for each in (*(term.match_expressions or ()), *(term.match_fields or ())):
+        for each in _requirements(term):
             total += _COMPARED if each.operator in _COMPARING else _NODE_REQUIREMENT
             total += len(each.values or ()) * _VALUE
     return total

@@ -62,14 +62,15 @@ def immense(constraints: Sequence[SpreadConstraint]) -> str:
 
 def keys_in(constraints: Sequence[SpreadConstraint]) -> int:
     """How many labels, values and keys the constraints have."""
-    keys = 0
-    for each in constraints:
-        keys += len(each.match_label_keys or ())
-        if (selector := each.selector) is not None:
-            keys += len(selector.match_labels or ())
-            for requirement in selector.match_expressions or ():
-                keys += 1 + len(requirement.values or ())
-    return keys
+    return sum(len(each.match_label_keys or ()) + labels_in(each.selector) for each in constraints)
+
+
+def labels_in(selector: LabelSelector | None) -> int:
+    """How many labels, values and keys the selector has."""
+    if selector is None:
+        return 0
+    expressions = selector.match_expressions or ()
+    return len(selector.match_labels or ()) + sum(1 + len(each.values or ()) for each in expressions)
 
 
 def exceeded(workload: Workload) -> str:
