@@ -24,6 +24,7 @@ func commands() []command {
 		{"verdict", "decide scheduling scenarios (JSON Lines in, JSON Lines out)", runVerdict},
 		{"place", "place the pods of a workload in every order (JSON Lines in, JSON Lines out)", runPlace},
 		{"validate", "say what kube-apiserver would answer to a create request", runValidate},
+		{"admit", "say what kube-apiserver's admission plugins make of a pod", runAdmit},
 		{"args", "decode, default and validate PodTopologySpreadArgs", runArgs},
 		{"generate", "generate random scenarios, deterministic in the seed", runGenerate},
 		{"record", "generate scenarios and write them with their results as vectors", runRecord},

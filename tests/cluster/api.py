@@ -42,6 +42,9 @@ KINDS = {
     "persistentvolumes": ("v1", "PersistentVolume"),
     "storageclasses": ("storage.k8s.io/v1", "StorageClass"),
     "csinodes": ("storage.k8s.io/v1", "CSINode"),
+    "limitranges": ("v1", "LimitRange"),
+    "priorityclasses": ("scheduling.k8s.io/v1", "PriorityClass"),
+    "runtimeclasses": ("node.k8s.io/v1", "RuntimeClass"),
     "rollouts": ("argoproj.io/v1alpha1", "Rollout"),
 }
 

@@ -42,6 +42,9 @@ def fill(api):
     api.put("storageclasses", "fast", provisioner="disks.example")
     drivers = [{"name": "disks.example", "allocatable": {"count": 8}}]
     api.put("csinodes", "n1", spec={"drivers": drivers})
+    api.put("limitranges", "small", "shop", spec={"limits": [{"type": "Container", "defaultRequest": {"cpu": "1"}}]})
+    api.put("priorityclasses", "high", value=7, preemptionPolicy="Never")
+    api.put("runtimeclasses", "boxed", overhead={"podFixed": {"cpu": "1"}})
 
 
 def from_scratch(api, folder):
@@ -73,6 +76,9 @@ def test_every_kind_comes_into_the_index(api, tmp_path):
     assert index.volume("v1").spec.claim_ref.name == "data"
     assert index.storage_class("fast").provisioner == "disks.example"
     assert index.attach_limits() == {"n1": {"disks.example": 8}}
+    facts = index.admission_facts("shop", "high", "boxed")
+    assert [item.requests for each in facts.limit_ranges for item in each.spec.limits] == [{"cpu": "1"}]
+    assert (facts.priority_class.value, facts.runtime_class.overhead.pod_fixed) == (7, {"cpu": "1"})
     assert feed.version == index.version == (1, 34)
     assert index.lacks(*(resource.name for resource in BUILT_IN_RESOURCES)) == ""
 

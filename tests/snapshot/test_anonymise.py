@@ -117,9 +117,30 @@ def test_no_text_of_a_full_object_is_left(kind):
     told = json.dumps(Names([whole]).replaced(whole))
     enumerated = (
         r"apiVersion|kind|operator|effect|whenUnsatisfiable|node(Affinity|Taints)Policy|phase|status|restartPolicy|protocol"
-        r"|max(Surge|Unavailable)|(creation|deletion)Timestamp|matchFields\[\]\.key|(overhead|\w+Resources|requests|limits)\{\}"
+        r"|preemptionPolicy|max(Surge|Unavailable)|(creation|deletion)Timestamp|matchFields\[\]\.key|(overhead|\w+Resources|requests|limits)\{\}"
     )
     assert [mark for mark in marks(told) if not re.search(rf"\.({enumerated})$", f".{mark}")] == []
+
+
+def test_what_admission_reads_of_an_anonymised_cluster():
+    item = {"type": "Container", "max": {"cpu": "2", "example.com/gpu": "1"}, "defaultRequest": {"memory": "1Gi"}}
+    overhead, scheduling = {"podFixed": {"cpu": "1"}}, {"nodeSelector": {"pool": "spot"}}
+    spec = {"priorityClassName": "high", "runtimeClassName": "boxed", "nodeSelector": {"pool": "spot"}}
+    limits, high, boxed, asks = renamed(
+        {"kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": [item]}},
+        {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7, "preemptionPolicy": "Never"},
+        {"kind": "RuntimeClass", "metadata": {"name": "boxed"}, "overhead": overhead, "scheduling": scheduling},
+        {"kind": "Pod", "metadata": {"name": "web"}, "spec": spec},
+    )
+    told = limits["spec"]["limits"][0]
+    assert {**told, "max": {**told["max"]}} == {**item, "max": {"cpu": "2", [*told["max"]][1]: "1"}}
+    assert high == {**high, "value": 7, "preemptionPolicy": "Never"}
+    assert boxed["overhead"] == overhead
+    assert (asks["spec"]["priorityClassName"], asks["spec"]["runtimeClassName"]) == (
+        high["metadata"]["name"],
+        boxed["metadata"]["name"],
+    )
+    assert asks["spec"]["nodeSelector"] == boxed["scheduling"]["nodeSelector"] != scheduling["nodeSelector"]
 
 
 def pod(name="web-0", **spec):

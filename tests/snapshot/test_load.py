@@ -166,6 +166,15 @@ def test_a_list_says_nothing_of_the_kinds_that_it_lacks():
     assert partial.lacks("storageclasses") == "storageclasses: none in the input"
 
 
+def test_a_header_says_what_was_asked_for():
+    before = read(lines(HEADER)).index
+    assert before.lacks("limitranges") == "limitranges: not in this snapshot"
+    assert before.lacks("csinodes") == ""
+    some = read(lines({**HEADER, "resources": ["pods", "limitranges"], "missing": {"pods": "403 Forbidden"}})).index
+    assert (some.lacks("limitranges"), some.lacks("pods")) == ("", "pods: 403 Forbidden")
+    assert some.lacks("csinodes") == "csinodes: not in this snapshot"
+
+
 def test_a_header_says_what_could_not_be_read():
     index = read(lines({**HEADER, "missing": {"nodes": "403 Forbidden"}}, POD)).index
     assert (index.lacks("nodes"), index.lacks("pods")) == ("nodes: 403 Forbidden", "")

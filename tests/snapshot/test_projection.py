@@ -69,6 +69,7 @@ SPEC = "|".join(
         rf"affinity\.pod(Anti)?Affinity\.required\w+\[\]\.({PODS})",
         rf"affinity\.pod(Anti)?Affinity\.preferred\w+\[\]\.podAffinityTerm\.({PODS})",
         r"nodeSelector\{(key)?\}|tolerations\[\]\.(key|operator|value|effect)|nodeName|schedulerName",
+        r"priorityClassName|preemptionPolicy|runtimeClassName",
         rf"(initC|c)ontainers\[\]\.(name|restartPolicy|ports\[\]\.(hostIP|protocol)|{RESOURCES})",
         rf"overhead\{{(key)?\}}|{RESOURCES}|volumes\[\]\.({VOLUMES})",
         r"schedulingGates\[\]\.name|resourceClaims\[\]\.name",

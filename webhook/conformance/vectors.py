@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from webhook.conformance.admit_cases import decide_admit
 from webhook.conformance.validate_cases import decide_args, decide_refused, decide_validate, members
 from webhook.conformance.verdict_cases import decide_verdict
 
@@ -21,6 +22,7 @@ EVALUATORS: Mapping[str, Evaluator] = {
     "validate": decide_validate,
     "refused": decide_refused,
     "args": decide_args,
+    "admit": decide_admit,
     "verdict": decide_verdict,
 }
 
@@ -77,6 +79,8 @@ def _kind(scenario: Mapping[str, bytes]) -> str:
         return "validate"
     if "workload" in scenario:
         return "refused"
+    if "create" in scenario:
+        return "admit"
     return "verdict" if scenario.keys() & {"pod", "nodes", "plugin"} else "args"
 
 

@@ -16,6 +16,12 @@ from msgspec import Struct
 _Json = Mapping[str, object]
 
 TAKEN_AT = "2026-11-20T09:00:00Z"
+# There are none of most.
+_RESOURCES = (
+    *("nodes", "namespaces", "services", "replicasets", "statefulsets", "deployments", "replicationcontrollers"),
+    *("pods", "horizontalpodautoscalers", "persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes"),
+    *("limitranges", "priorityclasses", "runtimeclasses", "daemonsets", "jobs", "cronjobs"),
+)
 _ZONE = "topology.kubernetes.io/zone"
 _REGION = "topology.kubernetes.io/region"
 _HOSTNAME = "kubernetes.io/hostname"
@@ -305,7 +311,7 @@ class _Made(Struct, frozen=True, kw_only=True):
 
 def snapshot_lines() -> Iterator[_Json]:
     """The header, then every object."""
-    yield {"kind": "Snapshot", "kubernetesVersion": "v1.37.1", "takenAt": TAKEN_AT}
+    yield {"kind": "Snapshot", "kubernetesVersion": "v1.37.1", "takenAt": TAKEN_AT, "resources": _RESOURCES}
     for name, labels in _NAMESPACES.items():
         meta = _Made(namespace="", kind="Namespace", name=name).meta(
             labels={"kubernetes.io/metadata.name": name, **labels}

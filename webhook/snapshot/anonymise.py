@@ -64,7 +64,13 @@ _PUBLIC_TEXTS = frozenset(
 _PUBLIC_WORDS = frozenset({"aws", "vol", "projects", "zones", "regions", "disks", "UNSPECIFIED"})
 
 _LABELS = frozenset({"labels", "matchLabels", "nodeSelector"})
-_RESOURCES = frozenset({"requests", "limits", "allocatable", "capacity", "overhead", "allocatedResources"})
+_RESOURCES = frozenset(
+    {
+        *("requests", "limits", "allocatable", "capacity", "overhead", "podFixed", "allocatedResources"),
+        *("default", "defaultRequest", "min", "max", "maxLimitRequestRatio"),
+    }
+)
+_NO_RESOURCES = ({"count"}, {"podFixed"})  # members of a CSI driver's allocatable and of a RuntimeClass's overhead
 _KEYS = frozenset({"topologyKey", "matchLabelKeys", "mismatchLabelKeys"})
 _WITH_KEYS = frozenset({"matchExpressions", "matchLabelExpressions", "tolerations", "taints"})
 _DRIVERS = frozenset({"provisioner", "driver"})
@@ -73,7 +79,15 @@ _ENUMERATED = frozenset(
     {
         *("apiVersion", "kind", "operator", "effect", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"),
         *("phase", "status", "restartPolicy", "protocol", "volumeBindingMode", "accessModes", "volumeMode"),
-        *("maxSurge", "maxUnavailable", "creationTimestamp", "deletionTimestamp", "timeAdded", "revision"),
+        *(
+            "preemptionPolicy",
+            "maxSurge",
+            "maxUnavailable",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "timeAdded",
+            "revision",
+        ),
     }
 )
 _CONDITIONS = frozenset(
@@ -81,7 +95,8 @@ _CONDITIONS = frozenset(
 )
 _REASONS = frozenset({"Unschedulable", "SchedulingGated", "SchedulerError", "Infeasible", "Deferred"})
 _STRATEGIES = frozenset({"RollingUpdate", "Recreate", "OnDelete", "InPlaceIfPossible", "InPlaceOnly", "ReCreate"})
-_PUBLIC_TYPES = {"type": _CONDITIONS | _STRATEGIES, "reason": _REASONS}
+_LIMITED = frozenset({"Container", "Pod", "PersistentVolumeClaim"})  # LimitRangeItem.type
+_PUBLIC_TYPES = {"type": _CONDITIONS | _STRATEGIES | _LIMITED, "reason": _REASONS}
 
 
 class Names:
@@ -154,7 +169,7 @@ class Names:
                 return {self.key(key): self.value(key, each) for key, each in value.items()}
             if name == "annotations":
                 return {key: self._annotation(key, each) for key, each in value.items()}
-            if name in _RESOURCES and value.keys() != {"count"}:  # that of a CSI driver has nothing else
+            if name in _RESOURCES and value.keys() not in _NO_RESOURCES:
                 return {self._resource(key): each for key, each in value.items()}
             return {
                 each: self._member("driver" if (name, each) == _DRIVER_NAME else each, of) for each, of in value.items()
@@ -164,7 +179,8 @@ class Names:
                 return [self._with_key(each) for each in value]
             if name == "matchFields":
                 return [self._with_key(each) for each in value]
-            return [self._member(name, each) for each in value]
+            # Those of a LimitRange are a list, and each is no map of resources.
+            return [self._member("" if name == "limits" else name, each) for each in value]
         if not isinstance(value, str) or name in _ENUMERATED:
             return value
         if name in _KEYS:

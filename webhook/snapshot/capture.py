@@ -63,7 +63,8 @@ def capture(live: Live, policy: Policy, progress: Callable[[int], None]) -> Capt
             refused[listing.resource] = listing.refused
             missing.append(loss(listing))
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    header = Header(kubernetes_version=live.release or None, taken_at=now, missing=refused)
+    asked = tuple(resource.name for resource in resources if resource.name)
+    header = Header(kubernetes_version=live.release or None, taken_at=now, missing=refused, resources=asked)
     return CapturedSnapshot(
         source=live.source, header=header, objects=tuple(objects), kinds=+kinds, missing=tuple(missing)
     )

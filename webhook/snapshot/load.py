@@ -74,11 +74,17 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     kept: tuple[Raw, ...] = ()
 
 
+_NAMES = tuple(resource.name for resource in BUILT_IN_RESOURCES)
+# Resources that are read since headers say which were.
+_LATER = frozenset({"limitranges", "priorityclasses", "runtimeclasses"})
+
+
 class Header(Struct, frozen=True, rename="camel"):
     """The first line of a snapshot.
 
     Shape: ``missing`` has the resources (plural names) that are not in the file, with the reason: ``403 Forbidden``.
-    ``anonymised`` says that names were replaced.
+    ``resources`` are all that were asked for; None in files of before they were written down. ``anonymised`` says that
+    names were replaced.
     """
 
     KIND: ClassVar[str] = "Snapshot"
@@ -86,7 +92,14 @@ class Header(Struct, frozen=True, rename="camel"):
     kubernetes_version: str | None = None
     taken_at: str | None = None
     missing: Mapping[str, str] = {}
+    resources: tuple[str, ...] | None = None
     anonymised: bool = False
+
+    @property
+    def lacks(self) -> Mapping[str, str]:
+        """The resources of which the file says nothing, with the reason."""
+        later = _LATER if self.resources is None else {*_NAMES} - {*self.resources}
+        return {**{name: "not in this snapshot" for name in _NAMES if name in later}, **self.missing}
 
 
 class _List(Struct, frozen=True, rename="camel"):
@@ -134,7 +147,7 @@ def read_snapshot(
             kept.append(item.raw)
         if value is not None:
             index.apply("ADDED", value)
-    for resource, why in (absent(kinds) if header is None else header.missing).items():
+    for resource, why in (absent(kinds) if header is None else header.lacks).items():
         index.lack(resource, why)
     taken_at = None if header is None else header.taken_at
     return Snapshot(index=index, version=version, taken_at=taken_at, objects=dict(kinds), kept=tuple(kept))

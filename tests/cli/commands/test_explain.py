@@ -419,6 +419,27 @@ class TestManifests:
         assert "DoNotSchedule, maxSkew 1  spec.template.spec.topologySpreadConstraints[0]\n" in out
         assert "AdmissionPlugins: " in out
 
+    def test_what_admission_adds_is_judged_and_what_it_refuses_is_said(self, ask):
+        of = {"namespace": "shop"}
+        item = {"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}, "max": {"cpu": "3"}}
+        ranges = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small", **of}}
+        high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
+        known = [{**ranges, "spec": {"limits": [item]}}, high]
+        manifest = workload("Deployment", "app=web")
+        spec = manifest["spec"]["template"]["spec"]
+        spec |= {"containers": [{"name": "c"}], "priorityClassName": "high"}
+        code, out, _ = ask("z1: a=0", "-", manifest=manifest, objects=known, cpu="500m")
+        assert (code, "cause: capacity" in out, "PriorityClass: " in out) == (1, True, False)
+        code, out, _ = ask("z1: a=0", "-", "-o", "json", manifest=manifest, objects=known[:1], cpu="4")
+        told = json.loads(out)
+        assert (code, told["refused"][0]["message"]) == (1, "forbidden: no PriorityClass with name high was found")
+        assert [line for line in told["notEvaluated"] if line.startswith(("LimitRange", "PriorityClass"))] == [
+            "PriorityClass: priority and preemption of a pod yet to be created"
+        ]
+        spec["containers"] = [{"name": "c", "resources": {"limits": {"cpu": "4"}}}]
+        code, out, _ = ask("z1: a=0", "-", manifest=manifest, objects=known, cpu="9")
+        assert (code, "maximum cpu usage per Container is 3, but limit is 4" in " ".join(out.split())) == (1, True)
+
     def test_a_file(self, ask, tmp_path):
         file = tmp_path / "pod.yaml"
         file.write_text(json.dumps(workload("Pod", "app=web", ZONE)))

@@ -126,6 +126,7 @@ class TestTheFile:
         lines = gzip.decompress(Path("taken.jsonl.gz").read_bytes()).splitlines()
         header = json.loads(lines[0])
         assert (header["kind"], header["kubernetesVersion"], header["missing"]) == ("Snapshot", "v1.34.2", {})
+        assert {"pods", "limitranges", "cronjobs"} <= {*header["resources"]}
         assert len(lines) == 154
         assert not any(b"image" in line for line in lines)
 

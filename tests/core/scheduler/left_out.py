@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from webhook.core.scheduler.problem import NOT_EVALUATED
+from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
 
 FILE = Path(__file__).resolve().parents[3] / "docs" / "exactness.md"
 _BLOCK = re.compile(r"<!-- left out -->\n.*?<!-- end -->", re.DOTALL)
@@ -18,12 +18,17 @@ MATTERS_FOR = {
     "VolumeAttachment": _CLAIMS,
     "CSIDriver": _CLAIMS,
     "SchedulerExtenders": "every pod, where `schedulerConfiguration` names the scheduler's file",
+    "LimitRange": "the same, where LimitRanges may not be read, or two of a namespace give different amounts",
+    "PriorityClass": "the same, where classes may not be read, or the pod's is not there",
+    "RuntimeClass": "pods with a runtimeClassName, likewise",
     "AdmissionPlugins": "pods that are yet to be created (`explain FILE`, templates)",
 }
 
 
 def table():
-    rows = [f"| {name}: {what} | {MATTERS_FOR.get(name, '')} |" for name, what in NOT_EVALUATED.items()]
+    rows = [
+        f"| {name}: {what} | {MATTERS_FOR.get(name, '')} |" for name, what in (NOT_EVALUATED | NOT_ADMITTED).items()
+    ]
     return "\n".join(["| not evaluated | matters for |", "|---|---|", *rows])
 
 

@@ -6,7 +6,8 @@ from core.scheduler import left_out
 from webhook.config.scheduler import CONFIGURABLE_FILTERS
 from webhook.core.api.types import ClaimSource as Claimed
 from webhook.core.api.types import ResourceClaim, SchedulingGate, Volume
-from webhook.core.scheduler.problem import FILTERS, NOT_EVALUATED, OTHER_FILTERS, not_evaluated
+from webhook.core.index.admission_table import ADMISSION_RESOURCES
+from webhook.core.scheduler.problem import FILTERS, NOT_ADMITTED, NOT_EVALUATED, OTHER_FILTERS, not_evaluated
 from webhook.core.scheduler.profile import SchedulerProfile
 
 
@@ -17,7 +18,7 @@ def test_the_page_has_the_table():
 
 
 def test_the_page_says_whom_each_entry_matters_for():
-    assert {*left_out.MATTERS_FOR} == {*NOT_EVALUATED}, "MATTERS_FOR in tests/core/scheduler/left_out.py"
+    assert {*left_out.MATTERS_FOR} == {*NOT_EVALUATED, *NOT_ADMITTED}, "MATTERS_FOR in tests/core/scheduler/left_out.py"
 
 
 def test_a_filter_that_is_evaluated_is_not_left_out_as_well():
@@ -34,5 +35,8 @@ def test_each_entry_concerns_some_pod_and_each_concern_is_an_entry():
         volumes=(Volume(name="v", persistent_volume_claim=Claimed(claim_name="c")),),
     )
     concerned = {*not_evaluated(everything), *not_evaluated(everything, SchedulerProfile())}
-    # The caller says it of pods that are not created yet.
-    assert concerned | {"AdmissionPlugins"} == {*NOT_EVALUATED}
+    assert concerned == {*NOT_EVALUATED}
+
+
+def test_what_a_pod_gets_on_creation_is_named_after_the_kinds_that_give_it():
+    assert [*NOT_ADMITTED] == [*ADMISSION_RESOURCES, "AdmissionPlugins"]

@@ -51,7 +51,7 @@ def examine_cluster(
         raise no_namespace("the input", frame.namespace, namespaces)
     header = _stated_header(files)
     index.taken_at = (header and header.taken_at) or ""
-    for resource, why in (absent(kinds) if header is None else header.missing).items():
+    for resource, why in (absent(kinds) if header is None else header.lacks).items():
         index.lack(resource, why)
     seen, elsewhere, frame = CheckRun(), set[_Key](), structs.replace(frame, index=index)
     for manifest in seen.manifests(files, duplicates=False):

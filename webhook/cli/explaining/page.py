@@ -27,6 +27,7 @@ from webhook.core.explain.obstacles import grouped
 from webhook.core.explain.reliefs import shortages
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import UNSCHEDULABLE, Status
+from webhook.core.scheduler.problem import may_preempt
 from webhook.core.text import one_line, plural
 
 WIDTH = 80  # columns: terminals open with so many, and mails and tickets keep them
@@ -84,11 +85,7 @@ def _may_preempt(explanation: Explanation) -> bool:
     Source: preemption.go.
     """
     codes = {status.code for status, members in explanation.verdict.failed if members}
-    return (
-        explanation.cause is not None
-        and (explanation.problem.pod.pod_spec.priority or 0) > 0
-        and UNSCHEDULABLE in codes
-    )
+    return explanation.cause is not None and may_preempt(explanation.problem.pod) and UNSCHEDULABLE in codes
 
 
 def _headline(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.explaining.refused import Refused, refused
+from webhook.cli.explaining.refused import Refused, not_admitted, refused
 from webhook.core.api.selectors import NOTHING, Selector, valid_selector
 from webhook.core.api.types import Pod
 from webhook.core.apiserver.decoding import decode
@@ -39,6 +39,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
     Shape: ``title`` is what people call it. ``path`` stands before ``spec`` in the object that was written. ``notes``
     are sentences about how the pod came to be what it is. ``exists`` is false for one that is yet to be created.
+    ``unknown`` are kinds of which its admission depends on something that is not known (`AdmissionFacts`).
     ``refused`` is why kube-apiserver refuses it, or the pods that are to come beside it.
     ``target`` is what to edit in the cluster, None for a manifest, which is itself what to edit. ``settled`` says in
     words that there is nothing to explain, empty where there is.
@@ -49,6 +50,7 @@ class Question(Struct, frozen=True, kw_only=True):
     path: str = ""
     notes: tuple[str, ...] = ()
     exists: bool = True
+    unknown: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
     target: EditTarget | None = None
     settled: str = ""
@@ -92,7 +94,11 @@ def of_object(
             path=template.path,
             notes=(*_made_notes(value, workload, ready, frame.policy), *_notes(ready.pod, frame.policy)),
             exists=False,
-            refused=refused(workload, template, frame),
+            unknown=ready.unknown,
+            refused=(
+                *refused(workload, template, frame),
+                *not_admitted(workload, template, made.template, frame, index),
+            ),
             target=target(ready.pod, index) if applied else None,
         )
         if workload.group_kind == DAEMON_SET:

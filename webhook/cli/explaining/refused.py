@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from msgspec import Raw, Struct
 
 from webhook.cli.checking.frame import Frame
+from webhook.core.api.types import Pod, PodTemplate
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.index.pod_admission import refused_by_admission
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.constraint.pods_refused import evaluate
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Subject, place
@@ -35,14 +38,28 @@ def refused(workload: Workload, template: Template, frame: Frame) -> tuple[Refus
         return ()
     subject = Subject(workload=workload, placed=place(workload), circumstances=frame.circumstances())
     fixes = {each.path: each.fix for each in evaluate(subject) if isinstance(each, Finding)}
-    title = "no pod of this workload can be created"
-    if workload.is_pod:
-        title = "this pod cannot be created"
-    elif len(workload.templates) > 1:
-        title = f"no pod of {one_line(template.path.rstrip('.'))} can be created"
+    title = _title(workload, template)
     return tuple(
         Refused(title=title, message=each.error.text, path=each.path, fix=fixes.get(each.path, "")) for each in found
     )
+
+
+def _title(workload: Workload, template: Template) -> str:
+    if workload.is_pod:
+        return "this pod cannot be created"
+    if len(workload.templates) > 1:
+        return f"no pod of {one_line(template.path.rstrip('.'))} can be created"
+    return "no pod of this workload can be created"
+
+
+def not_admitted(
+    workload: Workload, template: Template, posted: PodTemplate, frame: Frame, index: ReadOnlyIndex
+) -> tuple[Refused, ...]:
+    """Why LimitRanges or classes of the cluster have kube-apiserver refuse the pod that is posted for a template."""
+    pod = Pod(metadata=posted.metadata, spec=posted.spec)
+    title, path = _title(workload, template), f"{template.path}spec"
+    texts = refused_by_admission(pod, index, frame.version)
+    return tuple(Refused(title=title, message=f"forbidden: {one_line(text)}", path=path) for text in texts)
 
 
 def refused_of(raw: bytes | Raw | Mapping[str, object], frame: Frame) -> tuple[Refused, ...]:

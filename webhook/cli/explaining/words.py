@@ -22,7 +22,7 @@ from webhook.core.explain.reliefs import (
 )
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
-from webhook.core.scheduler.problem import NOT_EVALUATED
+from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
 from webhook.core.text import listed, one_line, plural, together
 from webhook.core.yaml_flow import flow
 
@@ -62,8 +62,9 @@ class AnsweredQuestion(Struct, frozen=True):
 def not_evaluated_lines(answer: AnsweredQuestion) -> list[str]:
     """A line for each thing that could change the answer and is not evaluated."""
     named = [f"{name}: {NOT_EVALUATED[name]}" for name in answer.explanation.not_evaluated]
-    made = [] if answer.question.exists else [f"AdmissionPlugins: {NOT_EVALUATED['AdmissionPlugins']}"]
-    return [*named, *made, *(one_line(line) for line in answer.missing)]
+    to_come = () if answer.question.exists else (*answer.question.unknown, "AdmissionPlugins")
+    added = [f"{name}: {NOT_ADMITTED[name]}" for name in to_come]
+    return [*named, *added, *(one_line(line) for line in answer.missing)]
 
 
 def cause_summary(explanation: Explanation) -> str:

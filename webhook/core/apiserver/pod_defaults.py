@@ -1,7 +1,7 @@
 """The changes that kube-apiserver makes to a pod on creation, as far as the scheduler's verdict depends on them.
 
-Missing requests are taken from limits, ports of a pod in the host network become host ports, pod-level resources are
-filled in, and matchLabelKeys are merged into selectors. Admission plugins and webhooks are not applied.
+Missing requests are taken from limits, ports of a pod in the host network become host ports, admission plugins add what
+they know (`admission_plugins`), pod-level resources are filled in, and matchLabelKeys are merged into selectors.
 
 Source: k8s.io/kubernetes pkg/apis/core/v1 defaults.go; pkg/registry/core/pod strategy.go ``PrepareForCreate``;
 pkg/api/pod util.go ``DefaultPodLevelResources``.
@@ -29,43 +29,63 @@ from webhook.core.api.types import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodSpec,
     ResourceRequirements,
     Volume,
     WrittenQuantity,
 )
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
+from webhook.core.apiserver.admission_plugins import AdmissionFacts, admitted
 from webhook.core.apiserver.validation import merge_match_label_keys
 
 
-def as_created(pod: Pod, version: KubernetesVersion) -> Pod:
-    """The pod as the scheduler gets it after a create request.
+def as_created(pod: Pod, version: KubernetesVersion, facts: AdmissionFacts | None = None) -> Pod:
+    """The pod as the scheduler gets it after a create request; without ``facts`` no admission plugin is applied.
 
     Errors: none; a field that the API server would refuse is left as it is.
     Source: core/v1/defaults.go ``SetDefaults_Pod``; core/pod/strategy.go ``PrepareForCreate``.
     """
+    pod = as_decoded(pod, version)
+    return _prepared(pod if facts is None else admitted(pod, facts), version)
+
+
+def as_decoded(pod: Pod, version: KubernetesVersion) -> Pod:
+    """The pod as the first admission plugin gets it.
+
+    Source: core/v1/defaults.go ``SetDefaults_Pod``; up to 1.36 it fills in pod-level resources too.
+    """
     spec, meta = pod.pod_spec, pod.meta
-    containers = tuple(_defaulted(each, host_network=bool(spec.host_network)) for each in spec.containers or ())
-    init_containers = tuple(
-        _defaulted(each, host_network=bool(spec.host_network)) for each in spec.init_containers or ()
+    host_network = bool(spec.host_network)
+    spec = replace(
+        spec,
+        containers=tuple(_defaulted(each, host_network=host_network) for each in spec.containers or ()) or None,
+        init_containers=tuple(_defaulted(each, host_network=host_network) for each in spec.init_containers or ())
+        or None,
+        overhead=_rounded(spec.overhead),
+        volumes=None if spec.volumes is None else tuple(_defaulted_volume(each) for each in spec.volumes),
     )
+    if version < gates.FILLS_POD_LEVEL_REQUESTS.since:
+        spec = _with_pod_level(spec, version)
+    return replace(pod, metadata=replace(meta, namespace=meta.namespace or DEFAULT_NAMESPACE), spec=spec)
+
+
+def _prepared(pod: Pod, version: KubernetesVersion) -> Pod:
+    """Source: core/pod/strategy.go ``PrepareForCreate``."""
+    spec = pod.pod_spec
+    if version >= gates.FILLS_POD_LEVEL_REQUESTS.since:
+        spec = _with_pod_level(spec, version)
     constraints = merge_match_label_keys(spec.constraints, pod.labels, version)
     merges = version >= gates.MERGES_AFFINITY_KEYS.since
     affinity = _merged_affinity(spec.affinity, pod.labels) if merges else spec.affinity
-    return replace(
-        pod,
-        metadata=replace(meta, namespace=meta.namespace or DEFAULT_NAMESPACE),
-        spec=replace(
-            spec,
-            containers=containers or None,
-            init_containers=init_containers or None,
-            overhead=_rounded(spec.overhead),
-            volumes=None if spec.volumes is None else tuple(_defaulted_volume(each) for each in spec.volumes),
-            resources=_pod_level(spec.resources, containers, init_containers, version),
-            topology_spread_constraints=tuple(constraints) or None,
-            affinity=affinity,
-        ),
-    )
+    return replace(pod, spec=replace(spec, topology_spread_constraints=tuple(constraints) or None, affinity=affinity))
+
+
+def _with_pod_level(spec: PodSpec, version: KubernetesVersion) -> PodSpec:
+    if spec.resources is None:
+        return spec
+    resources = _pod_level(spec.resources, spec.containers or (), spec.init_containers or (), version)
+    return replace(spec, resources=resources)
 
 
 def _defaulted(container: Container, *, host_network: bool) -> Container:
@@ -100,17 +120,17 @@ def _rounded(amounts: Mapping[str, WrittenQuantity] | None) -> dict[str, Written
 
 
 def _pod_level(
-    written: ResourceRequirements | None,
+    written: ResourceRequirements,
     containers: tuple[Container, ...],
     init_containers: tuple[Container, ...],
     version: KubernetesVersion,
-) -> ResourceRequirements | None:
+) -> ResourceRequirements:
     """Pod-level resources with missing requests filled in: from the containers, then from pod-level limits.
 
     Containers' huge pages become a pod-level limit first, from which the request then follows.
     Source: pkg/api/pod/util.go ``DefaultPodLevelResources``; core/v1/defaults.go ``defaultHugePagePodLimits``.
     """
-    if written is None or version < gates.POD_LEVEL_RESOURCES.since:
+    if version < gates.POD_LEVEL_RESOURCES.since:
         return written
     limits, requests = _rounded(written.limits), _rounded(written.requests)
     if not limits and (not requests or version < gates.FILLS_POD_LEVEL_REQUESTS.since):

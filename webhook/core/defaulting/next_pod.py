@@ -1,9 +1,9 @@
 """The next pod that a controller makes of a template, as the scheduler would get it.
 
     Workload -> next_pod        -> NextPod       labels, name and owners as the controller gives them
-    pod      -> after_admission -> AdmittedPod   with the constraints that injection adds, and the API server's defaults
+    pod      -> after_admission -> AdmittedPod   with the constraints that injection adds, and what kube-apiserver adds
 
-Other admission plugins (LimitRange, RuntimeClass, PriorityClass, other webhooks) are not applied.
+Quota and other webhooks are not applied.
 """
 
 from collections.abc import Mapping
@@ -21,6 +21,7 @@ from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.defaulting.injection import Injection, Skip, inject
 from webhook.core.index.objects import Owner
 from webhook.core.index.owners import reference_to
+from webhook.core.index.pod_admission import facts_for
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
 from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, labels_given, ordinal_labels
@@ -47,10 +48,14 @@ class NextPod(Struct, frozen=True, kw_only=True):
 
 
 class AdmittedPod(Struct, frozen=True):
-    """A pod as the scheduler gets it; ``injected`` is what was injected, or why nothing was."""
+    """A pod as the scheduler gets it; ``injected`` is what was injected, or why nothing was.
+
+    Shape: ``unknown`` as in `AdmissionFacts`.
+    """
 
     pod: Pod
     injected: Injection | Skip | None
+    unknown: tuple[str, ...] = ()
 
 
 def after_admission(  # noqa: PLR0913 each is a fact of its own
@@ -60,22 +65,25 @@ def after_admission(  # noqa: PLR0913 each is a fact of its own
     index: ReadOnlyIndex,
     version: KubernetesVersion,
     *,
-    injects: bool = True,
+    posted: bool = True,
 ) -> AdmittedPod:
     """The pod after a create request that this webhook has seen.
 
-    Shape: ``injected`` is None if the configuration does not inject. ``injects=False`` is for a pod that exists, and so
-    has passed the webhook already.
+    Shape: ``injected`` is None if the configuration does not inject. ``posted=False`` is for a pod that has passed this
+    webhook and kube-apiserver's own admission already.
     """
     meta, spec, injected = template.meta, template.pod_spec, None
-    if injects and policy.defaults.mode == "inject":
+    if posted and policy.defaults.mode == "inject":
         result = inject(template, namespace, policy, index, version, waited=True)
         injected = result if isinstance(result, Injection | Skip) else None
         if isinstance(result, Injection):
             spec = replace(spec, topology_spread_constraints=result.constraints)
     status = template.status if isinstance(template, Pod) else None
     pod = Pod(metadata=replace(meta, namespace=meta.namespace or namespace), spec=spec, status=status)
-    return AdmittedPod(as_created(pod, version), injected)
+    if not posted:
+        return AdmittedPod(as_created(pod, version), injected)
+    facts = facts_for(pod, index)
+    return AdmittedPod(as_created(pod, version, facts), injected, facts.unknown)
 
 
 def next_pod(

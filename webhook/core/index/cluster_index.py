@@ -6,11 +6,14 @@ Nothing here waits, asks the API server, or expires. An object that is not in th
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar
 
+from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
 from webhook.core.api.selectors import Selector
 from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from webhook.core.api.types import Node, ObjectMeta, Pod, Service
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.api.well_known import DEFAULT_CLASS, NAMESPACE_NAME
+from webhook.core.apiserver.admission_plugins import AdmissionFacts
+from webhook.core.index.admission_table import AdmissionObject, AdmissionTable
 from webhook.core.index.node_table import Nodes, NodeView
 from webhook.core.index.objects import ApiObject, Autoscaler, Namespace, Owner
 from webhook.core.index.pod_groups import LEARN_AT, Counts
@@ -56,6 +59,7 @@ class ClusterIndex(ReadOnlyIndex):
         self._claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = {}  # by claim
         self._classes: dict[str, StorageClass] = {}
         self._attach_limits: dict[str, Mapping[str, int]] = {}
+        self._admission = AdmissionTable()
         self._lacking: dict[str, str] = {}
 
     @property
@@ -114,6 +118,8 @@ class ClusterIndex(ReadOnlyIndex):
                 _put_under(self._services, meta.namespace, meta.name, value, event)
             case Owner():
                 self._apply_owner(event, value)
+            case LimitRange() | PriorityClass() | RuntimeClass():
+                self._apply_admission(event, value)
             case Autoscaler():
                 self._apply_autoscaler(event, value)
             case _:
@@ -141,6 +147,12 @@ class ClusterIndex(ReadOnlyIndex):
         _put_under(self._autoscalers, namespace, name, autoscaler, event)
         if event != "DELETED":
             put_under(self._scaling, autoscaler.target, name, autoscaler)
+
+    def _apply_admission(self, event: Event, value: AdmissionObject) -> None:
+        if event == "DELETED":
+            self._admission.remove(value)
+        else:
+            self._admission.put(value)
 
     def _apply_storage(self, event: Event, value: Claim | PersistentVolume | StorageClass | CsiNode) -> None:
         name = value.meta.name
@@ -291,6 +303,9 @@ class ClusterIndex(ReadOnlyIndex):
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
         return dict(self._attach_limits)
+
+    def admission_facts(self, namespace: str, priority_class: str, runtime_class: str) -> AdmissionFacts:
+        return self._admission.facts(namespace, priority_class, runtime_class, self._lacking)
 
     def raw_namespace_labels(self, name: str) -> Mapping[str, str] | None:
         namespace = self._namespaces.get(name)

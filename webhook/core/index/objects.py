@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
 from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
 from webhook.core.api.types import Int32, LabelSelector, Named, Node, ObjectMeta, Pod, Service, SpreadConstraint
 from webhook.core.workloads.kinds import GroupKind, group_of
@@ -63,4 +64,7 @@ class Autoscaler(Named, frozen=True):
         return self.meta.namespace, (group_of(of.api_version), of.kind), of.name
 
 
-ApiObject = Node | Pod | Namespace | Service | Owner | Autoscaler | Claim | PersistentVolume | StorageClass | CsiNode
+_OfCluster = Node | Pod | Namespace | Service | Owner | Autoscaler
+_OfStorage = Claim | PersistentVolume | StorageClass | CsiNode
+_OfAdmission = LimitRange | PriorityClass | RuntimeClass
+ApiObject = _OfCluster | _OfStorage | _OfAdmission

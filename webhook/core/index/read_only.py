@@ -10,6 +10,7 @@ from webhook.core.api.selectors import Selector
 from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Node, Pod, Service
 from webhook.core.api.version import KubernetesVersion
+from webhook.core.apiserver.admission_plugins import AdmissionFacts
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.objects import Autoscaler, Owner
 from webhook.core.index.pod_groups import Counts
@@ -133,6 +134,9 @@ class ReadOnlyIndex(Protocol):
         """The pods with volumes on these nodes, by slot; without ``slots`` those on every node."""
 
     # Namespaces, services, and what makes pods.
+
+    def admission_facts(self, namespace: str, priority_class: str, runtime_class: str) -> AdmissionFacts:
+        """What kube-apiserver's admission reads for pods of the namespace that name these classes; "" for none."""
 
     def namespace_labels(self, name: str) -> Mapping[str, str] | None:
         """The namespace's labels; None where it is unknown."""

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
 from webhook.core.api.storage import KEPT_ANNOTATIONS, Claim, CsiNode, PersistentVolume, StorageClass
 from webhook.core.api.types import (
     Int32,
@@ -48,7 +49,7 @@ RawJson = bytes | msgspec.Raw
 _Wire = TypeVar("_Wire")  # what the JSON of a kind is decoded as
 
 
-_Plain = TypeVar("_Plain", Node, Namespace, Service, Autoscaler, Claim, PersistentVolume, StorageClass, CsiNode)
+_Plain = TypeVar("_Plain", bound=ApiObject)
 
 
 class _TemplateMeta(Struct, frozen=True):
@@ -292,6 +293,9 @@ _KINDS = dict(
         _kind("batch/v1", "Job", _Job, _job),
         _kind("autoscaling/v1", "HorizontalPodAutoscaler", Autoscaler, _as_it_is),
         _kind("autoscaling/v2", "HorizontalPodAutoscaler", Autoscaler, _as_it_is),
+        _kind("v1", "LimitRange", LimitRange, _as_it_is),
+        _kind("scheduling.k8s.io/v1", "PriorityClass", PriorityClass, _as_it_is),
+        _kind("node.k8s.io/v1", "RuntimeClass", RuntimeClass, _as_it_is),
     )
 )
 

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from webhook.core.api.admission_objects import PREEMPTS_NEVER
 from webhook.core.api.resources import PodRequest, incoming_request, is_extended
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod
 from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.apiserver.admission_plugins import LIMIT_RANGE, PRIORITY_CLASS, RUNTIME_CLASS
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.overlay import with_pods
 from webhook.core.index.pod_table import HostPort, host_ports
@@ -50,14 +52,20 @@ NOT_EVALUATED: Mapping[str, str] = {
     "VolumeAttachment": "volumes that are attached to a node without a pod on it",
     "CSIDriver": "storage drivers that must be installed on the node",
     "SchedulerExtenders": "extenders, and plugins that do not come with kube-scheduler",
-    "AdmissionPlugins": "LimitRange, RuntimeClass, PriorityClass and other webhooks, of a pod yet to be created",
+}
+# The same of what kube-apiserver adds to a pod that is yet to be created. The first three are known of most clusters.
+NOT_ADMITTED: Mapping[str, str] = {
+    LIMIT_RANGE: "requests and limits that the namespace gives to containers, of a pod yet to be created",
+    PRIORITY_CLASS: "priority and preemption of a pod yet to be created",
+    RUNTIME_CLASS: "overhead, nodes and tolerations that the pod's runtime adds, of a pod yet to be created",
+    "AdmissionPlugins": "quota, other webhooks and policies, of a pod yet to be created",
 }
 
 
 def not_evaluated(pod: Pod, profile: SchedulerProfile | None = None) -> tuple[str, ...]:
     """The keys of ``NOT_EVALUATED`` that could change the verdict on this pod, in that order.
 
-    Shape: AdmissionPlugins is left to the caller: it concerns only pods that are not created yet. ``profile`` is None
+    Shape: ``NOT_ADMITTED`` is left to the caller: it concerns only pods that are not created yet. ``profile`` is None
     if the configuration of the pod's scheduler is not known.
     """
     spec = pod.pod_spec
@@ -171,6 +179,14 @@ def _with_nominated(index: ReadOnlyIndex, problem: Problem, defaults: SpreadDefa
         near = sum(each.meta.namespace == pod.meta.namespace for each in added)
         by_slot[slot] = replace(with_them, hard=with_them.hard.with_nominated(slot, near))
     return by_slot
+
+
+def may_preempt(pod: Pod) -> bool:
+    """Whether the scheduler may make room for the pod by evicting others, taken to have the usual priority of 0.
+
+    Source: defaultpreemption/default_preemption.go ``PodEligibleToPreemptOthers``.
+    """
+    return _priority(pod) > 0 and pod.pod_spec.preemption_policy != PREEMPTS_NEVER
 
 
 def _priority(pod: Pod) -> int:

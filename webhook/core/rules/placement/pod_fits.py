@@ -30,7 +30,7 @@ from webhook.core.rules.frame.rule import (
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.volumes import claim_name
-from webhook.core.scheduler.problem import take
+from webhook.core.scheduler.problem import may_preempt, take
 from webhook.core.text import one_line, plural, shortened
 
 _NO_NODE = "this pod fits on no node"
@@ -83,7 +83,7 @@ def feasibility(subject: Subject) -> Feasibility | None:
     if unknown or index is None:
         return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, unknown))
     namespace = namespace_of(subject.workload.meta.namespace)
-    pod = after_admission(template, namespace, subject.policy, index, subject.version, injects=subject.offline).pod
+    pod = after_admission(template, namespace, subject.policy, index, subject.version, posted=subject.offline).pod
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None
     profile = profile_for(subject.policy, pod.pod_spec.scheduler_name)
@@ -164,8 +164,7 @@ def _told(explanation: Explanation, subject: Subject, index: ReadOnlyIndex) -> b
     """Whether a person has to act: no new node, no preemption and nothing that we do not know would help."""
     if grows(subject.policy, index.view()) or "DynamicResources" in explanation.not_evaluated:
         return False
-    priority = explanation.problem.pod.pod_spec.priority or 0
-    return priority <= 0 or not decide(without_limits(explanation.problem)).feasible
+    return not may_preempt(explanation.problem.pod) or not decide(without_limits(explanation.problem)).feasible
 
 
 def _waits(balance: Balance, explanation: Explanation, subject: Subject, *, reasons: bool = True) -> str:

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from webhook.core.api.types import IGNORE, ObjectMeta, Pod, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.api.written_selector import selected_keys
-from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index import node_sets
+from webhook.core.index.pod_admission import as_admitted
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.constraint_room import ConstraintRoom, addable_together, constraint_rooms
 from webhook.core.placement.every_order import Start, fits, starts
@@ -238,7 +238,7 @@ def _places(
     keys = {key for each in placed for key in _keys(each.constraint)}
     # True for a label that differs between revisions: with such a key, pods of no other workload count.
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
-    pod = as_created(Pod(metadata=meta, spec=template.template.spec), subject.version)
+    pod = as_admitted(Pod(metadata=meta, spec=template.template.spec), index, subject.version)
     now = index.taken_at or subject.circumstances.now
     places = survey(index, pod, own_selector(workload), 2 * most + _MORE_ON_A_NODE, now=now, late=late)
     return None if places.problem.hard.error else places

@@ -1,0 +1,68 @@
+"""Recorded admissions: a pod as a client posts it, LimitRanges and classes -> the pod as the scheduler gets it."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from webhook.conformance.validate_cases import text_of
+from webhook.core.api.quantity import parse_quantity
+from webhook.core.api.types import Container, Pod, TypeMeta, WrittenQuantity
+from webhook.core.api.version import RECORDED
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.pod_admission import as_admitted, refused_by_admission
+from webhook.core.index.readers import decode_object
+
+_LISTS = {
+    "limitRanges": TypeMeta(api_version="v1", kind="LimitRange"),
+    "priorityClasses": TypeMeta(api_version="scheduling.k8s.io/v1", kind="PriorityClass"),
+    "runtimeClasses": TypeMeta(api_version="node.k8s.io/v1", kind="RuntimeClass"),
+}
+_POD = msgspec.json.Decoder(Pod)
+_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def decide_admit(case: Mapping[str, bytes]) -> Mapping[str, object]:
+    """What kube-apiserver's admission plugins make of the pod, or that they refuse it; amounts are in thousandths.
+
+    Errors: msgspec.ValidationError for objects that the API's types do not fit.
+    """
+    index = ClusterIndex(RECORDED)
+    for field, kind in _LISTS.items():
+        for raw in _RAWS.decode(case.get(field, b"[]")):
+            value = decode_object(raw, kind)
+            if value is not None:
+                index.apply("ADDED", value)
+    pod = _POD.decode(case["create"])
+    id_, refused = text_of(case.get("id")), refused_by_admission(pod, index, RECORDED)
+    if refused:
+        return {"id": id_, "refused": True, "text": f'pods "{pod.meta.name}" is forbidden: {refused[0]}'}
+    spec = as_admitted(pod, index, RECORDED).pod_spec
+    every = (*(spec.init_containers or ()), *(spec.containers or ()))
+    return {
+        "id": id_,
+        "refused": False,
+        "requests": {each.name: _requests(each) for each in every},
+        "limits": {each.name: _limits(each) for each in every},
+        "podRequests": _amounts(spec.resources.requests if spec.resources else None) or None,
+        "overhead": _amounts(spec.overhead) or None,
+        "nodeSelector": spec.node_selector,
+        "tolerations": [
+            {name: value for name, value in msgspec.to_builtins(each).items() if value not in (None, "")}
+            for each in spec.tolerations or ()
+        ],
+        "priority": spec.priority,
+        "priorityClassName": spec.priority_class_name,
+        "preemptionPolicy": spec.preemption_policy,
+    }
+
+
+def _requests(container: Container) -> dict[str, int]:
+    return _amounts(container.resources.requests if container.resources else None)
+
+
+def _limits(container: Container) -> dict[str, int]:
+    return _amounts(container.resources.limits if container.resources else None)
+
+
+def _amounts(written: Mapping[str, WrittenQuantity] | None) -> dict[str, int]:
+    return {name: parse_quantity(amount).milli for name, amount in (written or {}).items()}

@@ -1,0 +1,81 @@
+"""LimitRanges, PriorityClasses and RuntimeClasses: what kube-apiserver's own admission reads when a pod is created.
+
+A class without a docstring is the API's type of the same name, with the fields that a pod gets something from.
+
+Source: k8s.io/api core/v1/types.go, scheduling/v1/types.go, node/v1/types.go.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from webhook.core.api.types import Int32, Named, Toleration, WrittenQuantity
+
+OF_CONTAINERS = "Container"  # LimitRangeItem.type
+OF_PODS = "Pod"
+PREEMPTS = "PreemptLowerPriority"
+PREEMPTS_NEVER = "Never"
+
+Amounts = Mapping[str, WrittenQuantity]
+
+
+class _Value(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Base of the values here."""
+
+
+class LimitRangeItem(_Value, frozen=True):
+    type: str = ""
+    min: Amounts | None = None
+    max: Amounts | None = None
+    default: Amounts | None = None
+    default_request: Amounts | None = None
+    max_limit_request_ratio: Amounts | None = None
+
+    @property
+    def limits(self) -> Amounts:
+        """The limits that containers without one get. Source: core/v1/defaults.go ``SetDefaults_LimitRangeItem``."""
+        return {**(self.max or {}), **(self.default or {})}
+
+    @property
+    def requests(self) -> Amounts:
+        """The requests that containers without one get.
+
+        Source: core/v1/defaults.go ``SetDefaults_LimitRangeItem``.
+        """
+        return {**(self.min or {}), **self.limits, **(self.default_request or {})}
+
+
+class LimitRangeSpec(_Value, frozen=True):
+    limits: tuple[LimitRangeItem, ...] | None = None
+
+
+class LimitRange(Named, frozen=True):
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+    def items_of(self, of: str) -> tuple[LimitRangeItem, ...]:
+        """Those of one type."""
+        return tuple(item for item in self.spec.limits or () if item.type == of)
+
+
+class PriorityClass(Named, frozen=True):
+    value: Int32 = 0
+    global_default: bool = False
+    preemption_policy: str = PREEMPTS
+
+
+class RuntimeOverhead(_Value, frozen=True):
+    """The type ``Overhead``."""
+
+    pod_fixed: Amounts | None = None
+
+
+class RuntimeScheduling(_Value, frozen=True):
+    """The type ``Scheduling``."""
+
+    node_selector: Mapping[str, str] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+
+
+class RuntimeClass(Named, frozen=True):
+    overhead: RuntimeOverhead | None = None
+    scheduling: RuntimeScheduling | None = None
