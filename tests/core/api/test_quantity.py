@@ -65,3 +65,18 @@ def test_a_text_that_is_no_quantity_is_refused_in_upstreams_words(written, text)
     with pytest.raises(ValueError) as caught:
         parse_quantity(written)
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "digits"),
+    [
+        pytest.param("1e999999999", 1010, id="a thousand million digits"),
+        pytest.param("1e2147483647", 1010, id="the largest exponent"),
+        pytest.param("9" * 900 + "e2147483647", 1909, id="in the wide form"),
+        pytest.param("1e-2147483648", 1, id="the smallest"),
+        pytest.param("1E", 28, id="what people write, in full"),
+    ],
+)
+def test_no_number_has_more_digits_than_can_be_added_up(written, digits):
+    """The API server keeps `1e999999999` as it is written, in any pod."""
+    assert len(str(parse_quantity(written).nanos)) == digits

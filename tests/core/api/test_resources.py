@@ -80,6 +80,8 @@ def amounts(request):
         pytest.param({"containers": (container(memory="1500m"),)}, {"memory": 2}, id="whole bytes"),
         pytest.param({"containers": (container(cpu="broken"),)}, {}, id="no quantity"),
         pytest.param({"containers": (container(cpu="2E"),)}, {}, id="beyond 64 bits as upstream overflows"),
+        pytest.param({"containers": (container(cpu="1e999999999"),)}, {}, id="more than any computer has"),
+        pytest.param({"containers": (container(memory="25e19"),)}, {}, id="zeros at the end, beyond 64 bits"),
         pytest.param({"containers": (container(unknown="1"),)}, {}, id="a resource that nobody compares"),
     ],
 )

@@ -1,5 +1,7 @@
 """Objects that cost much beside the cluster: judged elsewhere if they can be, else by everything but the cluster."""
 
+import time
+
 import pytest
 from core.rules.shop import deployed, shop
 from manifest import FIXED, RECENT, TODAY, request, workload
@@ -129,3 +131,12 @@ def test_what_is_ordinary_is_looked_at_whoever_is_busy():
 def test_time_that_ran_out_is_no_way_round_a_rule_on_deny():
     assert told(reviewed(COSTLY, remaining=lambda: 0.0)) == (False, {WIDE}, TOO_COSTLY)
     assert told(reviewed(WEB, remaining=lambda: 0.0)) == (True, set(), "no time left")
+
+
+@pytest.mark.parametrize("written", ["1e999999999", "9" * 900 + "e2147483647", "1E99999999999"])
+def test_a_number_that_no_computer_can_write_out_takes_no_time(written):
+    """Of a custom resource nobody has checked it; of a pod the API server keeps it."""
+    container = {"name": "c", "resources": {"requests": {"cpu": written}, "limits": {"memory": written}}}
+    began = time.perf_counter()
+    assert reviewed(workload("Rollout", STABLE, "zone hard 1 track=stable", containers=[container])).allowed
+    assert time.perf_counter() - began < 1.0

@@ -30,8 +30,8 @@ _MILLI = -3
 _SAFE_DIGITS = 18
 # Factors that upstream multiplies by in one step, which keeps the overflowed product; others end in 0.
 _ONE_STEP = frozenset({1, 2, 3, 6, 9})
-# Beyond this the wide form would need a power of ten of as many digits; upstream computes it and stalls.
-_MAX_EXPONENT = 10_000
+# Beyond this a number would have as many digits, and adding it up would take as long; upstream computes it and stalls.
+_MAX_EXPONENT = 1_000
 # Characters. Python refuses to read numbers of more than 4,300 digits, and takes quadratic time up to there.
 _MAX_LENGTH = 1_000
 # Longer texts are read anew each time, so that nobody fills the cache with them; people write under ten characters.
@@ -62,6 +62,11 @@ class Quantity(Struct, frozen=True, gc=False):
         """
         return _scaled(self, _MILLI)
 
+    @property
+    def nanos(self) -> int:
+        """The number in units of 10**-9, in full; one past 10**1000 counts as so many digits."""
+        return self.unscaled * _ten(min(self.exponent, _MAX_EXPONENT) - _NANO)
+
 
 def parse_quantity(written: str | float) -> Quantity:
     """Read a quantity from JSON: a string, or a bare number.
@@ -73,7 +78,7 @@ def parse_quantity(written: str | float) -> Quantity:
     return _parse(text) if len(text) <= _CACHED_LENGTH else _parse.__wrapped__(text)
 
 
-@lru_cache(maxsize=1024)  # of up to 4 KiB: a quantity may say 1e9999
+@lru_cache(maxsize=1024)  # of up to 500 bytes: a quantity may say 1e9999
 def _parse(text: str) -> Quantity:
     """Split the text, and choose between the two forms as upstream does. Source: quantity.go ``ParseQuantity``."""
     match = _TEXT.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None

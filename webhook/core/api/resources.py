@@ -297,14 +297,14 @@ def _nanos(written: WrittenQuantity) -> int:
     return _parsed_nanos(written) if len(str(written)) <= _CACHED_QUANTITY else _parsed_nanos.__wrapped__(written)
 
 
-@lru_cache(maxsize=1024)  # of up to 4 KiB: a quantity may say 1e9999
+@lru_cache(maxsize=1024)  # of up to 500 bytes: a quantity may say 1e9999
 def _parsed_nanos(written: WrittenQuantity) -> int:
     """The quantity in nanos; 0 for text that is no quantity, which the API server never stores."""
     try:
         quantity = parse_quantity(written)
     except ValueError:
         return 0
-    return int(quantity.unscaled * 10 ** (quantity.exponent + 9))
+    return quantity.nanos
 
 
 def _rounded(name: str, nanos: int) -> int:
@@ -313,10 +313,9 @@ def _rounded(name: str, nanos: int) -> int:
     if abs(amount) <= MAX_INT64:
         return amount
     # Beyond 64 bits, let `Quantity` overflow as upstream's arithmetic does.
-    exponent = -9
-    while nanos % 10 == 0:
-        nanos, exponent = nanos // 10, exponent + 1
-    quantity = parse_quantity(f"{nanos}e{exponent}")
+    text = str(nanos)
+    digits = text.rstrip("0")
+    quantity = parse_quantity(f"{digits}e{len(text) - len(digits) - 9}")
     return quantity.milli if name == CPU else quantity.value
 
 
