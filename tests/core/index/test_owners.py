@@ -30,6 +30,11 @@ DESIRED = {"deployment.kubernetes.io/desired-replicas": "5"}
             5,
             id="only an earlier Deployment of the name is known",
         ),
+        pytest.param(
+            [owner(SET, replicas=1, above="Deployment/web", annotations={next(iter(DESIRED)): "5" * 5000})],
+            None,
+            id="an annotation that is no number of pods",
+        ),
         pytest.param([owner(SET, replicas=9, above="Rollout/web")], None, id="nothing is known of what is above"),
         pytest.param(
             [

@@ -27,6 +27,19 @@ def test_what_kubernetes_clients_refuse_is_refused(case):
 
 
 @pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        pytest.param("9" * 200_000, "9" * 200_000, id="no number of Go's"),
+        pytest.param("0" * 5000 + "7", 7, id="zeros"),
+        pytest.param("0b-" + "1" * 5000, "0b-" + "1" * 5000, id="bits"),
+        pytest.param("9" * 300, 1e300, id="a float"),
+    ],
+)
+def test_numbers_of_many_digits_end_no_run(written, read):
+    assert read_document(f"a: {written}".encode()).value == {"a": read}
+
+
+@pytest.mark.parametrize(
     ("text", "message", "index"),
     [
         pytest.param("a: [b\n", "did not find expected ',' or ']' while parsing a flow sequence", 6, id="open list"),

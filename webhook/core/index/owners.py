@@ -12,6 +12,7 @@ from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.kinds import JOB, REPLICA_SET, SELECTING, GroupKind, group_kind
 
 _CHAIN = 4  # enough for ReplicaSet, Deployment, an operator's resource and its parent; also ends cycles
+_LONGEST_COUNT = 10  # digits: of a 32-bit number; anybody may write more
 # Labels that select exactly one Job's pods: the value is the Job's uid. The second is the older spelling.
 _JOB_LABELS = (CONTROLLER_UID, OLD_CONTROLLER_UID)
 
@@ -122,6 +123,6 @@ def _wanted_above(owner: Owner) -> int | None:
         return owner.replicas
     for key in DESIRED_REPLICAS_ANNOTATIONS:
         text = (owner.meta.annotations or {}).get(key, "")
-        if text.isdecimal():
+        if text.isdecimal() and len(text) <= _LONGEST_COUNT:
             return int(text)
     return None

@@ -36,6 +36,8 @@ _DATE = re.compile(
 )
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8; Go's JSON replaces each by U+FFFD
 _MIN_INT64, _MAX_INT64, _MAX_UINT64 = -(2**63), 2**63 - 1, 2**64 - 1
+# Characters. None that is longer has 64 bits, but for one that begins with so many zeros; Python reads 4,300 digits.
+_LONGEST_INTEGER = 256
 
 
 class UnreadableDocumentError(Exception):
@@ -62,15 +64,16 @@ def resolve_plain(text: str) -> str | bool | float | None:
 
 def _resolve_number(text: str) -> str | float:
     digits = text.replace("_", "")
-    if text[0] != ".":
+    if text[0] == ".":
+        if "_" in text and not _SPACED_FRACTION.fullmatch(text):
+            return text
+    elif len(digits) <= _LONGEST_INTEGER:
         if _INTEGER.fullmatch(digits):
             number = _parse_integer(digits)
             if _MIN_INT64 <= number <= (_MAX_INT64 if digits[0] in "+-" else _MAX_UINT64):
                 return number
         elif _SIGNED_BINARY.fullmatch(digits):
             return int(digits[2:], 2)  # noqa: FURB166 - int(digits, 0) takes no sign after 0b
-    elif "_" in text and not _SPACED_FRACTION.fullmatch(text):
-        return text
     if _FLOAT.fullmatch(digits):
         fraction = float(digits)
         if math.isfinite(fraction):
