@@ -5,6 +5,7 @@ Source: Go 1.26 strconv.Quote, encoding/json, time/format.go.
 
 import json
 import re
+from functools import lru_cache
 
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _ESCAPES = {
@@ -48,11 +49,14 @@ def quote(text: str) -> str:
     """The text as Go's ``strconv.Quote`` writes it. Source: strconv/quote.go ``Quote``."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
-    return '"' + "".join(_ESCAPES.get(char) or _rune(char) for char in text) + '"'
+    return '"' + "".join(map(_rune, text)) + '"'
 
 
+@lru_cache(maxsize=16384)  # of a few bytes: whoever writes 40,000 odd characters has each looked at a dozen times
 def _rune(char: str) -> str:
     """Source: strconv/quote.go ``appendEscapedRune``."""
+    if char in _ESCAPES:
+        return _ESCAPES[char]
     if char.isprintable():
         return char
     code = ord(char)

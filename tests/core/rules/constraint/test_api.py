@@ -163,6 +163,7 @@ def expression(**fields):
             'remove "a b" from matchLabelKeys',
             {".matchLabelKeys[0]": None},
         ),
+        ({"matchLabelKeys": ["a b"] * 65}, ".matchLabelKeys[0]", 'remove "a b" from matchLabelKeys', {}),
         (
             {
                 "labelSelector": {

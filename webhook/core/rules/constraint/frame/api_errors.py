@@ -26,6 +26,7 @@ _ACTIONS = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _POLICIES = (HONOR, IGNORE)
 # A value that differs from one of the API's by so many letters, hyphens and cases aside, was meant to be that one.
 _SLIPS = 2
+_MOST_KEYS = 64  # of one constraint; with more the fix is said in words
 _MAX_COMPARED_LETTERS = 32  # that are compared: the longest value has 14, and comparing takes time for each letter
 _MAX_REMOVED_CONSTRAINTS = 16  # constraints that one fix takes out
 _OPERATORS: Mapping[str, str] = {
@@ -162,8 +163,10 @@ def _keys_without_selector(broken: Broken) -> Fix:
 
 def _key(broken: Broken) -> Fix:
     placed, key = broken.placed, str(broken.error.bad_value)
-    keys = placed.constraint.match_label_keys or ()
-    paths = tuple(Edit(f"{placed.path}.matchLabelKeys[{index}]") for index, each in enumerate(keys) if each == key)
+    keys, where = placed.constraint.match_label_keys or (), f"{placed.path}.matchLabelKeys"
+    # Each key has an error, and could stand there as often as there are keys.
+    looked = enumerate(keys) if len(keys) <= _MOST_KEYS else ()
+    paths = tuple(Edit(f"{where}[{index}]") for index, each in looked if each == key)
     return Fix(f"remove {one_line(flow_scalar(key), 80)} from matchLabelKeys", paths)
 
 
