@@ -1,6 +1,7 @@
 """A review whose pod came before its owner: what it waits for, how long, and what that costs others."""
 
 import asyncio
+import functools
 import json
 import threading
 
@@ -17,7 +18,7 @@ from webhook.core.policy.policy import DefaultsOverride, Mode, Policy
 from webhook.core.review.decision import AdmissionRequest
 from webhook.metrics import Metrics
 from webhook.server import owner_wait
-from webhook.server.owner_wait import MAX_WAITING_REVIEWS, OwnerWait
+from webhook.server.owner_wait import MAX_WAITING_REVIEWS, SHARE, OwnerWait
 
 REFERENCE = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d4", "uid": "new", "controller": True}
 POD = {
@@ -63,15 +64,20 @@ class Cluster:
         self.index.apply(event, value)
         self.arrivals.told([(event, value)])
 
-    async def judge(self, *, waited):
+    async def judge(self, *, waited, namespace="shop"):
         self.judged.append(waited)
         return admission.answer(
-            "mutate", REQUEST, self.engine, today="2026-01-01", remaining=lambda: 1.0, waited=waited
+            "mutate",
+            replace(REQUEST, namespace=namespace),
+            self.engine,
+            today="2026-01-01",
+            remaining=lambda: 1.0,
+            waited=waited,
         )
 
-    async def review(self, left=1.75):
+    async def review(self, left=1.75, namespace="shop"):
         """What the pod gets: the selectors of its constraints, or the reason why it gets none."""
-        answer = await self.patience.answer(self.judge, lambda: left)
+        answer = await self.patience.answer(functools.partial(self.judge, namespace=namespace), lambda: left)
         made = answer.decision.injection
         assert answer.decision.awaits is None
         return answer.decision.reason if made is None else made.constraints[0].label_selector.match_labels["app"]
@@ -192,7 +198,7 @@ def test_an_owner_that_comes_before_the_wait_begins_is_not_missed():
     cluster = Cluster()
     kept = cluster.judge
 
-    async def judge(*, waited):
+    async def judge(*, waited, **_of):
         answer = await kept(waited=waited)
         if len(cluster.judged) == 1:
             cluster.comes(NEW)
@@ -231,14 +237,35 @@ def test_so_many_wait_and_no_more():
     cluster = Cluster()
 
     async def play():
-        waiting = [asyncio.create_task(cluster.review()) for _ in range(MAX_WAITING_REVIEWS)]
+        others = [f"other-{number // SHARE}" for number in range(MAX_WAITING_REVIEWS - 1)]
+        waiting = [asyncio.create_task(cluster.review(namespace=each)) for each in others]
+        waiting.append(asyncio.create_task(cluster.review()))
         await asyncio.sleep(0)
         crowded = await cluster.review(), asyncio.get_running_loop().time()
         cluster.comes(NEW)
-        return crowded, set(await asyncio.gather(*waiting)), await cluster.review()
+        answers = await asyncio.gather(*waiting)
+        return crowded, set(answers[:-1]), answers[-1], await cluster.review()
 
-    assert run(play()) == (("owner-unknown", 0.0), {"new"}, "new")
-    assert (cluster.waits("crowded"), cluster.waits("arrived")) == (1, MAX_WAITING_REVIEWS)
+    assert run(play()) == (("owner-unknown", 0.0), {"owner-unknown"}, "new", "new")
+    assert (cluster.waits("crowded"), cluster.waits("arrived")) == (1, 1)
+
+
+def test_so_many_of_a_namespace_wait_and_others_still_may():
+    """Whoever may create pods in one namespace can name owners there that never come."""
+    cluster = Cluster()
+
+    async def play():
+        waiting = [asyncio.create_task(cluster.review(namespace="evil")) for _ in range(SHARE)]
+        await asyncio.sleep(0)
+        crowded = await cluster.review(namespace="evil"), asyncio.get_running_loop().time()
+        other = asyncio.create_task(cluster.review())
+        await asyncio.sleep(0)
+        cluster.comes(NEW)
+        answers = set(await asyncio.gather(*waiting))
+        return crowded, answers, await other
+
+    assert run(play()) == (("owner-unknown", 0.0), {"owner-unknown"}, "new")
+    assert cluster.waits("crowded") == 1
 
 
 def test_a_caller_who_goes_away_leaves_room(monkeypatch):

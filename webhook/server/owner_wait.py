@@ -6,6 +6,7 @@ few of 100 fresh Deployments, by up to 10 ms. A waiting review is a suspended ta
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -18,6 +19,8 @@ _MAX_WAIT_SECONDS = 0.25  # 25 times what was ever missing; a pod whose owner ne
 _SHARE = 0.25  # of the caller's remaining time
 # Each holds a body of at most 256 KiB, usually 6; further reviews are answered at once.
 MAX_WAITING_REVIEWS = 256
+# Of a namespace: whoever names owners that never come may not take all places.
+SHARE = 64
 
 
 class Judge(Protocol):
@@ -33,20 +36,25 @@ class OwnerWait:
         self._arrivals = arrivals
         self._metrics = metrics
         self._waiting = 0
+        self._held: Counter[str] = Counter()  # of each namespace
 
     async def answer(self, judge: Judge, remaining: Callable[[], float]) -> ReviewAnswer:
         """The answer, once the awaited object has arrived or the time for waiting is over."""
         answer = await judge(waited=self._arrivals is None)
         if answer.decision.awaits is None or self._arrivals is None:
             return answer
-        if self._waiting >= MAX_WAITING_REVIEWS:
+        namespace = answer.request.namespace
+        if self._waiting >= MAX_WAITING_REVIEWS or self._held[namespace] >= SHARE:
             self._metrics.waited("crowded", 0.0)
             return await judge(waited=True)
         self._waiting += 1
+        self._held[namespace] += 1
         try:
             return await self._wait(answer.decision.awaits, judge, self._arrivals, remaining)
         finally:
             self._waiting -= 1
+            self._held[namespace] -= 1
+            self._held += Counter()  # drops those that hold none
 
     async def _wait(
         self, awaited: Awaited, judge: Judge, arrivals: Waiters, remaining: Callable[[], float]
