@@ -126,6 +126,25 @@ def test_what_others_send_repeats_an_owner_that_is_there(known, expected):
     assert reason("Pod", controlled("apps/v1", "ReplicaSet"), index=index(*known), **TENANT) == expected
 
 
+@pytest.mark.parametrize(
+    ("excluded", "expected"),
+    [
+        pytest.param({"key": "shard", "operator": "NotIn", "values": ["1"]}, "denied", id="to be different"),
+        pytest.param({"key": "shard", "operator": "DoesNotExist"}, "denied", id="to be absent"),
+        pytest.param({"key": "other", "operator": "DoesNotExist"}, "its owner is reviewed", id="a label it lacks"),
+    ],
+)
+def test_a_copy_is_examined_with_a_label_that_the_owner_says(excluded, expected):
+    """With it, the pod does not select itself, as its owner's do."""
+    written = constraint("zone hard 1 app=web")
+    written["labelSelector"]["matchExpressions"] = [excluded, {"key": "app", "operator": "Exists"}]
+    cluster = index(of_owner("u-1", "app=web", convert(written, SpreadConstraint)))
+    made = workload("Pod", "app=web shard=1", meta=controlled("apps/v1", "ReplicaSet"))
+    made["spec"]["topologySpreadConstraints"] = [written]
+    decision = decide(made, policy=NOT_SELF, index=cluster, **TENANT)
+    assert (decision.reason or "denied", decision.allowed) == (expected, expected != "denied")
+
+
 def test_a_copy_is_examined_where_more_is_denied_than_the_index_compares():
     """Replicas and affinity of a copy may be others than the owner's."""
     cluster = index(of_owner("u-1", "app=web", DECLARED))

@@ -8,7 +8,10 @@ Source: k8s.io/kubernetes pkg/auth/nodeidentifier and plugin/pkg/admission/noder
 where each controller has an account of its own in kube-system, or shares the manager's user.
 """
 
-from webhook.core.api.types import OwnerReference
+from collections.abc import Iterable, Iterator
+
+from webhook.core.api.selectors import DOES_NOT_EXIST, NOT_IN
+from webhook.core.api.types import OwnerReference, SpreadConstraint
 from webhook.core.api.well_known import (
     CONTROLLER_ACCOUNT_SUFFIX,
     CONTROLLER_MANAGER,
@@ -27,6 +30,8 @@ from webhook.core.rules.rule_set import BY_ID
 from webhook.core.workloads.kinds import POD, group_kind
 from webhook.core.workloads.reading import makes
 from webhook.core.workloads.workload import Template, Workload
+
+_EXCLUDING = frozenset({NOT_IN, DOES_NOT_EXIST})
 
 
 def why_unexamined(request: AdmissionRequest, given: ReadObject, circumstances: Circumstances) -> str:
@@ -97,6 +102,19 @@ def _repeats(workload: Workload, declared: tuple[Declared, ...]) -> bool:
 
 
 def _repeats_one(template: Template, declared: Declared) -> bool:
-    """Whether a template has these constraints and labels; controllers add labels of their own."""
-    pods = template.template
-    return pods.pod_spec.constraints == declared.constraints and declared.labels.items() <= pods.labels.items()
+    """Whether a template has these constraints and labels; controllers add labels of their own.
+
+    None may be one that a constraint says to be absent or different: with it, the pod would not select itself.
+    """
+    labels = template.template.labels
+    if template.template.pod_spec.constraints != declared.constraints or not declared.labels.items() <= labels.items():
+        return False
+    return (labels.keys() - declared.labels.keys()).isdisjoint(_barred(declared.constraints))
+
+
+def _barred(constraints: Iterable[SpreadConstraint]) -> Iterator[str]:
+    """The keys of labels that the constraints' selectors exclude."""
+    for each in constraints:
+        for requirement in (each.selector and each.selector.match_expressions) or ():
+            if requirement.operator in _EXCLUDING:
+                yield requirement.key
