@@ -31,11 +31,12 @@ FINISHED = frozenset({"Succeeded", "Failed"})
 _MAX_ENTRIES_OF_A_TERM = 16
 # Different terms of one namespace's pods that are compared with an incoming pod, 3 µs each. Of a namespace that has
 # more none is: its pods would slow down everybody's.
-MOST_TERMS_ON_A_SHELF = 500
+MOST_TERMS_ON_A_SHELF = 100
+_ANY = ""  # instead of a namespace
 
 _Outer = TypeVar("_Outer")
 _Key = TypeVar("_Key")
-_Shelf = tuple[str, ...]  # namespace, label and value; without label, or without all, where a term requires none
+_Shelf = tuple[str, ...]  # namespace, label and value; without label where a term requires none
 # Weight of a volume that is no plain claim: looking at it can fail. More than any limit, so that the scheduler's
 # NodeVolumeLimits always looks, and fails where upstream does.
 _PAST_ANY_LIMIT = 2**31
@@ -247,10 +248,11 @@ class Pods:
         """The anti-affinity terms of existing pods that match an incoming pod: topology key, and pods by slot."""
         # Terms are looked up by a label that they require, since a cluster has thousands and a pod a few labels.
         candidates: set[_TermUse] = set()
-        for shelf in ((), (namespace,), *((namespace, key, value) for key, value in labels.items())):
-            for uses in self._shelves.get(shelf, {}).values():
-                if len(uses) <= MOST_TERMS_ON_A_SHELF:
-                    candidates |= uses
+        for space in {_ANY, namespace}:
+            for shelf in ((space,), *((space, key, value) for key, value in labels.items())):
+                for uses in self._shelves.get(shelf, {}).values():
+                    if len(uses) <= MOST_TERMS_ON_A_SHELF:
+                        candidates |= uses
         return [
             (use.term.topology_key, dict(use.counts))
             for use in candidates
@@ -320,18 +322,18 @@ class Pods:
 
 
 def _shelves(term: Term) -> Iterable[_Shelf]:
-    """Where a term is looked up: for all pods, for those of its namespaces, or those of them with a required label."""
-    if not term.namespace_selector.nothing or len(term.namespaces) > _MAX_ENTRIES_OF_A_TERM:
-        return [()]
+    """Where a term is looked up: by each of its namespaces, or `_ANY`, and by a label that it requires, if it does."""
     if term.selector.nothing:
         return ()
+    narrow = term.namespace_selector.nothing and len(term.namespaces) <= _MAX_ENTRIES_OF_A_TERM
+    spaces = term.namespaces if narrow else (_ANY,)
     positive = (each for each in term.selector.requirements if each.operator in ("=", "In"))
     # A term is put under each value in each namespace, and anybody may write many: then under none of them.
-    narrow = (each for each in positive if len(set(each.values)) * len(term.namespaces) <= _MAX_ENTRIES_OF_A_TERM)
-    label = next(narrow, None)
+    few = (each for each in positive if len(set(each.values)) * len(spaces) <= _MAX_ENTRIES_OF_A_TERM)
+    label = next(few, None)
     if label is None:
-        return [(namespace,) for namespace in term.namespaces]
-    return [(namespace, label.key, value) for namespace in term.namespaces for value in set(label.values)]
+        return [(space,) for space in spaces]
+    return [(space, label.key, value) for space in spaces for value in set(label.values)]
 
 
 def extras_of(meta: ObjectMeta, spec: PodSpec) -> _Extras:
