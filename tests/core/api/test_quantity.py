@@ -78,5 +78,5 @@ def test_a_text_that_is_no_quantity_is_refused_in_upstreams_words(written, text)
     ],
 )
 def test_no_number_has_more_digits_than_can_be_added_up(written, digits):
-    """The API server keeps `1e999999999` as it is written, in any pod."""
+    """A template of a custom resource is checked by nobody before it comes here."""
     assert len(str(parse_quantity(written).nanos)) == digits

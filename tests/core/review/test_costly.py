@@ -135,7 +135,7 @@ def test_time_that_ran_out_is_no_way_round_a_rule_on_deny():
 
 @pytest.mark.parametrize("written", ["1e999999999", "9" * 900 + "e2147483647", "1E99999999999"])
 def test_a_number_that_no_computer_can_write_out_takes_no_time(written):
-    """Of a custom resource nobody has checked it; of a pod the API server keeps it."""
+    """Of a custom resource nobody has checked it; the API server stalls on a pod that has it."""
     container = {"name": "c", "resources": {"requests": {"cpu": written}, "limits": {"memory": written}}}
     began = time.perf_counter()
     assert reviewed(workload("Rollout", STABLE, "zone hard 1 track=stable", containers=[container])).allowed
