@@ -3,6 +3,7 @@
 import base64
 import json
 import pathlib
+import time
 import tracemalloc
 
 import pytest
@@ -139,6 +140,25 @@ def test_a_refusal_knows_how_long_to_wait(plain, tmp_path):
         pass
 
     assert (raised.value.status, raised.value.retry_after) == (429, 7.0)
+
+
+def test_a_line_of_megabytes_is_put_together_once(plain, tmp_path):
+    """Each of its thousand parts was put behind what had come before it, which took seconds."""
+
+    def long(handler, _):
+        handler.begin_stream()
+        handler.chunk(b"a\n" + b"x" * 2**23)
+        handler.chunk(b"x" * 2**22 + b"\nb\nc")
+        handler.chunk(b"c\n")
+        handler.end_stream()
+        return True
+
+    plain.strike("any", long)
+    with server(plain, tmp_path).open("/") as stream:
+        began = time.process_time()
+        lines = [line for lines in stream.lines() for line in lines]
+    assert lines == [b"a", b"x" * (2**23 + 2**22), b"b", b"cc"]
+    assert time.process_time() - began < 1.0
 
 
 def test_a_line_without_end_is_not_kept(plain, tmp_path):

@@ -23,7 +23,7 @@ _SECONDS = 10.0
 _CHUNK_BYTES = 64 * 1024  # of one read, which returns what has come: four records of TLS
 # Objects have up to 1.5 MiB (etcd's limit), and six times that where each character is escaped: room for one.
 _LINE_BYTES = 16 * 1024 * 1024
-# A page of a hundred has a few MiB; twice this in memory is what decoding may take. Of larger ones fewer are requested.
+# A page of a hundred has a few MiB; twice this in memory is what decoding may take. Of larger ones one is requested.
 _PAGE_BYTES = 32 * 1024 * 1024
 # An error is a Status of some hundred bytes, or the page of a proxy.
 _STATUS_BYTES = 64 * 1024
@@ -132,13 +132,18 @@ class Stream:
 
         Errors: SilenceError; ClusterError for a connection that breaks, and for a line that is too long.
         """
-        rest = b""
+        parts: list[bytes] = []  # of a line that has not ended; joined once, since it may be some megabytes
+        size = 0
         while chunk := self._chunk():
-            *whole, rest = (rest + chunk).split(b"\n")
-            if len(rest) > _LINE_BYTES:
+            end, *more = chunk.split(b"\n")
+            parts.append(end)
+            size += len(end)
+            if size > _LINE_BYTES:
                 raise ClusterError(f"a line of more than {_LINE_BYTES} bytes")
-            if whole:
-                yield whole
+            if more:
+                *whole, rest = more
+                yield [b"".join(parts), *whole]
+                parts, size = [rest], len(rest)
 
     def end(self) -> None:
         """Make the reader see the end of the stream."""

@@ -1,7 +1,7 @@
 """The state of listing one kind: the API version, its plural name, the next page.
 
 Lists are requested without ``resourceVersion``, since only then the API server respects ``limit``. A page that fails is
-requested again by its token, with fewer objects if it was too long; if the token has expired, the list starts again
+requested again by its token, for one object if it was too long; if the token has expired, the list starts again
 with larger pages.
 """
 
@@ -15,7 +15,6 @@ from webhook.core.index.readers import Reader
 
 _PAGE = 100  # objects. Decoding holds the interpreter's lock; a hundred pods take half a millisecond
 _LARGEST_PAGE = 10_000  # as many as kube-apiserver itself requests of etcd at once (etcd3/store.go maxLimit)
-_LESS = 8  # times fewer objects after a page that was too long: then one at a time is two pages away
 _SHORT_BYTES = 4 * 1024 * 1024  # twice as many objects as in such a page are not too long
 _BAD_REQUEST, _GONE = 400, 410
 
@@ -76,14 +75,14 @@ class Paging:
         return self._server.open(self.path(**query), silence_seconds=silence_seconds)
 
     def body(self, stream: Stream) -> bytes:
-        """The page that the stream brings; if it is too long, fewer objects are requested next.
+        """The page that the stream brings; if it is too long, one object is requested next.
 
         Errors: as `Stream.body`.
         """
         try:
             body = stream.body()
         except TooLongError:
-            self._limit = max(1, self._limit // _LESS)
+            self._limit = 1
             raise
         if self._limit < _PAGE and len(body) < _SHORT_BYTES:
             self._limit = min(self._limit * 2, _PAGE)
