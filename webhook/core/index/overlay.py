@@ -24,6 +24,15 @@ def with_pods(index: ReadOnlyIndex, node: str, pods: Sequence[Pod]) -> ReadOnlyI
     return cast(ReadOnlyIndex, _WithPods(index, index.view().slots[node], pods))
 
 
+def without_pods(index: ReadOnlyIndex, like: Pod, own: Selector, running: Counts) -> ReadOnlyIndex:
+    """The index as if pods of one workload were gone.
+
+    Shape: ``running`` are the pods by slot, ``own`` selects them in the namespace of ``like``; each is taken to hold
+    what ``like`` requests, but no more than the node has, with its host ports and anti-affinity.
+    """
+    return cast(ReadOnlyIndex, _WithoutPods(index, like, own, running))
+
+
 def with_owners(index: ReadOnlyIndex, owners: Sequence[Owner]) -> ReadOnlyIndex:
     """The index as if it had these owners, in place of any with the same names.
 
@@ -137,3 +146,55 @@ class _WithPods(_Overlay):
     def _plus(self, counts: Mapping[int, int], number: int) -> Counts:
         """The counts with so many more on the node of the added pods."""
         return {**counts, self._slot: counts.get(self._slot, 0) + number} if number else dict(counts)
+
+
+class _WithoutPods(_Overlay):
+    """The answers about pods that are counted and about what they take from their nodes."""
+
+    def __init__(self, below: ReadOnlyIndex, like: Pod, own: Selector, running: Counts) -> None:
+        super().__init__(below)
+        self._namespace, self._labels, self._own, self._running = like.meta.namespace, like.labels, own, running
+        self._extras = extras_of(like.meta, like.pod_spec)
+        self._held = {PODS: 1, **dict(existing_request(like, below.version).amounts)}
+
+    def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
+        counts = self._below.count(namespace, selector, leaving=leaving)
+        if namespace != self._namespace or selector.nothing or not counts:
+            return counts
+        # Terminating pods are not among those that run, and stay.
+        return _less(counts, self._below.count(namespace, selector.joined(self._own.requirements)))
+
+    def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
+        short = self._below.short_of(resource, amount)
+        return None if short is None else self.amounts(resource)[0]
+
+    def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        free, allocatable = self._below.amounts(resource)
+        held, left = self._held.get(resource, 0), list(free)
+        for slot, pods in self._running.items() if held else ():
+            left[slot] = min(allocatable[slot], left[slot] + pods * held)
+        return tuple(left), allocatable
+
+    def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
+        gone = [
+            term.topology_key
+            for term in self._extras.terms
+            if term.in_namespace(namespace, self._below.raw_namespace_labels(namespace))
+            and term.selector.matches(labels)
+        ]
+        return [
+            (key, _less(counts, self._running) if key in gone else counts)
+            for key, counts in self._below.terms_matching(namespace, labels)
+        ]
+
+    def taken_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
+        own = frozenset(self._extras.ports)
+        return {
+            slot: tuple(port for port in ports if port not in own) if slot in self._running else ports
+            for slot, ports in self._below.taken_ports().items()
+        }
+
+
+def _less(counts: Counts, others: Counts) -> Counts:
+    left = {slot: pods - others.get(slot, 0) for slot, pods in counts.items()}
+    return {slot: pods for slot, pods in left.items() if pods > 0}

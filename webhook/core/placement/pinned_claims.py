@@ -81,7 +81,7 @@ def ordinals(
     pods = [_ordinal(index, namespace, f"{name}-{number}", claims, view) for number in numbers]
     room, mounts, slots = {}, index.mounts(), view.slots
     for node, limits in index.attach_limits().items():
-        if limits and node in slots:
+        if limits and claims.names and node in slots:
             slot = slots[node]
             # As if all claims were of the driver with the lowest limit: at worst a fix is not offered.
             room[slot] = max(0, min(limits.values()) - mounts.get(slot, 0)) // len(claims.names)

@@ -71,6 +71,7 @@ class Spec(_ApiShape, frozen=True):
     suspend: bool | None = None
     volume_claim_templates: tuple[_ClaimTemplate, ...] | None = None
     ordinals: _StatefulSetOrdinals | None = None
+    pod_management_policy: str | None = None
     completion_mode: str | None = None
     manual_selector: bool | None = None
 

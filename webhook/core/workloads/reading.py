@@ -276,6 +276,7 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
         strategy=_strategy(spec.strategy or spec.update_strategy),
         suspended=spec.suspend is True,
         claims=_claims(spec) if row.ordered and spec.volume_claim_templates else None,
+        parallel=spec.pod_management_policy == "Parallel",
         first_ordinal=(row.ordered and spec.ordinals and spec.ordinals.start) or 0,
         indexed=row.completes and job.completion_mode == "Indexed",
         manual_selector=row.completes and job.manual_selector is True,

@@ -5,6 +5,7 @@ from webhook.core.workloads.workload import Strategy
 
 # The API server's defaults for a Deployment that says nothing.
 DEFAULT_SURGE: IntOrText = "25%"
+_DEFAULT = "25%"  # of maxUnavailable too
 
 
 def surge_of(strategy: Strategy | None, replicas: int) -> int:
@@ -14,12 +15,29 @@ def surge_of(strategy: Strategy | None, replicas: int) -> int:
     """
     if strategy is not None and strategy.type == "Recreate":
         return 0
-    written = strategy.max_surge if strategy is not None and strategy.max_surge is not None else DEFAULT_SURGE
+    hundredths = _hundredths(None if strategy is None else strategy.max_surge, replicas)
+    return -(-hundredths // 100)
+
+
+def unavailable_of(strategy: Strategy | None, replicas: int) -> int:
+    """Pods that may be missing during a rolling update; all of them for Recreate.
+
+    Source: deployment/util/deployment_util.go ``ResolveFenceposts``: a percentage of maxUnavailable rounds down, and is
+    1 where both are 0.
+    """
+    if strategy is not None and strategy.type == "Recreate":
+        return replicas
+    allowed = _hundredths(None if strategy is None else strategy.max_unavailable, replicas) // 100
+    return allowed or int(not surge_of(strategy, replicas))
+
+
+def _hundredths(written: IntOrText | None, replicas: int) -> int:
+    """A number of pods or a percentage of the replicas, in hundredths of a pod; 0 for any other text."""
     if isinstance(written, int):
-        return max(written, 0)
-    percent = written.removesuffix("%")
+        return max(written, 0) * 100
+    percent = (written or _DEFAULT).removesuffix("%")
     # Longer numbers are refused by the API server, and int() would take its time over them.
-    return -(-replicas * int(percent) // 100) if percent.isdecimal() and percent.isascii() and len(percent) < 6 else 0
+    return replicas * int(percent) if percent.isdecimal() and percent.isascii() and len(percent) < 6 else 0
 
 
 def worst_final_skew(domains: int, replicas: int, surge: int, max_skew: int) -> int:

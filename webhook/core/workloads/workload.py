@@ -53,10 +53,10 @@ class Workload(Struct, frozen=True, kw_only=True):
     that of ``api_version``, empty for core. ``selector`` is the object's own
     ``spec.selector``. ``suspended`` objects make no pods at present. ``late_labels`` are keys of labels that the object
     itself tells its controller to put on some of the pods. ``first_ordinal`` is of StatefulSets: the number in the name
-    of the first pod. ``indexed`` and ``manual_selector`` are of Jobs: each pod
-    has a completion index; no labels are generated. ``traits`` are what follows of its kind, read once since some ten
-    rules ask for them in every review. ``whole`` says that the templates are the pods as their controller makes them;
-    else only the constraints are, and labels as far as they are known.
+    of the first pod; ``parallel`` that its pods do not wait for one another. ``indexed`` and ``manual_selector`` are of
+    Jobs: each pod has a completion index; no labels are generated. ``traits`` are what follows of its kind, read once
+    since some ten rules ask for them in every review. ``whole`` says that the templates are the pods as their
+    controller makes them; else only the constraints are, and labels as far as they are known.
     """
 
     api_version: str
@@ -73,6 +73,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     late_labels: tuple[str, ...] = ()
     claims: ClaimTemplates | None = None
     first_ordinal: int = 0
+    parallel: bool = False
     indexed: bool = False
     manual_selector: bool = False
     whole: bool = True

@@ -1,0 +1,143 @@
+"""The pods of one template that look for a node: as its controller makes them, beside those that run.
+
+    to_come         those that are missing; the others stay where they are
+    in_a_rollout    those of a new revision, which replace the running ones
+
+A StatefulSet's pods come one after the other, unless its podManagementPolicy is Parallel; those with volumes in one
+place only go there. Pods of a Deployment that wait are among the missing.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.selectors import Selector
+from webhook.core.api.types import Pod
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.defaulting.next_pod import after_admission, next_pod
+from webhook.core.index.overlay import with_owners, without_pods
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.crowds import ClusterGame, Party, game_of
+from webhook.core.placement.game import Rollout
+from webhook.core.placement.pinned_claims import Ordinal, ordinals
+from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.scheduler.problem import Problem, take
+from webhook.core.workloads.rolling_update import surge_of, unavailable_of
+from webhook.core.workloads.workload import ClaimTemplates, Template, Workload
+
+_NO_CLAIMS = ClaimTemplates(())
+
+
+class ToCome(Struct, frozen=True, kw_only=True):
+    """Pods that look for a node, and the cluster in which they do.
+
+    Shape: ``staying`` of the workload's pods keep theirs. ``unknown`` says in words why nothing can be said; empty
+    where something can.
+    """
+
+    index: ReadOnlyIndex
+    parties: tuple[Party, ...] = ()
+    staying: int = 0
+    rollout: Rollout | None = None
+    unknown: str = ""
+
+    def game(self) -> ClusterGame:
+        """The game of these pods alone; several may be played as one, of the parties of all."""
+        return game_of(self.parties, self.index, rollout=self.rollout)
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """What pods are made in: the cluster, the policy that injects, and where the object is.
+
+    Shape: ``own`` selects the workload's pods in every revision, None where that is not known. ``applied`` says that
+    the object is in the cluster as it is; a manifest is taken for a new revision. ``injects`` is false for pods that
+    got their constraints already.
+    """
+
+    index: ReadOnlyIndex
+    policy: Policy
+    version: KubernetesVersion
+    namespace: str
+    own: Selector | None = None
+    applied: bool = False
+    injects: bool = True
+
+
+def to_come(workload: Workload, template: Template, replicas: int, within: Setting) -> ToCome:
+    """The pods that are missing of so many."""
+    index, pod = within.index, _pod(workload, template, within)
+    if workload.traits.ordered:
+        return _ordinals(workload, pod, replicas, within)
+    staying = sum(index.count(within.namespace, within.own).values()) if within.own is not None else 0
+    party = Party(problem=_problem(pod, index, within.policy), pods=max(0, replicas - staying))
+    return ToCome(index=index, parties=(party,) if party.pods else (), staying=staying)
+
+
+def in_a_rollout(workload: Workload, template: Template, replicas: int, within: Setting) -> ToCome:
+    """All pods made anew, while those that run are deleted one by one.
+
+    Shape: pods that run are taken for pods of this template, in an earlier revision.
+    """
+    if within.own is None:
+        return ToCome(index=within.index, unknown="which pods are its own")
+    new = _pod(workload, template, replace(within, applied=False))
+    running = within.index.count(within.namespace, within.own)
+    index = without_pods(within.index, new, within.own, running)
+    old = replace(new, metadata=replace(new.meta, labels=template.template.labels))
+    parties = (
+        Party(problem=_problem(old, index, within.policy), pods=0, leaving=running),
+        Party(problem=_problem(new, index, within.policy), pods=replicas),
+    )
+    allowed = Rollout(
+        0, 1, replicas, surge_of(workload.strategy, replicas), unavailable_of(workload.strategy, replicas)
+    )
+    return ToCome(index=index, parties=parties, rollout=allowed)
+
+
+def _pod(workload: Workload, template: Template, within: Setting) -> Pod:
+    """The next pod of the template, as the scheduler gets it."""
+    made = next_pod(workload, template, within.namespace, within.index, applied=within.applied)
+    index = with_owners(within.index, made.owners) if made.owners else within.index
+    ready = after_admission(
+        made.template, within.namespace, within.policy, index, within.version, injects=within.injects
+    )
+    return ready.pod
+
+
+def _problem(pod: Pod, index: ReadOnlyIndex, policy: Policy) -> Problem:
+    return take(index, pod, profile=profile_for(policy, pod.pod_spec.scheduler_name))
+
+
+def _ordinals(workload: Workload, pod: Pod, replicas: int, within: Setting) -> ToCome:
+    numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
+    claims = workload.claims or _NO_CLAIMS
+    known = ordinals(within.index, within.namespace, workload.meta.name, claims, numbers)
+    if known is None:
+        return ToCome(index=within.index, unknown=f"{replicas:,} ordinals are too many to look up")
+    missing = [each for each in known.pods if not each.runs]
+    if not all(each.certain for each in missing):
+        return ToCome(index=within.index, unknown="where the volumes of its claims will be")
+    problem = _problem(pod, within.index, within.policy)
+    room = known.room if claims.names else {}
+    if workload.parallel:
+        alike = Counter(each.nodes for each in missing)
+        parties = [Party(problem=problem, pods=pods, nodes=nodes, room=room) for nodes, pods in alike.items()]
+    else:
+        parties = []
+        for nodes, pods in _runs(missing):
+            behind = len(parties) - 1 if parties else None
+            parties.append(Party(problem=problem, pods=pods, nodes=nodes, room=room, in_turn=True, behind=behind))
+    return ToCome(index=within.index, parties=tuple(parties), staying=replicas - len(missing))
+
+
+def _runs(missing: Sequence[Ordinal]) -> list[tuple[int | None, int]]:
+    """Pods that follow one another and may use the same nodes: these, and how many pods."""
+    found: list[tuple[int | None, int]] = []
+    for each in missing:
+        if found and found[-1][0] == each.nodes:
+            found[-1] = (each.nodes, found[-1][1] + 1)
+        else:
+            found.append((each.nodes, 1))
+    return found
