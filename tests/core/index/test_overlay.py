@@ -19,7 +19,7 @@ from webhook.core.api.types import (
     Volume,
 )
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.index.overlay import with_owners, with_pods
+from webhook.core.index.overlay import with_owners, with_pods, without_pods
 
 NODES = tuple(
     replace(node(name), status=NodeStatus(allocatable={"cpu": "4", "pods": "9", "example.com/gpu": "2"}))
@@ -35,6 +35,7 @@ def volume(claim):
     return Volume(name=claim, persistent_volume_claim=ClaimSource(claim_name=claim))
 
 
+FRONT = PodAffinityTerm(topology_key=HOSTNAME, label_selector=selector("tier=front"))
 OBJECTS = PodAffinity(required=(PodAffinityTerm(topology_key=HOSTNAME, label_selector=selector("app=web")),))
 ADDED = [
     running("plain", "n1"),
@@ -122,3 +123,62 @@ def test_added_owners_replace_those_of_the_same_name():
     }
     assert above.owners("batch") == ()
     assert below.owner("apps/v1", "Deployment", "shop", "web").replicas == 1
+
+
+# One workload's pods, which are all alike, and pods of others beside them.
+LIKE = replace(
+    running("web", "n0"),
+    **spec(
+        containers=(
+            Container(
+                resources=ResourceRequirements(requests={"cpu": "1", "example.com/gpu": "1"}),
+                ports=(ContainerPort(container_port=80, host_port=8080),),
+            ),
+        ),
+        affinity=Affinity(pod_anti_affinity=OBJECTS),
+    ),
+)
+OTHERS = (
+    *NODES,
+    running("other", "n0", "app=api"),
+    running("elsewhere", "n0", namespace="batch"),
+    replace(running("sidecar", "n0"), spec=PodSpec(node_name="n0", containers=(Container(name="c"),))),
+)
+OWN = compile_selector(selector("app=web tier=own"))
+
+
+def owned(name, on):
+    """A pod of the workload."""
+    return replace(LIKE, metadata=running(name, on, "app=web tier=own").meta, spec=replace(LIKE.spec, node_name=on))
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+@pytest.mark.parametrize("on", [(), ("n0",), ("n0", "n1", "n1")], ids=["none", "one", "three"])
+def test_without_its_pods_a_workload_is_as_if_they_had_never_run(on, question):
+    below = index(*OTHERS, *(owned(f"web-{number}", each) for number, each in enumerate(on)))
+    before = question(below)
+    like = replace(LIKE, metadata=running("web", "n0", "app=web tier=own").meta)
+    assert question(without_pods(below, like, OWN, below.count("shop", OWN))) == question(index(*OTHERS))
+    assert question(below) == before
+
+
+def test_pods_that_requested_more_free_no_more_than_the_node_has():
+    below = index(*NODES, running("web-0", "n0", "app=web tier=own"))
+    like = replace(LIKE, metadata=running("web", "n0", "app=web tier=own").meta)
+    free, allocatable = without_pods(below, like, OWN, {0: 3}).amounts("cpu")
+    assert (free, allocatable) == ((4000, 4000), (4000, 4000))
+
+
+def test_anti_affinity_of_others_over_the_same_key_stays():
+    other = replace(owned("other", "n0"), metadata=running("other", "n0", "app=api").meta)
+    below = index(*NODES, owned("web-0", "n0"), owned("web-1", "n1"), other)
+    like = replace(LIKE, metadata=running("web", "n0", "app=web tier=own").meta)
+    for gone, left in (({0: 1, 1: 1}, {0: 1}), ({0: 9}, {0: 2, 1: 1})):
+        [(_, counts)] = without_pods(below, like, OWN, gone).terms_matching("shop", {"app": "web"})
+        assert counts == left
+    apart = replace(
+        other, spec=replace(other.spec, affinity=Affinity(pod_anti_affinity=PodAffinity(required=(FRONT,))))
+    )
+    below = index(*NODES, owned("web-0", "n0"), owned("web-1", "n1"), apart)
+    answers = without_pods(below, like, OWN, {0: 1, 1: 1}).terms_matching("shop", {"app": "web", "tier": "front"})
+    assert answers == [(HOSTNAME, {0: 1})]

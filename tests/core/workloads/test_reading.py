@@ -180,6 +180,13 @@ def test_claims_of_a_stateful_set(kind, spec, expected):
     assert (found.claims and (found.claims.names, found.first_ordinal)) == expected
 
 
+@pytest.mark.parametrize(("policy", "parallel"), [(None, False), ("OrderedReady", False), ("Parallel", True)])
+def test_whether_ordinals_wait_for_one_another(policy, parallel):
+    spec = {"podManagementPolicy": policy}
+    found = read_workload({"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": spec})
+    assert found.parallel is parallel
+
+
 def test_a_configured_kind():
     thing = {
         "apiVersion": "example.com/v1",

@@ -165,8 +165,10 @@ class _WithoutPods(_Overlay):
         return _less(counts, self._below.count(namespace, selector.joined(self._own.requirements)))
 
     def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
-        short = self._below.short_of(resource, amount)
-        return None if short is None else self.amounts(resource)[0]
+        if self._below.short_of(resource, amount) is None:
+            return None
+        free = self.amounts(resource)[0]
+        return free if any(each < amount for each in free) else None
 
     def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         free, allocatable = self._below.amounts(resource)
@@ -176,16 +178,20 @@ class _WithoutPods(_Overlay):
         return tuple(left), allocatable
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
-        gone = [
-            term.topology_key
-            for term in self._extras.terms
-            if term.in_namespace(namespace, self._below.raw_namespace_labels(namespace))
-            and term.selector.matches(labels)
-        ]
-        return [
-            (key, _less(counts, self._running) if key in gone else counts)
-            for key, counts in self._below.terms_matching(namespace, labels)
-        ]
+        left = list(self._below.terms_matching(namespace, labels))
+        for term in self._extras.terms:
+            if term.in_namespace(namespace, self._below.raw_namespace_labels(namespace)) and term.selector.matches(
+                labels
+            ):
+                # Of two terms that all of these pods may have, one is left, and it does not matter which.
+                own = next((each for each in left if each[0] == term.topology_key and self._is_of_all(each[1])), None)
+                if own is not None:
+                    left.remove(own)
+                    left += [(own[0], rest)] if (rest := _less(own[1], self._running)) else []
+        return left
+
+    def _is_of_all(self, counts: Counts) -> bool:
+        return all(counts.get(slot, 0) >= pods for slot, pods in self._running.items())
 
     def taken_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
         own = frozenset(self._extras.ports)

@@ -12,7 +12,7 @@ from webhook.core.api.well_known import ZONE
 from webhook.core.json_edits import applied
 from webhook.core.review.messages import warnings_of
 from webhook.core.rules.constraint.match_label_keys import MIXED, ROLLOUTS_TRIED, SEEN
-from webhook.core.workloads.rolling_update import surge_of, worst_final_skew
+from webhook.core.workloads.rolling_update import surge_of, unavailable_of, worst_final_skew
 from webhook.core.workloads.workload import Strategy
 
 HARD = "zone hard 1 app=web"
@@ -278,6 +278,29 @@ def test_it_says_how_often_and_how_to_mend_it():
 )
 def test_surge_as_written(written, pods):
     assert surge_of(Strategy(type="RollingUpdate", max_surge=written), 10) == pods
+
+
+@pytest.mark.parametrize(
+    ("surge", "unavailable", "pods"),
+    [
+        (None, None, 2),
+        (None, 3, 3),
+        (None, "39%", 3),
+        (1, 0, 0),
+        (0, 0, 1),
+        ("0%", "0%", 1),
+        (1, "x", 0),
+    ],
+    ids=str,
+)
+def test_unavailable_as_written(surge, unavailable, pods):
+    written = Strategy(type="RollingUpdate", max_surge=surge, max_unavailable=unavailable)
+    assert unavailable_of(written, 10) == pods
+
+
+def test_all_at_once():
+    assert (surge_of(Strategy(type="Recreate"), 10), unavailable_of(Strategy(type="Recreate"), 10)) == (0, 10)
+    assert (surge_of(None, 10), unavailable_of(None, 10)) == (3, 2)
 
 
 def arrangements(pods, domains):

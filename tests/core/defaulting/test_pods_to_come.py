@@ -1,0 +1,177 @@
+"""The pods that a workload will have, and what becomes of them: known answers, each worked out by hand."""
+
+import pytest
+from build import API_VERSIONS, NAMESPACE, cluster, policy, running
+from manifest import workload as written
+from msgspec import convert
+
+from webhook.core.api.selectors import selector_from_labels
+from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
+from webhook.core.api.types import Container, ContainerPort, ResourceRequirements
+from webhook.core.api.version import RECORDED
+from webhook.core.api.well_known import ZONE
+from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout, to_come
+from webhook.core.placement.simulation import Outcome, simulate
+from webhook.core.workloads.reading import read_workload
+
+OWN = selector_from_labels({"app": "web"})
+TWO = "a: a0=0 a1=0 | b: b0=0 b1=0"
+ZONES, HOSTS = "zone hard 1 app=web", "hostname hard 1 app=web"
+LATE = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
+LATE_CLASS = convert({"metadata": {"name": "late"}, **LATE}, StorageClass)
+CLAIMS = {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}]}
+
+
+def made(kind, *constraints, replicas=6, **more):
+    assert kind in API_VERSIONS
+    return read_workload(written(kind, "app=web", *constraints, replicas=replicas, **more))
+
+
+def setting(index, *, own=OWN, **more):
+    found = cluster(index) if isinstance(index, str) else index
+    return Setting(index=found, policy=policy(mode="observe"), version=RECORDED, namespace=NAMESPACE, own=own, **more)
+
+
+def coming(workload, within, replicas=6):
+    return to_come(workload, workload.templates[0], replicas, within)
+
+
+def rolling(within, *constraints, replicas=6, surge="25%", unavailable="25%", **more):
+    strategy = {"strategy": {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}}
+    workload = made("Deployment", *constraints, replicas=replicas, spec=strategy, **more)
+    return in_a_rollout(workload, workload.templates[0], replicas, within)
+
+
+def verdict(coming):
+    found = simulate(coming.game())
+    return str(found.outcome), found.fewest, found.most
+
+
+class TestThoseThatAreMissing:
+    @pytest.mark.parametrize(
+        ("index", "pods", "staying"),
+        [
+            pytest.param(TWO, 6, 0, id="none runs"),
+            pytest.param("a: a0=1 | b: b0=1", 4, 2, id="two run"),
+            pytest.param("a: a0=3 | b: b0=3", 0, 6, id="all run"),
+            pytest.param("a: a0=4 | b: b0=4", 0, 8, id="more run"),
+        ],
+    )
+    def test_of_a_deployment(self, index, pods, staying):
+        found = coming(made("Deployment", ZONES), setting(index))
+        assert (sum(each.pods for each in found.parties), found.staying) == (pods, staying)
+
+    def test_that_cannot_be_told_from_those_of_others_are_all(self):
+        found = coming(made("Deployment", ZONES), setting("a: a0=1", own=None))
+        assert (found.parties[0].pods, found.staying) == (6, 0)
+
+    def test_they_are_placed_beside_those_that_run(self):
+        assert verdict(coming(made("Deployment", ZONES), setting("a: a0=2 | b: ~b0"))) == ("does-not-fit", 0, 0)
+        assert verdict(coming(made("Deployment", ZONES), setting("a: a0=2 | b: b0"))) == ("fits", 4, 4)
+
+    def test_of_a_new_revision_count_alone_if_the_constraint_says_so(self):
+        keyed = f"{ZONES} keys:pod-template-hash"
+        assert verdict(coming(made("Deployment", keyed), setting("a: a0=2 | b: ~b0"))) == ("does-not-fit", 1, 1)
+
+
+class TestOrdinals:
+    def test_come_in_turn_unless_they_are_parallel(self):
+        for spec, in_turn in (({}, True), ({"podManagementPolicy": "Parallel"}, False)):
+            [party] = coming(made("StatefulSet", ZONES, spec=spec), setting(TWO)).parties
+            assert (party.pods, party.in_turn, party.behind, party.nodes) == (6, in_turn, None, None)
+
+    def test_that_run_are_not_placed_again(self):
+        index = cluster("a: a0 | b: b0")
+        index.apply("ADDED", running("web-1", "a0"))
+        found = coming(made("StatefulSet", ZONES), setting(index))
+        assert ([each.pods for each in found.parties], found.staying) == ([5], 1)
+
+    def test_one_whose_volume_is_shut_out_holds_the_rest_for_ever(self):
+        index = self.with_volume("web-0", "c")
+        ordered = coming(made("StatefulSet", ZONES, spec=CLAIMS), setting(index))
+        assert [(each.pods, each.nodes, each.behind) for each in ordered.parties] == [(1, 0, None), (5, None, 0)]
+        assert verdict(ordered) == ("does-not-fit", 0, 0)
+        at_once = coming(made("StatefulSet", ZONES, spec={**CLAIMS, "podManagementPolicy": "Parallel"}), setting(index))
+        assert {each.nodes: each.pods for each in at_once.parties} == {0: 1, None: 5}
+        assert verdict(at_once) == ("does-not-fit", 5, 5)
+
+    def test_with_volumes_in_one_place_only_go_there(self):
+        index = self.with_volume("web-2", "b")
+        found = coming(made("StatefulSet", ZONES, spec=CLAIMS), setting(index))
+        places = index.view().column(ZONE).with_value("b")
+        assert [(each.pods, each.nodes, each.behind) for each in found.parties] == [
+            (2, None, None),
+            (1, places, 0),
+            (3, None, 1),
+        ]
+
+    def test_are_unknown_where_nobody_says_where_volumes_are_made(self):
+        found = coming(made("StatefulSet", ZONES, spec=CLAIMS), setting(TWO))
+        assert (found.unknown, found.parties) == ("where the volumes of its claims will be", ())
+
+    def test_are_unknown_where_they_are_too_many(self):
+        assert coming(made("StatefulSet", ZONES), setting(TWO), 257).unknown == "257 ordinals are too many to look up"
+
+    @staticmethod
+    def with_volume(pod, zone):
+        """Nodes in zones a and b, where the claim of that pod has a volume in the zone."""
+        index = cluster("a: a0 a1 | b: b0 b1")
+        meta = {
+            "name": f"data-{pod}",
+            "namespace": NAMESPACE,
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        }
+        index.apply("ADDED", convert({"metadata": meta, "spec": {"volumeName": "pv"}}, Claim))
+        index.apply("ADDED", convert({"metadata": {"name": "pv", "labels": {ZONE: zone}}}, PersistentVolume))
+        index.apply("ADDED", LATE_CLASS)
+        return index
+
+
+class TestARollout:
+    FULL = "a: a0=3 | b: b0=3"
+
+    def test_needs_to_know_the_pods(self):
+        assert rolling(setting(TWO, own=None), ZONES).unknown == "which pods are its own"
+
+    def test_makes_all_pods_anew_as_the_strategy_says(self):
+        found = rolling(setting(self.FULL), ZONES, surge=1, unavailable="50%")
+        assert [(each.pods, sum(each.leaving.values())) for each in found.parties] == [(0, 6), (6, 0)]
+        assert found.rollout == (0, 1, 6, 1, 3)
+
+    @pytest.mark.parametrize(
+        ("constraints", "strategy", "expected"),
+        [
+            pytest.param([ZONES], {}, ("fits", 6, 6), id="over zones"),
+            pytest.param(
+                ["hostname hard 1 app=web keys:pod-template-hash"], {"surge": 1}, ("fits", 6, 6), id="a revision apart"
+            ),
+            pytest.param([HOSTS], {"surge": 0, "unavailable": 1}, ("fits", 6, 6), id="one out, one in"),
+        ],
+    )
+    def test_ends(self, constraints, strategy, expected):
+        assert verdict(rolling(setting(self.FULL), *constraints, **strategy)) == expected
+
+    def test_waits_for_a_node_that_only_its_own_progress_would_free(self):
+        # One pod a node: with surge 1 and nothing unavailable, no new pod ever has a node.
+        ports = {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 8080}]}]}
+        index = cluster("a: a0 | b: b0")
+        held = (Container(name="c", ports=(ContainerPort(container_port=80, host_port=8080),)),)
+        for number, name in enumerate(("a0", "b0")):
+            index.apply("ADDED", running(f"web-{number}", name, containers=held))
+        for strategy, expected in (
+            ({"surge": 1, "unavailable": 0}, (Outcome.NO_FIT, 0, 0)),
+            ({"surge": 0, "unavailable": 1}, (Outcome.FITS, 2, 2)),
+        ):
+            assert verdict(rolling(setting(index), ZONES, replicas=2, **strategy, **ports)) == expected
+
+    def test_old_pods_free_what_they_hold(self):
+        asks = Container(name="c", resources=ResourceRequirements(requests={"cpu": "2"}))
+        index = cluster(
+            "a: a0 | b: b0", resources={"cpu": "2", "pods": "9", "memory": "1Gi", "ephemeral-storage": "1Gi"}
+        )
+        for number, name in enumerate(("a0", "b0")):
+            index.apply("ADDED", running(f"web-{number}", name, containers=(asks,)))
+        spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}
+        full = rolling(setting(index), ZONES, replicas=2, surge=1, unavailable=0, **spec)
+        assert verdict(full) == ("does-not-fit", 0, 0)
+        assert verdict(rolling(setting(index), ZONES, replicas=2, surge=0, unavailable=1, **spec)) == ("fits", 2, 2)
