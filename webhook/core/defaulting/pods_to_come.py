@@ -52,8 +52,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     """What pods are made in: the cluster, the policy that injects, and where the object is.
 
     Shape: ``own`` selects the workload's pods in every revision, None where that is not known. ``applied`` says that
-    the object is in the cluster as it is; a manifest is taken for a new revision. ``injects`` is false for pods that
-    got their constraints already.
+    the object is in the cluster as it is; a manifest is taken for a new revision.
     """
 
     index: ReadOnlyIndex
@@ -62,7 +61,6 @@ class Setting(Struct, frozen=True, kw_only=True):
     namespace: str
     own: Selector | None = None
     applied: bool = False
-    injects: bool = True
 
 
 def to_come(workload: Workload, template: Template, replicas: int, within: Setting) -> ToCome:
@@ -100,10 +98,7 @@ def _pod(workload: Workload, template: Template, within: Setting) -> Pod:
     """The next pod of the template, as the scheduler gets it."""
     made = next_pod(workload, template, within.namespace, within.index, applied=within.applied)
     index = with_owners(within.index, made.owners) if made.owners else within.index
-    ready = after_admission(
-        made.template, within.namespace, within.policy, index, within.version, injects=within.injects
-    )
-    return ready.pod
+    return after_admission(made.template, within.namespace, within.policy, index, within.version).pod
 
 
 def _problem(pod: Pod, index: ReadOnlyIndex, policy: Policy) -> Problem:
