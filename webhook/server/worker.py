@@ -52,6 +52,9 @@ _OTHER_DESCRIPTORS = 200  # listeners, files, and a watch for each of some twent
 # After so long the event loop gets the interpreter back from a long review, or from events of the cluster. A call would
 # wait a few times for Python's own 5 ms.
 _TURN_SECONDS = 0.001
+# So many new values until the collector looks through them. By default 700: it ran within many reviews, for 5 % of the
+# time, and what ends leaves it nothing to find.
+COLLECT_AFTER = 10_000
 # Below, nobody misses what the C library keeps.
 _MUCH_BYTES = 8 * 1024 * 1024
 
@@ -106,6 +109,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         super().load_wsgi()
         # Loaded objects stay; a full collection that walks through them and a large index would delay every request.
         gc.freeze()
+        gc.set_threshold(COLLECT_AFTER)
         self.direct = self.asgi.direct
         self.health = self.app.health()
         ended = self.app.state.metrics.connection_ended

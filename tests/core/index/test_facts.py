@@ -127,7 +127,7 @@ def test_the_lock_is_free_while_an_object_is_judged():
 def elsewhere(facts):
     """The facts in another process, which has no index to ask."""
     made = Facts(None)
-    made._known = pickle.loads(pickle.dumps(facts._known))  # noqa: S301 what was pickled here
+    made.known = pickle.loads(pickle.dumps(facts.known))  # noqa: S301 what was pickled here
     return made
 
 
@@ -138,6 +138,6 @@ def test_the_same_facts_give_the_same_decision_elsewhere(written):
     here = Circumstances(policy=Policy(), version=RECORDED, index=facts)
     decision = review(asked, here)
     assert review(asked, replace(here, index=CLUSTER)) == decision
-    before = dict(facts._known)
+    before = dict(facts.known)
     assert review(asked, replace(here, index=elsewhere(facts))) == decision
-    assert facts._known == before
+    assert facts.known == before

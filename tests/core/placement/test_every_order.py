@@ -12,7 +12,7 @@ from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.placement.every_order import fits, starts
 from webhook.core.placement.pinned_claims import Missing
-from webhook.core.placement.workload_problem import survey
+from webhook.core.placement.workload_problem import candidate_nodes, survey
 
 ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
 SMALL = {"cpu": "2", "pods": "110"}
@@ -29,7 +29,7 @@ def places(nodes, *constraints, own="app=web", resources=None, **spec):
 
 def most(found, **lost):
     """The most pods, up to 20, that all fit if they are made anew."""
-    *_, start = starts(found)
+    *_, start = starts(found, candidate_nodes(found))
     fitting = [number for number in range(1, 21) if fits(start, found.hard, Missing({}, number), **lost)]
     assert fitting == list(range(1, len(fitting) + 1))
     return len(fitting)
@@ -161,13 +161,13 @@ def held(text, found):
 )
 def test_pods_that_volumes_hold(nodes, constraints, pods, fields, expected):
     found = places(nodes, *constraints, **fields)
-    (start,) = starts(found)
+    (start,) = starts(found, candidate_nodes(found))
     assert fits(start, found.hard, held(pods, found)) is expected
 
 
 def test_room_for_volumes():
     found = places("a: n1 | b: n2")
-    (start,) = starts(found)
+    (start,) = starts(found, candidate_nodes(found))
     for limit, expected in ((2, True), (1, False)):
         assert fits(start, (), Missing({}, 4), room={0: 2, 1: limit}) is expected
 

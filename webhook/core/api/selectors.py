@@ -10,6 +10,7 @@ scheduling/corev1; k8s.io/api core/v1/toleration.go.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -88,6 +89,7 @@ class Requirement(Struct, frozen=True):
 
 
 _POSITIVE = frozenset({EQUALS, IN})
+_KEY = attrgetter("key")
 
 
 class Selector(Struct, frozen=True):
@@ -147,7 +149,7 @@ def selector_from_labels(labels: Mapping[str, str] | None) -> Selector:
 
 
 def _by_key(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    return tuple(sorted(requirements, key=lambda each: each.key))
+    return tuple(sorted(requirements, key=_KEY))
 
 
 def _label_requirement(written: LabelSelectorRequirement) -> Requirement:

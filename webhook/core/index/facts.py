@@ -95,7 +95,7 @@ class Facts:
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
         self._questions: dict[Hashable, IndexQuestion] = {}
-        self._known: dict[Hashable, object] = {}
+        self.known: dict[Hashable, object] = {}
         self._revision: int | None = None
         self.of_one_moment = True  # whether nothing changed between the questions
 
@@ -104,34 +104,42 @@ class Facts:
     def ask_again(self) -> None:
         """Replace all answers by those of this moment."""
         self._revision, answers = self._asking.all(self._questions.values())
-        self._known = dict(zip(self._questions, answers, strict=True))
+        self.known = dict(zip(self._questions, answers, strict=True))
         self.of_one_moment = True
 
-    def answer(self, name: str, *of: object, **named: object) -> object:
-        """The answer to a question, asked if it is new."""
-        key: Hashable = (name, of, *named.items()) if named else (name, of)
-        try:
-            answer = self._known.get(key, self)  # which is no answer to anything
-        except TypeError:  # labels and claims are no keys of a dict
-            key = name, repr(of)
-            answer = self._known.get(key, self)
-        if answer is self:
-            revision, answer = self._asking.one(name, of, named)
-            self._questions[key], self._known[key] = (name, of, named), answer
-            if self._revision is None:
-                self._revision = revision
-            self.of_one_moment &= revision == self._revision
+    def ask(self, key: Hashable, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> object:
+        """The answer to a new question, which is known by this key from now on."""
+        revision, answer = self._asking.one(name, of, named)
+        self._questions[key], self.known[key] = (name, of, named), answer
+        if self._revision is None:
+            self._revision = revision
+        self.of_one_moment &= revision == self._revision
         return answer
 
 
+def _property(name: str) -> object:
+    """The property of `Facts` that asks this question."""
+
+    def ask(facts: Facts) -> object:
+        return facts.known[name] if name in facts.known else facts.ask(name, name, (), {})
+
+    return property(ask)
+
+
 def _question(name: str) -> object:
-    """The method or property of `Facts` that asks this question."""
+    """The method of `Facts` that asks this question."""
 
     def ask(facts: Facts, *of: object, **named: object) -> object:
-        return facts.answer(name, *of, **named)
+        key: Hashable = (name, of, *named.items()) if named else (name, of)
+        try:
+            answer = facts.known.get(key, facts)  # which is no answer to anything
+        except TypeError:  # labels and claims are no keys of a dict
+            key = name, repr(of)
+            answer = facts.known.get(key, facts)
+        return facts.ask(key, name, of, named) if answer is facts else answer
 
-    return property(ask) if name in _PROPERTIES else ask
+    return ask
 
 
 for _name in _QUESTIONS:
-    setattr(Facts, _name, _question(_name))
+    setattr(Facts, _name, _property(_name) if _name in _PROPERTIES else _question(_name))

@@ -11,6 +11,7 @@ all others. The other functions give upper bounds: no order does better. Tests c
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 # Pods on one host up to which proofs are tried; kubelets run 110 by default.
@@ -144,6 +145,7 @@ def _reaches(homes: Sequence[Home], level: int, free: int) -> bool:
     return sum(max(0, level - home.pods - home.pinned) for home in homes) <= free
 
 
+@lru_cache(maxsize=1024)  # zones differ in their names more than in these numbers
 def stranded(replicas: int, max_skew: int, staying: int, lost: int, *, pinned: bool) -> int:
     """The fewest pods that stay without a node after domains were lost whose nodes still count, with 0 pods.
 

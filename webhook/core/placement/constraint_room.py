@@ -30,7 +30,7 @@ class ConstraintRoom(Struct, frozen=True, dict=True):
     apart: tuple[Column, ...] = ()
     unsteady: bool = False
 
-    @property
+    @cached_property
     def limit(self) -> Limit:
         """The constraint's numbers."""
         constraint = self.domains.constraint

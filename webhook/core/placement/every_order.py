@@ -47,37 +47,42 @@ class Start(Struct, frozen=True):
     """A state of the cluster from which pods are placed.
 
     Shape: ``here`` are the nodes; None if it depends on facts that are not counted here, so that nothing can be proven.
-    With ``anew`` all pods of the workload are placed, as if none ran; otherwise they join those that run.
+    With ``anew`` all pods of the workload are placed, as if none ran; otherwise they join those that run. ``rooms`` are
+    those of the pods' own hard constraints on these nodes, empty where they are not known.
     """
 
     places: WorkloadProblem
     here: CandidateNodes | None
     anew: bool
+    rooms: tuple[ConstraintRoom, ...] = ()
 
 
-def starts(places: WorkloadProblem) -> Iterator[Start]:
+def starts(places: WorkloadProblem, nodes: CandidateNodes, rooms: tuple[ConstraintRoom, ...] = ()) -> Iterator[Start]:
     """Every state that a fix has to work from: pods made anew or joining others, with nodes that are away or back.
 
-    Shape: the first is the present state.
+    Shape: the first is the present state. ``nodes`` are the candidates without any change, ``rooms`` those of the hard
+    constraints on them.
     """
     # Nobody knows whether nodes that are away come back, so a fix has to work with them and without.
-    for present in (True, False) if places.away else (True,):
-        yield Start(places, _start_nodes(places, anew=False, present=present), anew=False)
+    for present in (True, False) if places.away else (False,):
+        here = candidate_nodes(places, present=True) if present else nodes
+        open_now = _start_nodes(places, here, anew=False, present=present)
+        yield Start(places, open_now, anew=False, rooms=rooms if open_now is nodes else ())
         if places.running or any(each.own for each in places.hard):
-            yield Start(places, _start_nodes(places, anew=True, present=present), anew=True)
+            yield Start(places, _start_nodes(places, here, anew=True, present=present), anew=True)
 
 
-def _start_nodes(places: WorkloadProblem, *, anew: bool, present: bool) -> CandidateNodes | None:
+def _start_nodes(places: WorkloadProblem, here: CandidateNodes, *, anew: bool, present: bool) -> CandidateNodes | None:
     """The nodes for the pods; with ``anew``, including nodes that are closed only by the workload's own pods."""
     problem = places.problem
     cycle, volumes = Cycle(problem), problem.pod.pod_spec.volumes or ()
     # What one pod alone can mount keeps the others away, and which one gets it depends on the order.
     alone = any(READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) for claim in problem.storage.claims.values())
-    if alone or any(map(is_disk, volumes)) or cycle.ran(VOLUME_BINDING).before.rejected:
+    if alone or any(map(is_disk, volumes)) or (volumes and cycle.ran(VOLUME_BINDING).before.rejected):
         return None
     if anew and places.running and problem.neighbours.wanted and problem.neighbours.matches_itself:
         return None  # the pods want to be near each other, and made anew they may choose another domain
-    here, nodes = candidate_nodes(places, present=present), problem.nodes
+    nodes = problem.nodes
     if len(here.apart) < _terms_on_itself(places) or not all(nodes.column(key).one_each for key in here.apart):
         return None  # some term may not match the pods themselves, or keeps them apart over more than one node
     left = here.open
@@ -91,7 +96,7 @@ def _start_nodes(places: WorkloadProblem, *, anew: bool, present: bool) -> Candi
         decide = cycle.ran(NODE_PORTS).decide
         conflicting = sum(members for _, members in decide(left)) if decide is not None else 0
         left &= ~conflicting | (node_sets.from_slots([*places.running], nodes.size) if anew else 0)
-    return replace(here, open=left)
+    return here if left == here.open else replace(here, open=left)
 
 
 def _terms_on_itself(places: WorkloadProblem) -> int:
@@ -133,23 +138,26 @@ def fits(
     if lost and places.problem.neighbours.wanted:
         return False  # the pods that it wants to be near may be lost too
     counted = [_counted(each, lost, anew=start.anew) for each in hard]
-    eligible = here.eligible
-    left = replace(
-        here,
-        eligible=Eligible(eligible.nodes, eligible.usable, eligible.tolerated & ~lost),
-        open=here.open & ~lost,
-    )
+    left = _without(here, lost) if lost else here
     if here.together is None:
-        return _fits(start, counted, left, to_place, room or {})
+        known = start.rooms if hard is places.hard and not lost else ()
+        return _fits(start, known or constraint_rooms(counted, left, places.problem), left, to_place, room or {})
     # All pods follow the first one, which may go to any domain: each has to work.
-    homes = eligible.nodes.column(here.together)
+    homes = here.eligible.nodes.column(here.together)
     chosen = homes.domains(left.open)
     if to_place.pinned or not 0 < len(chosen) <= MAX_HOME_DOMAINS:
         return False
+    inside = (replace(left, open=left.open & homes.nodes(home)) for home in chosen)
     return all(
-        _fits(start, counted, replace(left, open=left.open & homes.nodes(home)), to_place, room or {})
-        for home in chosen
+        _fits(start, constraint_rooms(counted, each, places.problem), each, to_place, room or {}) for each in inside
     )
+
+
+def _without(here: CandidateNodes, lost: int) -> CandidateNodes:
+    """The nodes without lost ones, which have a taint that the pods do not tolerate."""
+    eligible = here.eligible
+    tolerated = Eligible(eligible.nodes, eligible.usable, eligible.tolerated & ~lost)
+    return replace(here, eligible=tolerated, open=here.open & ~lost)
 
 
 def _counted(hard: CountedConstraint, lost: int, *, anew: bool) -> CountedConstraint:
@@ -166,14 +174,14 @@ def _counted(hard: CountedConstraint, lost: int, *, anew: bool) -> CountedConstr
 
 
 def _fits(
-    start: Start, hard: Sequence[CountedConstraint], here: CandidateNodes, to_place: Missing, limits: Mapping[int, int]
+    start: Start, rooms: Sequence[ConstraintRoom], here: CandidateNodes, to_place: Missing, limits: Mapping[int, int]
 ) -> bool:
-    """As `fits`, where every open node is open to all of the pods."""
+    """As `fits`, where every open node is open to all of the pods; ``rooms`` are of all constraints."""
     open_, replicas = here.open, to_place.pods
     moving: list[ConstraintRoom] = []
     caps: list[tuple[ConstraintRoom, int]] = []
     on_hosts: list[tuple[ConstraintRoom, int]] = []
-    for constraint in constraint_rooms(hard, here, start.places.problem):
+    for constraint in rooms:
         open_ &= constraint.open
         top = _fixed_top(constraint, replicas)
         most, domains = max((cell.pods for cell in constraint.cells), default=0), sum(constraint.cells.values())
@@ -188,7 +196,8 @@ def _fits(
         return False
     room = _room(start, here, on_hosts, replicas, limits)
     for constraint, top in [*((each, None) for each in moving), *caps]:
-        return _all_in(constraint, top, _Crowd(to_place, open_, room))
+        limited = on_hosts or limits or start.places.free or _is_alone(start, here) or start.places.most < replicas
+        return _all_in(constraint, top, _Crowd(to_place, open_, room, everywhere=not limited))
     if any(_sum(room, nodes & open_, rivals) < rivals for nodes, rivals in _rivals(to_place, open_)):
         return False
     return not to_place.free or _sum(room, open_, replicas) >= replicas
@@ -202,11 +211,15 @@ def _rivals(to_place: Missing, open_: int) -> Iterator[tuple[int, int]]:
 
 
 class _Crowd(Struct, frozen=True):
-    """Pods to be placed and the nodes that they are placed on."""
+    """Pods to be placed and the nodes that they are placed on.
+
+    Shape: ``everywhere`` is whether each of these nodes has room for all of the pods.
+    """
 
     to_place: Missing
     open: int
     room: _Room
+    everywhere: bool
 
 
 def _all_in(constraint: ConstraintRoom, top: int | None, crowd: _Crowd) -> bool:
@@ -216,7 +229,11 @@ def _all_in(constraint: ConstraintRoom, top: int | None, crowd: _Crowd) -> bool:
     """
     to_place, column = crowd.to_place, constraint.column
     replicas = to_place.pods
-    if to_place.free:
+    if to_place.free and top is None and crowd.everywhere:
+        most = addable(constraint.cells, constraint.limit)
+        if most is not None and most < replicas:
+            return False
+    elif to_place.free:
         rooms = _rooms(constraint, crowd.room, crowd.open, replicas)
         if top is None:
             cells = Counter(Cell(constraint.count(number), room_in) for number, room_in in rooms)
@@ -283,13 +300,11 @@ def _room(
     limits: Mapping[int, int],
 ) -> _Room:
     """How many of the pods each node takes, given constraints on hosts whose minimum cannot change."""
-    places = start.places
-    single = bool(places.problem.ports or here.apart)
+    places, single = start.places, _is_alone(start, here)
     tops = [(constraint.column.of, constraint.domains.match_num, top) for constraint, top in on_hosts]
     freed = places.freed if start.anew else {}
 
     def room(slot: int) -> int:
-        # Equal pods on one node would want the same host port, or keep each other away.
         most = min(1 if single else replicas, limits.get(slot, replicas), places.most)
         for of, pods, top in tops:
             most = min(most, top - pods.get(of[slot], 0))
@@ -300,6 +315,11 @@ def _room(
         return max(0, most)
 
     return room
+
+
+def _is_alone(start: Start, here: CandidateNodes) -> bool:
+    """Whether a node takes one of the pods: equal ones would want the same host port, or keep each other away."""
+    return bool(start.places.problem.ports or here.apart)
 
 
 def _sum(room: _Room, nodes: int, enough: int) -> int:

@@ -34,7 +34,7 @@ from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Eligi
 from webhook.core.scheduler.plugins.status import Ran, StatusOfNodes
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_ZONE
-from webhook.core.scheduler.problem import Problem, take
+from webhook.core.scheduler.problem import Problem, take_lasting
 
 # A passing taint that is older than this is taken to stay.
 _A_WHILE = timedelta(hours=1)
@@ -110,7 +110,7 @@ def survey(  # noqa: PLR0913 each a fact of its own
     be its own. ``now`` is an ISO time, empty if unknown. ``late`` has the keys of labels that the pods get later, or
     with other values, and whether the label differs between revisions.
     """
-    problem, namespace = take(index, pod), pod.meta.namespace
+    problem, namespace = take_lasting(index, pod), pod.meta.namespace
     merged = [set(each.match_label_keys or ()) & set(late) for each in pod.pod_spec.constraints if each.hard]
     mine: dict[Selector, Counts] = {}
     hard = []
@@ -208,7 +208,7 @@ def candidate_nodes(
     away = 0 if present else places.away
     usable = nodes.live if Restriction.AFFINITY in without else cycle.eligible.usable
     chosen = usable if Restriction.AFFINITY in without else usable & ~_rejected(cycle.ran(NODE_NAME), nodes.live)
-    if Restriction.VOLUMES not in without:
+    if places.problem.pod.pod_spec.volumes and Restriction.VOLUMES not in without:
         chosen &= ~(_rejected(cycle.ran(VOLUME_BINDING), nodes.live) | _rejected(cycle.ran(VOLUME_ZONE), nodes.live))
     for status, members in _outcomes(cycle.ran(inter_pod_affinity.INTER_POD_AFFINITY), nodes.live):
         if (

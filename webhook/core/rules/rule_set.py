@@ -222,13 +222,13 @@ def _of_the_object(subject: Subject) -> Iterator[RuleAnswer]:
 def _answers(subject: Subject, asked: Iterable[_Family]) -> list[RuleAnswer]:
     """The answers of the families, and of rules for which time ran out, that it did."""
     answers: list[RuleAnswer] = []
-    looks = subject.index is not None and bool(subject.placed)
+    timely = subject.index is not None and bool(subject.placed) and not subject.late
     for family in asked:
-        timely = looks and bool(family.slow) and not subject.late
         try:
             answers.extend(family.ask(subject))
         except Exception as error:  # noqa: BLE001 as `guarded`, which would cost each review a call for each family
             answers.extend(failed(family.rules, error))
-        if timely and subject.late:
+        if timely and family.slow and subject.late:
+            timely = False
             answers += [NotEvaluated(rule.id, NO_TIME) for rule in family.slow]
     return answers

@@ -62,6 +62,9 @@ NOT_ADMITTED: Mapping[str, str] = {
 }
 
 
+_NO_CONSTRAINTS, _ANY_ROOM = Counted(), Room({}, {})
+
+
 def not_evaluated(pod: Pod, profile: SchedulerProfile | None = None) -> tuple[str, ...]:
     """The keys of ``NOT_EVALUATED`` that could change the verdict on this pod, in that order.
 
@@ -125,7 +128,22 @@ def take(
     return replace(problem, nominated=nominated) if nominated else problem
 
 
-def _take(index: ReadOnlyIndex, pod: Pod, defaults: SpreadDefaults, profile: SchedulerProfile | None) -> Problem:
+def take_lasting(index: ReadOnlyIndex, pod: Pod) -> Problem:
+    """As `take`, of what decides where any number of such pods can go.
+
+    Shape: without soft constraints, free resources and nominated pods, which are about where the next one goes.
+    """
+    return _take(index, pod, SYSTEM_DEFAULTS, None, lasting=True)
+
+
+def _take(
+    index: ReadOnlyIndex,
+    pod: Pod,
+    defaults: SpreadDefaults,
+    profile: SchedulerProfile | None,
+    *,
+    lasting: bool = False,
+) -> Problem:
     version = index.version
     request, ports = incoming_request(pod, version), host_ports(pod)
     filters: tuple[str, ...] = FILTERS
@@ -137,9 +155,11 @@ def _take(index: ReadOnlyIndex, pod: Pod, defaults: SpreadDefaults, profile: Sch
         version=version,
         nodes=index.view(),
         hard=pod_topology_spread.count_constraints(pod, DO_NOT_SCHEDULE, index, defaults, version),
-        soft=pod_topology_spread.count_constraints(pod, SCHEDULE_ANYWAY, index, defaults, version),
+        soft=_NO_CONSTRAINTS
+        if lasting
+        else pod_topology_spread.count_constraints(pod, SCHEDULE_ANYWAY, index, defaults, version),
         request=request,
-        room=room_for(request, index),
+        room=_ANY_ROOM if lasting else room_for(request, index),
         ports=ports,
         taken_ports=index.taken_ports() if ports else {},
         storage=gather(pod, index),

@@ -7,6 +7,7 @@ job/job_controller.go, the PodTopologyLabels admission plugin.
 """
 
 from collections.abc import Mapping
+from functools import cache
 
 from webhook.core.api.types import ObjectMeta, PodTemplate
 from webhook.core.api.well_known import (
@@ -84,7 +85,12 @@ def may_be_created_with(workload: Workload, key: str) -> bool:
 
 
 def _among(key: str, names: tuple[str, ...]) -> bool:
-    return any(key.startswith(name) if name.endswith("/") else key == name for name in names)
+    return key in names or key.startswith(_prefixes(names))
+
+
+@cache  # one for each kind of workload
+def _prefixes(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name.endswith("/"))
 
 
 # What stands for a hash or uid that the controller has not given yet: no pod that runs has it.

@@ -58,7 +58,7 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     if not workload.traits.replicated or workload.replicas in NO_REPLICAS or not workload.templates:
         return
     missing = subject.lacks("nodes", "pods")
-    own = None if missing else own_selector(workload)
+    own = None if missing else own_selector(subject)
     if index is None or own is None:
         yield NotEvaluated(ALL_IN_ONE.id, missing or NO_SELECTOR)
         return

@@ -51,9 +51,7 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     if subject.index is None or subject.lacks("nodes"):
         return
     view = subject.index.view()
-    karpenter, descheduler = has_karpenter(view), _has_descheduler(subject.index)
-    if not karpenter and not descheduler:
-        return
+    karpenter = has_karpenter(view)
     for template in subject.workload.templates:
         placed = [each for each in subject.placed if each.template is template]
         if karpenter and placed:
@@ -61,8 +59,9 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
             for each in subject.timely(placed):
                 for difference in _karpenter(each, placed, ground, subject):
                     yield _finding(each, difference)
-        if descheduler:
-            yield from _one_at_a_time(placed)
+        apart = _over_two_keys(placed)
+        if apart and _has_descheduler(subject.index):
+            yield _one_at_a_time(*apart, placed)
 
 
 AUTOSCALER = Rule(
@@ -226,22 +225,25 @@ def _fields(placed: Placed) -> _Difference | None:
     )
 
 
-def _one_at_a_time(every: list[Placed]) -> Iterator[Finding]:
+def _over_two_keys(every: list[Placed]) -> tuple[Placed, Placed] | None:
     """Two hard constraints over different keys, each of which the descheduler evicts for."""
     hard = [each for each in every if each.constraint.hard]
-    others = [each for each in hard[1:] if each.constraint.topology_key != hard[0].constraint.topology_key]
-    if not others:
-        return
-    names = one_line(f"{hard[0].name} and {others[0].name}", 60)
-    keys = one_line(f"{hard[0].short_name} and {others[0].short_name}", 60)
-    yield _finding(
-        others[0],
+    others = (each for each in hard if each.constraint.topology_key != hard[0].constraint.topology_key)
+    other = next(others, None)
+    return None if other is None else (hard[0], other)
+
+
+def _one_at_a_time(first: Placed, other: Placed, every: list[Placed]) -> Finding:
+    names = one_line(f"{first.name} and {other.name}", 60)
+    keys = one_line(f"{first.short_name} and {other.short_name}", 60)
+    return _finding(
+        other,
         _Difference(
             f"the descheduler handles {keys} separately",
             "use ScheduleAnyway",
             f"the descheduler evicts pods for {names} one after the other: what it does for one may undo what it did"
             " for the other",
-            softening(others[0], every),
+            softening(other, every),
             ".whenUnsatisfiable",
         ),
     )

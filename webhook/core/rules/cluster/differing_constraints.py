@@ -148,32 +148,43 @@ def _group(
     mine: list[Placed], subject: Subject, index: ReadOnlyIndex
 ) -> Iterator[tuple[Owner, frozenset[_Terms], frozenset[_Terms]]]:
     """The workloads that these constraints count, and that count these pods; each with its terms after ours."""
-    workload = subject.workload
-    labels, seen = mine[0].template.template.labels, set()
-    late = partial(may_be_added, workload, in_template=False)
-    selectors = {placed.index: _exact(placed.constraint, labels, late) for placed in mine}
+    labels, late = mine[0].template.template.labels, partial(may_be_added, subject.workload, in_template=False)
+    # None where a label that is added later decides.
+    selectors = {
+        placed.index: None if any(late_keys(placed.constraint, labels, late)) else placed.selector for placed in mine
+    }
+    others = [*_counted(selectors.values(), subject, index)]
+    if not others:
+        return
     terms = {placed.index: _terms(placed.constraint) for placed in mine}
     all_of_ours, unsure = frozenset(terms.values()), _unsure((placed.constraint for placed in mine), labels, late)
-    for selector in subject.timely(selectors.values()):
+    for owner in subject.timely(others):
+        for other in owner.templates or ():
+            if frozenset(map(_terms, other.constraints)) == all_of_ours:
+                continue  # in nearly all groups, and no selector needs to be read for it
+            ours = frozenset(terms[number] for number, each in selectors.items() if _counts(each, other.labels))
+            theirs_late = partial(may_be_added_to, group_kind(owner.api_version, owner.kind))
+            theirs = _terms_for(other, labels, theirs_late)
+            both = unsure | _unsure(other.constraints, other.labels, theirs_late)
+            ours, theirs = _but(ours, both), _but(theirs, both)
+            if ours and theirs and ours != theirs:
+                yield owner, ours, theirs
+                break
+
+
+def _counted(selectors: Iterable[Selector | None], subject: Subject, index: ReadOnlyIndex) -> Iterator[Owner]:
+    """The workloads of others that the selectors count, once each."""
+    workload, seen = subject.workload, set()
+    for selector in subject.timely(selectors):
         for owner in () if selector is None else counted_workloads(workload, selector, index):
             key = (owner.kind, owner.meta.name)
             # Made by one operator, they are its choice and not their authors'.
             if key in seen or have_one_controller(workload, owner):
                 continue
             seen.add(key)
-            if owner.selector is not None and owner.selector == workload.selector:
-                continue  # the same pods under two names, as a Rollout and the Deployment that it refers to
-            for other in owner.templates or ():
-                if frozenset(map(_terms, other.constraints)) == all_of_ours:
-                    continue  # in nearly all groups, and no selector needs to be read for it
-                ours = frozenset(terms[number] for number, each in selectors.items() if _counts(each, other.labels))
-                theirs_late = partial(may_be_added_to, group_kind(owner.api_version, owner.kind))
-                theirs = _terms_for(other, labels, theirs_late)
-                both = unsure | _unsure(other.constraints, other.labels, theirs_late)
-                ours, theirs = _but(ours, both), _but(theirs, both)
-                if ours and theirs and ours != theirs:
-                    yield owner, ours, theirs
-                    break
+            # Else the same pods under two names, as a Rollout and the Deployment that it refers to.
+            if owner.selector is None or owner.selector != workload.selector:
+                yield owner
 
 
 def _exact(constraint: SpreadConstraint, labels: Mapping[str, str], late: _Late) -> Selector | None:

@@ -400,7 +400,7 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
 
 def _running(subject: Subject) -> int:
     """How many pods the workload's own selector matches, as far as that is known."""
-    own = None if subject.index is None or subject.lacks("pods") else own_selector(subject.workload)
+    own = None if subject.index is None or subject.lacks("pods") else own_selector(subject)
     if own is None or subject.index is None:
         return 0
     return sum(subject.index.count(subject.workload.meta.namespace, own).values())

@@ -23,7 +23,6 @@ from webhook.core.rules.frame.counting import (
     counts_without,
     foreign_pods,
     late_keys,
-    readable_selector,
     selects,
 )
 from webhook.core.rules.frame.edits import Fix, changes, changes_in
@@ -71,7 +70,7 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     if missing or subject.index is None:
         yield NotEvaluated(TOO_WIDE.id, missing)
         return
-    own, namespace = own_selector(subject.workload), subject.workload.meta.namespace
+    own, namespace = own_selector(subject), subject.workload.meta.namespace
     for (_, late, selector), alike in subject.timely(_by_selector(counting, subject.workload).items()):
         if not (late or own is None):
             pods, others = _foreign(subject, selector, own, subject.index)
@@ -133,7 +132,7 @@ def _by_selector(counting: list[Placed], workload: Workload) -> dict[tuple[str, 
     for placed in counting:
         labels = placed.template.template.labels
         late = [*late_keys(placed.constraint, labels, partial(may_be_added, workload, in_template=False))]
-        selector = readable_selector(placed.constraint, labels)
+        selector = placed.selector
         if selector is None or not OWN_LABELS.isdisjoint(late):
             continue
         if late or selector.matches(labels):  # else `selector-not-self` says so
@@ -269,7 +268,7 @@ def _numbers(
 
     Shape: None too where nothing is proven. They are taken from all constraints that count them.
     """
-    own, profile = own_selector(subject.workload), profile_for(subject.policy, pod.pod_spec.scheduler_name)
+    own, profile = own_selector(subject), profile_for(subject.policy, pod.pod_spec.scheduler_name)
     problem = take(index, pod, profile=profile)
     number = sum(each.hard for each in placed.template.template.pod_spec.constraints[: placed.index])
     if own is None or problem.hard.error or number >= len(problem.hard.constraints) or _overlap(lacking, pod, index):

@@ -8,7 +8,7 @@ from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME
 from webhook.core.index.objects import Owner
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.rules.frame.subject import Placed
+from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import quoted
 from webhook.core.workloads.kinds import REPLICATION_CONTROLLER, group_kind
 from webhook.core.workloads.workload import Workload
@@ -22,8 +22,13 @@ _NAME_CHARS = 32  # of a workload's name within a warning of 120
 _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 
 
-def own_selector(workload: Workload) -> Selector | None:
-    """The selector of a workload's pods in every revision; None if the kind has none, or if it is invalid."""
+def own_selector(subject: Subject) -> Selector | None:
+    """The selector of the workload's pods in every revision; None if the kind has none, or if it is invalid."""
+    return subject.once(_own_selector)
+
+
+def _own_selector(subject: Subject) -> Selector | None:
+    workload = subject.workload
     written = workload.selector
     if written is None and workload.group_kind == REPLICATION_CONTROLLER and workload.templates:
         return selector_from_labels(workload.templates[0].template.labels)

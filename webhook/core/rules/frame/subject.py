@@ -1,17 +1,20 @@
 """What a rule is asked about: one object, its constraints, and the circumstances in which it is examined."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from math import inf
 from typing import TypeVar
 
 from msgspec import Struct
 
+from webhook.core.api.selectors import Selector
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.index.objects import Autoscaler
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.policy.policy import Policy
+from webhook.core.rules.frame.counting import readable_selector
 from webhook.core.rules.limits.size import exceeded
 from webhook.core.text import constraint_name, quoted
 from webhook.core.workloads.workload import Template, Workload
@@ -26,12 +29,17 @@ _LEAST_SECONDS = 0.01
 _Item = TypeVar("_Item")
 
 
-class Placed(Struct, frozen=True):
+class Placed(Struct, frozen=True, dict=True):
     """One constraint with its template and index."""
 
     template: Template
     index: int
     constraint: SpreadConstraint
+
+    @cached_property
+    def selector(self) -> Selector | None:
+        """What the constraint counts pods of its template by; None if it is invalid."""
+        return readable_selector(self.constraint, self.template.template.labels)
 
     @property
     def path(self) -> str:
@@ -104,23 +112,27 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
         """The release of Kubernetes that the object is for."""
         return self.circumstances.version
 
-    @property
+    @cached_property
     def index(self) -> ReadOnlyIndex | None:
         """The cluster; None if there is none, or rules must not look at it: see `lacks`."""
         here = self.circumstances
         return None if here.index is None or here.unlooked or self._limit else here.index
 
-    @property
+    @cached_property
     def _limit(self) -> str:
         """The limit of size that the object exceeds. Without an API server that waits there is time for any object."""
-        return "" if self.circumstances.offline else self.once(_exceeded)
+        return "" if self.circumstances.offline else exceeded(self.workload)
+
+    @cached_property
+    def _is_stale(self) -> bool:
+        return self.circumstances.age() > self.policy.max_staleness_seconds
 
     @property
     def offline(self) -> bool:
         """Whether no kube-apiserver sees the object now."""
         return self.circumstances.offline
 
-    @property
+    @cached_property
     def scaler(self) -> Autoscaler | None:
         """The autoscaler of the workload: one that comes with it, else the cluster's."""
         of = self.workload.api_version, self.workload.kind
@@ -144,7 +156,7 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
             return self._limit or self.circumstances.unlooked
         if missing := index.lacks(*resources):
             return missing
-        if self.once(_is_stale):
+        if self._is_stale:
             return _STALE
         # Each selector is counted under the lock of the index, and whoever writes the pod chooses how many.
         if limit := self._limit:
@@ -174,14 +186,6 @@ class Subject(Struct, frozen=True, kw_only=True, dict=True):
             if self.late:
                 return
             yield item
-
-
-def _is_stale(subject: Subject) -> bool:
-    return subject.circumstances.age() > subject.policy.max_staleness_seconds
-
-
-def _exceeded(subject: Subject) -> str:
-    return exceeded(subject.workload)
 
 
 def noun_of(key: str) -> str:

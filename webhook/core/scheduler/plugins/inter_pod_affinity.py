@@ -51,8 +51,10 @@ class Neighbours(Struct, frozen=True):
 def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
     """Count the existing pods that matter to a pod's affinity. Source: filtering.go ``PreFilter``."""
     affinity, namespace = pod.pod_spec.affinity, pod.meta.namespace
-    near = affinity.pod_affinity if affinity else None
-    far = affinity.pod_anti_affinity if affinity else None
+    rejecting = tuple(index.terms_matching(namespace, pod.labels))
+    if affinity is None:
+        return Neighbours(matches_itself=True, rejecting=rejecting)
+    near, far = affinity.pod_affinity, affinity.pod_anti_affinity
     faults: list[str] = []
     wanted = _resolved(near.required if near else None, namespace, "requiredAffinityTerms", faults)
     own = _resolved(far.required if far else None, namespace, "requiredAntiAffinityTerms", faults)
@@ -69,7 +71,7 @@ def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
         matches_itself=all(term.in_namespace(namespace, {}) and term.selector.matches(pod.labels) for term in wanted),
         own=own,
         apart=tuple(_pods_meeting_all((term,), index) for term in own),
-        rejecting=tuple(index.terms_matching(namespace, pod.labels)),
+        rejecting=rejecting,
     )
 
 

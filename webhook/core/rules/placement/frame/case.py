@@ -61,7 +61,7 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _starts(self) -> tuple[Start, ...]:
-        return tuple(starts(self.places))
+        return tuple(starts(self.places, self.candidates, self.rooms))
 
     @cached_property
     def running(self) -> int:
@@ -240,7 +240,7 @@ def _places(
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
     pod = as_admitted(Pod(metadata=meta, spec=template.template.spec), index, subject.version)
     now = index.taken_at or subject.circumstances.now
-    places = survey(index, pod, own_selector(workload), 2 * most + _MORE_ON_A_NODE, now=now, late=late)
+    places = survey(index, pod, own_selector(subject), 2 * most + _MORE_ON_A_NODE, now=now, late=late)
     return None if places.problem.hard.error else places
 
 
