@@ -1,0 +1,135 @@
+"""What the webhook adds to the creation of a pod through a real API server, beside an empty webhook in Go.
+
+    PYTHONPATH=tests python -m bench.creation [--rounds 7] [--pods 100]
+
+Pods are created one after the other over one connection, in turns in namespaces without a webhook, with a Go webhook
+that reads no more than the uid (`bench/peer`), with ours validating without a cluster, and with ours mutating and
+validating beside a live feed. Printed are the median of a request, what it is above that without a webhook in the same
+round, and the processor time of the webhook's processes for a pod. Needs the control plane of `make e2e`.
+"""
+
+import argparse
+import contextlib
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from e2e.controlplane.up import ControlPlane
+from e2e.controlplane.up import built as control_plane
+from e2e.injected import injecting
+from e2e.objects import path
+from e2e.registration import Server, registered
+from e2e.served import certified, serving
+from e2e.waiting import eventually
+
+from bench.serve import built, running
+from bench.static_review import HOST, ZONE, container
+
+SETTLING = 0.2  # seconds, in which the feed hears of the last pods
+LABELS = {"app": "web", "team": "shop"}
+
+
+def pod(name):
+    """One that no scheduler and no kubelet touches, so that nothing else runs meanwhile."""
+    spread = [{key: value for key, value in each.items() if key != "matchLabelKeys"} for each in (ZONE, HOST)]
+    spec = {
+        "containers": [container(number) for number in range(3)],
+        "topologySpreadConstraints": spread,
+        "schedulingGates": [{"name": "bench.example/wait"}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": LABELS}, "spec": spec}
+
+
+def processor_seconds(pids):
+    """What all threads of these processes have run."""
+    files = [file for pid in pids for file in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    return sum(int(file.read_text().split()[0]) for file in files) / 1e9
+
+
+def create(plane, namespace, pods, pids):
+    """The median of so many requests in ms, and the processor's ms for a pod of these processes."""
+    before, took = processor_seconds(pids), []
+    for number in range(pods):
+        made = pod(f"web-{number}")
+        began = time.perf_counter()
+        plane.api.request("POST", path("Pod", namespace), made)
+        took.append((time.perf_counter() - began) * 1e3)
+    time.sleep(SETTLING)
+    spent = (processor_seconds(pids) - before) / pods * 1e3
+    plane.api.request("DELETE", f"{path('Pod', namespace)}?gracePeriodSeconds=0")
+    eventually(lambda: not plane.api.request("GET", path("Pod", namespace))["items"], 30)
+    return statistics.median(took), spent
+
+
+@contextlib.contextmanager
+def empty(folder, authority):
+    """The Go webhook: where it listens, and its process ids."""
+    certified(folder, authority)
+    command = [built(folder), "serve", "-cert", folder / "tls.crt", "-key", folder / "tls.key"]
+    with running(list(map(str, command)), {}, lambda line: ":" in line) as (process, line):
+        yield Server(f"https://{line.strip()}/empty", authority.pem), [process.pid]
+
+
+@contextlib.contextmanager
+def ours(webhook):
+    with webhook as started:
+        yield started.server, [started.process.pid, *started.workers()]
+
+
+def cases(plane, folder):
+    """What is registered in each namespace: routes, and the webhook."""
+    folders = {name: folder / name for name in ("go", "validate", "both")}
+    for each in folders.values():
+        each.mkdir()
+    validating = serving(folders["validate"], {}, *certified(folders["validate"], plane.authority))
+    return {
+        "empty webhook in Go": (("validate",), empty(folders["go"], plane.authority)),
+        "validate": (("validate",), ours(validating)),
+        "mutate and validate, live feed": (("validate", "mutate"), ours(injecting(plane, folders["both"]))),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--pods", type=int, default=100)
+    asked = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        plane = stack.enter_context(ControlPlane(folder / "plane", control_plane()))
+        plane.add_nodes({"a": 2, "b": 2, "c": 2})
+        plane.await_nodes()
+        namespaces = {"nothing": ("bench-0", [])}
+        made = cases(plane, folder)
+        for number in range(len(made) + 1):
+            name = f"bench-{number}"
+            new = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            plane.api.request("POST", "/api/v1/namespaces", new)
+            account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+            eventually(lambda account=account: plane.api.send("GET", account).status == 200)
+        for number, (case, (routes, webhook)) in enumerate(made.items(), start=1):
+            server, pids = stack.enter_context(webhook)
+            stack.enter_context(registered(plane, f"bench-{number}", server, routes=routes))
+            namespaces[case] = f"bench-{number}", pids
+        compare(plane, namespaces, asked)
+
+
+def compare(plane, namespaces, asked):
+    found = {case: [] for case in namespaces}
+    for turn in range(asked.rounds + 1):
+        for case, (namespace, pids) in namespaces.items():
+            measured = create(plane, namespace, asked.pods, pids)
+            if turn:  # the first round opens connections and fills caches
+                found[case].append(measured)
+    print(f"{asked.rounds} rounds of {asked.pods} pods, medians of the rounds\n")
+    print(f"{'':32} {'p50 ms':>7} {'added ms':>9} {'processor ms a pod':>19}")
+    alone = [wall for wall, _ in found["nothing"]]
+    for case, rounds in found.items():
+        wall, spent = (statistics.median(column) for column in zip(*rounds, strict=True))
+        added = statistics.median(each - base for (each, _), base in zip(rounds, alone, strict=True))
+        print(f"{case:32} {wall:7.2f} {added:9.2f} {spent:19.2f}")
+
+
+if __name__ == "__main__":
+    main()
