@@ -7,7 +7,7 @@ a review of two right constraints takes 34 µs without a cluster. Those of what 
 a fault each.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from webhook.core.api.selectors import GREATER, LESS
 from webhook.core.api.types import (
@@ -17,6 +17,7 @@ from webhook.core.api.types import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     PodAffinity,
+    PodAffinityTerm,
     PodSpec,
 )
 from webhook.core.rules.limits.size import exceeded, immense, keys_in, labels_in, required_terms, resources
@@ -53,11 +54,12 @@ def cost(workload: Workload, nodes: int) -> float:
         return 0
     written = len(specs) * _WRITTEN_TEMPLATE + len(constraints) * _WRITTEN_CONSTRAINT
     written += keys_in(constraints) * _WRITTEN_KEY
-    if not nodes or exceeded(workload):
+    if not nodes:
         return written
     once = _POD if workload.is_pod else _TEMPLATE
     beside = sum(once + _of_spec(spec) for spec in specs) * min(1.0, nodes / _NODES)
-    return written + beside + sum(_labels_in_terms(each.affinity) for each in specs) * _WRITTEN_TERM_LABEL
+    total = written + beside + sum(_labels_in_terms(each.affinity) for each in specs) * _WRITTEN_TERM_LABEL
+    return written if total > MOST_IN_LINE and exceeded(workload) else total
 
 
 def _labels_in_terms(affinity: Affinity | None) -> int:
@@ -90,17 +92,26 @@ def _requirements(term: NodeSelectorTerm) -> tuple[NodeSelectorRequirement, ...]
 
 def _of_spec(spec: PodSpec) -> float:
     hard = sum(each.hard for each in spec.constraints)
-    terms = required_terms(spec)
-    selectors = [*(each.selector for each in spec.constraints), *(each.label_selector for each in terms)]
     return (
         hard**3 * _OF_THREE_HARD
-        + len(terms) * _POD_TERM
-        + sum(map(_of_labels, selectors))
-        + _of_node_affinity(spec)
-        + _preferred(spec) * _PREFERRED_TERM
+        + sum(_of_labels(each.selector) for each in spec.constraints)
+        + (0 if spec.affinity is None else _of_affinity(spec.affinity, required_terms(spec)))
+        + len(spec.node_selector or ()) * _NODE_REQUIREMENT
         + len(spec.tolerations or ()) * _TOLERATION
         + max(0, resources(spec) - _USUAL_RESOURCES) * _RESOURCE
         + (len(spec.volumes or ()) + _containers_and_ports(spec)) * _OTHER
+    )
+
+
+def _of_affinity(affinity: Affinity, terms: Collection[PodAffinityTerm]) -> float:
+    """Shape: ``terms`` are the required ones to pods."""
+    required = affinity.node_affinity.required if affinity.node_affinity else None
+    kinds = (affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity)
+    return (
+        len(terms) * _POD_TERM
+        + sum(_of_labels(each.label_selector) for each in terms)
+        + _of_node_terms((required.node_selector_terms if required else None) or ())
+        + sum(len(each.preferred or ()) for each in kinds if each is not None) * _PREFERRED_TERM
     )
 
 
@@ -112,13 +123,6 @@ def _of_labels(selector: LabelSelector | None) -> float:
     return (len(selector.match_labels or ()) + len(expressions)) * _LABEL + values * _VALUE
 
 
-def _of_node_affinity(spec: PodSpec) -> float:
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    required = (affinity.required if affinity else None) or None
-    terms = (required.node_selector_terms if required else None) or ()
-    return len(spec.node_selector or ()) * _NODE_REQUIREMENT + _of_node_terms(terms)
-
-
 def _of_node_terms(terms: Iterable[NodeSelectorTerm]) -> float:
     total = 0.0
     for term in terms:
@@ -126,14 +130,6 @@ def _of_node_terms(terms: Iterable[NodeSelectorTerm]) -> float:
             total += _COMPARED if each.operator in _COMPARING else _NODE_REQUIREMENT
             total += len(each.values or ()) * _VALUE
     return total
-
-
-def _preferred(spec: PodSpec) -> int:
-    if spec.affinity is None:
-        return 0
-    own = spec.affinity
-    kinds = (own.node_affinity, own.pod_affinity, own.pod_anti_affinity)
-    return sum(len(each.preferred or ()) for each in kinds if each is not None)
 
 
 def _containers_and_ports(spec: PodSpec) -> int:
