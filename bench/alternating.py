@@ -3,7 +3,8 @@
     python -m bench.alternating ../before .
 
 Each checkout needs its own ``.venv``, and runs the cases of its own `bench.static_review`. Printed are the median of
-each and the median ratio of neighbouring chunks: what else the machine does reaches both sides of a ratio.
+each and the median ratio of neighbouring chunks: what else the machine does reaches both sides of a ratio. The garbage
+collector runs as rarely as in the program.
 """
 
 import json
@@ -19,7 +20,7 @@ WORKER = """
 import gc, json, sys, time
 from bench import static_review as bench
 engines = {"alone": bench.ENGINE, "5,000 nodes": bench.beside_nodes(0)}
-gc.collect(); gc.freeze()
+gc.collect(); gc.freeze(); gc.set_threshold(getattr(bench, "COLLECT_AFTER", 700))
 print(json.dumps([*bench.CASES]), flush=True)
 for line in sys.stdin:
     case, engine, calls = json.loads(line)

@@ -1,17 +1,22 @@
 """What each field of an object costs a review, repeated ever more often, beside a large cluster.
 
-    python -m bench.field_cost [NODES] [PATH ...]
+    python -m bench.field_cost [--in-line] [NODES] [PATH ...]
 
 Every list and map that evenspread reads in a pod is found in its types; nothing is left to guess. Each is filled with
 so many entries as fit into KIB of JSON, all different, in a pod and in a Deployment, and where lists are nested, in
 every level alone and in the last two together. Printed is the slowest of a few reviews by processor time, longest
-first; ``PATH`` names single fields, as in the table.
+first; ``PATH`` names single fields, as in the table. With ``--in-line`` it is what the event loop spends, which leaves
+objects that cost much to a process, beside the longest that one question keeps events waiting, of a process too; and
+how many are within what was promised.
 """
 
+import argparse
 import collections.abc
+import gc
 import json
 import signal
 import sys
+import threading
 import time
 import types
 import typing
@@ -33,6 +38,7 @@ LABELS = 17
 KIB = (4, 32, 256)
 CALLS = 3
 SECONDS = 5
+PROMISED_IN_LINE, PROMISED_UNDER_LOCK = 5.0, 1.0  # milliseconds
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 POLICY = Policy(rules={rule.id: Mode.DENY for rule in RULES})
 
@@ -174,6 +180,21 @@ def filled(kind, parts, kib):
     return number, body(kind, spec(dict.fromkeys(parts, number)))
 
 
+class Held:
+    """A lock that knows the longest that it was held. Unit: milliseconds of processor time."""
+
+    def __init__(self):
+        self.lock, self.longest, self.began = threading.Lock(), 0.0, 0.0
+
+    def __enter__(self):
+        self.lock.acquire()
+        self.began = time.thread_time()
+
+    def __exit__(self, *_):
+        self.longest = max(self.longest, (time.thread_time() - self.began) * 1e3)
+        self.lock.release()
+
+
 class _TooLong(BaseException):  # nothing on the way may catch it
     """A review is ended."""
 
@@ -182,26 +203,34 @@ def _end(_number, _frame):
     raise _TooLong
 
 
-def milliseconds(engine, asked):
+def milliseconds(engine, asked, *, elsewhere=False, calls=CALLS):
     """The slowest of a few reviews by processor time, and what became of it; one is ended after SECONDS."""
     found, what = [], ""
-    for _ in range(CALLS):
+    for _ in range(calls):
         began, until = time.thread_time(), time.perf_counter() + 2
         left = partial(lambda until: until - time.perf_counter(), until)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:
-            what = (
-                "FAILED"
-                if answer("validate", decode_review(asked), engine, today="2026-01-01", remaining=left).failed
-                else ""
-            )
+            request = decode_review(asked)
+            given = answer("validate", request, engine, today="2026-01-01", remaining=left, elsewhere=elsewhere)
+            what = "FAILED" if given.failed else ""
+            costly = given.decision.costly
         except _TooLong:
-            what = "ENDED"
+            what, costly = "ENDED", False
         signal.setitimer(signal.ITIMER_REAL, 0)
         found.append((time.thread_time() - began) * 1e3)
         if what:
             break
-    return max(found), what
+    return max(found), "a process" if costly else what
+
+
+def in_line(engine, asked):
+    """As `milliseconds`, of the event loop alone, and the longest under the lock, by whomever."""
+    engine.lock.longest = 0.0
+    took, what = milliseconds(engine, asked, elsewhere=True)
+    if what == "a process":
+        milliseconds(engine, asked, calls=1)
+    return took, f"{engine.lock.longest:7.2f} under the lock  {what}", engine.lock.longest
 
 
 def cases():
@@ -214,11 +243,16 @@ def cases():
 
 
 def main():
-    nodes = int(sys.argv[1]) if len(sys.argv) > 1 else NODES
-    wanted = set(sys.argv[2:])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--in-line", action="store_true")
+    parser.add_argument("nodes", type=int, nargs="?", default=NODES)
+    parser.add_argument("paths", nargs="*")
+    given = parser.parse_args()
+    nodes, wanted = given.nodes, set(given.paths)
     signal.signal(signal.SIGALRM, _end)
-    engine = Engine(policy=POLICY, version=RECORDED, index=cluster(nodes))
-    rows = []
+    engine = Engine(policy=POLICY, version=RECORDED, index=cluster(nodes), lock=Held())
+    gc.freeze()
+    rows, held = [], []
     for parts in cases():
         name = " x ".join(".".join(each) for each in parts)
         if wanted and name not in wanted:
@@ -226,12 +260,22 @@ def main():
         for kind in ("Pod", "Deployment"):
             for kib in KIB:
                 number, asked = filled(kind, parts, kib)
-                took, what = milliseconds(engine, asked)
+                if given.in_line:
+                    took, what, longest = in_line(engine, asked)
+                    held.append(longest)
+                else:
+                    took, what = milliseconds(engine, asked)
                 rows.append((took, kind, kib, number, name, what))
                 print(f"\r{len(rows):5}", end="", file=sys.stderr)
     print(f"\r{nodes:,} nodes, {nodes * PODS_A_NODE:,} pods; milliseconds of processor time, the slowest of {CALLS}")
     for took, kind, kib, number, name, what in sorted(rows, reverse=True):
         print(f"{took:9.1f}  {kind:10} {kib:4} KiB  {number:6} entries  {name}  {what}")
+    if held:
+        timely = sum(row[0] <= PROMISED_IN_LINE for row in rows)
+        brief = sum(each <= PROMISED_UNDER_LOCK for each in held)
+        longest = max(row[0] for row in rows)
+        print(f"{timely} of {len(rows)} take at most {PROMISED_IN_LINE:g} ms in line, the longest {longest:.1f}")
+        print(f"{brief} of {len(rows)} at most {PROMISED_UNDER_LOCK:g} ms under the lock, the longest {max(held):.2f}")
 
 
 if __name__ == "__main__":
