@@ -164,8 +164,7 @@ func (g gen) capacities(t topology) list {
 			choice[any]{12, object{"matchExpressions": list{object{"key": zoneKey, "operator": pick(g, "In", "NotIn"), "values": list{t.zones[0]}}}}},
 			choice[any]{8, object{"matchExpressions": list{object{"key": "pool", "operator": pick(g, "Exists", "DoesNotExist")}}}},
 			choice[any]{10, object{}},
-			choice[any]{7, nil},
-			choice[any]{3, object{"matchExpressions": list{object{"key": zoneKey, "operator": "In"}}}},
+			choice[any]{10, nil},
 		)
 		c := object{"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity", "metadata": object{"name": fmt.Sprintf("capacity-%d", i), "namespace": pick(g, "kube-system", "shop")},
 			"storageClassName": pick(g, "anywhere", "anywhere", "zonal", "local", "fast")}

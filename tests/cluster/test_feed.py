@@ -42,6 +42,10 @@ def fill(api):
     api.put("storageclasses", "fast", provisioner="disks.example")
     drivers = [{"name": "disks.example", "allocatable": {"count": 8}}]
     api.put("csinodes", "n1", spec={"drivers": drivers})
+    api.put("csidrivers", "disks.example", spec={"storageCapacity": True})
+    api.put("csistoragecapacities", "c", "shop", storageClassName="fast", capacity="1Gi")
+    source = {"persistentVolumeName": "v1"}
+    api.put("volumeattachments", "a", spec={"attacher": "disks.example", "nodeName": "n1", "source": source})
     api.put("limitranges", "small", "shop", spec={"limits": [{"type": "Container", "defaultRequest": {"cpu": "1"}}]})
     api.put("priorityclasses", "high", value=7, preemptionPolicy="Never")
     api.put("runtimeclasses", "boxed", overhead={"podFixed": {"cpu": "1"}})
@@ -76,6 +80,9 @@ def test_every_kind_comes_into_the_index(api, tmp_path):
     assert index.volume("v1").spec.claim_ref.name == "data"
     assert index.storage_class("fast").provisioner == "disks.example"
     assert index.attach_limits() == {"n1": {"disks.example": 8}}
+    assert index.csi_drivers()["disks.example"].spec.storage_capacity
+    assert [each.limit for each in index.storage_capacities("fast")] == ["1Gi"]
+    assert index.attachments() == {"n1": 1}
     facts = index.admission_facts("shop", "high", "boxed")
     assert [item.requests for each in facts.limit_ranges for item in each.spec.limits] == [{"cpu": "1"}]
     assert (facts.priority_class.value, facts.runtime_class.overhead.pod_fixed) == (7, {"cpu": "1"})

@@ -126,7 +126,7 @@ class Cluster:
         read = as_created(msgspec.json.decode(json.dumps(pod), type=Pod), self.feed.index.version)
         with self.feed.lock:
             problem = take(self.feed.index, read)
-        assert set(not_evaluated(read)) <= {"SchedulerConfiguration", "DynamicResources"}
+        assert set(not_evaluated(problem)) <= {"SchedulerConfiguration", "DynamicResources"}
         return decide(problem)
 
     def create(self, pod: dict) -> tuple[str, str]:

@@ -55,6 +55,9 @@ _KINDS = {
     "persistentVolumeClaims": "v1/PersistentVolumeClaim",
     "storageClasses": "storage.k8s.io/v1/StorageClass",
     "csiNodes": "storage.k8s.io/v1/CSINode",
+    "csiDrivers": "storage.k8s.io/v1/CSIDriver",
+    "csiStorageCapacities": "storage.k8s.io/v1/CSIStorageCapacity",
+    "volumeAttachments": "storage.k8s.io/v1/VolumeAttachment",
 }
 
 

@@ -35,6 +35,9 @@ LISTS = {
     "persistentVolumeClaims": "PersistentVolumeClaim",
     "storageClasses": "StorageClass",
     "csiNodes": "CSINode",
+    "csiDrivers": "CSIDriver",
+    "csiStorageCapacities": "CSIStorageCapacity",
+    "volumeAttachments": "VolumeAttachment",
     "pods": "Pod",
 }
 
@@ -141,6 +144,21 @@ def test_what_admission_reads_of_an_anonymised_cluster():
         boxed["metadata"]["name"],
     )
     assert asks["spec"]["nodeSelector"] == boxed["scheduling"]["nodeSelector"] != scheduling["nodeSelector"]
+
+
+def test_what_storage_drivers_say_of_an_anonymised_cluster():
+    source = {"persistentVolumeName": "pv-1"}
+    own, public, space, attached, of = renamed(
+        {"kind": "CSIDriver", "metadata": {"name": "disks.acme.corp"}, "spec": {"storageCapacity": True}},
+        {"kind": "CSIDriver", "metadata": {"name": "ebs.csi.aws.com"}},
+        {"kind": "CSIStorageCapacity", "metadata": {"name": "x"}, "storageClassName": "fast", "capacity": "5Gi"},
+        {"kind": "VolumeAttachment", "spec": {"attacher": "disks.acme.corp", "nodeName": "n1", "source": source}},
+        {"kind": "StorageClass", "metadata": {"name": "fast"}, "provisioner": "disks.acme.corp"},
+    )
+    assert own["metadata"]["name"] == attached["spec"]["attacher"] == of["provisioner"] != "disks.acme.corp"
+    assert public["metadata"]["name"] == "ebs.csi.aws.com"
+    assert (space["storageClassName"], space["capacity"]) == (of["metadata"]["name"], "5Gi")
+    assert renamed({"kind": "CSIDriver", "metadata": {}}) == [{"kind": "CSIDriver", "metadata": {}}]
 
 
 def pod(name="web-0", **spec):

@@ -78,6 +78,9 @@ BUILT_IN_RESOURCES = (
     Resource(kind="PersistentVolume", name="persistentvolumes", required=False),
     Resource(kind="StorageClass", name="storageclasses", api_versions=_STORAGE, required=False),
     Resource(kind="CSINode", name="csinodes", api_versions=_STORAGE, required=False),
+    Resource(kind="CSIDriver", name="csidrivers", api_versions=_STORAGE, required=False),
+    Resource(kind="CSIStorageCapacity", name="csistoragecapacities", api_versions=_STORAGE, required=False),
+    Resource(kind="VolumeAttachment", name="volumeattachments", api_versions=_STORAGE, required=False),
     # What kube-apiserver's own admission adds to pods.
     Resource(kind="LimitRange", name="limitranges", required=False),
     Resource(kind="PriorityClass", name="priorityclasses", api_versions=("scheduling.k8s.io/v1",), required=False),

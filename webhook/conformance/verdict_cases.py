@@ -41,6 +41,9 @@ _LISTS = {
     "persistentVolumeClaims": TypeMeta(api_version="v1", kind="PersistentVolumeClaim"),
     "storageClasses": TypeMeta(api_version="storage.k8s.io/v1", kind="StorageClass"),
     "csiNodes": TypeMeta(api_version="storage.k8s.io/v1", kind="CSINode"),
+    "csiDrivers": TypeMeta(api_version="storage.k8s.io/v1", kind="CSIDriver"),
+    "csiStorageCapacities": TypeMeta(api_version="storage.k8s.io/v1", kind="CSIStorageCapacity"),
+    "volumeAttachments": TypeMeta(api_version="storage.k8s.io/v1", kind="VolumeAttachment"),
 }
 # Maps of text, where Go reads null as empty text; null anywhere else is absent.
 _TEXT_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "selector"})

@@ -20,6 +20,7 @@ TAKEN_AT = "2026-11-20T09:00:00Z"
 _RESOURCES = (
     *("nodes", "namespaces", "services", "replicasets", "statefulsets", "deployments", "replicationcontrollers"),
     *("pods", "horizontalpodautoscalers", "persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes"),
+    *("csidrivers", "csistoragecapacities", "volumeattachments"),
     *("limitranges", "priorityclasses", "runtimeclasses", "daemonsets", "jobs", "cronjobs"),
 )
 _ZONE = "topology.kubernetes.io/zone"

@@ -73,21 +73,14 @@ _RESOURCES = frozenset(
 _NO_RESOURCES = ({"count"}, {"podFixed"})  # members of a CSI driver's allocatable and of a RuntimeClass's overhead
 _KEYS = frozenset({"topologyKey", "matchLabelKeys", "mismatchLabelKeys"})
 _WITH_KEYS = frozenset({"matchExpressions", "matchLabelExpressions", "tolerations", "taints"})
-_DRIVERS = frozenset({"provisioner", "driver"})
+_DRIVERS = frozenset({"provisioner", "driver", "attacher"})
 _DRIVER_NAME = ("drivers", "name")  # of a CSINode
 _ENUMERATED = frozenset(
     {
         *("apiVersion", "kind", "operator", "effect", "whenUnsatisfiable", "nodeAffinityPolicy", "nodeTaintsPolicy"),
         *("phase", "status", "restartPolicy", "protocol", "volumeBindingMode", "accessModes", "volumeMode"),
-        *(
-            "preemptionPolicy",
-            "maxSurge",
-            "maxUnavailable",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "timeAdded",
-            "revision",
-        ),
+        *("maxSurge", "maxUnavailable", "creationTimestamp", "deletionTimestamp", "timeAdded", "revision"),
+        *("capacity", "maximumVolumeSize", "preemptionPolicy"),
     }
 )
 _CONDITIONS = frozenset(
@@ -118,14 +111,23 @@ class Names:
 
         self._said: Callable[[str], str] = learned
         for each in kept:
-            self._members(each)
+            self._object(each)
         self.words: Mapping[str, str] = _numbered([word for word in words if word not in _PUBLIC_WORDS])
         self._long: dict[str, str] = {}
         self._said = self._text
 
     def replaced(self, value: Mapping[str, Json]) -> dict[str, Json]:
         """The object with names replaced."""
-        return self._members(value)
+        return self._object(value)
+
+    def _object(self, value: Mapping[str, Json]) -> dict[str, Json]:
+        if value.get("kind") != "CSIDriver" or not isinstance(value.get("metadata"), dict):
+            return self._members(value)
+        # Its name is that of the driver, which classes and nodes name too.
+        meta = {("driver" if name == "name" else name): each for name, each in value["metadata"].items()}
+        told = self._members({**value, "metadata": meta})
+        name = told["metadata"].pop("driver", None)
+        return told if name is None else {**told, "metadata": {"name": name, **told["metadata"]}}
 
     def _text(self, text: str) -> str:
         """A text with its words replaced."""

@@ -76,7 +76,12 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
 _NAMES = tuple(resource.name for resource in BUILT_IN_RESOURCES)
 # Resources that are read since headers say which were.
-_LATER = frozenset({"limitranges", "priorityclasses", "runtimeclasses"})
+_LATER = frozenset(
+    {
+        *("limitranges", "priorityclasses", "runtimeclasses"),
+        *("csidrivers", "csistoragecapacities", "volumeattachments"),
+    }
+)
 
 
 class Header(Struct, frozen=True, rename="camel"):

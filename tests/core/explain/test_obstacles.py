@@ -7,7 +7,9 @@ from msgspec.structs import replace
 from webhook.core.api.storage import (
     Claim,
     ClaimSpec,
+    CsiDriver,
     CsiDriverOnNode,
+    CsiDriverSpec,
     CsiNode,
     CsiNodeSpec,
     CsiSource,
@@ -358,6 +360,29 @@ def test_volumes_that_cannot_be_attached():
     drivers = (CsiDriverOnNode(name="csi", allocatable=DriverAllocatable(count=0)),)
     index.apply("ADDED", CsiNode(metadata=ObjectMeta(name="a"), spec=CsiNodeSpec(drivers=drivers)))
     assert told(index, pod("app=web", volumes=MOUNTS)) == {"with as many volumes as it can attach": "a"}
+
+
+def test_what_storage_drivers_say():
+    index = cluster("z1: a | z2: b")
+    index.apply("ADDED", claim(bound="pv-1"))
+    index.apply("ADDED", volume(driver="csi"))
+    insists = CsiDriverSpec(prevent_pod_scheduling_if_missing=True)
+    index.apply("ADDED", CsiDriver(metadata=ObjectMeta(name="csi"), spec=insists))
+    index.apply(
+        "ADDED", CsiNode(metadata=ObjectMeta(name="a"), spec=CsiNodeSpec(drivers=(CsiDriverOnNode(name="csi"),)))
+    )
+    assert told(index, pod("app=web", volumes=MOUNTS)) == {"without csi, the storage driver of a volume": "b"}
+    index = cluster("z1: a | z2: b")
+    size = ResourceRequirements(requests={"storage": "1Gi"})
+    waits = Claim(metadata=meta("data"), spec=ClaimSpec(storage_class_name="later", resources=size))
+    later = StorageClass(
+        metadata=ObjectMeta(name="later"), provisioner="csi", volume_binding_mode="WaitForFirstConsumer"
+    )
+    publishes = CsiDriver(metadata=ObjectMeta(name="csi"), spec=CsiDriverSpec(storage_capacity=True))
+    for each in (waits, later, publishes):
+        index.apply("ADDED", each)
+    text = "without the space for a volume for claim data (class later), as its driver says"
+    assert told(index, pod("app=web", volumes=MOUNTS)) == {text: "a b"}
 
 
 def test_a_selector_that_cannot_be_read_is_in_the_schedulers_words():

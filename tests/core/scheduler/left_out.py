@@ -7,7 +7,7 @@ from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
 
 FILE = Path(__file__).resolve().parents[3] / "docs" / "exactness.md"
 _BLOCK = re.compile(r"<!-- left out -->\n.*?<!-- end -->", re.DOTALL)
-_CLAIMS = "pods with claims"
+_CLAIMS = "pods with volumes, where these objects may not be read"
 # Which pods each entry matters for, as `problem.not_evaluated` finds them.
 MATTERS_FOR = {
     "SchedulerConfiguration": "every pod, unless `schedulerConfiguration` of the policy names the scheduler's file",

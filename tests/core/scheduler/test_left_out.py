@@ -1,13 +1,14 @@
 """Each filter of the default profile is known once: as evaluated, or by name as left out."""
 
-from build import pod
+from build import cluster, pod
 from core.scheduler import left_out
 
 from webhook.config.scheduler import CONFIGURABLE_FILTERS
 from webhook.core.api.types import ClaimSource as Claimed
 from webhook.core.api.types import ResourceClaim, SchedulingGate, Volume
 from webhook.core.index.admission_table import ADMISSION_RESOURCES
-from webhook.core.scheduler.problem import FILTERS, NOT_ADMITTED, NOT_EVALUATED, OTHER_FILTERS, not_evaluated
+from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES
+from webhook.core.scheduler.problem import FILTERS, NOT_ADMITTED, NOT_EVALUATED, OTHER_FILTERS, not_evaluated, take
 from webhook.core.scheduler.profile import SchedulerProfile
 
 
@@ -34,7 +35,11 @@ def test_each_entry_concerns_some_pod_and_each_concern_is_an_entry():
         host_users=False,
         volumes=(Volume(name="v", persistent_volume_claim=Claimed(claim_name="c")),),
     )
-    concerned = {*not_evaluated(everything), *not_evaluated(everything, SchedulerProfile())}
+    index = cluster("z1: a=0")
+    for resource in DRIVER_RESOURCES.values():
+        index.lack(resource, "403 Forbidden")
+    problems = take(index, everything), take(index, everything, profile=SchedulerProfile())
+    concerned = {name for problem in problems for name in not_evaluated(problem)}
     assert concerned == {*NOT_EVALUATED}
 
 

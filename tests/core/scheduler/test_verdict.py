@@ -29,6 +29,7 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.policy.policy import Policy, profile_for
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.status import OK, Status
+from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES
 from webhook.core.scheduler.problem import FILTERS, NOT_EVALUATED, not_evaluated, take
 from webhook.core.scheduler.profile import SchedulerProfile
 
@@ -305,7 +306,10 @@ def test_a_named_node_is_asked_for_before_filters_since_1_37(version, reason):
     ],
 )
 def test_what_is_not_evaluated(spec, concerns):
-    assert list(not_evaluated(pod(WEB, **spec))) == ["SchedulerConfiguration", *concerns]
+    index = cluster("z1: a=0")
+    for resource in DRIVER_RESOURCES.values():
+        index.lack(resource, "403 Forbidden")
+    assert list(not_evaluated(take(index, pod(WEB, **spec)))) == ["SchedulerConfiguration", *concerns]
     assert {*concerns} <= {*NOT_EVALUATED}
 
 
@@ -374,8 +378,9 @@ class TestSchedulerProfiles:
         assert decide(take(index, pod(WEB), profile=SchedulerProfile())).feasible
 
     def test_a_known_profile_leaves_less_open(self):
-        assert not_evaluated(pod()) == ("SchedulerConfiguration",)
-        assert not_evaluated(pod(), SchedulerProfile()) == ("SchedulerExtenders",)
+        index = cluster("z1: a=0")
+        assert not_evaluated(take(index, pod())) == ("SchedulerConfiguration",)
+        assert not_evaluated(take(index, pod(), profile=SchedulerProfile())) == ("SchedulerExtenders",)
 
     @pytest.mark.parametrize(
         ("name", "expected"), [(None, "default-scheduler"), ("", "default-scheduler"), ("batch", "batch"), ("x", None)]

@@ -91,6 +91,11 @@ FILLS_POD_LEVEL_REQUESTS = Gate(
     "missing pod-level requests are filled in without pod-level limits too",
     "gate PodLevelResourcesFixDefaulting",
 )
+NEEDS_THE_DRIVER = Gate(
+    _1_37,
+    "a node on which a CSI driver is not installed is rejected, if the driver's CSIDriver object asks for that",
+    "gate VolumeLimitScaling",
+)
 NODE_NAME_BEFORE_FILTERS = Gate(
     _1_37,
     "a pod with spec.nodeName leaves only that node, before any filter",

@@ -338,6 +338,11 @@ def compare_amounts(one: ResourceList, other: ResourceList, name: str) -> int:
     return _nanos((one or {}).get(name, 0)) - _nanos((other or {}).get(name, 0))
 
 
+def whole_units(written: WrittenQuantity) -> int:
+    """The quantity rounded up to whole units. Source: api/resource quantity.go ``Value``."""
+    return _rounded("", _nanos(written))
+
+
 def to_milli(written: WrittenQuantity) -> WrittenQuantity:
     """The quantity rounded up to thousandths, as the API server stores it.
 

@@ -129,6 +129,50 @@ class StorageClass(Named, frozen=True):
     allowed_topologies: tuple[TopologyTerm, ...] | None = None
 
 
+class CsiDriverSpec(_Value, frozen=True, gc=False):
+    storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
+
+
+class CsiDriver(Named, frozen=True):
+    spec: CsiDriverSpec = CsiDriverSpec()
+
+
+class StorageCapacity(Named, frozen=True):
+    """The type ``CSIStorageCapacity``."""
+
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: WrittenQuantity | None = None
+    maximum_volume_size: WrittenQuantity | None = None
+
+    @property
+    def limit(self) -> WrittenQuantity | None:
+        """The largest volume that can be made; None if that is not known.
+
+        Source: volumebinding/binder.go ``volumeLimit``.
+        """
+        return self.capacity if self.maximum_volume_size is None else self.maximum_volume_size
+
+
+class AttachmentSource(_Value, frozen=True, gc=False):
+    """The type ``VolumeAttachmentSource``."""
+
+    persistent_volume_name: str | None = None
+
+
+class AttachmentSpec(_Value, frozen=True, gc=False):
+    """The type ``VolumeAttachmentSpec``."""
+
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachmentSource = AttachmentSource()
+
+
+class VolumeAttachment(Named, frozen=True):
+    spec: AttachmentSpec = AttachmentSpec()
+
+
 class DriverAllocatable(_Value, frozen=True, gc=False):
     count: Int32 | None = None
 

@@ -143,7 +143,7 @@ def explain_pod(problem: Problem, index: ReadOnlyIndex | None = None, *, brief: 
     if brief:
         # Fixes are tried one by one as they are taken, so a review pays for the first alone.
         smallest = islice(fixes(problem), 1) if why is Cause.SPREAD else ()
-        left_out = not_evaluated(problem.pod, problem.profile)
+        left_out = not_evaluated(problem)
         return Explanation(problem, verdict, why, otherwise, balances, tuple(smallest), (), left_out)
     if why is Cause.OTHER:
         # Neither alone is enough: then what both together would open.
@@ -157,7 +157,7 @@ def explain_pod(problem: Problem, index: ReadOnlyIndex | None = None, *, brief: 
         balances=balances,
         fixes=tuple(fixes(problem, _narrowing(problem, balances, index))) if why is Cause.SPREAD else (),
         reliefs=() if why is None else tuple(reliefs(problem, verdict)),
-        not_evaluated=not_evaluated(problem.pod, problem.profile),
+        not_evaluated=not_evaluated(problem),
         ways=tuple(ways(cycle)) if why is Cause.OTHER else (),
         obstacles=obstacles(cycle, index),
     )

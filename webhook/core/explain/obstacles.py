@@ -40,9 +40,9 @@ from webhook.core.scheduler.plugins.node_ports import NODE_PORTS, ports_conflict
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT, TOO_MANY_PODS
 from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_of_terms, usable_nodes
 from webhook.core.scheduler.plugins.node_unschedulable import NODE_UNSCHEDULABLE
-from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS, TOO_MANY_VOLUMES
+from webhook.core.scheduler.plugins.node_volume_limits import NO_DRIVER, NODE_VOLUME_LIMITS, TOO_MANY_VOLUMES
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
-from webhook.core.scheduler.plugins.volume_binding import NONE_TO_BIND, UNBOUND_IMMEDIATE, VOLUME_BINDING
+from webhook.core.scheduler.plugins.volume_binding import NO_SPACE, NONE_TO_BIND, UNBOUND_IMMEDIATE, VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import (
     CLAIM_IN_USE,
     DISK_CONFLICT,
@@ -228,6 +228,8 @@ def _limits(_: Cycle, alone: Verdict, __: ReadOnlyIndex | None) -> _Named:
     for status, nodes in alone.failed:
         if status.reasons == TOO_MANY_VOLUMES.reasons:
             yield "with as many volumes as it can attach", nodes
+        elif status.reasons[0].endswith(NO_DRIVER):
+            yield f"without {status.reasons[0].removesuffix(f' {NO_DRIVER}')}, the storage driver of a volume", nodes
 
 
 def _binding(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
@@ -242,6 +244,7 @@ def _binding(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Named:
         if not claim.bound:
             yield f"waiting for {of}, which has no volume yet", told.get(UNBOUND_IMMEDIATE, 0)
             yield f"without a volume for {of}: none is free there, and none can be made", told.get(NONE_TO_BIND, 0)
+            yield f"without the space for a volume for {of}, as its driver says", told.get(NO_SPACE, 0)
         elif volume is None:
             yield f"waiting for volume {claim.spec.volume_name} of claim {name}, which does not exist", nodes.live
         elif not alone.before.rejected:

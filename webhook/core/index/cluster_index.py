@@ -8,17 +8,26 @@ from typing import Literal, TypeVar
 
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
 from webhook.core.api.selectors import Selector
-from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.api.storage import (
+    Claim,
+    CsiDriver,
+    CsiNode,
+    PersistentVolume,
+    StorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
 from webhook.core.api.types import Node, ObjectMeta, Pod, Service
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.api.well_known import DEFAULT_CLASS, NAMESPACE_NAME
 from webhook.core.apiserver.admission_plugins import AdmissionFacts
-from webhook.core.index.admission_table import AdmissionObject, AdmissionTable
+from webhook.core.index.admission_table import AdmissionTable
 from webhook.core.index.node_table import Nodes, NodeView
 from webhook.core.index.objects import ApiObject, Autoscaler, Namespace, Owner
 from webhook.core.index.pod_groups import LEARN_AT, Counts
 from webhook.core.index.pod_table import FINISHED, HostPort, Mounted, Pods
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.storage_drivers import Handle, StorageDrivers
 from webhook.core.index.tables import drop, drop_under, put_under
 from webhook.core.index.template_table import Templates
 from webhook.core.workloads.kinds import GroupKind, group_of
@@ -58,7 +67,7 @@ class ClusterIndex(ReadOnlyIndex):
         self._unclaimed: dict[str, dict[str, PersistentVolume]] = {}  # by class
         self._claimed: dict[tuple[str, str], dict[str, PersistentVolume]] = {}  # by claim
         self._classes: dict[str, StorageClass] = {}
-        self._attach_limits: dict[str, Mapping[str, int]] = {}
+        self._drivers = StorageDrivers()
         self._admission = AdmissionTable()
         self._lacking: dict[str, str] = {}
 
@@ -119,7 +128,9 @@ class ClusterIndex(ReadOnlyIndex):
             case Owner():
                 self._apply_owner(event, value)
             case LimitRange() | PriorityClass() | RuntimeClass():
-                self._apply_admission(event, value)
+                (self._admission.remove if event == "DELETED" else self._admission.put)(value)
+            case CsiDriver() | CsiNode() | StorageCapacity() | VolumeAttachment():
+                (self._drivers.remove if event == "DELETED" else self._drivers.put)(value)
             case Autoscaler():
                 self._apply_autoscaler(event, value)
             case _:
@@ -148,23 +159,15 @@ class ClusterIndex(ReadOnlyIndex):
         if event != "DELETED":
             put_under(self._scaling, autoscaler.target, name, autoscaler)
 
-    def _apply_admission(self, event: Event, value: AdmissionObject) -> None:
-        if event == "DELETED":
-            self._admission.remove(value)
-        else:
-            self._admission.put(value)
-
-    def _apply_storage(self, event: Event, value: Claim | PersistentVolume | StorageClass | CsiNode) -> None:
+    def _apply_storage(self, event: Event, value: Claim | PersistentVolume | StorageClass) -> None:
         name = value.meta.name
         match value:
             case Claim():
                 _put_under(self._claims, value.meta.namespace, name, value, event)
             case PersistentVolume():
                 self._apply_volume(event, value, name)
-            case StorageClass():
-                _put(self._classes, name, value, event)
             case _:
-                _put(self._attach_limits, name, value.limits, event)
+                _put(self._classes, name, value, event)
 
     def _apply_volume(self, event: Event, volume: PersistentVolume, name: str) -> None:
         before = self._volumes.get(name)
@@ -302,7 +305,22 @@ class ClusterIndex(ReadOnlyIndex):
         return defaults[0] if len(defaults) == 1 else None
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
-        return dict(self._attach_limits)
+        return self._drivers.limits()
+
+    def csi_drivers(self) -> Mapping[str, CsiDriver]:
+        return self._drivers.drivers()
+
+    def nodes_with_driver(self, driver: str) -> frozenset[str]:
+        return self._drivers.installed(driver)
+
+    def storage_capacities(self, storage_class: str) -> tuple[StorageCapacity, ...]:
+        return self._drivers.capacities(storage_class)
+
+    def attachments(self) -> Mapping[str, int]:
+        return self._drivers.attachments()
+
+    def attached(self, nodes: Sequence[str]) -> Mapping[str, tuple[Handle, ...]]:
+        return {node: found for node in nodes if (found := tuple(self._drivers.attached(node, self._volumes)))}
 
     def admission_facts(self, namespace: str, priority_class: str, runtime_class: str) -> AdmissionFacts:
         return self._admission.facts(namespace, priority_class, runtime_class, self._lacking)

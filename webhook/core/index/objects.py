@@ -5,7 +5,15 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
-from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.api.storage import (
+    Claim,
+    CsiDriver,
+    CsiNode,
+    PersistentVolume,
+    StorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
 from webhook.core.api.types import Int32, LabelSelector, Named, Node, ObjectMeta, Pod, Service, SpreadConstraint
 from webhook.core.workloads.kinds import GroupKind, group_of
 
@@ -65,6 +73,6 @@ class Autoscaler(Named, frozen=True):
 
 
 _OfCluster = Node | Pod | Namespace | Service | Owner | Autoscaler
-_OfStorage = Claim | PersistentVolume | StorageClass | CsiNode
+_OfStorage = Claim | PersistentVolume | StorageClass | CsiNode | CsiDriver | StorageCapacity | VolumeAttachment
 _OfAdmission = LimitRange | PriorityClass | RuntimeClass
 ApiObject = _OfCluster | _OfStorage | _OfAdmission

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from webhook.core.api.selectors import Selector
-from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
+from webhook.core.api.storage import Claim, CsiDriver, PersistentVolume, StorageCapacity, StorageClass
 from webhook.core.api.types import Node, Pod, Service
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.admission_plugins import AdmissionFacts
@@ -15,6 +15,7 @@ from webhook.core.index.node_table import NodeView
 from webhook.core.index.objects import Autoscaler, Owner
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import HostPort, Mounted
+from webhook.core.index.storage_drivers import Handle
 
 
 class ReadOnlyIndex(Protocol):
@@ -126,6 +127,21 @@ class ReadOnlyIndex(Protocol):
 
     def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
         """The most volumes that each CSI driver attaches, by node and driver, as far as drivers have said."""
+
+    def csi_drivers(self) -> Mapping[str, CsiDriver]:
+        """The storage drivers that say something of themselves, by name."""
+
+    def nodes_with_driver(self, driver: str) -> frozenset[str]:
+        """The nodes on which the storage driver is installed."""
+
+    def storage_capacities(self, storage_class: str) -> tuple[StorageCapacity, ...]:
+        """The free capacity that is published of a class."""
+
+    def attachments(self) -> Mapping[str, int]:
+        """How many volumes are attached to each node, whether a pod uses them or not."""
+
+    def attached(self, nodes: Sequence[str]) -> Mapping[str, tuple[Handle, ...]]:
+        """The volumes that are attached to these nodes: the driver, and what it calls the volume."""
 
     def mounts(self) -> Mapping[int, int]:
         """An upper bound of the volumes of one driver that a node's pods have, by slot."""

@@ -11,7 +11,16 @@ import msgspec
 from msgspec import Struct
 
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
-from webhook.core.api.storage import KEPT_ANNOTATIONS, Claim, CsiNode, PersistentVolume, StorageClass
+from webhook.core.api.storage import (
+    KEPT_ANNOTATIONS,
+    Claim,
+    CsiDriver,
+    CsiNode,
+    PersistentVolume,
+    StorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+)
 from webhook.core.api.types import (
     Int32,
     LabelSelector,
@@ -287,6 +296,9 @@ _KINDS = dict(
         _kind("v1", "PersistentVolume", PersistentVolume, _as_it_is),
         _kind("storage.k8s.io/v1", "StorageClass", StorageClass, _as_it_is),
         _kind("storage.k8s.io/v1", "CSINode", CsiNode, _as_it_is),
+        _kind("storage.k8s.io/v1", "CSIDriver", CsiDriver, _as_it_is),
+        _kind("storage.k8s.io/v1", "CSIStorageCapacity", StorageCapacity, _as_it_is),
+        _kind("storage.k8s.io/v1", "VolumeAttachment", VolumeAttachment, _as_it_is),
         _kind("apps/v1", "Deployment", _Scaled, _scaled),
         _kind("apps/v1", "ReplicaSet", _Scaled, _replica_set),
         _kind("apps/v1", "StatefulSet", _Scaled, _scaled),

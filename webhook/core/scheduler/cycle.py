@@ -226,7 +226,7 @@ _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
         cycle.problem.pod, cycle.problem.storage, cycle.problem.nodes
     ),
     NODE_VOLUME_LIMITS: lambda cycle: run_node_volume_limits(
-        cycle.problem.pod, cycle.problem.storage, cycle.problem.nodes
+        cycle.problem.pod, cycle.problem.storage, cycle.problem.nodes, cycle.problem.version
     ),
     VOLUME_BINDING: lambda cycle: run_volume_binding(
         cycle.problem.pod, cycle.problem.storage, cycle.problem.nodes, cycle.problem.version

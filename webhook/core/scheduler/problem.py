@@ -28,7 +28,7 @@ from webhook.core.scheduler.plugins.node_volume_limits import NODE_VOLUME_LIMITS
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, Counted, SpreadDefaults
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
-from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, VOLUME_ZONE, Storage, claim_name, gather
+from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES, VOLUME_RESTRICTIONS, VOLUME_ZONE, Storage, gather
 from webhook.core.scheduler.profile import SchedulerProfile
 
 # The default filters in the scheduler's order.
@@ -65,23 +65,20 @@ NOT_ADMITTED: Mapping[str, str] = {
 _NO_CONSTRAINTS, _ANY_ROOM = Counted(), Room({}, {})
 
 
-def not_evaluated(pod: Pod, profile: SchedulerProfile | None = None) -> tuple[str, ...]:
-    """The keys of ``NOT_EVALUATED`` that could change the verdict on this pod, in that order.
+def not_evaluated(problem: "Problem") -> tuple[str, ...]:
+    """The keys of ``NOT_EVALUATED`` that could change the verdict on this problem's pod, in that order.
 
-    Shape: ``NOT_ADMITTED`` is left to the caller: it concerns only pods that are not created yet. ``profile`` is None
-    if the configuration of the pod's scheduler is not known.
+    Shape: ``NOT_ADMITTED`` is left to the caller: it concerns only pods that are not created yet.
     """
+    pod, profile, storage = problem.pod, problem.profile, problem.storage
     spec = pod.pod_spec
-    storage = any(claim_name(pod.meta.name, volume) is not None for volume in spec.volumes or ())
     extended = any("/" in name for name, _ in incoming_request(pod, RECORDED).amounts)
     concerns = {
         "SchedulerConfiguration": profile is None,
         "SchedulingGates": bool(spec.scheduling_gates),
         "DynamicResources": bool(spec.resource_claims) or extended,
         "NodeDeclaredFeatures": bool(spec.host_network) and spec.host_users is False,
-        "CSIStorageCapacity": storage,
-        "VolumeAttachment": storage,
-        "CSIDriver": storage,
+        **{kind: kind in storage.unknown for kind in DRIVER_RESOURCES},
         "SchedulerExtenders": profile is not None,
     }
     return tuple(name for name, concerned in concerns.items() if concerned)

@@ -81,6 +81,16 @@ def test_a_pod_that_spread_keeps_away_is_a_warning(state, constraints, warning):
     assert decision.feasibility.verdict == ("does-not-fit" if warning else "fits")
 
 
+def test_whether_devices_are_free_is_not_known():
+    claims = [{"name": "gpu", "resourceClaimName": "gpu-0"}]
+    decision = tried("a: n1=1 | b: n2", ZONE, resourceClaims=claims)
+    assert decision.feasibility.verdict == "unknown"
+    assert ("replicas-do-not-fit", "resource claims (DynamicResources)") in {
+        (each.rule, each.missing) for each in decision.not_evaluated
+    }
+    assert tried(TAINTED, ZONE, resourceClaims=claims).feasibility.verdict == "does-not-fit"
+
+
 def test_the_finding_has_the_sentence_and_offline_every_fix():
     state = cluster("a: n1=1 n2 | b: ~n3")
     [judged] = tried(state, ZONE).findings

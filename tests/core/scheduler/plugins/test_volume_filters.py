@@ -5,10 +5,14 @@ from build import cluster, meta, pod, running
 from msgspec.structs import replace
 
 from webhook.core.api.storage import (
+    AttachmentSource,
+    AttachmentSpec,
     Claim,
     ClaimReference,
     ClaimSpec,
+    CsiDriver,
     CsiDriverOnNode,
+    CsiDriverSpec,
     CsiNode,
     CsiNodeSpec,
     CsiSource,
@@ -16,9 +20,11 @@ from webhook.core.api.storage import (
     PersistentVolume,
     PersistentVolumeSpec,
     Phase,
+    StorageCapacity,
     StorageClass,
     TopologyRequirement,
     TopologyTerm,
+    VolumeAttachment,
     VolumeNodeAffinity,
 )
 from webhook.core.api.types import (
@@ -523,3 +529,127 @@ class TestAttachedVolumes:
         owner = OwnerReference(api_version="v1", kind="Pod", name="web-0", uid="u1", controller=True)
         index.apply("MODIFIED", claim("web-0-v", "pv", owner_references=(owner,)))
         assert told("NodeVolumeLimits", index, inline, uid="u1")[1] == [OK, OK]
+
+
+def driver(*, publishes=None, insists=None, name="csi.example.com"):
+    spec = CsiDriverSpec(storage_capacity=publishes, prevent_pod_scheduling_if_missing=insists)
+    return CsiDriver(metadata=ObjectMeta(name=name), spec=spec)
+
+
+def attachment(name="va", pv: str | None = "pv0", node="a", attacher="csi.example.com"):
+    spec = AttachmentSpec(attacher=attacher, node_name=node, source=AttachmentSource(persistent_volume_name=pv))
+    return VolumeAttachment(metadata=ObjectMeta(name=name), spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("attached", "full"),
+    [
+        pytest.param([], False, id="nothing"),
+        pytest.param([attachment()], True, id="a volume without a pod"),
+        pytest.param([attachment(pv="pv2")], False, id="the volume of a pod that is there, once"),
+        pytest.param([attachment(pv="pv1")], True, id="the volume itself, which upstream counts twice"),
+        pytest.param([attachment(node="b")], False, id="to another node"),
+        pytest.param([attachment(attacher="other")], False, id="by another driver"),
+        pytest.param([attachment(attacher="")], False, id="by nobody"),
+        pytest.param([attachment(pv="gone")], False, id="a volume that does not exist"),
+        pytest.param([attachment(pv=None)], False, id="no volume"),
+        pytest.param([attachment(), attachment(node="b")], False, id="moved to another node"),
+    ],
+)
+def test_volumes_that_are_attached_count(attached, full):
+    index = index_of(
+        *(claim(f"c{n}", f"pv{n}") for n in range(3)),
+        *(volume(f"pv{n}") for n in range(3)),
+        limits("a", csi__example__com=2),
+        running("user", "a", volumes=mounts("c2")),
+        *attached,
+    )
+    assert told("NodeVolumeLimits", index, mounts("c1"))[1] == [FULL if full else OK, OK]
+    for each in attached:
+        index.apply("DELETED", each)
+    assert told("NodeVolumeLimits", index, mounts("c1"))[1] == [OK, OK]
+
+
+WITHOUT = now("csi.example.com CSI driver is not installed on the node")
+
+
+@pytest.mark.parametrize(
+    ("version", "insists", "said"),
+    [
+        pytest.param((1, 37), True, [OK, WITHOUT], id="1.37"),
+        pytest.param((1, 36), True, [OK, OK], id="1.36"),
+        pytest.param((1, 37), False, [OK, OK], id="it does not"),
+        pytest.param((1, 37), None, [OK, OK], id="it says nothing"),
+    ],
+)
+def test_a_driver_may_insist_on_being_installed_since_1_37(version, insists, said):
+    index = index_of(claim(volume="pv"), volume(), driver(insists=insists), limits("a", csi__example__com=9))
+    index.version = KubernetesVersion(*version)
+    assert told("NodeVolumeLimits", index, mounts("data"))[1] == said
+    index.apply("DELETED", limits("a", csi__example__com=9))
+    assert told("NodeVolumeLimits", index, mounts("data"))[1] == ([WITHOUT] * 2 if WITHOUT in said else said)
+
+
+def capacity(amount, zone="z1", *, largest=None, of="later", select=None):
+    labelled = select or (None if zone is None else LabelSelector(match_labels={ZONE: zone}))
+    return StorageCapacity(
+        metadata=ObjectMeta(name=f"c-{zone}", namespace="kube-system"),
+        storage_class_name=of,
+        node_topology=labelled,
+        capacity=amount,
+        maximum_volume_size=largest,
+    )
+
+
+NO_SPACE = never("node(s) did not have enough free storage")
+ODD = LabelSelector(match_expressions=(LabelSelectorRequirement(key=ZONE, operator="In"),))
+
+
+@pytest.mark.parametrize(
+    ("published", "said"),
+    [
+        pytest.param([], [NO_SPACE, NO_SPACE], id="nothing"),
+        pytest.param([capacity("5Gi")], [OK, NO_SPACE], id="enough in one zone"),
+        pytest.param([capacity("5368709119")], [NO_SPACE, NO_SPACE], id="a byte too little"),
+        pytest.param([capacity("5368709119.5")], [OK, NO_SPACE], id="rounded up"),
+        pytest.param([capacity("1Ti", largest="1Gi")], [NO_SPACE, NO_SPACE], id="no volume so large"),
+        pytest.param([capacity(None)], [NO_SPACE, NO_SPACE], id="it does not say how much"),
+        pytest.param([capacity("5Gi", None)], [NO_SPACE, NO_SPACE], id="it does not say where"),
+        pytest.param([capacity("5Gi", select=LabelSelector())], [OK, OK], id="everywhere"),
+        pytest.param([capacity("5Gi", select=ODD)], [NO_SPACE, NO_SPACE], id="nobody knows where"),
+        pytest.param([capacity("5Gi", of="fast")], [NO_SPACE, NO_SPACE], id="of another class"),
+        pytest.param([capacity("5Gi"), capacity("1Gi")], [NO_SPACE, NO_SPACE], id="less by now"),
+        pytest.param([capacity("5Gi"), capacity("6Gi", "z2")], [OK, OK], id="in both zones"),
+    ],
+)
+def test_capacity_that_a_driver_publishes(published, said):
+    index = index_of(claim(of="later"), storage_class("later", "WaitForFirstConsumer"), driver(publishes=True))
+    for each in published:
+        index.apply("MODIFIED", each)
+    assert told("VolumeBinding", index, mounts("data"))[1] == said
+    for each in published:
+        index.apply("DELETED", each)
+    assert told("VolumeBinding", index, mounts("data"))[1] == [NO_SPACE, NO_SPACE]
+    for publishes in (False, None):
+        index.apply("MODIFIED", driver(publishes=publishes))
+        assert told("VolumeBinding", index, mounts("data"))[1] == [OK, OK]
+    index.apply("DELETED", driver())
+    assert told("VolumeBinding", index, mounts("data"))[1] == [OK, OK]
+
+
+def test_space_is_asked_for_where_a_volume_could_be_made():
+    index = index_of(
+        claim("a", of="zonal"),
+        claim("b", of="later", annotations={"volume.kubernetes.io/selected-node": "a"}),
+        storage_class("zonal", "WaitForFirstConsumer", zones=("z1",)),
+        storage_class("later", "WaitForFirstConsumer"),
+        driver(publishes=True),
+    )
+    assert told("VolumeBinding", index, mounts("a"))[1] == [NO_SPACE, never(NONE_TO_BIND)]
+    assert told("VolumeBinding", index, mounts("b"))[1] == [NO_SPACE, never(NONE_TO_BIND)]
+    index.apply("ADDED", capacity("5Gi", of="zonal"))
+    assert told("VolumeBinding", index, mounts("a", "b"))[1] == [NO_SPACE, never(NONE_TO_BIND)]
+    unsized = replace(claim("a", of="zonal"), spec=replace(claim("a", of="zonal").spec, resources=None))
+    index.apply("MODIFIED", unsized)
+    index.apply("DELETED", capacity("5Gi", of="zonal"))
+    assert told("VolumeBinding", index, mounts("a"))[1] == [OK, never(NONE_TO_BIND)]

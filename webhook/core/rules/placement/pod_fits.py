@@ -34,6 +34,7 @@ from webhook.core.scheduler.problem import may_preempt, take
 from webhook.core.text import one_line, plural, shortened
 
 _NO_NODE = "this pod fits on no node"
+_DEVICES = "resource claims (DynamicResources)"
 _STORAGE = ("persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes")
 
 
@@ -89,6 +90,8 @@ def feasibility(subject: Subject) -> Feasibility | None:
     profile = profile_for(subject.policy, pod.pod_spec.scheduler_name)
     # In a review the user waits, and reads one line: the smallest fix is enough.
     explanation = explain_pod(take(index, pod, profile=profile), brief=not subject.offline)
+    if explanation.cause is None and pod.pod_spec.resource_claims:
+        return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, _DEVICES))
     if explanation.cause is None:
         return Feasibility("fits")
     return Feasibility("does-not-fit", explanation.cause, _finding(explanation, subject, index))

@@ -17,6 +17,7 @@ from webhook.core.api.selectors import (
     NodeTerm,
     RequiredNodes,
     Requirement,
+    Selector,
     first_untolerated,
 )
 from webhook.core.api.types import Toleration
@@ -65,6 +66,11 @@ def nodes_of_terms(view: NodeView, terms: Iterable[NodeTerm], *, by_labels: bool
                 selected &= _nodes_named(view, condition)
             nodes |= selected
     return nodes
+
+
+def nodes_selected(view: NodeView, selector: Selector) -> int:
+    """The nodes whose labels a label selector matches."""
+    return _meeting_all(view, selector.requirements)
 
 
 def tolerated_nodes(view: NodeView, tolerations: Sequence[Toleration] | None) -> int:

@@ -1,18 +1,19 @@
 """The NodeVolumeLimits plugin: the most volumes that each CSI driver attaches to a node.
 
-On nodes with a CSINode, a volume of an in-tree plugin counts for the CSI driver that replaces the plugin. Volumes
-attached without a pod (VolumeAttachment) and drivers that must be installed on the node (CSIDriver) are not known;
-see `core.scheduler.problem.NOT_EVALUATED`.
+On nodes with a CSINode, a volume of an in-tree plugin counts for the CSI driver that replaces the plugin. Volumes that
+are attached count whether or not a pod uses them, and a driver may ask for nodes on which it is installed.
 
 Source: kube-scheduler nodevolumelimits/csi.go; k8s.io/csi-translation-lib plugins.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from webhook.core.api import gates
 from webhook.core.api.storage import Claim, PersistentVolume, PersistentVolumeSpec, StorageClass
 from webhook.core.api.types import Pod, Volume
+from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import (
     AWS_EBS,
     AZURE_DISK,
@@ -26,6 +27,7 @@ from webhook.core.api.well_known import (
 )
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
+from webhook.core.index.storage_drivers import Handle
 from webhook.core.scheduler.plugins.status import (
     OK,
     PASSES,
@@ -39,6 +41,7 @@ from webhook.core.scheduler.plugins.status import (
 from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_claim
 
 NODE_VOLUME_LIMITS = "NodeVolumeLimits"
+NO_DRIVER = "CSI driver is not installed on the node"  # after the name of the driver
 TOO_MANY_VOLUMES = unschedulable("node(s) exceed max volume count")
 
 # In-tree plugin -> the CSI driver that replaces it.
@@ -64,7 +67,7 @@ class _LookupError(Exception):
         self.status = status
 
 
-def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
+def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
     """The plugin's result. Source: csi.go ``PreFilter``, ``Filter``."""
     volumes = pod.pod_spec.volumes or ()
     if not any(claim_name("", volume) is not None or _in_tree(volume) is not None for volume in volumes):
@@ -83,10 +86,29 @@ def run_node_volume_limits(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
                 except _LookupError as error:
                     failed.append((error.status, part))
                 else:
-                    failed += _beyond_limits(wanted, storage, nodes, part) if migrates and wanted else []
+                    left = part
+                    for status, without in _without_driver(wanted, storage, part, version):
+                        failed.append((status, without))
+                        left &= ~without
+                    failed += _beyond_limits(wanted, storage, nodes, left) if migrates and wanted else []
         return failed
 
     return Ran(OK, decide)
+
+
+def _without_driver(
+    wanted: _Attached, storage: Storage, asked: int, version: KubernetesVersion
+) -> Iterator[StatusOfNodes]:
+    """The nodes on which a driver of the volumes is not installed, if it insists on that.
+
+    Source: csi.go ``checkCSIDriverOnNode``; of several such drivers upstream names any.
+    """
+    if version < gates.NEEDS_THE_DRIVER.since:
+        return
+    for driver in dict.fromkeys(driver for driver, _ in wanted):
+        missing = asked & ~storage.installed.get(driver, asked)
+        yield unschedulable(f"{driver} {NO_DRIVER}"), missing
+        asked &= ~missing
 
 
 def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, asked: int) -> Iterable[StatusOfNodes]:
@@ -96,22 +118,25 @@ def _beyond_limits(wanted: _Attached, storage: Storage, nodes: NodeView, asked: 
         slot = nodes.slots.get(name, -1)
         if slot < 0 or not members[slot] or not limits:
             continue
-        # The copy has no pods of such a node because its volumes and these together reach no limit.
-        if slot not in storage.mounted and len(wanted) <= min(limits.values()):
+        # The copy has nothing of such a node because its volumes and these together reach no limit.
+        if slot not in storage.mounted and slot not in storage.attached and len(wanted) <= min(limits.values()):
             continue
         try:
             attached = _attached(slot, storage)
         except _LookupError as error:
             yield error.status, 1 << slot
             continue
-        if _exceeds(wanted, attached, limits):
+        if _exceeds(wanted, attached, storage.attached.get(slot, ()), limits):
             full |= 1 << slot
     yield TOO_MANY_VOLUMES, full
 
 
-def _exceeds(wanted: _Attached, attached: _Attached, limits: Mapping[str, int]) -> bool:
-    """Source: csi.go ``Filter``."""
-    present = Counter(driver for driver, _ in attached)
+def _exceeds(wanted: _Attached, attached: _Attached, besides: Iterable[Handle], limits: Mapping[str, int]) -> bool:
+    """Whether volumes that pods use, those that are attached ``besides``, and the wanted ones are too many.
+
+    Source: csi.go ``Filter``.
+    """
+    present = Counter(driver for driver, _ in attached.keys() | {*besides})
     # A volume that another pod of the node has mounted needs no second attachment.
     new = Counter(driver for driver, handle in wanted if (driver, handle) not in attached)
     return any(driver in limits and present[driver] + count > limits[driver] for driver, count in new.items())

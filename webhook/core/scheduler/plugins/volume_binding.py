@@ -1,7 +1,7 @@
 """The VolumeBinding plugin: bound claims need their volume on the node, others a free or a provisioned volume.
 
 Unbound claims, smallest first, each take the smallest suitable free volume; for the rest, volumes are provisioned where
-the class allows it. Free capacity that drivers publish (CSIStorageCapacity) is not known.
+the class allows it and the driver, if it publishes that, has capacity left.
 
 Source: kube-scheduler volumebinding volume_binding.go, binder.go; k8s.io/component-helpers storage/volume.
 """
@@ -11,15 +11,15 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from webhook.core.api import gates
-from webhook.core.api.resources import ResourceList, compare_amounts
-from webhook.core.api.selectors import IN, Requirement, SelectorError, compile_selector
+from webhook.core.api.resources import ResourceList, compare_amounts, whole_units
+from webhook.core.api.selectors import IN, Requirement, SelectorError, compile_selector, valid_selector
 from webhook.core.api.storage import STORAGE, WAIT_FOR_FIRST_CONSUMER, Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
-from webhook.core.scheduler.plugins.node_selection import nodes_meeting
+from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_selected
 from webhook.core.scheduler.plugins.node_volume_limits import owner_fault
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, failure, unresolvable
 from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_claim, reachable_from
@@ -27,6 +27,7 @@ from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_
 VOLUME_BINDING = "VolumeBinding"
 OTHER_NODE = "node(s) didn't match PersistentVolume's node affinity"
 NONE_TO_BIND = "node(s) didn't find available persistent volumes to bind"
+NO_SPACE = "node(s) did not have enough free storage"
 VOLUME_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
@@ -103,10 +104,10 @@ def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, vers
 def _decide(question: _Question, asked: int) -> list[StatusOfNodes]:
     """The plugin's Filter. Source: binder.go ``FindPodVolumes``."""
     conflicting, gone = _check_bound(question, asked)
-    unbindable, errors = _check_waiting(question, asked)
+    unbindable, without_space, errors = _check_waiting(question, asked)
     for _, failed in errors:
         asked &= ~failed
-    by_reason = ((OTHER_NODE, conflicting), (NONE_TO_BIND, unbindable), (VOLUME_GONE, gone))
+    by_reason = ((OTHER_NODE, conflicting), (NONE_TO_BIND, unbindable), (NO_SPACE, without_space), (VOLUME_GONE, gone))
     return [*errors, *_combined(by_reason, asked)]
 
 
@@ -140,10 +141,11 @@ def _check_bound(question: _Question, asked: int) -> tuple[int, int]:
     return conflicting, 0
 
 
-def _check_waiting(question: _Question, asked: int) -> tuple[int, list[StatusOfNodes]]:
+def _check_waiting(question: _Question, asked: int) -> tuple[int, int, list[StatusOfNodes]]:
     """Claims that wait. If their node was selected earlier, they are provisioned there; else they may bind a volume.
 
-    Shape: the nodes where one of them gets no volume, and those where that cannot be told.
+    Shape: the nodes where one of them gets no volume, those where one finds no space, and those where nothing can be
+    told.
     Source: binder.go ``FindPodVolumes``.
     """
     selected, matching = [], []
@@ -159,10 +161,11 @@ def _check_waiting(question: _Question, asked: int) -> tuple[int, list[StatusOfN
             selected.append(claim)
     asked &= ~elsewhere
     if not matching:
-        return elsewhere | _unprovided(selected, question, asked), []
+        unprovided, without_space = _unprovided(selected, question, asked)
+        return elsewhere | unprovided, without_space, []
     # The smallest first, so that it does not take the one volume that is large enough for another claim.
     matching.sort(key=_Size)
-    unbindable, errors = elsewhere, []
+    unbindable, without_space, errors = elsewhere, 0, []
     # Nodes that reach the same volumes have the same answer, so each group of them is tried once.
     for part, volumes in _parts(matching, question, asked):
         try:
@@ -170,8 +173,10 @@ def _check_waiting(question: _Question, asked: int) -> tuple[int, list[StatusOfN
         except SelectorError as error:
             errors.append((failure(str(error)), part))
         else:
-            unbindable |= _unprovided([*selected, *left], question, part)
-    return unbindable, errors
+            unprovided, lacking = _unprovided([*selected, *left], question, part)
+            unbindable |= unprovided
+            without_space |= lacking
+    return unbindable, without_space, errors
 
 
 class _Size:
@@ -283,17 +288,38 @@ def _made_for(claim: Claim, volume: PersistentVolume) -> bool:
     return reference.uid in ("", claim.meta.uid)
 
 
-def _unprovided(claims: Sequence[Claim], question: _Question, asked: int) -> int:
-    """The nodes where one of the claims cannot be provisioned; each has a known class, or it would not wait.
+def _unprovided(claims: Sequence[Claim], question: _Question, asked: int) -> tuple[int, int]:
+    """The nodes where one of the claims cannot be provisioned, and those where the first that could finds no space.
 
+    Shape: each claim has a known class, or it would not wait.
     Source: binder.go ``checkVolumeProvisions``.
     """
-    admitted = asked
+    unprovided = without_space = 0
     for claim in claims:
-        if not admitted:
-            break
-        admitted &= _provisionable(question.storage.classes[claim.storage_class], question.nodes)
-    return asked & ~admitted
+        storage_class = question.storage.classes[claim.storage_class]
+        unprovided |= asked & ~_provisionable(storage_class, question.nodes)
+        asked &= ~unprovided
+        if asked and storage_class.meta.name in question.storage.capacities:
+            without_space |= asked & ~_with_space(claim, storage_class, question)
+            asked &= ~without_space
+    return unprovided, without_space
+
+
+def _with_space(claim: Claim, storage_class: StorageClass, question: _Question) -> int:
+    """The nodes from which there is capacity for a volume of the claim's size.
+
+    Source: binder.go ``hasEnoughCapacity``, ``nodeHasAccess``.
+    """
+    requested = (_requested(claim) or {}).get(STORAGE)
+    if requested is None:
+        return question.nodes.live
+    size, nodes = whole_units(requested), 0
+    for capacity in question.storage.capacities[storage_class.meta.name]:
+        limit, topology = capacity.limit, capacity.node_topology
+        selector = None if topology is None else valid_selector(topology)
+        if selector is not None and limit is not None and whole_units(limit) >= size:
+            nodes |= nodes_selected(question.nodes, selector)
+    return nodes
 
 
 def _provisionable(storage_class: StorageClass, nodes: NodeView) -> int:

@@ -5,22 +5,38 @@ NodeVolumeLimits and VolumeBinding are in `node_volume_limits` and `volume_bindi
 Source: kube-scheduler volumerestrictions/volume_restrictions.go, volumezone/volume_zone.go.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
 from webhook.core.api.selectors import compile_node_selector
-from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim, PersistentVolume, StorageClass
+from webhook.core.api.storage import (
+    READ_WRITE_ONCE_POD,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    CsiDriver,
+    PersistentVolume,
+    StorageCapacity,
+    StorageClass,
+)
 from webhook.core.api.types import Pod, Volume, named_claims
 from webhook.core.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
+from webhook.core.index import node_sets
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import Mounted
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.storage_drivers import Handle
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, Status, StatusOfNodes, unresolvable, unschedulable
 
 VOLUME_RESTRICTIONS = "VolumeRestrictions"
+# What drivers say of themselves: kind -> the resource of its objects. A cluster may do without them.
+DRIVER_RESOURCES = {
+    "CSIStorageCapacity": "csistoragecapacities",
+    "VolumeAttachment": "volumeattachments",
+    "CSIDriver": "csidrivers",
+}
 VOLUME_ZONE = "VolumeZone"
 
 DISK_CONFLICT = unschedulable("node(s) had no available disk")
@@ -38,7 +54,10 @@ class Storage(Struct, frozen=True):
 
     Shape: ``claims`` are the pod's, by name, as far as they exist; ``volumes`` by name; ``free`` has the volumes that
     each unbound claim may bind; ``users`` the pods that mount each claim, by slot; ``limits`` the most volumes by node
-    and driver; ``mounted`` the pods with volumes by slot, where they can matter; ``others`` the claims of those pods.
+    and driver; ``mounted`` the pods with volumes by slot, where they can matter; ``others`` the claims of those pods;
+    ``attached`` the volumes that are attached, where they can matter. ``drivers`` are those that say something of
+    themselves; of those ``installed`` has the nodes, where a node without them is none for the pod. ``capacities`` are
+    by class, for classes whose driver publishes them. ``unknown`` are kinds of which nothing is known.
     """
 
     claims: Mapping[str, Claim] = {}
@@ -49,6 +68,11 @@ class Storage(Struct, frozen=True):
     limits: Mapping[str, Mapping[str, int]] = {}
     mounted: Mapping[int, tuple[Mounted, ...]] = {}
     others: Mapping[tuple[str, str], Claim] = {}
+    attached: Mapping[int, tuple[Handle, ...]] = {}
+    drivers: Mapping[str, CsiDriver] = {}
+    installed: Mapping[str, int] = {}
+    capacities: Mapping[str, tuple[StorageCapacity, ...]] = {}
+    unknown: tuple[str, ...] = ()
 
 
 def gather(pod: Pod, index: ReadOnlyIndex) -> Storage:
@@ -62,8 +86,11 @@ def gather(pod: Pod, index: ReadOnlyIndex) -> Storage:
     namespace = pod.meta.namespace
     names = {claim_name(pod.meta.name, volume) for volume in volumes} - {None}
     claims = {name: claim for name in names if name and (claim := index.claim(namespace, name)) is not None}
-    limits = index.attach_limits()
-    mounted = _mounted(volumes, limits, index)
+    limits, drivers = index.attach_limits(), index.csi_drivers()
+    near_limit = _near_limit(len(volumes), limits, index)
+    # A disk that is named without a claim may be in use on any node.
+    mounted = index.mounting_pods(None if any(map(is_disk, volumes)) else [*near_limit.values()])
+    attached = index.attached([*near_limit])
     others = {
         (each.namespace, name): claim
         for pods in mounted.values()
@@ -73,31 +100,52 @@ def gather(pod: Pod, index: ReadOnlyIndex) -> Storage:
     }
     everyone = (*claims.values(), *others.values())
     named = {claim.spec.volume_name for claim in everyone if claim.spec.volume_name}
-    classes = {claim.storage_class for claim in everyone}
+    classes = {
+        name: storage_class
+        for name in {claim.storage_class for claim in everyone}
+        if (storage_class := index.storage_class(name)) is not None
+    }
     return Storage(
         claims=claims,
         volumes={name: volume for name in named if (volume := index.volume(name)) is not None},
         # Only an unbound claim still chooses a volume.
         free={name: index.volumes_for(claim) for name, claim in claims.items() if not claim.bound},
-        classes={name: storage_class for name in classes if (storage_class := index.storage_class(name)) is not None},
+        classes=classes,
         users={name: index.claim_users(namespace, name) for name in claims},
         limits=limits,
         mounted=mounted,
         others=others,
+        attached={near_limit[node]: handles for node, handles in attached.items()},
+        drivers=drivers,
+        installed={
+            name: _slots(index.nodes_with_driver(name), index.view())
+            for name, driver in drivers.items()
+            if driver.spec.prevent_pod_scheduling_if_missing
+        },
+        capacities={
+            name: index.storage_capacities(name)
+            for name, storage_class in classes.items()
+            if storage_class.provisioner in drivers and drivers[storage_class.provisioner].spec.storage_capacity
+        },
+        unknown=tuple(kind for kind, resource in DRIVER_RESOURCES.items() if resource in index.lacking),
     )
 
 
-def _mounted(
-    volumes: Sequence[Volume], limits: Mapping[str, Mapping[str, int]], index: ReadOnlyIndex
-) -> Mapping[int, tuple[Mounted, ...]]:
-    """Pods with volumes, on nodes where one of the pod's disks may be in use or a limit may be reached."""
-    # A disk that is named without a claim may be in use on any node.
-    if any(map(is_disk, volumes)):
-        return index.mounting_pods()
-    slots, mounts = index.view().slots, index.mounts()
-    limited = [(slots[name], min(counts.values())) for name, counts in limits.items() if counts and name in slots]
-    # ``mounts`` is an upper bound, so whoever is left out has room for certain.
-    return index.mounting_pods([slot for slot, most in limited if mounts.get(slot, 0) + len(volumes) > most])
+def _slots(names: Iterable[str], nodes: NodeView) -> int:
+    return node_sets.from_slots([nodes.slots[name] for name in names if name in nodes.slots], nodes.size)
+
+
+def _near_limit(wanted: int, limits: Mapping[str, Mapping[str, int]], index: ReadOnlyIndex) -> Mapping[str, int]:
+    """The nodes, with their slots, that so many volumes more may bring beyond a limit."""
+    slots, mounts, attachments = index.view().slots, index.mounts(), index.attachments()
+    # Both are upper bounds, so whoever is left out has room for certain.
+    return {
+        name: slots[name]
+        for name, counts in limits.items()
+        if counts
+        and name in slots
+        and mounts.get(slots[name], 0) + attachments.get(name, 0) + wanted > min(counts.values())
+    }
 
 
 def claim_name(pod_name: str, volume: Volume) -> str | None:
