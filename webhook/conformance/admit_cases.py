@@ -6,7 +6,7 @@ import msgspec
 
 from webhook.conformance.validate_cases import text_of
 from webhook.core.api.quantity import parse_quantity
-from webhook.core.api.types import Container, Pod, TypeMeta, WrittenQuantity
+from webhook.core.api.types import Container, Pod, PodSpec, TypeMeta, WrittenQuantity
 from webhook.core.api.version import RECORDED
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.pod_admission import as_admitted, refused_by_admission
@@ -36,11 +36,13 @@ def decide_admit(case: Mapping[str, bytes]) -> Mapping[str, object]:
     id_, refused = text_of(case.get("id")), refused_by_admission(pod, index, RECORDED)
     if refused:
         return {"id": id_, "refused": True, "text": f'pods "{pod.meta.name}" is forbidden: {refused[0]}'}
-    spec = as_admitted(pod, index, RECORDED).pod_spec
+    return {"id": id_, "refused": False, **as_recorded(as_admitted(pod, index, RECORDED).pod_spec)}
+
+
+def as_recorded(spec: PodSpec) -> dict[str, object]:
+    """What the plugins change of a pod, or what follows from it; amounts are in thousandths."""
     every = (*(spec.init_containers or ()), *(spec.containers or ()))
     return {
-        "id": id_,
-        "refused": False,
         "requests": {each.name: _requests(each) for each in every},
         "limits": {each.name: _limits(each) for each in every},
         "podRequests": _amounts(spec.resources.requests if spec.resources else None) or None,

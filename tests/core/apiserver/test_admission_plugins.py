@@ -299,4 +299,7 @@ def test_what_agrees_is_not_refused():
     facts = {"runtime_class": runtime_class({"cpu": "2"}, nodeSelector={"a": "1"}), "priority_class": priority_class()}
     spec = {"overhead": {"cpu": "2000m"}, "nodeSelector": {"a": "1"}, "priority": 1000}
     assert refused(pod(**spec), **facts) == []
+    within = {"min": {"cpu": "1"}, "max": {"cpu": "4"}, "maxLimitRequestRatio": {"cpu": "2"}}
+    made = pod({"requests": {"cpu": "2"}, "limits": {"cpu": "4"}})
+    assert refused(made, limit_ranges=(limit_range(within),)) == []
     assert refused(pod(overhead={"cpu": "1"}), unknown=("RuntimeClass",)) == []
