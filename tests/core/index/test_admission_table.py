@@ -70,6 +70,22 @@ def test_what_is_not_known_is_said(lacking, spec, unknown, missing):
     assert (found.unknown, found.missing) == (unknown, missing)
 
 
+def test_answers_are_remembered_as_long_as_nothing_changes_and_they_are_few():
+    known = index(GIVES)
+    assert facts(known) is facts(known)
+    first = facts(known)
+    known.lack("limitranges", "403 Forbidden")
+    assert facts(known).unknown == ("LimitRange",)
+    known.has("limitranges")
+    assert facts(known) is first
+    for number in range(400):
+        facts(known, priority_class_name=f"made-up-{number}")
+        facts(known, priority_class_name="x" * (500 + number))
+    assert len(known._admission._answers) <= 256
+    known.apply("DELETED", GIVES)
+    assert facts(known).limit_ranges == ()
+
+
 def test_two_ranges_that_disagree_are_not_known():
     other = limit_range({"defaultRequest": {"cpu": "2"}}, name="two")
     assert facts(index(GIVES, other)).unknown == ("LimitRange",)

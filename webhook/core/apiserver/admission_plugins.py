@@ -30,6 +30,10 @@ PRIORITY_CLASS = "PriorityClass"
 RUNTIME_CLASS = "RuntimeClass"
 
 _STAYS_SECONDS = 300  # --default-not-ready-toleration-seconds
+_OF_GONE_NODES = tuple(
+    Toleration(key=key, operator=EXISTS, effect=NO_EXECUTE, toleration_seconds=_STAYS_SECONDS)
+    for key in (TAINT_NOT_READY, TAINT_UNREACHABLE)
+)
 
 
 class AdmissionFacts(Struct, frozen=True):
@@ -125,15 +129,17 @@ def _filled(container: Container, limits: Amounts, requests: Amounts) -> Contain
 
 def _with_default_tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
     """Source: defaulttolerationseconds/admission.go ``Admit``."""
-    lacking = [
-        key
-        for key in (TAINT_NOT_READY, TAINT_UNREACHABLE)
-        if not any((each.key or key) == key and (each.effect or NO_EXECUTE) == NO_EXECUTE for each in tolerations)
-    ]
-    added = (
-        Toleration(key=key, operator=EXISTS, effect=NO_EXECUTE, toleration_seconds=_STAYS_SECONDS) for key in lacking
+    if not tolerations:
+        return _OF_GONE_NODES
+    lacking = (
+        default
+        for default in _OF_GONE_NODES
+        if not any(
+            (each.key or default.key) == default.key and (each.effect or NO_EXECUTE) == NO_EXECUTE
+            for each in tolerations
+        )
     )
-    return (*tolerations, *added)
+    return (*tolerations, *lacking)
 
 
 def _merged(every: Sequence[Toleration]) -> tuple[Toleration, ...]:
