@@ -6,13 +6,16 @@ from msgspec.structs import replace
 
 from webhook.core.api.types import (
     Affinity,
+    Container,
     LabelSelector,
     PodAffinity,
     PodAffinityTerm,
+    ResourceRequirements,
 )
 from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.index import node_sets
 from webhook.core.placement.crowds import Party, game_of
-from webhook.core.placement.simulation import Outcome, simulate
+from webhook.core.placement.simulation import Effort, Outcome, simulate
 from webhook.core.scheduler.problem import take
 
 ZONES_OF_TWO = "a: a0=0 a1=0 | b: b0=0 b1=0 | c: c0=0 c1=0"
@@ -47,19 +50,29 @@ def test_equal_zones_have_no_ceiling():
     assert simulated(ZONES_OF_TWO, 60, spread(ZONE), spread(HOSTNAME)).outcome is Outcome.FITS
 
 
-def redis(host_skew, *, in_turn=True):
-    """Three shards of two pods, a shard's pods in different zones; the spread constraints count all shards."""
+def redis(host_skew, order="a0 b0 c0 a1 b1 c1", *, free=True, zones=None):
+    """Three shards of two pods, a shard's pods in different zones; the spread constraints count all shards.
+
+    Shape: ``order`` is of pods that wait for the one before, unless the shards are free of each other. ``zones`` are
+    those of each shard.
+    """
     index = cluster(ZONES_OF_TWO)
     parties = []
-    for shard in "abc":
+    for number, shard in enumerate("abc" if free else [each[0] for each in order.split()]):
         term = PodAffinityTerm(label_selector=LabelSelector(match_labels={"shard": shard}), topology_key=ZONE)
         one = pod(
             f"app=redis shard={shard}",
             constraints=(spread(HOSTNAME, host_skew, "app=redis"), spread(ZONE, 2, "app=redis")),
             affinity=Affinity(pod_anti_affinity=PodAffinity(required=(term,))),
         )
-        parties.append(Party(problem=take(index, one), pods=2, in_turn=in_turn))
+        nodes = None if zones is None else zone_nodes(index, zones[shard])
+        behind = number - 1 if number and not free else None
+        parties.append(Party(problem=take(index, one), pods=2 if free else 1, in_turn=free, behind=behind, nodes=nodes))
     return game_of(parties, index)
+
+
+def zone_nodes(index, zones):
+    return node_sets.from_slots([slot for name, slot in index.view().slots.items() if name[0] in zones], 6)
 
 
 def test_redis_can_get_stuck():
@@ -71,9 +84,30 @@ def test_redis_can_get_stuck():
     ]  # fmt: skip
 
 
-def test_redis_fits_with_room_on_hosts():
-    found = simulate(redis(2))
-    assert (found.outcome, found.fewest, found.witness) == (Outcome.FITS, 6, ())
+@pytest.mark.parametrize(
+    "order",
+    [
+        pytest.param("a0 b0 c0 a1 b1 c1", id="all first pods, then all second ones"),
+        pytest.param("a0 a1 b0 b1 c0 c1", id="shard after shard"),
+    ],
+)
+def test_redis_in_a_fixed_order(order):
+    found = simulate(redis(1, order, free=False))
+    assert (found.outcome, found.fewest, found.most) == (Outcome.STUCK, 5, 6)
+    assert found.stuck == pytest.approx(1 / 6)
+
+
+@pytest.mark.parametrize(
+    ("skew", "zones"),
+    [
+        pytest.param(2, None, id="room for two on each host"),
+        pytest.param(1, {"a": "ab", "b": "bc", "c": "ca"}, id="two zones for each shard"),
+    ],
+)
+def test_redis_fits(skew, zones):
+    for free in (True, False):
+        found = simulate(redis(skew, free=free, zones=zones))
+        assert (found.outcome, found.fewest, found.stuck, found.witness) == (Outcome.FITS, 6, 0, ())
 
 
 def test_an_ordinal_without_a_place_holds_the_others():
@@ -85,3 +119,39 @@ def test_an_ordinal_without_a_place_holds_the_others():
     assert (found.outcome, found.most) == (Outcome.NO_FIT, 0)
     alone = simulate(game_of([shut_out, replace(waiting, behind=None)], index))
     assert (alone.outcome, alone.most) == (Outcome.NO_FIT, 3)
+
+
+BY_HAND = Effort(states=1, orders=20, moves=200)
+
+
+def test_past_the_bound_single_orders_are_a_proof_or_none():
+    stuck = simulate(redis(1), BY_HAND)
+    assert (stuck.outcome, stuck.fewest, stuck.most, stuck.sampled) == (Outcome.STUCK, None, 6, 20)
+    assert 0 < stuck.stuck < 1
+    assert len(stuck.witness) == sum(stuck.placed) == 5
+    unknown = simulate(redis(2), BY_HAND)
+    assert (unknown.outcome, unknown.stuck, unknown.sampled) == (Outcome.UNKNOWN, None, 20)
+    assert simulate(redis(1), Effort(states=1, orders=20, moves=10)).sampled == 2
+
+
+def test_progress_is_told_in_states():
+    told = []
+    found = simulate(redis(1), tick=told.append)
+    assert (told[-1], sorted(told)) == (found.states, told)
+
+
+@pytest.mark.parametrize(
+    ("small", "large"),
+    [
+        # Packed, two nodes keep one whole; spread, none is.
+        pytest.param("a0=0 a1=0 a2=0", Outcome.STUCK, id="pods of one CPU beside one of two"),
+        pytest.param("a0=0 a1=0 a2=0 a3=0", Outcome.FITS, id="with one node more"),
+    ],
+)
+def test_room_that_others_break_up(small, large):
+    index = cluster(f"a: {small}", resources={"cpu": "2", "memory": "8Gi", "pods": "9"})
+    ones, two = (
+        pod(containers=(Container(name="c", resources=ResourceRequirements(requests={"cpu": cpu})),)) for cpu in "12"
+    )
+    parties = [Party(problem=take(index, ones), pods=3), Party(problem=take(index, two), pods=1)]
+    assert simulate(game_of(parties, index)).outcome is large

@@ -74,21 +74,14 @@ def _uncounted(spread: DomainSpread, limit: Limit, rooms: dict[int, list[int | N
 
 
 def _over_nodes(game: Game, limit: Limit) -> int | None:
-    spread = game.node_spreads[limit.spread]
-    if not spread.weights[0]:
-        return None
-    return addable(_hosts(game, spread, limit), Bound(limit.over + 1, spread.enough))
-
-
-def _hosts(game: Game, spread: NodeSpread, limit: Limit) -> Counter[Cell]:
-    cells: Counter[Cell] = Counter()
+    floor, cells = game.node_spreads[limit.spread].floor, Counter[Cell]()
     for of in game.classes:
         held = of.held[limit.spread]
         if held is not None:
             cells[Cell(held, _room(of))] += of.size
-    if spread.floor is not None:
-        cells[Cell(spread.floor, 0)] += 1
-    return cells
+    if floor is not None:
+        cells[Cell(floor, 0)] += 1
+    return addable(cells, Bound(limit.over + 1))
 
 
 class _Zone(Struct):
@@ -113,7 +106,7 @@ class _Zone(Struct):
 def _over_both(game: Game, zone: Limit, host: Limit) -> int | None:
     """Fill level by level: a host takes its next pod once none has fewer."""
     zones, hosts = game.domain_spreads[zone.spread], game.node_spreads[host.spread]
-    if not (zones.weights[0] and hosts.weights[0]) or game.keys != 1:
+    if not zones.weights[0]:
         return None
     inside = {each: _Zone(zones.base[each], Counter()) for each in zones.eligible}
     for of in game.classes:
@@ -133,8 +126,6 @@ def _over_both(game: Game, zone: Limit, host: Limit) -> int | None:
 
 def _level(zones: Sequence[_Zone], hosts: NodeSpread) -> int:
     """The global minimum over hosts."""
-    if not hosts.enough:
-        return 0
     lowest = min((cell.pods for zone in zones for cell, many in zone.hosts.items() if many), default=0)
     return lowest if hosts.floor is None else min(lowest, hosts.floor)
 

@@ -68,14 +68,11 @@ class ClusterGame(Struct, frozen=True):
             slot = next(
                 each
                 for each in node_sets.to_slots(of.nodes)
-                if self._takes(move, of, each, pods.get(each) or self._start(each))
+                if self._takes(move, of, each, pods.get(each) or self.nodes.start_at(each))
             )
-            pods[slot] = more(pods.get(slot) or self._start(slot), move.crowd, -1 if move.gone else 1)
+            pods[slot] = more(pods.get(slot) or self.nodes.start_at(slot), move.crowd, -1 if move.gone else 1)
             found.append((move, self.nodes.view.names[slot]))
         return found
-
-    def _start(self, slot: int) -> Pods:
-        return tuple(each.get(slot, 0) for each in self.nodes.leaving)
 
     def _takes(self, move: Move, of: NodeClass, slot: int, pods: Pods) -> bool:
         """Whether the move can have been on a node with these pods."""

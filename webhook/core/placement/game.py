@@ -36,13 +36,13 @@ class Gate(NamedTuple):
 class NodeSpread(Struct, frozen=True):
     """A spread constraint in whose key every node is a domain of its own.
 
-    Shape: ``weights`` has 1 for crowds that it counts. ``floor`` is the lowest count on nodes that no pod can go to,
-    None if there are none. ``enough`` is false with fewer domains than minDomains, so that the minimum is 0.
+    Shape: ``weights`` has 1 for crowds that it counts, some of those that it limits. ``floor`` is the lowest count on
+    nodes that no pod can go to, None if there are none. There are as many domains as minDomains asks for: with fewer,
+    the minimum is 0 and never changes.
     """
 
     weights: Pods
     floor: int | None
-    enough: bool
 
 
 class DomainSpread(Struct, frozen=True):
@@ -237,15 +237,14 @@ class Game:
         return found
 
     def after(self, state: State, move: Move) -> State:
-        """The state that a move leads to."""
+        """The state that a move leads to; no moves bring a node back to what it held at the start."""
         number, start = move.number, self.classes[move.number].start
         nodes = dict(state[number])
         if move.before != start:
             nodes[move.before] -= 1
             if not nodes[move.before]:
                 del nodes[move.before]
-        if move.after != start:
-            nodes[move.after] = nodes.get(move.after, 0) + 1
+        nodes[move.after] = nodes.get(move.after, 0) + 1
         return (*state[:number], tuple(sorted(nodes.items())), *state[number + 1 :])
 
     def _deletions(self, state: State, placed: Pods) -> list[Move]:
@@ -294,11 +293,9 @@ class Game:
 
     def _lowest(self, number: int, facts: Sequence[_ClassFacts]) -> int:
         """The global minimum of a constraint on nodes."""
-        spread = self.node_spreads[number]
-        if not spread.enough:
-            return 0
+        floor = self.node_spreads[number].floor
         found = [low for each in facts if (low := each.minima[number]) is not None]
-        return min(found if spread.floor is None else [*found, spread.floor], default=_NO_DOMAIN)
+        return min(found if floor is None else [*found, floor], default=_NO_DOMAIN)
 
     def _closed(
         self, number: int, facts: Sequence[_ClassFacts], spread: Sequence[tuple[Sequence[int], int]]

@@ -72,12 +72,15 @@ class NodeGate(Struct, frozen=True):
 
     @property
     def of_all(self) -> object:
-        """What gates share that are the same for each of the crowds that they count."""
+        """What gates share that are the same for each of the crowds that they count.
+
+        The base tells crowds apart that need different amounts of a resource.
+        """
         return self.weights, self.base, self.sign, id(self.values), self.default
 
 
 class Counting(Struct, frozen=True):
-    """What a spread constraint counts: the nodes, the pods there by slot, and with weight 1 the crowds."""
+    """What a spread constraint counts: the nodes, the pods on them by slot, and with weight 1 the crowds."""
 
     column: Column
     nodes: int
@@ -133,6 +136,10 @@ class Nodes:
         """Which crowds' pods may go to the node."""
         return tuple(bool(each >> slot & 1) for each in self.open)
 
+    def start_at(self, slot: int) -> Pods:
+        """The pods on the node that may be deleted."""
+        return tuple(each.get(slot, 0) for each in self.leaving)
+
     def key(self, column: Column) -> int:
         """The number of a key whose domains pods have to know of."""
         return _noted(self.columns, column)
@@ -155,7 +162,7 @@ def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
     """The classes of all nodes that a pod may go to or leave."""
     masks = [*nodes.open, *(each.nodes for each in (*nodes.by_node, *nodes.by_domain))]
     parts = _parts(nodes.changing, masks, nodes.columns)
-    sharing = None if nodes.by_node else _sharing(gates, len(nodes.open))
+    sharing = None if nodes.by_node or _is_over_full(nodes, gates) else _sharing(gates, len(nodes.open))
     if sharing is not None:
         return [_pool(nodes, part, sharing) for part in parts]
     sources: list[Values | Counts]
@@ -184,11 +191,22 @@ def _class(nodes: Nodes, gates: Sequence[NodeGate], slot: int, alike: int) -> No
         size=alike.bit_count(),
         open=nodes.open_at(first),
         gates=tuple(map(tuple, of_crowds)),
-        start=tuple(each.get(slot, 0) for each in nodes.leaving),
+        start=nodes.start_at(slot),
         domains=tuple(column.of[first] for column in nodes.columns),
         held=tuple(each.counts.get(slot, 0) if each.nodes >> first & 1 else None for each in nodes.by_node),
         nodes=alike,
     )
+
+
+def _is_over_full(nodes: Nodes, gates: Sequence[NodeGate]) -> bool:
+    """Whether some node holds more pods that may be deleted than it would admit, so that others do not gain a place."""
+    for slot in {slot for each in nodes.leaving for slot in each}:
+        start = nodes.start_at(slot)
+        for each in gates:
+            gate = each.on(slot)
+            if gate is not None and sum(map(mul, gate.weights, start)) > gate.bound + gate.weights[each.crowd]:
+                return True
+    return False
 
 
 def _sharing(gates: Sequence[NodeGate], crowds: int) -> dict[Pods, list[NodeGate]] | None:
@@ -208,8 +226,6 @@ def _sharing(gates: Sequence[NodeGate], crowds: int) -> dict[Pods, list[NodeGate
         some = next(iter(members))
         others = [number for number, is_in in enumerate(some) if is_in]
         if len(members) > 1 or crowd not in others or any(of[number].keys() != own.keys() for number in others):
-            return None
-        if any(len({each.weights[number] for number in others}) > 1 for each in own.values()):
             return None
         sharing[tuple(map(int, some))] = list(own.values())
     return sharing
@@ -274,7 +290,7 @@ def _first(nodes: int) -> int:
 
 def spread_on_nodes(nodes: Nodes) -> list[NodeSpread]:
     """The noted constraints in whose keys each node is a domain by itself."""
-    return [NodeSpread(each.weights, each.floor(nodes.changing), each.enough) for each in nodes.by_node]
+    return [NodeSpread(each.weights, each.floor(nodes.changing)) for each in nodes.by_node]
 
 
 def spread_on_domains(nodes: Nodes, classes: Sequence[NodeClass]) -> list[DomainSpread]:
@@ -283,8 +299,7 @@ def spread_on_domains(nodes: Nodes, classes: Sequence[NodeClass]) -> list[Domain
     for each in nodes.by_domain:
         base = [0] * len(each.column.values)
         for slot, pods in each.counts.items():
-            if each.nodes >> slot & 1:
-                base[each.column.of[slot]] += pods
+            base[each.column.of[slot]] += pods
         found.append(
             DomainSpread(
                 key=nodes.key(each.column),
@@ -312,5 +327,4 @@ def _by_value(part: int, column: Column) -> Iterator[int]:
     if part & ~column.present:
         yield part & ~column.present
     for number in sorted(column.domains(part)):
-        if inside := part & column.nodes(number):
-            yield inside
+        yield part & column.nodes(number)

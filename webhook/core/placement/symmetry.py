@@ -100,7 +100,7 @@ def _described(game: Game, order: Sequence[int]) -> object:
         return tuple(pods[each] for each in order)
 
     nodes = [
-        (turned(each.weights), each.floor, each.enough, [of.held[number] for of in game.classes])
+        (turned(each.weights), each.floor, [of.held[number] for of in game.classes])
         for number, each in enumerate(game.node_spreads)
     ]
     domains = [
