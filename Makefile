@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance fuzz fuzz-rules e2e e2e-cluster e2e-apart e2e-attacks attack attack-short bench lint docs lock
+.PHONY: help install run test conformance fuzz fuzz-rules claims placing e2e e2e-cluster e2e-apart e2e-attacks attack attack-short bench lint docs lock
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -42,6 +42,9 @@ fuzz-rules: $(READY)  ## random objects beside random clusters, for FOR=n second
 
 claims: $(READY)  ## every claim about a random cluster, every fix and silence, against Kubernetes' own filters; SEED=n COUNT=n (needs Go)
 	@conformance/claims.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/python
+
+placing: $(READY)  ## what our search of all orders says of random whole workloads, against Kubernetes' own filters; SEED=n COUNT=n (needs Go)
+	@conformance/placing.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/python
 
 e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,8 @@ type World struct {
 	// "namespace/name". Those with a node stay there; Anew takes them out first.
 	Own  []string `json:"own,omitempty"`
 	Anew bool     `json:"anew,omitempty"`
+	// Rollout lets pods of the cluster go while those of Template come.
+	Rollout *Rollout `json:"rollout,omitempty"`
 	// Lose takes nodes away before anything is placed.
 	Lose *Loss `json:"lose,omitempty"`
 	// States bounds the search over all orders, Samples the orders that are tried
@@ -59,6 +62,14 @@ type Loss struct {
 	After bool `json:"after,omitempty"`
 }
 
+// Rollout says which pods a Deployment's rolling update deletes, as
+// "namespace/name", and how many pods there may be more and fewer meanwhile.
+type Rollout struct {
+	Leaving     []string `json:"leaving"`
+	Surge       int      `json:"surge"`
+	Unavailable int      `json:"unavailable"`
+}
+
 // mostEnds bounds the terminal states in which nodes are then lost.
 const mostEnds = 40
 
@@ -75,6 +86,8 @@ type Placement struct {
 	First  []string `json:"first"`
 	Fewest int      `json:"fewest"`
 	Most   int      `json:"most"`
+	// Left are the most pods of a rollout's Leaving that stay.
+	Left int `json:"left,omitempty"`
 	// Pending and MostPending are the fewest and the most of Queued without one.
 	Pending     int `json:"pending"`
 	MostPending int `json:"mostPending"`
@@ -195,15 +208,37 @@ func (w *World) placeNow() (*Placement, [][]*corev1.Pod, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	leaving := w.takeLeaving()
 	sim, err := newSimulator(context.Background(), &w.Cluster, w.PodTopologySpreadArgs, 1)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer sim.close()
 	s := newSearch(sim, w, queue)
+	if err := s.hold(leaving); err != nil {
+		return nil, nil, err
+	}
 	err = s.run(p)
 	p.Pending, p.MostPending = p.Queued-p.Most, p.Queued-p.Fewest
 	return p, s.ends, err
+}
+
+// takeLeaving takes the pods that a rollout deletes out of the cluster.
+func (w *World) takeLeaving() []*corev1.Pod {
+	if w.Rollout == nil {
+		return nil
+	}
+	var leaving, kept []*corev1.Pod
+	for _, p := range w.Pods {
+		if slices.Contains(w.Rollout.Leaving, p.Namespace+"/"+p.Name) {
+			p.UID = types.UID(fmt.Sprintf("leaving-%d", len(leaving)))
+			leaving = append(leaving, p)
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	w.Pods = kept
+	return leaving
 }
 
 // prepare loses the nodes, takes out the workload's own pods that go, and

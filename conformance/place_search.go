@@ -28,15 +28,17 @@ type search struct {
 	sites   []site
 	kinds   int // of pods
 
-	placed []placedPod
-	left   []int   // queued pods of each class without a node
-	counts [][]int // queued pods by site and class
-	memo   map[string]*outcome
-	limit  int
-	over   bool
-	best   *Placement // what the terminal states seen so far came to
-	ends   [][]*corev1.Pod
-	random *rand.Rand
+	placed  []placedPod
+	assumed []*corev1.Pod   // pods of the search that are on their nodes, in the order that they got there
+	left    []int           // queued pods of each class without a node
+	counts  [][]int         // by site: queued pods of each class, then pods that are leaving
+	old     [][]*corev1.Pod // pods that leave or have left, by site
+	memo    map[string]*outcome
+	limit   int
+	over    bool
+	best    *Placement // what the terminal states seen so far came to
+	ends    [][]*corev1.Pod
+	random  *rand.Rand
 }
 
 // site is a node with its places in the classes of nodes and of zones.
@@ -61,6 +63,7 @@ type outcome struct {
 type move struct {
 	class, site int
 	weight      float64
+	gone        bool // a pod that is leaving is deleted there
 }
 
 func newSearch(sim *simulator, w *World, queue []*corev1.Pod) *search {
@@ -73,8 +76,9 @@ func newSearch(sim *simulator, w *World, queue []*corev1.Pod) *search {
 	}
 	s.counts = make([][]int, len(s.sites))
 	for i := range s.counts {
-		s.counts[i] = make([]int, s.kinds)
+		s.counts[i] = make([]int, s.kinds+1)
 	}
+	s.old = make([][]*corev1.Pod, len(s.sites))
 	s.random = rand.New(rand.NewPCG(w.Seed, 0x91ace))
 	return s
 }
@@ -90,7 +94,7 @@ func (s *search) run(p *Placement) error {
 	p.States, p.Exact = len(s.memo), !s.over
 	if p.Exact {
 		p.Ends = found.ends
-	} else {
+	} else if s.world.Rollout == nil {
 		p.Ends = map[int]float64{}
 		for i := range s.world.Samples {
 			n, err := s.sample(i)
@@ -100,6 +104,7 @@ func (s *search) run(p *Placement) error {
 			p.Ends[n] += 1 / float64(s.world.Samples)
 		}
 	}
+	p.Left = s.best.Left
 	p.Fewest, p.Most, p.Witness, p.Message = s.best.Fewest, s.best.Most, s.best.Witness, s.best.Message
 	return nil
 }
@@ -163,7 +168,7 @@ func (s *search) explore() (*outcome, error) {
 			return nil, err
 		}
 		next, err := s.explore()
-		if undo := s.forget(); undo != nil || err != nil || s.over {
+		if undo := s.forget(m); undo != nil || err != nil || s.over {
 			return nil, firstOf(err, undo)
 		}
 		found.fewest, found.most = min(found.fewest, next.fewest), max(found.most, next.most)
@@ -204,15 +209,58 @@ func (s *search) moves() ([]move, error) {
 		}
 		for i, ok := range free {
 			if ok {
-				found = append(found, move{class, sites[i], weights[keys[i]] * float64(s.left[class])})
+				found = append(found, move{class, sites[i], weights[keys[i]] * float64(s.left[class]), false})
 			}
 		}
 	}
-	return found, nil
+	return append(found, s.deletions()...), nil
+}
+
+// hold puts the pods that a rollout deletes on their nodes, so that they can be
+// taken off again.
+func (s *search) hold(leaving []*corev1.Pod) error {
+	for _, p := range leaving {
+		i := slices.IndexFunc(s.sites, func(at site) bool { return at.name == p.Spec.NodeName })
+		s.old[i] = append(s.old[i], p)
+		if err := s.forget(move{0, i, 1, true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaving is how many pods that a rollout deletes are still there.
+func (s *search) leaving() int {
+	sum := 0
+	for _, counts := range s.counts {
+		sum += counts[s.kinds]
+	}
+	return sum
+}
+
+// deletions are what the controller may delete next: any pod that is leaving, as
+// long as enough pods are there.
+func (s *search) deletions() []move {
+	r := s.world.Rollout
+	if r == nil || s.leaving()+len(s.placed)-1 < s.world.Replicas-r.Unavailable {
+		return nil
+	}
+	var found []move
+	seen := map[string]bool{}
+	for i := range s.sites {
+		if key := s.siteKey(i); s.counts[i][s.kinds] > 0 && !seen[key] {
+			seen[key] = true
+			found = append(found, move{0, i, 1, true})
+		}
+	}
+	return found
 }
 
 // next are the classes of pods that the controller lets try now.
 func (s *search) next() []int {
+	if r := s.world.Rollout; r != nil && s.leaving()+len(s.placed) >= s.world.Replicas+r.Surge {
+		return nil
+	}
 	if s.world.Ordered {
 		if len(s.placed) < len(s.pods) {
 			return s.classes[len(s.placed) : len(s.placed)+1]
@@ -255,28 +303,59 @@ func (s *search) classOf(pod *corev1.Pod) int {
 }
 
 func (s *search) assume(m move) error {
+	if m.gone {
+		s.counts[m.site][s.kinds]--
+		return s.takeOff(s.old[m.site][s.counts[m.site][s.kinds]])
+	}
 	pod := s.podOf(m.class).DeepCopy()
 	pod.Spec.NodeName = s.sites[m.site].name
-	info, err := framework.NewPodInfo(pod)
-	if err != nil {
-		return err
-	}
-	if err := s.sim.snapshot.AssumePod(info); err != nil {
-		return err
-	}
 	s.placed = append(s.placed, placedPod{pod, m.site})
 	s.left[m.class]--
 	s.counts[m.site][m.class]++
-	return nil
+	return s.putOn(pod)
 }
 
-func (s *search) forget() error {
+// forget undoes a move; of pods that were placed, the last.
+func (s *search) forget(m move) error {
+	if m.gone {
+		pod := s.old[m.site][s.counts[m.site][s.kinds]]
+		s.counts[m.site][s.kinds]++
+		return s.putOn(pod)
+	}
 	last := s.placed[len(s.placed)-1]
 	s.placed = s.placed[:len(s.placed)-1]
 	class := s.classOf(last.pod)
 	s.left[class]++
 	s.counts[last.site][class]--
-	return s.sim.snapshot.ForgetPod(klog.FromContext(context.Background()), last.pod)
+	return s.takeOff(last.pod)
+}
+
+func (s *search) putOn(pod *corev1.Pod) error {
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return err
+	}
+	s.assumed = append(s.assumed, pod)
+	return s.sim.snapshot.AssumePod(info)
+}
+
+// takeOff takes a pod off its node. A snapshot forgets pods in the reverse order
+// only: those after this one are put on again.
+func (s *search) takeOff(pod *corev1.Pod) error {
+	at := slices.Index(s.assumed, pod)
+	after := slices.Clone(s.assumed[at+1:])
+	for _, last := range slices.Backward(s.assumed[at:]) {
+		if err := s.sim.snapshot.ForgetPod(klog.FromContext(context.Background()), last); err != nil {
+			return err
+		}
+	}
+	s.assumed = s.assumed[:at]
+	for _, next := range after {
+		if err := s.putOn(next); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // end notes a terminal state.
@@ -289,7 +368,7 @@ func (s *search) end() {
 		}
 		s.ends = append(s.ends, pods)
 	}
-	s.best.Most = max(s.best.Most, n)
+	s.best.Most, s.best.Left = max(s.best.Most, n), max(s.best.Left, s.leaving())
 	if n >= s.best.Fewest {
 		return
 	}
@@ -350,7 +429,7 @@ func (s *search) sample(number int) (int, error) {
 			}
 			for i, ok := range free {
 				if ok {
-					moves = append(moves, move{class, i, 0})
+					moves = append(moves, move{class, i, 0, false})
 				}
 			}
 			if len(moves) > 0 {
@@ -377,7 +456,7 @@ func (s *search) sample(number int) (int, error) {
 	s.end()
 	n := len(s.placed)
 	for len(s.placed) > 0 {
-		if err := s.forget(); err != nil {
+		if err := s.forget(move{}); err != nil {
 			return 0, err
 		}
 	}

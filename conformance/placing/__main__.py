@@ -45,13 +45,14 @@ def compare(oracle, family, seed, numbers):
             of = world(family, seed, number)
             if differs := differences(of, referee):
                 different.append((of, differs))
-            stuck += referee.place({**of, "states": STATES})["fewest"] < referee.place({**of, "states": STATES})["most"]
+            placed = referee.place({**of, "states": STATES})  # asked once, see above
+            stuck += placed["fewest"] < placed["most"]
     return different, stuck
 
 
 def run(oracle, seed, count, families):
     began, wrong = time.monotonic(), []
-    print("| family | clusters | in some of them orders differ | different | unknown |\n|---|---|---|---|---|")
+    print("| family | clusters | of these, orders place more or fewer | different | unknown |\n|---|---|---|---|---|", flush=True)
     with ProcessPoolExecutor(min(os.cpu_count() or 1, 2), initializer=os.nice, initargs=(10,)) as pool:
         chunks = [range(first, min(first + CHUNK, count)) for first in range(0, count, CHUNK)]
         for family in families:

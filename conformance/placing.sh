@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# placing.sh SEED COUNT PYTHON: what our search of all orders says of COUNT random workloads of each family, against Kubernetes' own filters.
+set -euo pipefail
+seed=$1 count=$2 python=$3
+here=$(cd "$(dirname "$0")" && pwd)
+oracle=${EVENSPREAD_ORACLE:-$("$here/build.sh")}
+
+echo "seed $seed (make placing SEED=$seed COUNT=$count repeats it), Kubernetes $("$oracle" version)"
+cd "$here/.."
+"$python" -m conformance.placing "$oracle" "$seed" "$count"
