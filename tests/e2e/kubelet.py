@@ -77,7 +77,7 @@ class Kubelet:
     def reviews(self, route: str) -> int:
         return sum(each.reviews(route) for each in self.containers)
 
-    def sync(self) -> None:
+    def sync(self, seconds: float = 30) -> None:
         """Bring volumes up to date, end containers whose pods are gone, start those of new ones, wait for all."""
         pods = {pod["metadata"]["name"]: pod for pod in self._plane.api.request("GET", f"{self._core}/pods")["items"]}
         for name in self._running.keys() - pods.keys():
@@ -88,7 +88,7 @@ class Kubelet:
             if name not in self._running:
                 self._running[name] = self._start(pod, folder)
         for each in self.containers:
-            eventually(lambda each=each: each.process.poll() is None and each.get("/readyz")[0] == 200, 30)
+            eventually(lambda each=each: each.process.poll() is None and each.get("/readyz")[0] == 200, seconds)
 
     def stop(self) -> None:
         for each in self.containers:

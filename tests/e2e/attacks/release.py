@@ -25,6 +25,7 @@ VALUES = {
     "webhook": {"excludedNamespaces": [BESIDE, CROWD]},
 }
 # They would take processor time for what is none of the webhook's, and judge nothing of it.
+READ = 180  # seconds until the replicas know 150,000 pods
 BYSTANDING = ("kube-scheduler", "kube-controller-manager", "kwok")
 
 
@@ -88,7 +89,7 @@ def installed(plane: ControlPlane, folder: pathlib.Path, *, nodes: int, pods: in
         for name in BYSTANDING:
             plane.kill(name)
         copied(plane, CROWD, nodes=nodes, pods=pods, apps=apps)
-        kubelet.sync()
+        kubelet.sync(READ)
         yield kubelet.containers
     finally:
         kubelet.stop()

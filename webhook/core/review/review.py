@@ -38,7 +38,7 @@ from webhook.core.rules.frame.rule import NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
-from webhook.core.rules.limits.cost import MOST_IN_LINE, cost
+from webhook.core.rules.limits.cost import is_costly
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written, noted, with_tried_fixes
 from webhook.core.text import one_line
@@ -129,10 +129,8 @@ def _believed(before: ReadObject, old: Evaluation, given: ReadObject, new: Evalu
 
 def _is_costly(given: ReadObject, circumstances: Circumstances) -> bool:
     """Whether looking at the object takes longer than others may wait."""
-    if given.workload is None:
-        return False
     index = circumstances.index
-    return cost(given.workload, 0 if index is None else len(index.view())) > MOST_IN_LINE
+    return given.workload is not None and is_costly(given.workload, 0 if index is None else len(index.view()))
 
 
 def _comes_too_early(namespace: str, circumstances: Circumstances) -> bool:

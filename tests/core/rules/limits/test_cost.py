@@ -3,7 +3,7 @@
 import pytest
 from manifest import workload
 
-from webhook.core.rules.limits.cost import MOST_IN_LINE, cost
+from webhook.core.rules.limits.cost import MOST_IN_LINE, cost, is_costly
 from webhook.core.workloads.reading import read_workload
 
 REQUIRED, PREFERRED = (
@@ -84,28 +84,30 @@ def spread(count, **more):
     return [{"maxSkew": 1, "topologyKey": f"k{number}", **more} for number in range(count)]
 
 
+SOFT = {"whenUnsatisfiable": "ScheduleAnyway"}
 NINE = {"labelSelector": {"matchLabels": {f"l{number}": "x" for number in range(9)}}}
 
 
 @pytest.mark.parametrize(
-    ("kind", "constraints", "expected"),
+    ("constraints", "expected", "costly"),
     [
-        pytest.param("Pod", [], 0, id="nothing to look at"),
-        pytest.param("Pod", spread(1), 0.25, id="a constraint"),
-        pytest.param("Pod", spread(8, **NINE), 2.74, id="8 with 9 labels each"),
-        pytest.param("Pod", spread(8, matchLabelKeys=["a"] * 9), 2.74, id="8 with 9 keys each"),
-        pytest.param("Deployment", spread(40), 6.1, id="40 constraints"),
-        pytest.param("Deployment", spread(129), 0, id="so many that no rule looks"),
+        pytest.param([], 0, False, id="nothing to look at"),
+        pytest.param(spread(1), 0.25, False, id="a constraint"),
+        pytest.param(spread(8, **SOFT, **NINE), 2.74, False, id="8 with 9 labels each"),
+        pytest.param(spread(8, **SOFT, matchLabelKeys=["a"] * 9), 2.74, False, id="8 with 9 keys each"),
+        pytest.param(spread(17, whenUnsatisfiable="DoNotSchedule"), 2.65, False, id="too many to look at a cluster"),
+        pytest.param(spread(40), 6.1, True, id="40 constraints"),
+        pytest.param(spread(129), 19.45, False, id="so many that no rule looks"),
     ],
 )
-def test_cost_of_what_is_written(kind, constraints, expected):
-    read = read_workload(workload(kind, "app=web", topologySpreadConstraints=constraints))
+def test_cost_of_what_is_written(constraints, expected, costly):
+    read = read_workload(workload("Deployment", "app=web", topologySpreadConstraints=constraints))
     assert round(cost(read, 0), 2) == expected
-    if len(constraints) > 16:
-        assert cost(read, 5000) == cost(read, 0), "rules that look at the cluster do not look at so many"
+    assert (is_costly(read, 0), is_costly(read, 5000)) == (costly, costly)
 
 
 @pytest.mark.parametrize("kind", ["Pod", "Deployment", "StatefulSet"])
 def test_what_people_write_is_judged_in_line(kind):
     given = workload(kind, "app=web", *SPREAD, "rack hard 1 app=web", **near("podAntiAffinity", REQUIRED, 2))
     assert cost(read_workload(given), 5000) < MOST_IN_LINE
+    assert not is_costly(read_workload(given), 5000)

@@ -43,23 +43,30 @@ _USUAL_RESOURCES, _RESOURCE = 2, 0.55  # cpu and memory have columns
 _OTHER = 0.006  # a volume; a port or a container takes less
 
 
+def is_costly(workload: Workload, nodes: int) -> bool:
+    """Whether rules look at the object for longer than others may wait. What exceeds a limit they do not look at."""
+    if cost(workload, nodes) <= MOST_IN_LINE:
+        return False
+    constraints = [each for template in workload.templates for each in template.template.pod_spec.constraints]
+    return not immense(constraints) and (not exceeded(workload) or cost(workload, 0) > MOST_IN_LINE)
+
+
 def cost(workload: Workload, nodes: int) -> float:
-    """An upper bound of how long all rules look at the object; those that ask the cluster do not if `exceeded` says so.
+    """An upper bound, of objects that are within the limits, of how long all rules look at it.
 
     Unit: milliseconds, beside 5,000 nodes if there are more: what is ordinary stays so.
     """
-    specs = [each.template.pod_spec for each in workload.templates]
-    constraints = [each for spec in specs for each in spec.constraints]
-    if not constraints or immense(constraints):
-        return 0
-    written = len(specs) * _WRITTEN_TEMPLATE + len(constraints) * _WRITTEN_CONSTRAINT
-    written += keys_in(constraints) * _WRITTEN_KEY
-    if not nodes:
-        return written
+    written, beside, spread = 0.0, 0.0, False
     once = _POD if workload.is_pod else _TEMPLATE
-    beside = sum(once + _of_spec(spec) for spec in specs) * min(1.0, nodes / _NODES)
-    total = written + beside + sum(_labels_in_terms(each.affinity) for each in specs) * _WRITTEN_TERM_LABEL
-    return written if total > MOST_IN_LINE and exceeded(workload) else total
+    for each in workload.templates:
+        spec = each.template.pod_spec
+        constraints = spec.constraints
+        spread = spread or bool(constraints)
+        written += _WRITTEN_TEMPLATE + len(constraints) * _WRITTEN_CONSTRAINT + keys_in(constraints) * _WRITTEN_KEY
+        if nodes:
+            written += _labels_in_terms(spec.affinity) * _WRITTEN_TERM_LABEL
+            beside += once + _of_spec(spec)
+    return written + beside * min(1.0, nodes / _NODES) if spread else 0
 
 
 def _labels_in_terms(affinity: Affinity | None) -> int:
