@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import json
 import socket
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -135,3 +136,17 @@ def test_bodies_that_do_not_end_leave_room_for_those_that_do(server, trust, stac
     with server.connect(trust) as connection:
         assert answered(connection, review(size=7 * MIB - 4096))
     assert ends(server, "body-bytes") >= 4
+
+
+def test_connections_that_come_faster_than_they_are_greeted_leave_nothing(server):
+    descriptors = Path(f"/proc/{server.worker}/fd")
+    port = urlsplit(server.health).port
+    before = len([*descriptors.iterdir()])
+    for _ in range(4):
+        with contextlib.ExitStack() as burst:
+            for _ in range(400):
+                plain = burst.enter_context(socket.socket())
+                plain.setblocking(False)
+                plain.connect_ex(("127.0.0.1", port))
+    eventually(lambda: len([*descriptors.iterdir()]) < before + 16)
+    assert not [line for line in server.lines if "destroyed" in line]

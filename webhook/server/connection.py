@@ -146,12 +146,18 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         # Whether it has sent a request that this port is for.
         self.valid = False
         self.greeting: asyncio.Task[None] | None = None
+        self.ended = False
         self._max_buffer_size = _BUFFER_BYTES
         # The body so far of a review whose head was parsed in the current call; None on gunicorn's own way.
         self._held: list[bytes] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Begin to read, as much as is needed to have the next record whole."""
+        if self.ended:
+            # uvloop tells of a connection whose greeting was cancelled just before, and never of its end.
+            self._conn_lost_handled = True
+            transport.abort()
+            return
         super().connection_made(transport)
         if self._is_ssl:
             transport.set_read_buffer_limits(high=_BUFFER_BYTES)  # type: ignore[attr-defined]  # uvloop's
@@ -185,6 +191,7 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
 
     def end(self) -> None:
         """End at once, in the middle of a handshake too."""
+        self.ended = True
         if self.transport is not None:
             self.transport.abort()
         elif self.greeting is not None:
@@ -320,7 +327,14 @@ class HealthConnection(Connection):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Begin to read."""
         super().connection_made(transport)
-        self.worker.nr_conns -= 1
+        if not self.ended:
+            self.worker.nr_conns -= 1
+
+    def end(self) -> None:
+        """End at once. Without a handshake the greeting is over in a moment; uvloop leaks one that is cancelled."""
+        self.ended = True
+        if self.transport is not None:
+            self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
