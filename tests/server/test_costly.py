@@ -104,7 +104,9 @@ def test_what_a_review_raises_comes_back():
         decision_of(made)
 
 
-def test_a_process_that_does_nothing_is_killed_in_time_and_replaced():
+def test_a_process_that_does_nothing_is_killed_in_time_and_replaced(monkeypatch):
+    monkeypatch.setattr(costly, "_STUCK_SECONDS", 0.5)
+
     async def act(judges):
         before = pids(judges)
         for pid in before:
@@ -112,14 +114,31 @@ def test_a_process_that_does_nothing_is_killed_in_time_and_replaced():
         began = time.perf_counter()
         made = await judges.decide(job(), soon(0.5))
         took = time.perf_counter() - began
-        after = pids(judges)
         await asyncio.sleep(0.5)
+        after = pids(judges)
         return made, took, len(after), [pid for pid in before - after if lives(pid)]
 
     (made, took, processes, left), counted = judged(act)
     assert (made, processes, left) == (TOO_COSTLY, 2, [])
     assert 0.45 < took < 2.0
     assert counted == {"too-costly": 1}
+
+
+def test_a_process_whose_caller_has_gone_ends_its_job_and_takes_the_next(monkeypatch):
+    async def act(judges):
+        before = pids(judges)
+        monkeypatch.setattr(asyncio, "wait", at_once)
+        late = [await judges.decide(job(), soon()) for _ in range(2)]
+        monkeypatch.undo()
+        return late, await as_here(judges), pids(judges) == before
+
+    async def at_once(tasks, timeout):  # noqa: ASYNC109 as asyncio.wait
+        return await wait(tasks, timeout=timeout and 0)
+
+    wait = asyncio.wait
+    made, counted = judged(act)
+    assert made == ([TOO_COSTLY, TOO_COSTLY], True, True)
+    assert counted["too-costly"] == 2
 
 
 def test_a_job_that_works_too_long_ends_its_process(monkeypatch):

@@ -38,6 +38,7 @@ _PROCESS = "webhook.server.costly_process"
 _PROCESSES = 2
 MOST_JOBS = 8  # at half a second each, the last of those that wait begins within what callers wait by default
 SHARE = 2
+_STUCK_SECONDS = 3.0  # for half a second of work; then the process is killed
 # Rows that are packed at once: a third of a millisecond.
 _SLICE = 64
 _PART = 64 * 1024
@@ -55,6 +56,7 @@ class Judges:
         self._free: asyncio.Queue[_Process] = asyncio.Queue()
         self._all: dict[_Process, asyncio.Task[None]] = {}
         self._killed: set[_Process] = set()
+        self._working: set[asyncio.Task[Decision | Failed | None]] = set()
         self._jobs = 0
         self._held: Counter[str] = Counter()  # jobs of each namespace and user
         self.running = False
@@ -93,20 +95,33 @@ class Judges:
             self._held += Counter()  # drops those that hold none
 
     async def _decide(self, job: Job, until: float) -> Decision | Failed | str:
-        process, usable = None, False
         try:
             async with asyncio.timeout(until - time.perf_counter()):
                 process = await self._free.get()
+        except TimeoutError:
+            self._metrics.costly("busy")
+            return BUSY
+        # Whoever asked may not wait for the end: a process that ends its job costs less than a new one.
+        working = asyncio.get_running_loop().create_task(self._work(process, job))
+        self._working.add(working)
+        working.add_done_callback(self._working.discard)
+        done, _ = await asyncio.wait([working], timeout=until - time.perf_counter())
+        decision = working.result() if done else None
+        self._metrics.costly("too-costly" if decision is None else "judged")
+        return TOO_COSTLY if decision is None else decision
+
+    async def _work(self, process: "_Process", job: Job) -> Decision | Failed | None:
+        """What the process decides, None if it ended; it is free again then, or replaced."""
+        usable = False
+        try:
+            async with asyncio.timeout(_STUCK_SECONDS):
                 await process.begin(job, self._cluster)
                 decision = await process.decision(self._cluster)
             usable = True
         except (TimeoutError, ConnectionError):
-            self._metrics.costly("busy" if process is None else "too-costly")
-            return BUSY if process is None else TOO_COSTLY
+            return None
         finally:
-            if process is not None:
-                self._put_back(process, usable=usable)
-        self._metrics.costly("judged")
+            self._put_back(process, usable=usable)
         return decision
 
     def _put_back(self, process: "_Process", *, usable: bool) -> None:

@@ -32,7 +32,7 @@ _MOST_BYTES = 256 * 1024 * 1024
 # a little before the kernel ends the process.
 _WORK_SECONDS, _MOST_SECONDS = 0.4, 0.5
 _NICE = 5  # ordinary reviews come first
-# The server kills a process once its caller would not wait any longer. If that is gone, nobody would.
+# The server kills a process that is stuck. If that is gone, nobody would.
 _LONGEST_SECONDS = 5
 
 
