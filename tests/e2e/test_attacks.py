@@ -1,7 +1,7 @@
 """Nobody is held up, let in or killed while somebody attacks: the chart, two replicas, its memory limit.
 
-`make attack` runs all of it for long, under each failurePolicy; `make e2e` each attack for seconds, under one of them,
-beside a smaller cluster.
+`make attack` runs all of it for long, under each failurePolicy; `make attack-short` each attack for seconds, under one
+of them, beside a smaller cluster.
 """
 
 import concurrent.futures
