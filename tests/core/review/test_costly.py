@@ -137,6 +137,6 @@ def test_time_that_ran_out_is_no_way_round_a_rule_on_deny():
 def test_a_number_that_no_computer_can_write_out_takes_no_time(written):
     """Of a custom resource nobody has checked it; the API server stalls on a pod that has it."""
     container = {"name": "c", "resources": {"requests": {"cpu": written}, "limits": {"memory": written}}}
-    began = time.perf_counter()
+    began = time.process_time()
     assert reviewed(workload("Rollout", STABLE, "zone hard 1 track=stable", containers=[container])).allowed
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
