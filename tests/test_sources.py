@@ -11,15 +11,17 @@ ROOMS = ("api", "apiserver", "defaulting", "index", "placement", "scheduler", "w
 FILE_AND_SYMBOL = re.compile(r"\w\.go ``\w+``")
 # Public functions in modules that follow upstream, which are none of upstream's.
 OURS = {
+    "api/admission_objects.py": {"LimitRange.items_of"},  # a choice among what was read
     "api/resources.py": {"written_nanos"},  # the text of our own sums
     "api/selectors.py": {"valid_selector"},  # for who has no use for upstream's error
+    "apiserver/admission_plugins.py": {"disagree"},  # upstream takes them in random order
     "apiserver/go_json.py": {"resolve", "is_plain"},  # Go's compiler does the first; the second is a short cut
     "apiserver/validation.py": {"are_plainly_right"},  # a short cut
     "defaulting/injection.py": {"revision"},  # a mark of our configuration
     "scheduler/cycle.py": {"verdict_alone", "Cycle.ran", "Cycle.alone"},  # upstream never runs one plugin alone
-    "scheduler/plugins/node_selection.py": {"settled_nodes"},  # what rules ask
+    "scheduler/plugins/node_selection.py": {"settled_nodes", "nodes_selected"},  # what rules and volumes ask
     "scheduler/plugins/status.py": {"named"},  # upstream's statuses are named when they are made
-    "scheduler/problem.py": {"not_evaluated"},  # what is missing here
+    "scheduler/problem.py": {"not_evaluated", "take_lasting"},  # what is missing here; a part of what upstream takes
     "workloads/controller_labels.py": {"may_be_added", "may_be_added_to", "may_be_created_with"},  # what rules ask
 }
 

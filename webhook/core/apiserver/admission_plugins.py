@@ -55,7 +55,8 @@ def admitted(pod: Pod, facts: AdmissionFacts) -> Pod:
     """The pod after the plugins that change it.
 
     Shape: the pod has kube-apiserver's defaults already. What would be refused stays as it is.
-    Source: limitranger, priority, defaulttolerationseconds, runtimeclass ``Admit``.
+    Source: plugin/pkg/admission limitranger/admission.go ``Admit``, and the same of priority, defaulttolerationseconds
+    and runtimeclass.
     """
     spec = pod.pod_spec
     limits, requests = _given(facts.limit_ranges)

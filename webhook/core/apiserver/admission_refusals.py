@@ -26,7 +26,7 @@ def refusals(pod: Pod, facts: AdmissionFacts) -> tuple[str, ...]:
 
     Shape: ``pod`` is as it is posted, with kube-apiserver's defaults. Each text is one of upstream's; what follows of
     resources is told as written, not in the canonical form of quantities.
-    Source: limitranger, priority, runtimeclass ``Admit`` and ``Validate``.
+    Source: plugin/pkg/admission limitranger/admission.go ``Validate``, and the same of priority and runtimeclass.
     """
     early = (*_of_priority(pod, facts), *_of_runtime(pod, facts))
     return early or tuple(_of_ranges(admitted(pod, facts), facts.limit_ranges))
