@@ -1,0 +1,122 @@
+"""Whole workloads: the verdict on every order beside two programs that place the pods one after the other.
+
+    python -m bench.placement --oracle PROGRAM [--what-if PROGRAM] [--rounds 5]
+
+All see the same cluster of 5,000 nodes with 150,000 pods, and a pod with hard constraints on zones and hosts. The Go
+program (`make conformance` builds it) asks kube-scheduler's framework once for each replica, and takes the first node
+that it leaves. `--what-if` is sigs.k8s.io/scheduler-library (`bench/what_if/build.sh`): one greedy order, too. Neither
+says whether another order would end otherwise. Ours copies what the pod depends on from the index, makes the game, and
+gives the verdict on all orders.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bench.verdict import dump, load
+from webhook.core.api.types import (
+    Affinity,
+    LabelSelector,
+    Node,
+    NodeStatus,
+    ObjectMeta,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    SpreadConstraint,
+)
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.placement.crowds import Party, game_of
+from webhook.core.placement.simulation import simulate
+from webhook.core.scheduler.problem import take
+
+TARGETS = {100: 2, 1_000: 10, 5_000: 50}  # replicas -> ms
+REDIS_MS, TIMES_FASTER = 50, 1_000
+ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+
+
+def redis():
+    """Three shards of two pods in three zones of two nodes, whose orders can get stuck."""
+    index = ClusterIndex()
+    for zone in "abc":
+        for number in range(2):
+            name = f"{zone}{number}"
+            room = NodeStatus(allocatable={"cpu": "8", "memory": "32Gi", "pods": "110"})
+            index.apply("ADDED", Node(ObjectMeta(name=name, labels={HOSTNAME: name, ZONE: zone}), status=room))
+    return index, [(shard_pod(shard), 2) for shard in "abc"]
+
+
+def shard_pod(shard):
+    own, everyone = LabelSelector(match_labels={"shard": shard}), LabelSelector(match_labels={"app": "redis"})
+    apart = PodAffinity(required=(PodAffinityTerm(label_selector=own, topology_key=ZONE),))
+    spread = tuple(
+        SpreadConstraint(topology_key=key, max_skew=skew, when_unsatisfiable="DoNotSchedule", label_selector=everyone)
+        for key, skew in ((HOSTNAME, 1), (ZONE, 2))
+    )
+    meta = ObjectMeta(name="redis", namespace="shop", labels={"app": "redis", "shard": shard})
+    return Pod(meta, PodSpec(topology_spread_constraints=spread, affinity=Affinity(pod_anti_affinity=apart)))
+
+
+def verdict(index, pods):
+    parties = [Party(problem=take(index, pod), pods=many, in_turn=len(pods) > 1) for pod, many in pods]
+    return simulate(game_of(parties, index))
+
+
+def strict(pod):
+    """The pod with maxSkew 1 everywhere."""
+    spread = tuple(replace(each, max_skew=1) for each in pod.pod_spec.constraints)
+    return replace(pod, spec=replace(pod.pod_spec, topology_spread_constraints=spread))
+
+
+def best(rounds, index, pods):
+    """The median time and the verdict. Unit: ms."""
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        found = verdict(index, pods)
+        times.append((time.perf_counter() - began) * 1e3)
+    return statistics.median(times), found
+
+
+def asked(*command):
+    """How many pods a peer placed, and in how many ms."""
+    printed = subprocess.run([*map(str, command)], check=True, capture_output=True, text=True).stdout  # noqa: S603  our own
+    answer = json.loads(printed)
+    return answer["placed"], answer["seconds"] * 1e3
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--oracle", required=True)
+    parser.add_argument("--what-if")
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cluster.json"
+        dump(chosen.oracle, path, 5_000)
+        index, (incoming, *_), *_ = load(path)
+        pod = strict(incoming)
+        for replicas, target in TARGETS.items():
+            took, found = best(chosen.rounds, index, [(pod, replicas)])
+            print(f"{replicas:>5,} replicas: {took:6.2f} ms (goal {target}), {found.outcome}, {found.fewest} placed")
+            if replicas == 1_000:
+                ours = took
+        took, found = best(chosen.rounds, *redis())
+        print(f"Redis: {took:.1f} ms (goal {REDIS_MS}), {found.outcome}, {found.states} states")
+        peers = {"framework, once a replica": (chosen.oracle, "bench", "--load", path, "--place", 1_000)}
+        if chosen.what_if:
+            peers["scheduler-library"] = (chosen.what_if, path, 1_000)
+        for name, command in peers.items():
+            placed, took = asked(*command)
+            print(f"{name}: {placed:,} placed, {took:,.0f} ms, {took / ours:,.0f} times (goal {TIMES_FASTER:,})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""How often the verdict on a whole workload stays unknown at admission: python -m bench.workloads [SEED] [COUNT]
+
+A cluster of 5,000 unequal nodes in three zones (sizes, taints, cordons, pools of few nodes, each filled at random), and
+workloads of 2 to 200 replicas, some of which run already: hard constraints on zones, hosts or both, requests of all
+sizes, node affinity to few nodes, tolerations, anti-affinity. The effort is that of a review, in numbers: a run repeats
+on any machine.
+"""
+
+import random
+import statistics
+import sys
+import time
+from collections import Counter
+
+import msgspec
+
+from webhook.core.api.types import Node, Pod
+from webhook.core.api.version import RECORDED
+from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.placement.crowds import Party, game_of
+from webhook.core.placement.simulation import Effort, Outcome, simulate
+from webhook.core.scheduler.problem import take
+
+NODES, OTHERS = 5_000, 30_000
+ADMISSION = Effort(states=300, orders=20, moves=2_000)
+ZONE, HOSTNAME, POOL = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "example.com/pool"
+CPU = ("100m", "250m", "500m", "1", "2", "4", "8", "16")
+_DECODE = {kind: msgspec.json.Decoder(kind) for kind in (Node, Pod)}
+
+
+def made(kind, manifest):
+    return _DECODE[kind].decode(msgspec.json.encode(manifest))
+
+
+def node(rng, number):
+    labels = {HOSTNAME: f"n{number}", ZONE: rng.choice("aaabbc")}
+    if rng.random() < 0.1:
+        labels[POOL] = f"p{int(rng.paretovariate(0.6)) % 60}"
+    room = {"cpu": str(rng.choice([4, 8, 16, 32, 64])), "memory": "256Gi", "pods": rng.choice(["30", "110", "250"])}
+    taints = [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}] if rng.random() < 0.15 else None
+    spec = {"taints": taints, "unschedulable": rng.random() < 0.02}
+    return made(
+        Node, {"metadata": {"name": f"n{number}", "labels": labels}, "spec": spec, "status": {"allocatable": room}}
+    )
+
+
+def pod(name, labels, cpu, **spec):
+    containers = [{"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]
+    meta = {"name": name, "namespace": "shop", "uid": name, "labels": labels}
+    return {"metadata": meta, "spec": {"containers": containers, **spec}}
+
+
+def filled(rng):
+    index = ClusterIndex()
+    for number in range(NODES):
+        index.apply("ADDED", node(rng, number))
+    for number in range(OTHERS):
+        where = f"n{rng.randrange(NODES)}"
+        index.apply("ADDED", made(Pod, pod(f"other-{number}", {"app": "other"}, rng.choice(CPU[:6]), nodeName=where)))
+    return index
+
+
+def workload(rng, number):
+    """Its pod, replicas that look for a node, and how many run."""
+    labels = {"app": f"app-{number}"}
+    selector = {"labelSelector": {"matchLabels": labels}, "whenUnsatisfiable": "DoNotSchedule"}
+    keys = rng.choice([(ZONE,), (HOSTNAME,), (ZONE, HOSTNAME), (ZONE, HOSTNAME), (ZONE, HOSTNAME)])
+    spec = {
+        "topologySpreadConstraints": [
+            {"topologyKey": key, "maxSkew": rng.choice([1, 1, 2, 5]), **selector} for key in keys
+        ]
+    }
+    if rng.random() < 0.3:
+        spec["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
+    if rng.random() < 0.3:
+        for each in spec["topologySpreadConstraints"]:
+            each["nodeTaintsPolicy"] = "Honor"
+    affinity = {}
+    if rng.random() < 0.4:
+        pools = [f"p{rng.randrange(60)}" for _ in range(rng.choice([1, 2, 5]))]
+        wanted = [{"matchExpressions": [{"key": POOL, "operator": "In", "values": pools}]}]
+        affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": wanted}}
+    if rng.random() < 0.1:
+        apart = [{"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": labels}}]
+        affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": apart}
+    made_pod = made(Pod, pod("w", labels, rng.choice(CPU), affinity=affinity, **spec))
+    replicas = round(2 * 100 ** rng.random())
+    return as_created(made_pod, RECORDED), replicas, rng.choice([0, 0, replicas // 2])
+
+
+def main():
+    seed, count = map(int, (*sys.argv[1:], *("13", "1000")[len(sys.argv) - 1 :]))
+    rng = random.Random(seed)  # noqa: S311 - any workloads will do
+    index, outcomes, times, unknown = filled(rng), Counter(), [], []
+    for number in range(count):
+        incoming, replicas, there = workload(rng, number)
+        for each in range(there):
+            one = pod(f"app-{number}-{each}", dict(incoming.labels), "100m", nodeName=f"n{rng.randrange(NODES)}")
+            index.apply("ADDED", made(Pod, one))
+        began = time.perf_counter()
+        party = Party(problem=take(index, incoming), pods=replicas)
+        of = game_of([party], index)
+        found = simulate(of, ADMISSION)
+        times.append((time.perf_counter() - began) * 1e3)
+        outcomes[found.outcome] += 1
+        if found.outcome is Outcome.UNKNOWN:
+            unknown.append((number, replicas, len(of.game.classes), of.game.crowds))
+    print(f"{count:,} workloads of seed {seed} on {NODES:,} unequal nodes:", end=" ")
+    print(", ".join(f"{outcomes[each]} {each}" for each in Outcome), end="; ")
+    cuts = statistics.quantiles(times, n=100)
+    print(f"unknown {outcomes[Outcome.UNKNOWN] / count:.1%}; p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms")
+    return unknown
+
+
+if __name__ == "__main__":
+    main()
