@@ -99,6 +99,7 @@ docs: $(READY)  ## write the references that come from the code (tests say when 
 	@$(BIN)/python tests/chart/reference.py
 	@PYTHONPATH=tests $(BIN)/python tests/cli/said.py
 	@PYTHONPATH=tests $(BIN)/python tests/readme.py
+	@PYTHONPATH=tests $(BIN)/python tests/examples.py
 
 lock: $(READY)  ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --no-header --generate-hashes --universal --python-version 3.11 pyproject.toml --output-file requirements.lock

@@ -27,7 +27,7 @@ class ClusterSource(Struct, frozen=True, kw_only=True):
     Shape: ``source`` is what people call it: ``cluster prod``, ``snapshot prod.jsonl``. ``missing`` has a line for each
     kind that could not be read, with what is lost by it. ``namespace`` is where manifests go that name none, empty
     where nobody knows. ``version`` is None where the cluster does not say, or runs a release that is not supported.
-    ``kept`` are the objects of a snapshot whose text was asked for.
+    ``kept`` are the objects that were asked for, as they were read.
     """
 
     index: ClusterIndex
@@ -36,7 +36,7 @@ class ClusterSource(Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
     server: ApiServer | None = None
     namespace: str = ""
-    kept: tuple[Raw, ...] = ()
+    kept: tuple[Item, ...] = ()
 
 
 def read_cluster(
@@ -49,14 +49,14 @@ def read_cluster(
 ) -> ClusterSource | None:
     """The cluster that the options name, if they name one; ``progress`` is told how many objects were read so far.
 
-    Shape: ``keep`` says of which objects of a snapshot the text is wanted too.
+    Shape: ``keep`` says which objects are wanted as they are too; those of a live cluster have no line.
     What could not be read is said on the standard error. Pods are measured as the cluster's own release does, unless
     ``as_version`` names another.
     Errors: CommandError with exit code 4 for a cluster that cannot be read, 3 for a snapshot.
     """
     if given.snapshot is not None:
         return _from_file(given.snapshot, policy, as_version, keep)
-    return _from_cluster(given, policy, progress, as_version) if given.live else None
+    return _from_cluster(given, policy, progress, as_version, keep) if given.live else None
 
 
 def _from_file(
@@ -71,13 +71,20 @@ def _from_file(
 
 
 def _from_cluster(
-    given: Given, policy: Policy, progress: Callable[[int], None], as_version: KubernetesVersion | None
+    given: Given,
+    policy: Policy,
+    progress: Callable[[int], None],
+    as_version: KubernetesVersion | None,
+    wanted: Callable[[Item], bool],
 ) -> ClusterSource:
     live = open_cluster(given)
-    index, missing = ClusterIndex(as_version or live.version or RECORDED), list[str]()
+    index, missing, kept = ClusterIndex(as_version or live.version or RECORDED), list[str](), list[Item]()
     index.taken_at = datetime.now(UTC).isoformat()
 
     def keep(raw: Raw, of: TypeMeta) -> ApiObject | None:
+        item = Item(line=0, of=of, raw=raw)
+        if wanted(item):
+            kept.append(Item(line=0, of=of, raw=raw.copy()))  # which lets go of the page that it is a part of
         try:
             return decode_object(raw, of, policy.workloads)
         except (ValueError, RecursionError):
@@ -100,6 +107,7 @@ def _from_cluster(
         missing=tuple(missing),
         server=live.server,
         namespace=live.namespace,
+        kept=tuple(kept),
     )
 
 

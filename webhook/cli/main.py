@@ -20,6 +20,7 @@ _COMMANDS: Mapping[str, str] = {
     "audit": "webhook.cli.commands.audit",
     "snapshot": "webhook.cli.commands.snapshot",
     "explain": "webhook.cli.commands.explain",
+    "simulate": "webhook.cli.commands.simulate",
     "test": "webhook.cli.commands.test",
     "webhook": "webhook.cli.commands.webhook",
     "conformance": "webhook.cli.commands.conformance",

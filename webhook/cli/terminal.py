@@ -69,16 +69,17 @@ def say(line: str) -> None:
 class Progress:
     """A counter on the standard error, if that is a terminal and the command takes longer than a second."""
 
-    def __init__(self, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, of: str = "objects", *, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._of = of
         self._next = time.monotonic() + patience_seconds if sys.stderr.isatty() else float("inf")
         self._shown = False
 
     def __call__(self, count: int) -> None:
-        """Show how many objects were looked at."""
+        """Show how many were looked at."""
         now = time.monotonic()
         if now >= self._next:
             self._next, self._shown = now + _STEP_SECONDS, True
-            sys.stderr.write(f"{_CLEAR}{count:,} objects")
+            sys.stderr.write(f"{_CLEAR}{count:,} {self._of}")
             sys.stderr.flush()
 
     def close(self) -> None:

@@ -64,14 +64,14 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """A cluster as loaded from a file.
 
     Shape: ``objects`` counts the objects of the file by kind, including kinds that no answer depends on. ``kept`` has
-    the text of the objects that the caller asked for.
+    the objects that the caller asked for.
     """
 
     index: ClusterIndex
     version: KubernetesVersion | None = None
     taken_at: str | None = None
     objects: Mapping[str, int]
-    kept: tuple[Raw, ...] = ()
+    kept: tuple[Item, ...] = ()
 
 
 _NAMES = tuple(resource.name for resource in BUILT_IN_RESOURCES)
@@ -127,14 +127,14 @@ def read_snapshot(
     as_version: KubernetesVersion | None = None,
     keep: Callable[[Item], bool] = lambda _item: False,
 ) -> Snapshot:
-    """Read an open snapshot; ``name`` is its name in messages, ``keep`` chooses the objects whose text is kept.
+    """Read an open snapshot; ``name`` is its name in messages, ``keep`` chooses the objects that are kept.
 
     Shape: kinds that are not in a List are unknown; a snapshot with a header has everything that its header does not
     name as missing.
     Errors: SnapshotError for the first line that is wrong.
     """
     index, header, version, kinds = ClusterIndex(as_version or RECORDED), None, None, Counter[str]()
-    kept: list[Raw] = []
+    kept: list[Item] = []
     for item in read_items(stream, name):
         kind = item.of.kind or ""
         try:
@@ -149,7 +149,7 @@ def read_snapshot(
             raise SnapshotError(name, f"{bounded(kind)}: {bounded(str(error))}", item.line) from error
         kinds[kind] += 1
         if keep(item):
-            kept.append(item.raw)
+            kept.append(item)
         if value is not None:
             index.apply("ADDED", value)
     for resource, why in (absent(kinds) if header is None else header.lacks).items():

@@ -29,7 +29,7 @@ def load_snapshot(
 ) -> Snapshot:
     """Load the cluster from a file; without ``as_version``, the index takes the release in the file's header.
 
-    Shape: ``keep`` chooses the objects whose text is kept too.
+    Shape: ``keep`` chooses the objects that are kept as they are too.
     Errors: SnapshotError for a file that cannot be read, and for the first line that is wrong.
     """
     try:

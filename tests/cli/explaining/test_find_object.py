@@ -131,6 +131,6 @@ class TestInAFile:
         ]
         file.write_text("\n".join(lines))
         found = load_snapshot(str(file), keep=lambda item: is_wanted(DEPLOYMENT, item))
-        assert [bytes(each).decode() for each in found.kept] == [lines[3]]
+        assert [bytes(each.raw).decode() for each in found.kept] == [lines[3]]
         assert load_snapshot(str(file), keep=lambda item: is_wanted(ROLLOUT, item)).kept == ()
         assert load_snapshot(str(file)).kept == ()

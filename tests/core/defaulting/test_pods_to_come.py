@@ -175,3 +175,35 @@ class TestARollout:
         full = rolling(setting(index), ZONES, replicas=2, surge=1, unavailable=0, **spec)
         assert verdict(full) == ("does-not-fit", 0, 0)
         assert verdict(rolling(setting(index), ZONES, replicas=2, surge=0, unavailable=1, **spec)) == ("fits", 2, 2)
+
+
+class TestTheSkewThatARolloutLeaves:
+    # Published answers: two zones, 12 replicas, any arrangement at the start that maxSkew allows.
+    @pytest.mark.parametrize(
+        ("strategy", "skew"),
+        [
+            pytest.param({}, 4, id="a quarter more, a quarter fewer"),
+            pytest.param({"surge": 1, "unavailable": 0}, 2, id="one more"),
+            pytest.param({"surge": "100%", "unavailable": 0}, 6, id="all more"),
+            pytest.param({"surge": 0, "unavailable": 1}, 0, id="one fewer"),
+        ],
+    )
+    def test_over_zones(self, strategy, skew):
+        starts = ["a: a0=6 | b: b0=6"]
+        found = [rolling(setting(start), ZONES, replicas=12, **strategy) for start in starts]
+        assert max(simulate(each.game()).skew for each in found) == skew
+
+    def test_over_nodes_and_where_nothing_can_be_uneven(self):
+        hosts = rolling(setting("a0=3 a1=3"), HOSTS, surge=2, unavailable=0)
+        assert simulate(hosts.game()).skew == 2
+        assert simulate(rolling(setting("a0=3 a1=3")).game()).skew == 0
+        assert simulate(coming(made("Deployment", ZONES), setting(TWO)).game()).skew is None
+
+
+def test_the_names_of_ordinals_are_known_and_those_of_others_not():
+    index = cluster("a: a0 | b: b0")
+    index.apply("ADDED", running("web-1", "a0"))
+    for spec in ({}, {"podManagementPolicy": "Parallel"}):
+        found = coming(made("StatefulSet", ZONES, spec=spec), setting(index), replicas=3)
+        assert found.names == (("web-0", "web-2"),)
+    assert coming(made("Deployment", ZONES), setting(TWO)).names == ()

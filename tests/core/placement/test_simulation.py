@@ -15,7 +15,7 @@ from webhook.core.api.types import (
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.placement.crowds import Party, game_of
-from webhook.core.placement.simulation import Effort, Outcome, simulate
+from webhook.core.placement.simulation import Effort, Outcome, one_order, simulate
 from webhook.core.scheduler.problem import take
 
 ZONES_OF_TWO = "a: a0=0 a1=0 | b: b0=0 b1=0 | c: c0=0 c1=0"
@@ -130,7 +130,7 @@ def test_past_the_bound_single_orders_are_a_proof_or_none():
     assert 0 < stuck.stuck < 1
     assert len(stuck.witness) == sum(stuck.placed) == 5
     unknown = simulate(redis(2), BY_HAND)
-    assert (unknown.outcome, unknown.stuck, unknown.sampled) == (Outcome.UNKNOWN, None, 20)
+    assert (unknown.outcome, unknown.stuck, unknown.sampled) == (Outcome.UNKNOWN, 0.0, 20)
     assert simulate(redis(1), Effort(states=1, orders=20, moves=10)).sampled == 2
 
 
@@ -155,3 +155,16 @@ def test_room_that_others_break_up(small, large):
     )
     parties = [Party(problem=take(index, ones), pods=3), Party(problem=take(index, two), pods=1)]
     assert simulate(game_of(parties, index)).outcome is large
+
+
+def test_the_ends_name_every_shard_that_can_be_the_one_without_a_place():
+    found = simulate(redis(1))
+    assert set(found.ends) == {(2, 2, 2), (1, 2, 2), (2, 1, 2), (2, 2, 1)}
+    assert simulated(ZONES_OF_TWO, 6, spread(ZONE)).ends == ((6,),)
+
+
+def test_one_order_ends_as_all_do_where_they_do_not_differ():
+    index = cluster("a: a0=0 | b: ~b0")
+    game = game_of([Party(problem=take(index, pod(constraints=(spread(ZONE),))), pods=3)], index)
+    assert simulate(game).most == 1
+    assert [(step.party, step.node) for step in one_order(game)] == [(0, "a0")]

@@ -194,7 +194,7 @@ def _of_cluster(wanted: find_object.Wanted, known: ClusterSource, frame: Frame) 
 def _looked_up(wanted: find_object.Wanted, known: ClusterSource) -> Raw | Mapping[str, object] | None:
     """The object on the API server or in the snapshot. Errors: CommandError if it cannot be read."""
     if known.server is None:
-        return known.kept[0] if known.kept else None
+        return known.kept[0].raw if known.kept else None
     return find_object.in_cluster(wanted, known.server, known.source)
 
 

@@ -7,7 +7,6 @@ A StatefulSet's pods come one after the other, unless its podManagementPolicy is
 place only go there. Pods of a Deployment that wait are among the missing.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -33,13 +32,14 @@ _NO_CLAIMS = ClaimTemplates(())
 class ToCome(Struct, frozen=True, kw_only=True):
     """Pods that look for a node, and the cluster in which they do.
 
-    Shape: ``staying`` of the workload's pods keep theirs. ``unknown`` says in words why nothing can be said; empty
-    where something can.
+    Shape: ``staying`` of the workload's pods keep theirs. ``names`` are those of the pods of each party in turn, empty
+    where only their controller knows. ``unknown`` says in words why nothing can be said; empty where something can.
     """
 
     index: ReadOnlyIndex
     parties: tuple[Party, ...] = ()
     staying: int = 0
+    names: tuple[tuple[str, ...], ...] = ()
     rollout: Rollout | None = None
     unknown: str = ""
 
@@ -111,28 +111,50 @@ def _ordinals(workload: Workload, pod: Pod, replicas: int, within: Setting) -> T
     known = ordinals(within.index, within.namespace, workload.meta.name, claims, numbers)
     if known is None:
         return ToCome(index=within.index, unknown=f"{replicas:,} ordinals are too many to look up")
-    missing = [each for each in known.pods if not each.runs]
-    if not all(each.certain for each in missing):
+    numbered = zip(numbers, known.pods, strict=True)
+    missing = [(each, f"{workload.meta.name}-{number}") for number, each in numbered if not each.runs]
+    if not all(each.certain for each, _ in missing):
         return ToCome(index=within.index, unknown="where the volumes of its claims will be")
-    problem = _problem(pod, within.index, within.policy)
+    problem, in_turn = _problem(pod, within.index, within.policy), not workload.parallel
     room = known.room if claims.names else {}
-    if workload.parallel:
-        alike = Counter(each.nodes for each in missing)
-        parties = [Party(problem=problem, pods=pods, nodes=nodes, room=room) for nodes, pods in alike.items()]
-    else:
-        parties = []
-        for nodes, pods in _runs(missing):
-            behind = len(parties) - 1 if parties else None
-            parties.append(Party(problem=problem, pods=pods, nodes=nodes, room=room, in_turn=True, behind=behind))
-    return ToCome(index=within.index, parties=tuple(parties), staying=replicas - len(missing))
+    groups = _runs(missing) if in_turn else _alike(missing)
+    parties = tuple(
+        Party(
+            problem=problem,
+            pods=len(names),
+            nodes=nodes,
+            room=room,
+            in_turn=in_turn,
+            behind=number - 1 if in_turn and number else None,
+        )
+        for number, (nodes, names) in enumerate(groups)
+    )
+    return ToCome(
+        index=within.index,
+        parties=parties,
+        staying=replicas - len(missing),
+        names=tuple(tuple(names) for _, names in groups),
+    )
 
 
-def _runs(missing: Sequence[Ordinal]) -> list[tuple[int | None, int]]:
-    """Pods that follow one another and may use the same nodes: these, and how many pods."""
-    found: list[tuple[int | None, int]] = []
-    for each in missing:
+_Named = Sequence[tuple[Ordinal, str]]
+_Groups = Sequence[tuple[int | None, Sequence[str]]]  # the nodes that pods may use, and their names
+
+
+def _alike(missing: _Named) -> _Groups:
+    """Pods that may use the same nodes."""
+    found: dict[int | None, list[str]] = {}
+    for each, name in missing:
+        found.setdefault(each.nodes, []).append(name)
+    return [*found.items()]
+
+
+def _runs(missing: _Named) -> _Groups:
+    """Pods that follow one another and may use the same nodes."""
+    found: list[tuple[int | None, list[str]]] = []
+    for each, name in missing:
         if found and found[-1][0] == each.nodes:
-            found[-1] = (each.nodes, found[-1][1] + 1)
+            found[-1][1].append(name)
         else:
-            found.append((each.nodes, 1))
+            found.append((each.nodes, [name]))
     return found

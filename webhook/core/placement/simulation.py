@@ -10,7 +10,7 @@ stuck is a proof, one that does not is none.
 """
 
 from bisect import bisect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import accumulate
 
@@ -19,7 +19,9 @@ from msgspec import Struct
 from webhook.core.placement.closed_forms import same_in_every_order
 from webhook.core.placement.crowds import ClusterGame
 from webhook.core.placement.game import Game, Move, Pods, State
-from webhook.core.placement.search import End, search
+from webhook.core.placement.rollout import worst_skew
+from webhook.core.placement.search import End, Found, search
+from webhook.core.placement.symmetry import orders_of_crowds
 
 
 class Outcome(StrEnum):
@@ -43,6 +45,7 @@ class Effort(Struct, frozen=True):
 
 
 _EFFORT = Effort()
+_LEVELLING = 1  # the number of the order that does; the one before packs, those after it choose any
 _64_BITS = 2**64 - 1
 
 
@@ -61,6 +64,8 @@ class Simulation(Struct, frozen=True):
     ``stuck`` is the probability of an end with pods that no node admits, if each step takes one of the waiting pods and
     one of its nodes with the same probability. It is None where nobody knows; of ``sampled`` orders, it is the share.
     ``witness`` is the shortest order found that ends with a pod missing, ``placed`` the pods of each party at its end.
+    ``ends`` are the different numbers of pods of each party at the ends of all orders, none where not all are known.
+    ``skew`` is as in `worst_skew`, None for anything but a rolling update.
     """
 
     outcome: Outcome
@@ -72,6 +77,8 @@ class Simulation(Struct, frozen=True):
     states: int = 0
     witness: tuple[Step, ...] = ()
     placed: Pods = ()
+    ends: tuple[Pods, ...] = ()
+    skew: int | None = None
 
 
 def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int], None] = lambda _: None) -> Simulation:
@@ -82,7 +89,13 @@ def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int],
     if same is not None:
         done = same == wanted
         return Simulation(
-            Outcome.FITS if done else Outcome.NO_FIT, wanted, same, same, 0.0 if done else 1.0, placed=(same,)
+            Outcome.FITS if done else Outcome.NO_FIT,
+            wanted,
+            same,
+            same,
+            0.0 if done else 1.0,
+            placed=(same,),
+            ends=((same,),),
         )
     found = search(game, effort.states, tick=tick)
     if not found.exact:
@@ -100,7 +113,20 @@ def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int],
         states=found.states,
         witness=_steps(of, worst.moves) if worst is not None else (),
         placed=worst.placed if worst is not None else (),
+        ends=tuple(_ends(game, found)),
+        skew=None if game.rollout is None else worst_skew(game, game.rollout.new, found.ends),
     )
+
+
+def _ends(game: Game, found: Found) -> Mapping[Pods, None]:
+    """The pods of each crowd in every end: crowds that are alike have changed places in some that were not followed."""
+    orders = [*orders_of_crowds(game)]
+    return dict.fromkeys(tuple(end.placed[each] for each in order) for end in found.ends for order in orders)
+
+
+def one_order(of: ClusterGame) -> tuple[Step, ...]:
+    """One of the orders until no pod finds a node: each goes to an emptiest one."""
+    return _steps(of, _order(of.game, _LEVELLING, _numbers())[1])
 
 
 def _placed(game: Game, end: End) -> int:
@@ -129,12 +155,12 @@ def _sampled(of: ClusterGame, wanted: int, effort: Effort, states: int) -> Simul
         stuck += 1
         if worst is None or len(moves) < len(worst[1]):
             worst = end, moves
-    if worst is None or not fits:
-        return Simulation(Outcome.UNKNOWN, wanted, sampled=orders, stuck=None, states=states)
+    if worst is None:
+        return Simulation(Outcome.UNKNOWN, wanted, sampled=orders, stuck=0.0 if orders else None, states=states)
     return Simulation(
-        Outcome.STUCK,
+        Outcome.STUCK if fits else Outcome.UNKNOWN,
         wanted,
-        most=wanted,
+        most=wanted if fits else None,
         stuck=stuck / orders,
         sampled=orders,
         states=states,
@@ -147,7 +173,7 @@ def _order(game: Game, number: int, numbers: Iterator[int]) -> tuple[State, list
     """One order: the first two choose the fullest and the emptiest node, the others any."""
     state, made = game.start, []
     while moves := game.moves(state):
-        if number < 2:
+        if number <= _LEVELLING:
             move = max(moves, key=lambda each: sum(each.before) * (1 - 2 * number))
         else:
             ways = list(accumulate(each.ways for each in moves))

@@ -14,7 +14,7 @@ _Domains = Sequence[tuple[int, tuple[int, ...]]]  # a number that equal domains 
 
 def canonical_form(game: Game) -> Callable[[State], object]:
     """A function that gives two states the same key only if their futures are alike but for names."""
-    orders = tuple(_orders(game))
+    orders = tuple(orders_of_crowds(game))
     domains = _domains(game) if game.keys == 1 else None
 
     def by_domain(state: State) -> object:
@@ -65,7 +65,7 @@ def _signature_of_domain(game: Game, domain: int) -> object:
     return spread, near
 
 
-def _orders(game: Game) -> Iterator[tuple[int, ...]]:
+def orders_of_crowds(game: Game) -> Iterator[tuple[int, ...]]:
     """The orders of crowds that leave the game as it is, as long as these are few."""
     everyone = range(len(game.crowds))
     groups: list[list[int]] = []

@@ -29,7 +29,6 @@ from webhook.core.rules.frame.edits import Fix, changes, changes_in
 from webhook.core.rules.frame.own_pods import (
     NO_SELECTOR,
     called,
-    compiled,
     counted_workloads,
     have_one_controller,
     own_selector,
@@ -43,6 +42,7 @@ from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural
 from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import REVISION_LABELS
+from webhook.core.workloads.own_selector import compiled
 from webhook.core.workloads.workload import Workload
 
 _NAMED = 2  # of the other workloads: of usual length, two names fit into a warning of 120 characters

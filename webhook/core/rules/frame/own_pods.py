@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Mapping
 
 from webhook.core.api.label_syntax import key_faults, value_faults
-from webhook.core.api.selectors import Selector, selector_from_labels, valid_selector
+from webhook.core.api.selectors import Selector
 from webhook.core.api.types import LabelSelector
 from webhook.core.api.well_known import APP_COMPONENT, APP_INSTANCE, APP_NAME
 from webhook.core.index.objects import Owner
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import quoted
-from webhook.core.workloads.kinds import REPLICATION_CONTROLLER, group_kind
+from webhook.core.workloads.kinds import group_kind
+from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.workload import Workload
 
 NO_SELECTOR = "which pods are its own: the kind has no selector"
@@ -24,21 +25,11 @@ _IDENTITY = (APP_NAME, APP_INSTANCE, APP_COMPONENT, "app", "k8s-app")
 
 def own_selector(subject: Subject) -> Selector | None:
     """The selector of the workload's pods in every revision; None if the kind has none, or if it is invalid."""
-    return subject.once(_own_selector)
+    return subject.once(_selector_of)
 
 
-def _own_selector(subject: Subject) -> Selector | None:
-    workload = subject.workload
-    written = workload.selector
-    if written is None and workload.group_kind == REPLICATION_CONTROLLER and workload.templates:
-        return selector_from_labels(workload.templates[0].template.labels)
-    return compiled(written)
-
-
-def compiled(written: LabelSelector | None) -> Selector | None:
-    """A workload's selector, compiled; None for an empty or invalid one."""
-    selector = valid_selector(written)
-    return selector if selector is not None and selector.requirements else None
+def _selector_of(subject: Subject) -> Selector | None:
+    return selector_of(subject.workload)
 
 
 def counts_own_pods_only(selector: LabelSelector | None, own: LabelSelector | None) -> bool:

@@ -1,0 +1,30 @@
+"""Writes what commands print into the pages that show them: ``PYTHONPATH=tests python tests/examples.py``.
+
+A block that begins with ``$ evenspread simulate`` is followed by all that the command prints in the repository's
+directory, and by its exit code where the page asks for that with ``$ echo $?``.
+"""
+
+import re
+
+from readme import ROOT, printed
+
+PAGES = (ROOT / "docs" / "simulate.md", *sorted((ROOT / "docs" / "examples").glob("*.md")))
+SHOWN = re.compile(
+    r"```\n\$ evenspread (?P<command>simulate .*)\n(?P<out>(?:(?!```).*\n)*?)(?P<code>\$ echo \$\?\n\d\n)?```\n"
+)
+
+
+def with_outputs(text):
+    """The page, with what its commands print now."""
+
+    def anew(shown):
+        out, code = printed(shown["command"])
+        asked = f"$ echo $?\n{code}\n" if shown["code"] else ""
+        return f"```\n$ evenspread {shown['command']}\n{out}{asked}```\n"
+
+    return SHOWN.sub(anew, text)
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        page.write_text(with_outputs(page.read_text()))

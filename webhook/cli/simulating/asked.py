@@ -1,0 +1,174 @@
+"""What a command line asks about: files, one object of the cluster, or all of its workloads.
+
+what to keep of the cluster while it is read -> Wanted    Wanted, ClusterSource -> Asked
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from webhook.cli.checking.frame import Frame
+from webhook.cli.checking.run import CheckRun
+from webhook.cli.cluster_source import ClusterSource
+from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.explaining import find_object
+from webhook.cli.simulating.changes import WhatIf
+from webhook.cli.simulating.pods import Maker, introduce, makers, of_cluster
+from webhook.cli.terminal import print_faults
+from webhook.core.api.storage import Claim, StorageClass
+from webhook.core.api.types import Pod, Service, TypeMeta
+from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.index.readers import decode_object
+from webhook.core.workloads.kinds import POD, group_kind
+from webhook.core.workloads.reading import has_template, stated_type
+from webhook.manifests.reading.files import STDIN, read_files
+from webhook.manifests.reading.manifest import Manifest
+from webhook.snapshot.load import Item
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What the words on the command line stand for. Shape: nothing of it for all workloads of the cluster."""
+
+    files: tuple[str, ...] = ()
+    named: find_object.Wanted | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether all workloads of the cluster are asked about."""
+        return not self.files and self.named is None
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """Whose pods are asked about.
+
+    Shape: ``pods`` are those on the nodes that something happens to, by node. ``beside`` are the pods of the cluster
+    that wait. ``holes`` says that a part of the input could not be read.
+    """
+
+    makers: tuple[Maker, ...]
+    pods: Mapping[str, Sequence[Pod]]
+    everything: bool = False
+    holes: bool = False
+
+
+class _Spec(Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+
+
+class _Bound(Struct, frozen=True):
+    spec: _Spec = _Spec()
+
+
+_BOUND = msgspec.json.Decoder(_Bound)
+
+
+def wanted(words: Sequence[str], frame: Frame) -> Wanted:
+    """Read the words: files, or ``KIND/NAME``, which people write apart too.
+
+    Errors: CommandError for what is neither.
+    """
+    if all(word == STDIN or Path(word).exists() for word in words):
+        return Wanted(files=tuple(words))
+    text = "/".join(words[:2])
+    named = None if words[2:] else find_object.parse(text, frame.namespace, frame.policy.workloads)
+    if named is None:
+        missing = next(word for word in words if word != STDIN and not Path(word).exists())
+        what = "a file nor KIND/NAME of a kind that has pods, as deployment/web"
+        raise CommandError(f"{missing[:64]!r} is neither {what}")
+    return Wanted(named=named)
+
+
+def is_kept(item: Item, of: Wanted, what_if: WhatIf, frame: Frame) -> bool:
+    """Whether an object of the cluster is needed as it is: one that is asked about, or a pod that may lose its node."""
+    kind = group_kind(item.of.api_version or "", item.of.kind or "")
+    if kind == POD and what_if != WhatIf():
+        try:
+            node = _BOUND.decode(item.raw).spec.node_name
+        except msgspec.DecodeError:  # nor is it in the index
+            return False
+        return bool(node) and what_if.moves(node)
+    if of.named is not None:
+        return find_object.is_wanted(of.named, item)
+    return of.everything and has_template(item.of.api_version or "", item.of.kind or "", frame.policy.workloads)
+
+
+def asked(of: Wanted, known: ClusterSource, frame: Frame, *, replicas: int | None, everywhere: bool) -> Asked:
+    """Whose pods these are. Owners that they will have are put into the index, and what else is in the files.
+
+    Errors: CommandError for an object that does not exist, or makes no pods that could be simulated.
+    """
+    pods: dict[str, list[Pod]] = {}
+    others = list[Item]()
+    for item in known.kept:
+        value = decode_object(item.raw, item.of, frame.policy.workloads) if item.of.kind == POD[1] else None
+        if isinstance(value, Pod) and value.pod_spec.node_name:
+            pods.setdefault(value.pod_spec.node_name, []).append(value)
+        else:
+            others.append(item)
+    found, holes = list[Maker](), False
+    if of.files:
+        found, holes = _of_files(of.files, known, frame, replicas)
+    elif of.named is not None:
+        found = [*_of_object(of.named, others, known, frame, replicas)]
+    else:
+        objects = [(item.of, item.raw) for item in others]
+        found = [*of_cluster(objects, frame, "" if everywhere else frame.namespace)]
+    if not found and not of.everything:
+        what = ", ".join(of.files) or (of.named.title if of.named else "")
+        raise CommandError(f"{what}: nothing in it makes pods that look for a node", Exit.UNREADABLE)
+    for each in found:
+        introduce(each, known.index)
+    return Asked(makers=tuple(found), pods=pods, everything=of.everything, holes=holes)
+
+
+def _of_object(
+    named: find_object.Wanted, kept: Sequence[Item], known: ClusterSource, frame: Frame, replicas: int | None
+) -> Iterator[Maker]:
+    raw: Raw | Mapping[str, object] | None = kept[0].raw if kept else None
+    stated = kept[0].of if kept else TypeMeta()
+    if raw is None and known.server is not None:
+        raw = find_object.in_cluster(named, known.server, known.source)
+        stated = stated_type(raw) if raw is not None else stated
+    if raw is None:
+        hint = "; -n names the namespace" if frame.namespace == known.namespace else ""  # nobody named one
+        raise CommandError(f"{known.source}: no {named.title}{hint}", Exit.UNREADABLE)
+    try:
+        yield from makers(raw, stated, frame, applied=True, replicas=replicas)
+    except DecodeError as error:
+        raise CommandError(f"{known.source}: {named.title}: {error.message}", Exit.UNREADABLE) from error
+
+
+def _of_files(
+    files: Sequence[str], known: ClusterSource, frame: Frame, replicas: int | None
+) -> tuple[list[Maker], bool]:
+    seen, found = CheckRun(), list[Maker]()
+    for manifest in seen.manifests(read_files(files, unpack=True), duplicates=False):
+        stated = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
+        try:
+            mine = [*makers(manifest.value, stated, frame, applied=False, replicas=replicas)]
+        except DecodeError as error:
+            seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
+            continue
+        found += mine
+        if not mine:
+            _apply(manifest, stated, known, frame)
+    print_faults(seen.faults)
+    return found, any(fault.fatal for fault in seen.faults)
+
+
+def _apply(manifest: Manifest, stated: TypeMeta, known: ClusterSource, frame: Frame) -> None:
+    """Put into the index what pods depend on: services, claims and storage classes."""
+    raw = manifest.value if isinstance(manifest.value, bytes) else msgspec.json.encode(manifest.value)
+    try:
+        value = decode_object(raw, stated, frame.policy.workloads)
+    except (ValueError, RecursionError):
+        return  # kube-apiserver would refuse it, and it is not what was asked about
+    if isinstance(value, Service | Claim):
+        meta = value.metadata
+        if meta is not None and not meta.namespace:
+            value = replace(value, metadata=replace(meta, namespace=frame.namespace))
+    if isinstance(value, Service | Claim | StorageClass):
+        known.index.apply("ADDED", value)

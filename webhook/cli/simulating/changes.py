@@ -1,0 +1,199 @@
+"""What could happen to a cluster, as options say it, and doing it to an index that belongs to nobody else.
+
+    parse -> WhatIf -> happen(what_if, index, pods) -> Event    the index is changed, one event after the other
+
+A zone that is lost is two events: first its nodes cannot be reached, later they are gone.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.cli.exit_codes import CommandError
+from webhook.core.api.selectors import first_untolerated
+from webhook.core.api.types import Node, NodeSpec, ObjectMeta, Pod, Taint
+from webhook.core.api.well_known import (
+    FILTERING_EFFECTS,
+    HOSTNAME,
+    MIRROR_ANNOTATION,
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    TAINT_UNREACHABLE,
+    TAINT_UNSCHEDULABLE,
+)
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.owners import controller_kind
+from webhook.core.text import did_you_mean, listed, quoted
+from webhook.core.workloads.kinds import traits
+
+_UNREACHABLE = tuple(Taint(key=TAINT_UNREACHABLE, effect=effect) for effect in (NO_SCHEDULE, NO_EXECUTE))
+_CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
+_NOW = "1970-01-01T00:00:00Z"  # any time: what counts is that the pod is being deleted
+
+
+class Part(Struct, frozen=True):
+    """All nodes with a value of a label: ``zone=b``. Shape: ``key`` may be the last part of a longer one."""
+
+    key: str
+    value: str
+
+
+class WhatIf(Struct, frozen=True, kw_only=True):
+    """What happens to the cluster.
+
+    Shape: ``taints`` are by node, ``added`` says how many nodes each part gets.
+    """
+
+    drain: tuple[str, ...] = ()
+    delete: tuple[str, ...] = ()
+    lose: tuple[Part, ...] = ()
+    taints: tuple[tuple[str, Taint], ...] = ()
+    added: tuple[tuple[Part, int], ...] = ()
+
+    def moves(self, node: str) -> bool:
+        """Whether pods on the node may lose it."""
+        return bool(self.lose) or node in (*self.drain, *self.delete, *(name for name, _ in self.taints))
+
+
+class Event(Struct, frozen=True):
+    """What has happened, in words (empty for nothing), and the pods that lost their node by it."""
+
+    text: str
+    evicted: tuple[Pod, ...] = ()
+
+
+def part(text: str) -> Part:
+    """Read ``zone=b``. Errors: ValueError."""
+    key, sign, value = text.partition("=")
+    if not (key and sign and value):
+        raise ValueError(f"{text[:64]!r} is not KEY=VALUE, as zone=b")
+    return Part(key, value)
+
+
+def taint(text: str) -> tuple[str, Taint]:
+    """Read ``NODE=key=value:Effect``. Errors: ValueError."""
+    node, sign, rest = text.partition("=")
+    written, colon, effect = rest.rpartition(":")
+    key, _, value = written.partition("=")
+    if not (node and sign and key and colon and effect in (*FILTERING_EFFECTS, "PreferNoSchedule")):
+        raise ValueError(f"{text[:64]!r} is not NODE=KEY=VALUE:EFFECT, as worker-1=disk=broken:NoSchedule")
+    return node, Taint(key=key, value=value, effect=effect)
+
+
+def added(text: str) -> tuple[Part, int]:
+    """Read ``zone=b:3``. Errors: ValueError."""
+    where, colon, number = text.rpartition(":")
+    if not (colon and number.isascii() and number.isdecimal() and 0 < len(number) < 5 and int(number)):
+        raise ValueError(f"{text[:64]!r} is not KEY=VALUE:NUMBER, as zone=b:3")
+    return part(where), int(number)
+
+
+def happen(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod]]) -> Iterator[Event]:
+    """Do it to the index; after each event that is given, its state is one to ask about.
+
+    Shape: ``pods`` are by node, for all nodes that `WhatIf.moves`.
+    Errors: CommandError for a node or a part that the cluster does not have.
+    """
+    texts, evicted = list[str](), list[Pod]()
+    for where, number in what_if.added:
+        texts.append(_add(where, number, index))
+    for name, each in what_if.taints:
+        node = _node(name, index)
+        _put(node, index, each)
+        told = f"{each.key}{f'={each.value}' if each.value else ''}:{each.effect}"
+        texts.append(f"node {name} is tainted {told}")
+        evicted += _evict(_intolerant(pods.get(name, ()), each), index)
+    for name in what_if.drain:
+        node = _node(name, index)
+        index.apply("MODIFIED", replace(node, spec=replace(node.spec or NodeSpec(), unschedulable=True)))
+        _put(_node(name, index), index, _CORDON)
+        texts.append(f"node {name} is drained")
+        evicted += _evict(_movable(pods.get(name, ())), index)
+    for name in what_if.delete:
+        index.apply("DELETED", _node(name, index))
+        texts.append(f"node {name} is deleted")
+        evicted += _evict(pods.get(name, ()), index)
+    if not what_if.lose:
+        yield Event(", ".join(texts), tuple(evicted))
+        return
+    lost = {node.name: node for where in what_if.lose for node in _nodes(where, index)}
+    what = " and ".join([*texts, *(f"{each.key} {each.value}" for each in what_if.lose)])
+    for node in lost.values():
+        _put(node, index, *_UNREACHABLE)
+    leaving = [pod for name in lost for pod in _intolerant(_movable(pods.get(name, ())), _UNREACHABLE[-1])]
+    for pod in leaving:
+        index.apply("MODIFIED", replace(pod, metadata=replace(pod.meta, deletion_timestamp=_NOW)))
+    replaced = [pod for pod in leaving if not traits(controller_kind(pod) or ("", "")).ordered]
+    yield Event(f"{what} cannot be reached", (*evicted, *replaced))
+    for name, node in lost.items():
+        index.apply("DELETED", node)
+        _evict(pods.get(name, ()), index)
+    gone = [pod for name in lost for pod in _movable(pods.get(name, ()))]
+    yield Event(f"{what} is gone", (*evicted, *gone))
+
+
+def _node(name: str, index: ClusterIndex) -> Node:
+    node = index.node(name)
+    if node is None:
+        meant = did_you_mean(name, [each.name for each in index.nodes()], 3)
+        raise CommandError(f"the cluster has no node {quoted(name)}{meant}")
+    return node
+
+
+def _put(node: Node, index: ClusterIndex, *taints: Taint) -> None:
+    spec = replace(node.spec or NodeSpec(), taints=(*node.taints, *taints))
+    index.apply("MODIFIED", replace(node, spec=spec))
+
+
+def _nodes(where: Part, index: ClusterIndex) -> list[Node]:
+    """The nodes of a part of the cluster, by name. Errors: CommandError if there are none."""
+    keys = index.view().keys
+    named = sorted(key for key in keys if key == where.key or key.rpartition("/")[2] == where.key)
+    key = where.key if where.key in keys or not named else named[0]
+    if len(named) > 1 and key != where.key:
+        raise CommandError(f"{quoted(where.key)} may be {' or '.join(named)}: write which")
+    found = sorted((node for node in index.nodes() if node.labels.get(key) == where.value), key=lambda node: node.name)
+    if not found:
+        values = sorted(index.domains(key))
+        there = f"it has {listed(values, 8)}" if values else "no node has that label"
+        raise CommandError(f"the cluster has no {quoted(where.key)} {quoted(where.value)}: {there}")
+    return found
+
+
+def _add(where: Part, number: int, index: ClusterIndex) -> str:
+    """Add nodes like one that is there: preferably one that takes pods as it is."""
+    there = _nodes(where, index)
+    model = min(there, key=lambda node: (bool(node.taints) or bool(node.spec and node.spec.unschedulable), node.name))
+    for each in range(1, number + 1):
+        name = f"{model.name}-added-{each}"
+        labels = {**model.labels, **({HOSTNAME: name} if HOSTNAME in model.labels else {})}
+        index.apply("ADDED", replace(model, metadata=replace(model.metadata or ObjectMeta(), name=name, labels=labels)))
+    return f"{number:,} node{'' if number == 1 else 's'} like {model.name} {'is' if number == 1 else 'are'} added"
+
+
+def _movable(pods: Sequence[Pod]) -> list[Pod]:
+    """The pods that somebody may evict: neither a DaemonSet's nor the node's own."""
+    return [
+        pod
+        for pod in pods
+        if MIRROR_ANNOTATION not in (pod.meta.annotations or {})
+        and not traits(controller_kind(pod) or ("", "")).on_every_node
+    ]
+
+
+def _intolerant(pods: Sequence[Pod], taint: Taint) -> list[Pod]:
+    """The pods that the taint drives away; those that tolerate it for a time are driven away after it."""
+    if taint.effect != NO_EXECUTE:
+        return []
+    lasting = [
+        (pod, [each for each in pod.pod_spec.tolerations or () if each.toleration_seconds is None])
+        for pod in _movable(pods)
+    ]
+    return [pod for pod, tolerations in lasting if first_untolerated((taint,), tolerations, (NO_EXECUTE,))]
+
+
+def _evict(pods: Sequence[Pod], index: ClusterIndex) -> list[Pod]:
+    for pod in pods:
+        index.apply("DELETED", pod)
+    return _movable(pods)

@@ -1,0 +1,228 @@
+"""Whose pods look for a node: those of manifests, of one object of the cluster, or all that lack one.
+
+Maker      an object that makes pods, or pods whose controller is not known
+players    Maker -> Player, in the cluster as it is when asked
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from webhook.cli.checking.frame import Frame
+from webhook.cli.explaining.refused import Refused, not_admitted, refused
+from webhook.core.api.selectors import Selector
+from webhook.core.api.types import Pod, TypeMeta
+from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod
+from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout, to_come
+from webhook.core.explain.edit_target import object_title
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.owners import controllers
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.crowds import Party
+from webhook.core.placement.game import Rollout
+from webhook.core.policy.policy import profile_for
+from webhook.core.scheduler.problem import Problem, take
+from webhook.core.text import one_line
+from webhook.core.workloads.kinds import TEMPLATED, group_kind
+from webhook.core.workloads.own_selector import selector_of
+from webhook.core.workloads.reading import read_exactly, read_workload
+from webhook.core.workloads.workload import Template, Workload
+
+
+class Maker(Struct, frozen=True, kw_only=True):
+    """One pod template of an object, and how many pods there are to be.
+
+    Shape: ``applied`` says that the object is from the cluster. ``own`` selects the pods that it has, None where that
+    is not known.
+    """
+
+    title: str
+    workload: Workload
+    template: Template
+    namespace: str
+    replicas: int
+    applied: bool
+    own: Selector | None = None
+
+
+class Loose(Struct, frozen=True, kw_only=True):
+    """Pods that wait or were evicted, and that no `Maker` makes: equal ones of one controller, or one without."""
+
+    title: str
+    pod: Pod
+    names: tuple[str, ...]
+
+
+class Player(Struct, frozen=True, kw_only=True):
+    """Pods of one maker that look for a node.
+
+    Shape: ``wanted`` are all that there are to be, ``staying`` of them have their node. ``names`` are by party, empty
+    where only the controller will know; then ``stem`` is what they begin with. ``unknown`` says why nothing can be
+    said, ``rollout`` what a rolling update allows. ``unadmitted`` as in `AdmissionFacts`.
+    """
+
+    title: str
+    stem: str
+    namespace: str
+    wanted: int
+    staying: int = 0
+    parties: tuple[Party, ...] = ()
+    names: tuple[tuple[str, ...], ...] = ()
+    index: ReadOnlyIndex
+    rollout: Rollout | None = None
+    unknown: str = ""
+    unadmitted: tuple[str, ...] = ()
+    maker: Maker | None = None
+
+
+def makers(
+    raw: bytes | Raw | Mapping[str, object],
+    stated: TypeMeta,
+    frame: Frame,
+    *,
+    applied: bool,
+    replicas: int | None = None,
+) -> Iterator[Maker]:
+    """One for each template of an object; none for an object that makes no pods, or one on every node.
+
+    Shape: ``replicas`` are instead of those that it says.
+    Errors: DecodeError for an object that does not fit the API's types.
+    """
+    value, _ = read_exactly(raw, stated)
+    workload = read_workload(value, frame.policy.workloads, api_version=stated.api_version, kind=stated.kind)
+    if workload is None or not workload.whole or workload.traits.on_every_node:
+        return
+    namespace = namespace_of(workload.meta.namespace, frame.namespace)
+    name = workload.meta.name or workload.meta.generate_name or "(unnamed)"
+    for template in workload.templates:
+        site = f" ({template.path.rstrip('.')})" if len(workload.templates) > 1 else ""
+        stated_replicas = template.replicas if template.replicas is not None else 1  # the API server's default
+        yield Maker(
+            title=one_line(f"{object_title(workload.kind, namespace, name)}{site}"),
+            workload=workload,
+            template=template,
+            namespace=namespace,
+            replicas=stated_replicas if replicas is None else replicas,
+            applied=applied,
+            own=selector_of(workload) if len(workload.templates) == 1 else None,
+        )
+
+
+def introduce(maker: Maker, index: ClusterIndex) -> None:
+    """Put the owners that its pods will have into the index: the scheduler deduces selectors from them."""
+    for owner in next_pod(maker.workload, maker.template, maker.namespace, index, applied=maker.applied).owners:
+        if index.owner(owner.api_version, owner.kind, maker.namespace, owner.meta.name) is None:
+            index.apply("ADDED", owner)
+
+
+class Next(Struct, frozen=True):
+    """The next pod that a maker makes; ``unadmitted`` as in `AdmissionFacts`, ``refused`` why it cannot be created."""
+
+    problem: Problem
+    unadmitted: tuple[str, ...]
+    refused: tuple[Refused, ...]
+
+
+def next_of(maker: Maker, frame: Frame, index: ReadOnlyIndex) -> Next:
+    """The next pod that it makes, as the scheduler gets it."""
+    pod = next_pod(maker.workload, maker.template, maker.namespace, index, applied=maker.applied).template
+    ready = after_admission(pod, maker.namespace, frame.policy, index, frame.version)
+    problem = take(index, ready.pod, profile=profile_for(frame.policy, ready.pod.pod_spec.scheduler_name))
+    errors = refused(maker.workload, maker.template, frame)
+    return Next(problem, ready.unknown, (*errors, *not_admitted(maker.workload, maker.template, pod, frame, index)))
+
+
+def player(maker: Maker, frame: Frame, index: ReadOnlyIndex, *, rollout: bool = False) -> Player:
+    """The pods of a maker that look for a node now; with ``rollout`` all of them, step by step."""
+    setting = Setting(
+        index=index,
+        policy=frame.policy,
+        version=frame.version,
+        namespace=maker.namespace,
+        own=maker.own,
+        applied=maker.applied,
+    )
+    coming = (in_a_rollout if rollout else to_come)(maker.workload, maker.template, maker.replicas, setting)
+    found = Player(
+        title=maker.title,
+        stem=maker.workload.meta.name or maker.workload.kind.lower(),
+        namespace=maker.namespace,
+        wanted=maker.replicas,
+        index=coming.index,
+        maker=maker,
+    )
+    following = next_of(maker, frame, index)
+    if following.refused:
+        error = following.refused[0]
+        return replace(found, unknown=f"{error.title}: {one_line(error.message)}")
+    if coming.unknown:
+        return replace(found, unknown=coming.unknown)
+    return replace(
+        found,
+        # More may run than are wanted.
+        staying=min(coming.staying, maker.replicas),
+        parties=coming.parties,
+        names=coming.names,
+        rollout=coming.rollout,
+        unadmitted=following.unadmitted,
+    )
+
+
+def loose_player(loose: Loose, frame: Frame, index: ReadOnlyIndex) -> Player:
+    """Pods as they are, which look for a node."""
+    profile = profile_for(frame.policy, loose.pod.pod_spec.scheduler_name)
+    party = Party(problem=take(index, loose.pod, profile=profile), pods=len(loose.names))
+    return Player(
+        title=loose.title,
+        stem=loose.pod.meta.name,
+        namespace=loose.pod.meta.namespace,
+        wanted=len(loose.names),
+        parties=(party,),
+        names=(loose.names,),
+        index=index,
+    )
+
+
+def of_cluster(objects: Iterable[tuple[TypeMeta, Raw]], frame: Frame, namespace: str) -> Iterator[Maker]:
+    """The makers among the objects of a cluster: those that no other of them makes."""
+    for of, raw in objects:
+        for maker in makers(raw, of, frame, applied=True):
+            workload = maker.workload
+            above = workload.meta.controller
+            made_by = above is not None and group_kind(above.api_version, above.kind) in TEMPLATED
+            if (
+                workload.is_pod
+                or made_by
+                or workload.suspended
+                or maker.own is None
+                or workload.traits.completes
+                or (namespace and maker.namespace != namespace)
+            ):
+                continue
+            yield maker
+
+
+def loose_pods(pods: Iterable[Pod], every: Sequence[Maker], index: ReadOnlyIndex) -> list[Loose]:
+    """Pods that none of the makers makes, equal ones of one controller together; a pod without controller only waits.
+
+    Shape: a pod that is being deleted looks for no node.
+    """
+    known = {(each.workload.kind, each.namespace, each.workload.meta.name) for each in every}
+    found: dict[object, Loose] = {}
+    for pod in pods:
+        chain, meta = controllers(pod, index), pod.meta
+        if any((each.kind, meta.namespace, each.name) in known for each in chain):
+            continue
+        ready = replace(
+            pod, metadata=replace(meta, deletion_timestamp=None), spec=replace(pod.pod_spec, node_name=None)
+        )
+        title = object_title("Pod", meta.namespace, meta.name)
+        if chain:
+            title = object_title(chain[-1].kind, meta.namespace, chain[-1].name)
+        key = (title, msgspec.json.encode((ready.pod_spec, ready.labels))) if chain else title
+        before = found.get(key)
+        names = (*(before.names if before else ()), meta.name)
+        found[key] = Loose(title=one_line(title), pod=before.pod if before else ready, names=names)
+    return [*found.values()]

@@ -1,0 +1,139 @@
+"""The sentences of ``evenspread simulate``: the verdict, how it comes about, and what is not looked at."""
+
+from fractions import Fraction
+
+from msgspec import Struct
+
+from webhook.cli.simulating.helps import Help
+from webhook.cli.simulating.play import Ending, Outcomes, Verdict
+from webhook.core.explain.explanation import Cause
+from webhook.core.placement.simulation import Outcome
+from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
+from webhook.core.text import listed, one_line, plural
+
+_NAMES = 3
+_ORDER = ", in whatever order"
+_SMALL = 20  # a probability with a denominator up to here is said as a fraction
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What becomes of some players' pods.
+
+    Shape: ``event`` is what has happened to the cluster, empty for nothing. ``ends`` are those of the players that may
+    not fit, if all do of the last one; each with what would help. ``notes`` are sentences about the pods, ``unseen``
+    those about what was not looked at.
+    """
+
+    outcomes: Outcomes
+    ends: tuple[tuple[Ending, tuple[Help, ...]], ...] = ()
+    event: str = ""
+    notes: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether every pod gets a node in every order."""
+        return self.outcomes.whole.outcome is Outcome.FITS
+
+    @property
+    def end(self) -> Ending | None:
+        """The first of the ends; None where no pod looks for a node, or nothing is known."""
+        return self.ends[0][0] if self.ends else None
+
+    @property
+    def cause(self) -> Cause | None:
+        """What is in the way of the first pod that waits; None where none does."""
+        if self.end is None or not self.end.waiting:
+            return None
+        # A node that admits it is one that its volumes cannot be used from.
+        return self.end.after.cause or Cause.OTHER
+
+
+def who(of: Outcomes) -> str:
+    """The players: ``Deployment shop/web``; of several how many, and the first names."""
+    titles = [one_line(each.title, 80) for each in of.players]
+    if len(titles) == 1:
+        return titles[0]
+    return f"{plural(len(titles), 'workload')} ({listed(titles, _NAMES)})"
+
+
+def verdict(of: Outcomes) -> str:
+    """The verdict in one sentence."""
+    several = len(of.players) > 1
+    if not of.players:
+        return "every workload fits: no pod looks for a node"
+    if not of.alone:
+        return f"{who(of)} {told(of.whole, settled=of.game is None, several=several)}"
+    bad = sum(each.outcome is Outcome.NO_FIT for each in of.each)
+    stuck = sum(each.outcome is Outcome.STUCK for each in of.each)
+    found = [f"{bad:,} do{'es' * (bad == 1)} not fit"] * bool(bad) + [f"{stuck:,} can get stuck"] * bool(stuck)
+    return f"{who(of)}: {' and '.join(found) or 'none of them is known to lack room'}, each looked at alone"
+
+
+def told(found: Verdict, *, settled: bool = False, several: bool = False) -> str:
+    """A verdict without its subject: ``does not fit: 3 of 6 pods get a node, in whatever order``.
+
+    Shape: ``settled`` says that no pod looks for a node.
+    """
+    fewest, most, wanted = found.fewest, found.most, found.wanted
+    pods = {1: "the pod", 2: "both pods"}.get(wanted, f"all {plural(wanted, 'pod')}")
+    if found.outcome is Outcome.FITS:
+        if settled:
+            has = "have a node already" if wanted != 1 else "has a node already"
+            return f"{'fit' if several else 'fits'}: {pods} {has}"
+        if wanted == 1:
+            return f"fits: {pods} gets a node"
+        return f"{'fit' if several else 'fits'}: {pods} get a node{_ORDER}"
+    if found.outcome is Outcome.NO_FIT:
+        if wanted == 1:
+            return "does not fit: no node takes the pod"
+        number = f"{most or 0:,}" if fewest == most else f"{fewest or 0:,} to {most or 0:,}"
+        gets, does = "gets" if number == "1" else "get", "do" if several else "does"
+        return f"{does} not fit: {number} of {plural(wanted, 'pod')} {gets} a node{_ORDER}"
+    if found.outcome is Outcome.STUCK:
+        rest = "some" if fewest is None else f"{'up to ' * (wanted - fewest > 1)}{wanted - fewest:,}"
+        stay = "stays" if rest == "1" else "stay"
+        return f"can get stuck: {pods} get a node in some orders, in others {rest} {stay} Pending"
+    return f"{'are' if several else 'is'} not decided"
+
+
+def doubt(of: Outcomes) -> str:
+    """Why the verdict is unknown, and what is known nevertheless; empty where it is not."""
+    if of.unknown:
+        return f"not known: {of.unknown}"
+    found = of.simulation
+    if found is None or found.outcome is not Outcome.UNKNOWN:
+        return ""
+    looked = f"{plural(found.states, 'state')} looked at"
+    if of.interrupted:
+        return f"interrupted with {looked}; none of them says more"
+    if not found.sampled:
+        return f"{looked}, more than allowed (--states)"
+    stuck = round((found.stuck or 0) * found.sampled)
+    tried = f"none of {plural(found.sampled, 'single order')} tried got stuck, which proves nothing"
+    if stuck:
+        tried = f"{stuck:,} of {plural(found.sampled, 'single order')} tried left pods Pending"
+    return f"{looked}, and there are more (--states); {tried}"
+
+
+def odds(of: Outcomes) -> str:
+    """How often an order gets stuck; empty where that is not known, or plain."""
+    found = of.simulation
+    if found is None or found.outcome is not Outcome.STUCK or found.stuck is None:
+        return ""
+    if found.sampled:
+        return f"{round(found.stuck * found.sampled):,} of {found.sampled:,} single orders tried get stuck"
+    exact = Fraction(found.stuck).limit_denominator(_SMALL)
+    said = f"{exact.numerator:,} in {exact.denominator:,}" if abs(exact - found.stuck) < 1e-9 else ""
+    share = said or f"{found.stuck * 100:.2g} %"
+    return f"{share} of these orders get stuck, if every pod and every node is as likely as any other"
+
+
+def not_evaluated_lines(answer: Answer) -> list[str]:
+    """A line for each thing that could change the answer and is not looked at."""
+    keys = dict.fromkeys(key for end, _ in answer.ends for key in end.after.not_evaluated)
+    made = any(each.maker is not None for each in answer.outcomes.players)
+    unknown = dict.fromkeys(key for each in answer.outcomes.players for key in each.unadmitted)
+    admitted = [*unknown, *(["AdmissionPlugins"] if made else [])]
+    lines = [*(f"{key}: {NOT_EVALUATED[key]}" for key in keys), *(f"{key}: {NOT_ADMITTED[key]}" for key in admitted)]
+    return [*lines, *map(one_line, answer.unseen)]
