@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli.snapshots import snapshot
+from cli.snapshots import owned, running, snapshot, waiting
 from manifest import workload
 
 ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
@@ -20,11 +20,12 @@ zone[0]: zone c (1 node, tainted dedicated:NoSchedule) stays at 0 pods, and
 
 zone[0]  DoNotSchedule, maxSkew 1
   DOMAIN  PODS before -> after
-  c           0 -> 0       minimum
   a           3 -> 3     ###
   b           3 -> 3     ###
+  c           0 -> 0       minimum
 
-what would help, in Deployment shop/web; with each of them all its pods fit, in every order:
+what would help in Deployment shop/web, smallest first; with each of them all
+  its pods fit, in every order:
   add nodeTaintsPolicy: Honor
   set maxSkew: 5 (then one zone may have 5 pods more than another)
   set whenUnsatisfiable: ScheduleAnyway (then all pods may come to stand in one
@@ -146,3 +147,153 @@ class TestJson:
         found, code = answer("a: a0=6 | b: b0=6", "--rollout", manifests=[web(ZONE, replicas=12, spec=strategy)])
         assert (code, found["verdict"]) == (0, "fits")
         assert found["rollout"] == {"worstFinalSkew": 2, "newRunning": {"min": 12, "max": 12}}
+
+
+class TestWhatHappensToTheCluster:
+    def test_a_drained_node_stays_a_domain(self, answer):
+        found, code = answer("a: a0=1 | b: b0=1 | c: c0=1", "--drain", "c0", manifests=[web(ZONE, replicas=6)])
+        assert (code, found["verdict"], found["fits"]) == (1, "does-not-fit", {"min": 2, "max": 2})
+        assert (found["event"], found["blocking"]["domain"]) == ("node c0 is drained", "c")
+        assert found["notes"][0] == "1 pod has no controller and is gone for good: shop/c0-0"
+
+    def test_a_deleted_node_is_none(self, answer):
+        found, _ = answer("a: a0=1 | b: b0=1 | c: c0=1", "--delete-node", "c0", manifests=[web(ZONE, replicas=6)])
+        assert (found["verdict"], found["event"]) == ("fits", "node c0 is deleted")
+
+    @pytest.mark.parametrize(
+        ("taint", "verdict"),
+        [
+            pytest.param("b0=disk=broken:NoSchedule", "does-not-fit", id="keeps pods away"),
+            pytest.param("b0=disk:PreferNoSchedule", "fits", id="is a preference"),
+        ],
+    )
+    def test_a_taint(self, answer, taint, verdict):
+        found, _ = answer("a: a0 | b: b0", "--taint", taint, manifests=[web(ZONE, replicas=4)])
+        assert found["verdict"] == verdict
+
+    def test_a_taint_that_evicts(self, answer):
+        owner = waiting("web-x", owner="ReplicaSet/web-1")
+        pod = owner | {"spec": owner["spec"] | {"nodeName": "b0"}, "status": {"phase": "Running"}}
+        objects = [pod, owned("ReplicaSet", "web-1", replicas=1)]
+        found, _ = answer("a: a0 | b: b0", "--taint", "b0=x:NoExecute", objects=objects)
+        assert found["workloads"] == {
+            "ReplicaSet shop/web-1": {"verdict": "fits", "wanted": 1, "fits": {"min": 1, "max": 1}}
+        }
+
+    def test_nodes_are_added_like_one_that_takes_pods(self, answer):
+        manifests = [web(HOST, replicas=5)]
+        assert answer("a: a0 | b: ~b0 b1", manifests=manifests)[0]["verdict"] == "does-not-fit"
+        found, _ = answer("a: a0 | b: ~b0 b1", "--add-nodes", "zone=b:3", "--delete-node", "b0", manifests=manifests)
+        assert (found["verdict"], found["event"]) == (
+            "fits",
+            "3 nodes like b1 are added, node b0 is deleted",
+        )
+
+    def test_a_zone_is_lost_twice(self, ask, answer):
+        lost = ("--lose", "zone=c")
+        code, out, _ = ask("a: a0=1 | b: b0=1 | c: c0=1", *lost, manifests=[web(ZONE, replicas=6)])
+        assert code == 1
+        first, second = out.split("\n\nif ")
+        assert first.startswith(
+            "if zone c cannot be reached:\nDeployment shop/web does not fit: 2 of 6 pods get a node"
+        )
+        assert "zone[0]: zone c (1 node, unreachable) stays at 0 pods" in first
+        assert second.startswith("zone c is gone:\nDeployment shop/web fits: all 6 pods get a node")
+        found, _ = answer("a: a0=1 | b: b0=1 | c: c0=1", *lost, manifests=[web(ZONE, replicas=6)])
+        assert [each["verdict"] for each in found["events"]] == ["does-not-fit", "fits"]
+        assert found["event"] == "zone c cannot be reached"
+
+    def test_ordinals_stay_on_nodes_that_cannot_be_reached(self, ask):
+        objects = [running("web-0", "a0"), running("web-1", "b0")]
+        for each in objects:
+            owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "controller": True}
+            each["metadata"]["ownerReferences"] = [owner]
+        manifests = [web(ZONE, replicas=2, kind="StatefulSet")]
+        _, out, _ = ask("a: a0 | b: b0 b1", "--lose", "zone=b", objects=objects, manifests=manifests)
+        assert "StatefulSet shop/web: 1 pod stays on nodes that cannot be reached" in out
+        assert "StatefulSet shop/web fits: both pods get a node, in whatever order" in out
+
+    @pytest.mark.parametrize(
+        ("arguments", "code", "message"),
+        [
+            pytest.param(["--drain", "a1"], 2, "the cluster has no node a1", id="no such node"),
+            pytest.param(["--lose", "zone=z"], 2, "the cluster has no zone z: it has a, b", id="no such zone"),
+            pytest.param(["--lose", "rack=z"], 2, "no node has that label", id="no such key"),
+            pytest.param(["--lose", "zone"], 2, "'zone' is not KEY=VALUE, as zone=b", id="no value"),
+            pytest.param(["--taint", "a0=x"], 2, "'a0=x' is not NODE=KEY=VALUE:EFFECT", id="no effect"),
+            pytest.param(["--add-nodes", "zone=a"], 2, "'zone=a' is not KEY=VALUE:NUMBER", id="no number"),
+            pytest.param([], 2, "give one of them: FILE, KIND/NAME, --all, or what happens", id="nothing"),
+            pytest.param(["--all", "--replicas", "3"], 2, "--replicas and --rollout go with FILE", id="of all"),
+            pytest.param(["--all", "deploy/web"], 2, "give only one of them", id="both"),
+            pytest.param(["no/such"], 2, "'no/such' is neither a file nor KIND/NAME", id="neither"),
+            pytest.param(["deploy/web"], 3, "no Deployment default/web; -n names the namespace", id="not there"),
+        ],
+    )
+    def test_that_cannot_be_asked(self, ask, arguments, code, message):
+        found, out, err = ask("a: a0 | b: b0", *arguments)
+        assert (found, out) == (code, "")
+        assert message in err
+
+
+class TestWhosePods:
+    def test_of_one_workload_of_the_cluster(self, answer):
+        objects = [web(ZONE, replicas=4)]
+        found, code = answer("a: a0=1 | b: ~b0=1", "deploy/web", "-n", "shop", objects=objects)
+        assert (code, found["wanted"], found["fits"]) == (1, 4, {"min": 3, "max": 3})
+        assert found["witness"] == [{"pod": "web #3", "node": "a0"}]
+        assert (found["waiting"], found["notes"]) == ("web #4", [])
+        assert answer("a: a0=1 | b: ~b0=1", "deploy", "web", "-n", "shop", "--replicas", "3", objects=objects)[1] == 0
+
+    def test_of_all_that_lack_pods(self, ask):
+        objects = [
+            web(ZONE, replicas=4),
+            web(replicas=1, name="api", pods="app=api", selector="app=api"),
+            waiting("new", HOST),
+        ]
+        code, out, _ = ask("a: a0=1 | b: ~b0=1", "--all", objects=objects)
+        assert code == 1
+        assert out.startswith("3 workloads (")
+        assert "Deployment shop/web does not fit" in out or "Deployment shop/web can get stuck" in out
+
+    def test_of_none(self, ask):
+        code, out, _ = ask("a: a0=1", "--all", objects=[web(ZONE, replicas=1)])
+        assert (code, out) == (0, "every workload fits: no pod looks for a node\n")
+
+    def test_that_kube_apiserver_refuses_are_not_decided(self, answer):
+        found, code = answer("a: a0", manifests=[web(f"{ZONE} keys:app", replicas=2)])
+        assert (code, found["verdict"]) == (1, "unknown")
+        assert "no pod of this workload can be created" in found["doubt"]
+
+    def test_with_services_of_the_files(self, answer):
+        service = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "web"},
+            "spec": {"selector": {"app": "web"}},
+        }
+        assert answer("a: a0", "-n", "shop", manifests=[service, web(replicas=1)])[0]["verdict"] == "fits"
+
+    def test_of_a_file_without_any(self, run, tmp_path):
+        (tmp_path / "s.jsonl").write_bytes(snapshot("a: a0"))
+        (tmp_path / "d.json").write_text(json.dumps(web(kind="DaemonSet")))
+        code, _, err = run("simulate", "d.json", "--snapshot", "s.jsonl")
+        assert (code, "nothing in it makes pods that look for a node" in err) == (3, True)
+
+
+class TestLongSearches:
+    def test_past_the_number_of_states_orders_are_tried(self, answer):
+        found, code = answer(SIX, "--states", "1", manifests=[*redis(2)])
+        assert (code, found["verdict"], found["fits"]) == (1, "unknown", {"min": None, "max": None})
+        assert "none of 200 single orders tried got stuck, which proves nothing" in found["doubt"]
+        stuck, _ = answer(SIX, "--states", "1", manifests=[*redis(1)])
+        assert (stuck["verdict"], stuck["stuckProbability"]["uniform"]) == ("can-get-stuck", None)
+
+    def test_ctrl_c_prints_what_is_known(self, ask, monkeypatch):
+        def stop(*_, tick, **__):
+            tick(1_234)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("webhook.cli.simulating.play.simulate", stop)
+        code, out, _ = ask(SIX, manifests=[*redis(1)])
+        assert code == 130
+        assert "are not decided\ninterrupted with 1,234 states looked at; none of them says more\n" in out

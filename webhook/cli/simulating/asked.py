@@ -3,7 +3,7 @@
 what to keep of the cluster while it is read -> Wanted    Wanted, ClusterSource -> Asked
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -44,13 +44,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
 class Asked(Struct, frozen=True, kw_only=True):
     """Whose pods are asked about.
 
-    Shape: ``pods`` are those on the nodes that something happens to, by node. ``beside`` are the pods of the cluster
-    that wait. ``holes`` says that a part of the input could not be read.
+    Shape: ``pods`` are those on the nodes that something happens to, by node. ``everything`` are all workloads of the
+    cluster, or of one ``namespace``. ``holes`` says that a part of the input could not be read.
     """
 
     makers: tuple[Maker, ...]
     pods: Mapping[str, Sequence[Pod]]
     everything: bool = False
+    namespace: str = ""
     holes: bool = False
 
 
@@ -98,6 +99,7 @@ def is_kept(item: Item, of: Wanted, what_if: WhatIf, frame: Frame) -> bool:
 def asked(of: Wanted, known: ClusterSource, frame: Frame, *, replicas: int | None, everywhere: bool) -> Asked:
     """Whose pods these are. Owners that they will have are put into the index, and what else is in the files.
 
+    Shape: ``everywhere`` says that no namespace was named.
     Errors: CommandError for an object that does not exist, or makes no pods that could be simulated.
     """
     pods: dict[str, list[Pod]] = {}
@@ -108,37 +110,37 @@ def asked(of: Wanted, known: ClusterSource, frame: Frame, *, replicas: int | Non
             pods.setdefault(value.pod_spec.node_name, []).append(value)
         else:
             others.append(item)
-    found, holes = list[Maker](), False
+    found, holes, namespace = list[Maker](), False, "" if everywhere else frame.namespace
     if of.files:
         found, holes = _of_files(of.files, known, frame, replicas)
     elif of.named is not None:
-        found = [*_of_object(of.named, others, known, frame, replicas)]
+        raw, stated = _object(of.named, others, known, guessed=everywhere)
+        try:
+            found = [*makers(raw, stated, frame, applied=True, replicas=replicas)]
+        except DecodeError as error:
+            raise CommandError(f"{known.source}: {of.named.title}: {error.message}", Exit.UNREADABLE) from error
     else:
         objects = [(item.of, item.raw) for item in others]
-        found = [*of_cluster(objects, frame, "" if everywhere else frame.namespace)]
+        found = [*of_cluster(objects, frame, namespace)]
     if not found and not of.everything:
         what = ", ".join(of.files) or (of.named.title if of.named else "")
         raise CommandError(f"{what}: nothing in it makes pods that look for a node", Exit.UNREADABLE)
     for each in found:
         introduce(each, known.index)
-    return Asked(makers=tuple(found), pods=pods, everything=of.everything, holes=holes)
+    return Asked(makers=tuple(found), pods=pods, everything=of.everything, namespace=namespace, holes=holes)
 
 
-def _of_object(
-    named: find_object.Wanted, kept: Sequence[Item], known: ClusterSource, frame: Frame, replicas: int | None
-) -> Iterator[Maker]:
-    raw: Raw | Mapping[str, object] | None = kept[0].raw if kept else None
-    stated = kept[0].of if kept else TypeMeta()
-    if raw is None and known.server is not None:
-        raw = find_object.in_cluster(named, known.server, known.source)
-        stated = stated_type(raw) if raw is not None else stated
-    if raw is None:
-        hint = "; -n names the namespace" if frame.namespace == known.namespace else ""  # nobody named one
+def _object(
+    named: find_object.Wanted, kept: Sequence[Item], known: ClusterSource, *, guessed: bool
+) -> tuple[Raw | Mapping[str, object], TypeMeta]:
+    """The object, with its type. Errors: CommandError if it does not exist."""
+    if kept:
+        return kept[0].raw, kept[0].of
+    found = None if known.server is None else find_object.in_cluster(named, known.server, known.source)
+    if found is None:
+        hint = "; -n names the namespace" * guessed
         raise CommandError(f"{known.source}: no {named.title}{hint}", Exit.UNREADABLE)
-    try:
-        yield from makers(raw, stated, frame, applied=True, replicas=replicas)
-    except DecodeError as error:
-        raise CommandError(f"{known.source}: {named.title}: {error.message}", Exit.UNREADABLE) from error
+    return found, stated_type(found)
 
 
 def _of_files(

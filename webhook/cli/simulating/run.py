@@ -54,7 +54,7 @@ class Run(Struct, frozen=True, kw_only=True):
         return explain_pod(next_of(maker, self.frame, self.index).problem, brief=True)
 
     def _namespaces(self) -> Sequence[str]:
-        named = self.frame.namespace if self.asked.everything else ""
+        named = self.asked.namespace if self.asked.everything else ""
         return (named,) if named else self.index.namespaces()
 
     def _answer(self, event: Event, waiting: Sequence[Pod], origin: Mapping[str, Explanation]) -> Answer:

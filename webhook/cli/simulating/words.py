@@ -77,24 +77,23 @@ def told(found: Verdict, *, settled: bool = False, several: bool = False) -> str
     """
     fewest, most, wanted = found.fewest, found.most, found.wanted
     pods = {1: "the pod", 2: "both pods"}.get(wanted, f"all {plural(wanted, 'pod')}")
-    if found.outcome is Outcome.FITS:
-        if settled:
-            has = "have a node already" if wanted != 1 else "has a node already"
-            return f"{'fit' if several else 'fits'}: {pods} {has}"
-        if wanted == 1:
-            return f"fits: {pods} gets a node"
-        return f"{'fit' if several else 'fits'}: {pods} get a node{_ORDER}"
-    if found.outcome is Outcome.NO_FIT:
-        if wanted == 1:
+    match found.outcome:
+        case Outcome.FITS:
+            gets = f"ha{'ve' if wanted != 1 else 's'}" if settled else f"get{'s' * (wanted == 1)}"
+            order = " already" if settled else _ORDER * (wanted != 1)
+            return f"{'fit' if several else 'fits'}: {pods} {gets} a node{order}"
+        case Outcome.NO_FIT if wanted == 1:
             return "does not fit: no node takes the pod"
-        number = f"{most or 0:,}" if fewest == most else f"{fewest or 0:,} to {most or 0:,}"
-        gets, does = "gets" if number == "1" else "get", "do" if several else "does"
-        return f"{does} not fit: {number} of {plural(wanted, 'pod')} {gets} a node{_ORDER}"
-    if found.outcome is Outcome.STUCK:
-        rest = "some" if fewest is None else f"{'up to ' * (wanted - fewest > 1)}{wanted - fewest:,}"
-        stay = "stays" if rest == "1" else "stay"
-        return f"can get stuck: {pods} get a node in some orders, in others {rest} {stay} Pending"
-    return f"{'are' if several else 'is'} not decided"
+        case Outcome.NO_FIT:
+            number = f"{most or 0:,}" if fewest == most else f"{fewest or 0:,} to {most or 0:,}"
+            gets, does = f"get{'s' * (number == '1')}", "do" if several else "does"
+            return f"{does} not fit: {number} of {plural(wanted, 'pod')} {gets} a node{_ORDER}"
+        case Outcome.STUCK:
+            rest = "some" if fewest is None else f"{'up to ' * (wanted - fewest > 1)}{wanted - fewest:,}"
+            stay = f"stay{'s' * (rest == '1')}"
+            return f"can get stuck: {pods} get a node in some orders, in others {rest} {stay} Pending"
+        case _:
+            return f"{'are' if several else 'is'} not decided"
 
 
 def doubt(of: Outcomes) -> str:
