@@ -73,6 +73,23 @@ def test_a_host_without_room_holds_the_level():
     assert placed("a: a0=0 a1=0 ~a2=1 | b: b0=0 b1=0 ~b2=1", 20, spread(ZONE), spread(HOSTNAME)) == 8
 
 
+@pytest.mark.parametrize(
+    ("text", "pods", "expected"),
+    [
+        pytest.param("a: a0=0 a1=0 | b: b0=0 b1=0", 8, 8, id="too few for any order to get stuck"),
+        pytest.param("a: a0=0 a1=0 | b: b0=0 b1=0", 9, None, id="one more might"),
+        pytest.param("a: a0=1 a1=0 | b: b0=0 b1=0", 7, 7, id="pods that run fill, too"),
+        pytest.param("a: a0=0 | b: b0=0 b1=0 b2=0", 5, None, id="a small zone is soon full"),
+    ],
+)
+def test_hosts_that_may_differ_by_two(text, pods, expected):
+    assert placed(text, pods, spread(ZONE), spread(HOSTNAME, 2)) == expected
+
+
+def test_with_too_few_zones_their_maxskew_is_a_cap():
+    assert placed("a: a0=0 a1=0 | b: b0=0 b1=0", 8, spread(ZONE, min_domains=3), spread(HOSTNAME, 2)) is None
+
+
 def by_hand(**changed):
     """Two classes, one of them closed to the crowd; the other in no domain that counts."""
     closed = NodeClass(size=1, open=(False,), gates=((),), start=(0,), domains=(0,), held=(0,))

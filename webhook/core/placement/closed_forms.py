@@ -2,7 +2,8 @@
 
 So it is with pods that are alike and count themselves under one constraint (`bounds.addable`). So it is also with a
 second one over nodes whose maxSkew is 1: then only the emptiest nodes take a pod, so it matters how many pods are in
-which zone and not on which of its nodes, and a pod in one zone takes no place from another zone.
+which zone and not on which of its nodes, and a pod in one zone takes no place from another zone. With a larger maxSkew
+over nodes, all are placed in every order if they are too few for any order to get stuck.
 """
 
 from collections import Counter
@@ -29,7 +30,7 @@ def same_in_every_order(game: Game) -> int | None:
         most = _over_domains(game, crowd.on_domains[0])
     elif len(crowd.on_nodes) == 1 and not crowd.on_domains:
         most = _over_nodes(game, crowd.on_nodes[0])
-    elif len(crowd.on_nodes) == len(crowd.on_domains) == 1 and not crowd.on_nodes[0].over:
+    elif len(crowd.on_nodes) == len(crowd.on_domains) == 1:
         return _over_both(game, crowd.on_domains[0], crowd.on_nodes[0])
     else:
         return None
@@ -115,6 +116,8 @@ def _over_both(game: Game, zone: Limit, host: Limit) -> int | None:
             return None
         inside[of.domains[0]].hosts[Cell(held, _room(of))] += of.size
     every, left = list(inside.values()), game.crowds[0].pods
+    if host.over:
+        return left if zones.enough and left <= _fewest_stuck(every, host.over + 1) else None
     level = _level(every, hosts)
     while left:
         placed = _filled(every, level, zones, zone.over, left)
@@ -122,6 +125,22 @@ def _over_both(game: Game, zone: Limit, host: Limit) -> int | None:
         if not placed or level == (level := _level(every, hosts)):
             break
     return game.crowds[0].pods - left
+
+
+def _fewest_stuck(zones: Sequence[_Zone], max_skew: int) -> int:
+    """How many pods have to be placed at least before an order can get stuck.
+
+    The zone with the fewest pods is open, so each of its hosts is full or at least maxSkew above the minimum over
+    hosts; and every other zone has as many pods as that zone.
+    """
+    found = []
+    for lowest in zones:
+        filled = lowest.pods
+        for cell, many in lowest.hosts.items():
+            up = max(0, max_skew - cell.pods)
+            filled += many * (up if cell.room is None else min(up, cell.room))
+        found.append(sum(max(0, filled - each.pods) for each in zones))
+    return min(found, default=0)
 
 
 def _level(zones: Sequence[_Zone], hosts: NodeSpread) -> int:
