@@ -1,10 +1,14 @@
 """``evenspread simulate``: the page, the JSON, the exit codes, what may happen to a cluster, whose pods."""
 
 import json
+from pathlib import Path
 
 import pytest
 from cli.snapshots import owned, running, snapshot, waiting
+from cluster.api import FakeApi
 from manifest import workload
+
+EXAMPLE = str(Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl")
 
 ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
 TAINTED = "a: a0=2 a1=1 | b: b0=3 | c: ~c0"
@@ -297,3 +301,50 @@ class TestLongSearches:
         code, out, _ = ask(SIX, manifests=[*redis(1)])
         assert code == 130
         assert "are not decided\ninterrupted with 1,234 states looked at; none of them says more\n" in out
+
+
+class TestTheWholeCluster:
+    def test_of_a_lost_zone_each_workload_is_told_alone(self, run):
+        code, out, err = run("simulate", "--lose", "zone=eu-central-1b", "--states", "500", "--snapshot", EXAMPLE)
+        assert (code, err) == (1, "")
+        first, second = out.split("\n\nif ")
+        assert "do not fit, each looked at alone\n" in first
+        assert "\nDeployment shop/checkout does not fit: 3 of 5 pods get a node, in whatever order\n" in first
+        assert "\n  fix: add nodeTaintsPolicy: Honor\n" in first
+        assert "\nStatefulSet data/kafka does not fit: 2 of 3 pods get a node, in whatever order\n" in second
+        assert "zone[0]: 2 zones, fewer than minDomains 3: the minimum is 0" in second
+        assert "workloads fit alone\n" in second
+
+    def test_whoever_follows_the_advice_fits(self, run, tmp_path):
+        arguments = ("deployment/ledger", "-n", "payments", "-o", "json")
+        _, out, _ = run("simulate", *arguments, "--snapshot", EXAMPLE)
+        [fix, *_] = json.loads(out)["fixes"]
+        lines = [json.loads(line) for line in Path(EXAMPLE).read_text().splitlines()]
+        for each in lines:
+            if each["kind"] == "Deployment" and each["metadata"]["name"] == "ledger":
+                each["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["maxSkew"] = fix["to"]
+        followed = tmp_path / "followed.jsonl"
+        followed.write_text("\n".join(map(json.dumps, lines)))
+        code, out, _ = run("simulate", *arguments, "--snapshot", str(followed))
+        assert (fix["path"], code) == ("spec.template.spec.topologySpreadConstraints[0].maxSkew", 0)
+
+    def test_of_a_live_one(self, run, tmp_path):
+        with FakeApi() as api:
+            allocatable = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+            for name, zone in (("n1", "a"), ("n2", "b")):
+                labels = {"topology.kubernetes.io/zone": zone}
+                api.put("nodes", name, metadata={"labels": labels}, status={"allocatable": allocatable})
+            made = web(ZONE, replicas=2)
+            api.put("deployments", "web", "shop", spec=made["spec"])
+            owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "controller": True}
+            meta = {"labels": {"app": "web"}, "ownerReferences": [owner]}
+            api.put("pods", "one", "shop", metadata=meta, spec={"nodeName": "n1"})
+            file = api.kubeconfig(tmp_path)
+            code, out, err = run("simulate", "--kubeconfig", file, "--drain", "n2")
+            assert (code, err) == (1, "")
+            assert "Deployment shop/web does not fit: 1 of 2 pods gets a node" in out
+            assert run("simulate", "--kubeconfig", file, "deploy/web", "-n", "shop")[0] == 0
+            code, _, err = run("simulate", "--kubeconfig", file, "deploy/api", "-n", "shop")
+            assert (code, err) == (3, "evenspread: cluster x: no Deployment shop/api\n")
+            api.forbidden.add("nodes")
+            assert run("simulate", "--kubeconfig", file, "--all")[0] == 4

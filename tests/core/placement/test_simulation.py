@@ -168,3 +168,13 @@ def test_one_order_ends_as_all_do_where_they_do_not_differ():
     game = game_of([Party(problem=take(index, pod(constraints=(spread(ZONE),))), pods=3)], index)
     assert simulate(game).most == 1
     assert [(step.party, step.node) for step in one_order(game)] == [(0, "a0")]
+
+
+def test_orders_that_all_get_stuck_prove_that_not_every_order_fits():
+    apart = simulated("a: a0=0 | b: b0=0 b1=0", 9, spread(ZONE), spread(HOSTNAME, 2))
+    index = cluster("a: a0=0 | b: b0=0 b1=0")
+    problem = take(index, pod(constraints=(spread(ZONE), spread(HOSTNAME, 2))))
+    found = simulate(game_of([Party(problem=problem, pods=apart.most + 1)], index), BY_HAND)
+    assert (found.outcome, found.stuck, found.fewest, found.most) == (Outcome.UNKNOWN, 1.0, None, None)
+    assert len(found.witness) == sum(found.placed)
+    assert simulate(redis(1), Effort(states=1, orders=0)).stuck is None
