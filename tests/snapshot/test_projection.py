@@ -83,7 +83,7 @@ POD = rf"(metadata\.({META}|{OWNERS}))|(spec\.({SPEC}))"
 WORKLOAD = (
     rf"metadata\.({META}|{OWNERS})|spec\.(jobTemplate\.spec\.)?selector(\.({SELECTOR})|\{{(key)?\}})"
     rf"|spec\.(update)?[sS]trategy\.(type|rollingUpdate\.max(Surge|Unavailable))|spec\.(jobTemplate\.spec\.)?template\.({POD})"
-    r"|spec\.volumeClaimTemplates\[\]\.(metadata\.name|spec\.storageClassName)|spec\.(jobTemplate\.spec\.)?completionMode"
+    r"|spec\.volumeClaimTemplates\[\]\.(metadata\.name|spec\.storageClassName)|spec\.(jobTemplate\.spec\.)?completionMode|spec\.podManagementPolicy"
 )
 
 
