@@ -239,6 +239,43 @@ def no_place(world, finding):
         yield f"without hard constraints {len(free)} nodes take it, it says {finding.detail.partition(';')[0]}"
 
 
+REPLICAS_FIT = re.compile(r"^(?:(\d+) to )?(\d+) of (\d+) fit")
+ORDERS_PLACE = re.compile(r"^some orders place (\d+) of (\d+)")
+
+
+def do_not_fit(world, finding):
+    """Of a pod that it has no place; of replicas how many every order places, and what is in the way."""
+    found = REPLICAS_FIT.search(finding.summary)
+    if found is None:
+        yield from no_place(world, finding)
+        return
+    fewest, most, wanted = int(found[1] or found[2]), int(found[2]), int(found[3])
+    placed = world.place(replicas=wanted)
+    if placed["exact"] and (placed["staying"] + placed["fewest"], placed["staying"] + placed["most"]) != (fewest, most):
+        yield f"{placed['staying']} stay, {placed['fewest']} to {placed['most']} find a place, it says {fewest} to {most}"
+    yield from spread_is_the_cause(world, finding, wanted)
+
+
+def spread_is_the_cause(world, finding, wanted):
+    """Without hard constraints every order places all, if and only if it says that they are the cause."""
+    free = world.place(replicas=wanted, manifest=softened(world.manifest))
+    if free["exact"] and ("cause: spread" in finding.detail) != (free["fewest"] == free["queued"]):
+        yield f"without hard constraints {free['fewest']} of {free['queued']} find a place in every order"
+
+
+def get_stuck(world, finding):
+    """Some order places as few as it says, and another all."""
+    found = ORDERS_PLACE.search(finding.summary)
+    if found is None:
+        yield f"not understood: {finding.summary}"
+        return
+    fewest, wanted = int(found[1]), int(found[2])
+    placed = world.place(replicas=wanted)
+    if placed["exact"] and (placed["most"] != placed["queued"] or placed["staying"] + placed["fewest"] > fewest):
+        yield f"orders end {placed['ends']}, {placed['staying']} stay, it says {fewest} of {wanted} in some"
+    yield from spread_is_the_cause(world, finding, wanted)
+
+
 def softened(manifest):
     """The manifest without its hard constraints."""
     copy = json.loads(json.dumps(manifest))
@@ -290,6 +327,7 @@ READINGS = {
     "selector-too-wide": (too_wide, False),
     "all-in-one-domain": (all_in_one, False),
     "spread-without-effect": (without_effect, False),
-    "replicas-do-not-fit": (no_place, True),
+    "replicas-do-not-fit": (do_not_fit, True),
+    "replicas-can-get-stuck": (get_stuck, True),
     DIFFER: (differ, False),
 }

@@ -8,7 +8,7 @@ from conformance.claims.worlds import HOSTNAME, ZONE
 CEILINGS = ("tainted-nodes-counted", "zone-host-ceiling", "spread-conflicts-affinity", "min-domains-unreachable")
 _KEYS = ("topology-key-unknown", "topology-key-partial", "topology-key-typo")
 EXPLAINED = frozenset(
-    (*CEILINGS, *_KEYS, "selector-not-self", "selector-too-wide", "replicas-do-not-fit", "pods-refused")
+    (*CEILINGS, *_KEYS, "selector-not-self", "selector-too-wide", "replicas-do-not-fit", "replicas-can-get-stuck", "pods-refused")
 )
 
 SPOKEN = "a rule speaks"

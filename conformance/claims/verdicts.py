@@ -153,7 +153,7 @@ def brought_by(inspected, examined):
 
 
 def of_places(inspected, finding, fixed):
-    if finding.rule == "replicas-do-not-fit":
+    if finding.rule == "replicas-do-not-fit" and inspected.manifest["kind"] == "Pod":
         if not inspected.place(manifest=fixed)["most"]:
             yield "after it the pod has no place"
         return

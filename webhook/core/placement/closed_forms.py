@@ -37,6 +37,32 @@ def same_in_every_order(game: Game) -> int | None:
     return crowd.pods if most is None else min(crowd.pods, most)
 
 
+def takes_every_pod(game: Game) -> bool:
+    """Whether the new pods of a rollout always have a node: then no order gets stuck, as old pods may go after each.
+
+    Shape: so it is if nothing but one constraint is in their way, and each domain that counts has a node with room for
+    any number: that of the domain with the fewest pods. False also where that is not known.
+    """
+    if game.rollout is None:
+        return False
+    new = game.rollout.new
+    crowd = game.crowds[new]
+    limits = (*crowd.on_nodes, *crowd.on_domains)
+    if crowd.apart or crowd.near is not None or len(limits) > 1 or any(each.over < 0 for each in limits):
+        return False
+    free = [of for of in game.classes if of.open[new] and not of.gates[new]]
+    if not free:
+        return False
+    if crowd.on_domains:
+        over = game.domain_spreads[limits[0].spread]
+        return over.enough and {of.domains[over.key] for of in free} >= {*over.eligible}
+    if crowd.on_nodes:
+        hosts = game.node_spreads[limits[0].spread]
+        counting = [of for of in game.classes if of.held[limits[0].spread] is not None]
+        return hosts.enough and hosts.floor is None and all(of in free for of in counting)
+    return True
+
+
 def _room(of: NodeClass) -> int | None:
     """How many pods one node of the class takes, or the pool; None for any number."""
     if not of.open[0]:

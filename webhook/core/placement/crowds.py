@@ -29,6 +29,7 @@ from webhook.core.placement.node_classes import (
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.inter_pod_affinity import NO_AFFINITY
 from webhook.core.scheduler.plugins.node_ports import ports_conflict
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.pod_topology_spread import POD_TOPOLOGY_SPREAD, Domains
 from webhook.core.scheduler.plugins.status import SKIP, SUCCESS
 from webhook.core.scheduler.problem import Problem
@@ -206,7 +207,10 @@ class _Together(Struct, frozen=True):
 
 def _resources(together: _Together, relevant: int, index: ReadOnlyIndex) -> Iterator[NodeGate]:
     """The gates of resources that some node is too short of for all of the pods."""
-    amounts = [{PODS: 1, **dict(each.problem.request.amounts)} for each in together.parties]
+    amounts = [
+        {PODS: 1, **dict(each.problem.request.amounts)} if NODE_RESOURCES_FIT in each.problem.filters else {}
+        for each in together.parties
+    ]
     for name in dict.fromkeys(name for each in amounts for name in each):
         weights = tuple(each.get(name, 0) for each in amounts)
         needed = sum(map(mul, weights, together.most))

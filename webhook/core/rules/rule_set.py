@@ -31,6 +31,7 @@ from webhook.core.rules.frame.written import Written
 from webhook.core.rules.limits.size import immense
 from webhook.core.rules.placement import (
     affinity_conflicts,
+    getting_stuck,
     min_domains,
     not_yet,
     pod_fits,
@@ -71,8 +72,8 @@ RULES: tuple[Rule, ...] = (
     autoscalers.AUTOSCALER,
     effect.SPREAD_REQUIRED,
     pod_fits.DO_NOT_FIT,
-    not_yet.STUCK,
-    not_yet.ROLLOUT_STUCK,
+    getting_stuck.STUCK,
+    getting_stuck.ROLLOUT_STUCK,
     not_yet.GROUP_CAP,
 )
 

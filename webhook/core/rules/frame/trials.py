@@ -208,7 +208,7 @@ def _after(subject: Subject, edits: Iterable[Edit]) -> Subject | None:
             if each.path.startswith((f"{template.path}metadata.labels", template.constraints_path))
         ]
         left = [each for each in left if each not in own]
-        templates.append(_edited(template, own) if own else template)
+        templates.append(edited(template, own) if own else template)
     if left:
         return None
     workload = structs.replace(subject.workload, templates=tuple(templates))
@@ -222,7 +222,8 @@ class _Edited(msgspec.Struct, frozen=True):
     constraints: tuple[SpreadConstraint, ...] = ()
 
 
-def _edited(template: Template, edits: Sequence[Edit]) -> Template:
+def edited(template: Template, edits: Sequence[Edit]) -> Template:
+    """The template with the edits, which are of its labels and constraints. Errors: LookupError, ValidationError."""
     pod = template.template
     constraints = msgspec.json.decode(msgspec.json.encode(pod.pod_spec.constraints))
     value = {"labels": {**pod.labels}, "constraints": constraints}

@@ -1,7 +1,8 @@
-"""Whether a pod has a place at this moment: one dry run, for pods that nobody but their author answers for.
+"""Whether all pods have a place at this moment: of a pod that nobody but its author answers for, or of a workload.
 
-Pods of a controller are not tried, since their author wrote another object; neither are pods that the scheduler does
-not try now: with scheduling gates, with a node already, or for another scheduler.
+A pod is one dry run; a workload's pods are placed one after the other, in every order (`frame.shortfall`). Pods of a
+controller are not tried alone, since their author wrote another object; neither are pods that the scheduler does not
+try now: with scheduling gates, with a node already, or for another scheduler.
 """
 
 from collections.abc import Iterator
@@ -15,19 +16,14 @@ from webhook.core.explain.explanation import Balance, Explanation, explain_pod, 
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode, profile_for
-from webhook.core.rules.frame.rule import (
-    NOT_IN_THIS_RELEASE,
-    Finding,
-    Need,
-    NotEvaluated,
-    Rule,
-    RuleAnswer,
-    Severity,
-    short_enough,
-)
+from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Subject
+from webhook.core.rules.placement.frame.case import TemplateUnderRule
+from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.shortfall import Shortfall, in_the_way, missing, remedy, speaks_of, steps
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.volumes import claim_name
 from webhook.core.scheduler.problem import may_preempt, take
@@ -47,30 +43,42 @@ class Feasibility(Struct, frozen=True):
 
 
 def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
-    """What the dry run came to, or that there was none although spreading could be in the way."""
+    """What the dry run of a pod came to."""
     tried = subject.once(feasibility)
-    answer = _not_tried(subject) if tried is None else tried.answer
-    if answer is not None:
-        yield answer
+    if tried is not None and tried.answer is not None:
+        yield tried.answer
 
 
-DO_NOT_FIT = Rule(
+def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
+    """What the rule says of a workload's pods."""
+    short = missing(case)
+    if isinstance(short, str):
+        yield NotEvaluated(DO_NOT_FIT.id, f"whether all replicas fit is {short}")
+    elif short is not None and short.found.outcome is Outcome.NO_FIT:
+        yield _of_replicas(short)
+
+
+DO_NOT_FIT = PlacementRule(
     id="replicas-do-not-fit",
     title="not all replicas can be placed",
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why="However the scheduler chooses, some pods stay Pending because of spread constraints. The cluster is asked as "
-    "the scheduler would be: without its hard constraints a node admits the pod, with them none does.",
-    silent="without a cluster; for workloads: this release does not try their pods yet, and lists the rule as not "
-    "evaluated; for pods with a controller, a node, scheduling gates or another scheduler, and on update. It is audit "
-    "where something else than spread is in the way, where nodes can be added (`capacity`), and where preemption may "
-    "make room. A cluster that "
-    "is not known, or was not heard of for `maxStaleness`, gives no finding.",
+    "the scheduler would be, for one pod after the other in every order: without hard constraints all pods find a "
+    "node, with them no order places all. A fix is named only if with it every order does.",
+    silent="without a cluster; for Jobs and DaemonSets; where another rule about places warns; for objects with a "
+    "controller, pods with a node, scheduling gates or another scheduler, and pods on update. It is audit where "
+    "something else than spread is in the way, where only the autoscaler's maximum does not fit, where nodes can be "
+    "added (`capacity`), and where preemption may make room. A cluster that is not known, or was not heard of for "
+    "`maxStaleness`, gives no finding; where there are more orders than there is time for, the rule is listed as not "
+    "evaluated.",
     ask=evaluate,
+    of_template=of_template,
+    concerns=speaks_of,
+    unless_warned=True,
     needs=(Need.NODES, Need.PODS, Need.DRY_RUN),
     uses=(Need.VOLUMES,),
     highest_on_pods=Mode.WARN,
-    of_a_part=True,
 )
 
 
@@ -97,13 +105,25 @@ def feasibility(subject: Subject) -> Feasibility | None:
     return Feasibility("does-not-fit", explanation.cause, _finding(explanation, subject, index))
 
 
-def _not_tried(subject: Subject) -> NotEvaluated | None:
-    """That a workload, or a pod that its controller answers for, was not tried although it could be in the way."""
-    if subject.workload.is_pod and subject.workload.meta.controller is None:
-        return None
-    if not any(placed.constraint.hard for placed in subject.placed):
-        return None
-    return NotEvaluated(DO_NOT_FIT.id, NOT_IN_THIS_RELEASE)
+def _of_replicas(short: Shortfall) -> Finding:
+    found, of = short.found, f"of {short.replicas}"
+    most = short.staying + (found.most or 0)
+    fit = f"{most} {of} fit" if most == short.fewest else f"{short.fewest} to {most} {of} fit"
+    limit = "" if short.replicas == short.case.wanted else " (the autoscaler's maximum)"
+    change, blamed = remedy(short), short.case.placed[0]
+    why = in_the_way(short)
+    return Finding(
+        rule=DO_NOT_FIT.id,
+        path=change.path if change else blamed.path,
+        summary=f"{fit}{limit}: {why}",
+        remedy=f"{change.words} fits {short.replicas}" if change else "",
+        detail=f"{fit}{limit} (cause: {short.cause}): {why}{steps(short)}{short.case.stay}",
+        fix=change.fix.text if change else "",
+        edits=change.fix.edits if change else (),
+        key=blamed.template.path,
+        warns=short.at_most is not Mode.AUDIT,
+        at_most=short.at_most,
+    )
 
 
 def _tried(subject: Subject) -> PodTemplate | None:

@@ -4,8 +4,9 @@ What rules about places share: which templates they examine, how many pods there
 notes if nodes can be added.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,6 +39,8 @@ from webhook.core.workloads.controller_labels import may_be_added
 from webhook.core.workloads.kinds import REVISION_LABELS
 from webhook.core.workloads.workload import Template, Workload
 
+_Item = TypeVar("_Item")
+
 
 class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
     """One template to ask about.
@@ -49,6 +52,7 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
     """
 
     subject: Subject
+    index: ReadOnlyIndex
     placed: tuple[Placed, ...]
     places: WorkloadProblem
     candidates: CandidateNodes
@@ -68,6 +72,13 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
         """How many of the workload's own pods have a node."""
         return sum(self.places.running.values())
 
+    def once(self, compute: Callable[["TemplateUnderRule"], _Item]) -> _Item:
+        """What the function makes of this case, computed once however many rules ask for it."""
+        known: dict[object, _Item] = self.__dict__.setdefault("_computed", {})
+        if compute not in known:
+            known[compute] = compute(self)
+        return known[compute]
+
     def fits(self, hard: Sequence[CountedConstraint], replicas: int, *, lost: int = 0) -> bool:
         """Whether so many pods are placed in every order under these constraints, beside those that run and anew.
 
@@ -82,6 +93,10 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
     def fits_today(self) -> bool:
         """Whether all replicas are placed in every order as things are, beside those that run."""
         return all(start.anew or self._fits(start, self.places.hard, self.wanted, 0) for start in self._starts)
+
+    def fits_now(self, replicas: int) -> bool:
+        """Whether as many are placed in every order in the cluster as it is, beside those that run."""
+        return self._fits(self._starts[0], self.places.hard, replicas, 0)
 
     def _fits(
         self, start: Start, hard: Sequence[CountedConstraint], replicas: int, lost: int, *, likely: bool = False
@@ -191,6 +206,7 @@ def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[Tem
         here = candidate_nodes(places)
         yield TemplateUnderRule(
             subject=subject,
+            index=index,
             placed=placed,
             places=places,
             candidates=here,

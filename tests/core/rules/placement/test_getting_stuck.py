@@ -1,0 +1,239 @@
+"""Whole workloads: `replicas-do-not-fit`, `replicas-can-get-stuck` and `rollout-can-get-stuck`, beside silent twins."""
+
+import pytest
+from build import NAMESPACE, ROOMY, autoscaler, cluster, running
+from core.rules.placement.places import HOST, ZONE, asked, with_node
+from manifest import FIXED, GROWING, examined, said, told
+from msgspec import convert
+from msgspec.structs import replace
+
+from webhook.core.api.admission_objects import PriorityClass
+from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
+from webhook.core.api.types import Container, ContainerPort, ResourceRequirements
+from webhook.core.api.well_known import ZONE as ZONE_KEY
+from webhook.core.policy.policy import Messages
+
+DO_NOT_FIT, STUCK, ROLLOUT = "replicas-do-not-fit", "replicas-can-get-stuck", "rollout-can-get-stuck"
+FULL = replace(FIXED, messages=Messages(detail="full"))
+HONOR = " nodeTaintsPolicy:Honor"
+CORDONED = "a: a0 | b: b0 | c: c0"
+PORTS = {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]}
+
+
+def cordoned(text=CORDONED, name="c0"):
+    return with_node(cluster(text), name, cordoned=True)
+
+
+def asking(cpu):
+    return {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}
+
+
+def strategy(surge, unavailable):
+    return {"spec": {"strategy": {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}}}
+
+
+def pinned(zone="a", nodes="a: a0 | b: b0"):
+    """Nodes, and a volume of web-0 in one of the zones."""
+    index = cluster(nodes)
+    meta = {"name": "data-web-0", "namespace": NAMESPACE, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    late = {"provisioner": "disks", "volumeBindingMode": "WaitForFirstConsumer"}
+    index.apply("ADDED", convert({"metadata": meta, "spec": {"volumeName": "pv"}}, Claim))
+    index.apply("ADDED", convert({"metadata": {"name": "pv", "labels": {ZONE_KEY: zone}}}, PersistentVolume))
+    index.apply("ADDED", convert({"metadata": {"name": "late"}, **late}, StorageClass))
+    return index
+
+
+CLAIMS = {
+    "podManagementPolicy": "Parallel",
+    "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}],
+}
+
+STATEFUL = {"kind": "StatefulSet", "replicas": 2, "spec": CLAIMS}
+
+
+class TestReplicasThatDoNotFit:
+    @pytest.mark.parametrize(
+        ("index", "manifest", "expected"),
+        [
+            pytest.param(
+                cordoned(),
+                asked(ZONE, replicas=7),
+                ["warn 2 of 7 fit: cordoned zone c stays at 0; zone ScheduleAnyway fits 7"],
+                id="a cordoned zone",
+            ),
+            pytest.param(cluster(CORDONED), asked(ZONE, replicas=7), [], id="the same with the zone open"),
+            pytest.param(cordoned(), asked(ZONE, replicas=2), [], id="as many as fit"),
+            pytest.param(
+                cluster("a: a0 | b: b0"),
+                asked(f"{ZONE} minDomains:3", HOST, replicas=3),
+                ["warn 2 of 3 fit: zone[0] has fewer zones than minDomains 3; no zone minDomains fits 3"],
+                id="too few domains",
+            ),
+            pytest.param(
+                cluster(CORDONED),
+                asked(ZONE, replicas=7, **asking("40")),
+                ["audit 3 of 7 fit: the nodes have no room for more"],
+                id="no room",
+            ),
+            pytest.param(
+                cordoned(),
+                asked(ZONE, replicas=7, **asking("40")),
+                ["audit 2 of 7 fit: cordoned zone c stays at 0"],
+                id="no room, and a cordoned zone",
+            ),
+        ],
+    )
+    def test_are_told(self, index, manifest, expected):
+        assert told(DO_NOT_FIT, manifest, index, FIXED) == expected
+
+    def test_are_explained(self):
+        [judged] = [
+            each
+            for each in examined(asked(ZONE, replicas=7), FIXED, index=cordoned()).findings
+            if each.finding.rule == DO_NOT_FIT
+        ]
+        assert judged.finding.detail == "2 of 7 fit (cause: spread): cordoned zone c stays at 0"
+        assert judged.finding.path.endswith("[0].whenUnsatisfiable")
+
+    def test_where_another_rule_warns_it_has_no_word(self):
+        index = cluster("a: a0 | b: b0 | c: ~c0")
+        assert told("tainted-nodes-counted", asked(ZONE, replicas=7), index, FIXED)
+        assert told(DO_NOT_FIT, asked(ZONE, replicas=7), index, FIXED) == []
+
+    def test_of_the_autoscaler_are_a_note(self):
+        index = cordoned()
+        index.apply("ADDED", autoscaler("Deployment/web", 9))
+        assert told(DO_NOT_FIT, asked(ZONE, replicas=2), index, FIXED) == [
+            "audit 2 of 9 fit (the autoscaler's maximum): cordoned zone c stays at 0; zone ScheduleAnyway fits 9"
+        ]
+
+    def test_that_devices_may_admit_are_a_note(self):
+        manifest = asked(ZONE, replicas=7, resourceClaims=[{"name": "gpu"}])
+        assert told(DO_NOT_FIT, manifest, cordoned(), FIXED)[0].startswith("audit 2 of 7")
+
+    @pytest.mark.parametrize(("priority", "mode"), [(0, "warn"), (1000, "audit")])
+    def test_for_which_preemption_may_make_room_are_a_note(self, priority, mode):
+        # Zone b has room for one, until pods of another workload are preempted; zone a has room for all.
+        index = cluster("a: a0 a1 | b: b0", resources={**ROOMY, "cpu": "4"})
+        held = (Container(name="c", resources=ResourceRequirements(requests={"cpu": "3"})),)
+        index.apply("ADDED", running("other", "b0", "app=x", containers=held))
+        meta = {"name": "high"}
+        index.apply("ADDED", convert({"metadata": meta, "value": priority}, PriorityClass))
+        manifest = asked(ZONE, replicas=4, priorityClassName="high", **asking("1"))
+        assert [each.partition(" ")[0] for each in told(DO_NOT_FIT, manifest, index, FIXED)] == [mode]
+        assert told(DO_NOT_FIT, manifest, cordoned(), FIXED)[0].startswith("warn")
+
+    def test_where_capacity_grows_are_a_note(self):
+        assert told(DO_NOT_FIT, asked(ZONE, replicas=7), cordoned(), GROWING)[0].startswith("audit ")
+
+    @pytest.mark.parametrize(
+        "more",
+        [
+            {"schedulingGates": [{"name": "example.com/wait"}]},
+            {
+                "meta": {
+                    "ownerReferences": [
+                        {"apiVersion": "v1", "kind": "Thing", "name": "x", "uid": "u", "controller": True}
+                    ]
+                }
+            },
+        ],
+        ids=["scheduling gates", "a controller"],
+    )
+    def test_that_nobody_tries_are_not_told(self, more):
+        assert said(DO_NOT_FIT, asked(ZONE, replicas=7, **more), index=cordoned()) == []
+
+    def test_the_rest_stays_beside_those_that_run(self):
+        index = cordoned("a: a0=1 | b: b0=1 | c: c0")
+        assert told(DO_NOT_FIT, asked(ZONE, replicas=7), index, FIXED) == [
+            "warn 2 of 7 fit: cordoned zone c stays at 0; zone ScheduleAnyway fits 7"
+        ]
+
+    @pytest.mark.parametrize(
+        ("manifest", "index", "missing"),
+        [
+            pytest.param(asked(ZONE, kind="Thing", selector=""), cordoned(), [], id="no kind that we know"),
+            pytest.param(
+                asked(ZONE, kind="StatefulSet", spec=CLAIMS),
+                cordoned(),
+                ["whether all replicas fit is unknown: where the volumes of its claims will be"],
+                id="volumes",
+            ),
+        ],
+    )
+    def test_what_is_not_known_is_said(self, manifest, index, missing):
+        assert said(DO_NOT_FIT, manifest, index=index) == [f"not evaluated: {each}" for each in missing]
+
+
+class TestReplicasThatCanGetStuck:
+    def test_are_told(self):
+        # The volume of web-0 is in zone a: if web-1 takes a0 first, web-0 has no node.
+        found = told(STUCK, asked(HOST, **STATEFUL), pinned(), FIXED)
+        assert found == ["warn some orders place 1 of 2; maxSkew: 2 always places 2"]
+
+    def test_are_explained_with_names_of_nodes_where_these_may_be_told(self):
+        for policy, order in ((FULL, "one of them: a0"), (FIXED, "one of them ends after 1 step")):
+            findings = examined(asked(HOST, **STATEFUL), policy, index=pinned()).findings
+            [judged] = [each for each in findings if each.finding.rule == STUCK]
+            assert judged.finding.detail == (
+                f"some orders place 1 of 2 (cause: spread), 25.0% if each step is chosen at random; {order}"
+            )
+
+    @pytest.mark.parametrize(
+        "index", [pinned("a", "a: a0 | b: ~b0"), cluster("a: a0 | b: b0")], ids=["they never fit", "no volume"]
+    )
+    def test_silent_where_no_order_decides(self, index):
+        assert told(STUCK, asked(HOST, **STATEFUL), index, FIXED) == []
+
+    def test_one_after_the_other_they_all_fit(self):
+        spec = {**CLAIMS, "podManagementPolicy": "OrderedReady"}
+        assert told(STUCK, asked(HOST, kind="StatefulSet", replicas=2, spec=spec), pinned(), FIXED) == []
+
+    def test_rarely_they_are_a_note(self):
+        often = replace(FIXED, stuck_threshold=0.9)
+        assert told(STUCK, asked(HOST, **STATEFUL), pinned(), often)[0].startswith("audit ")
+
+
+class TestRollouts:
+    TWO = "a: a0=1 | b: b0=1"
+    HELD = "a: a0=2 | b: ~b0"
+
+    def test_that_wait_for_ports_of_the_old_pods_are_a_note(self):
+        manifest = asked(ZONE, replicas=2, **PORTS, **strategy(1, 0))
+        ports = (Container(name="c", ports=(ContainerPort(container_port=80, host_port=80),)),)
+        index = cluster("a: a0 | b: b0")
+        for name in ("a0", "b0"):
+            index.apply("ADDED", running(f"web-{name}", name, containers=ports))
+        told_of = told(ROLLOUT, manifest, index, FIXED)
+        assert told_of == ["audit no order of a rolling update places more than 0 of 2 new pods"]
+        at_once = asked(ZONE, replicas=2, **PORTS, **strategy(0, 1))
+        assert told(ROLLOUT, at_once, index, FIXED) == []
+
+    def test_that_the_old_pods_hold_up_are_told(self):
+        manifest = asked(ZONE, replicas=2, **strategy(1, 0))
+        [line] = told(ROLLOUT, manifest, cluster(self.HELD), FIXED)
+        assert line == (
+            "warn no order of a rolling update places more than 0 of 2 new pods;"
+            " nodeTaintsPolicy: Honor always places 2"
+        )
+
+    def test_of_which_some_orders_end_early_are_told(self):
+        manifest = asked("hostname hard 2 app=web", replicas=7, **strategy(2, 1))
+        index = cluster("a: ~a0=2 a1 | b: b0=2 b1=1")
+        [line] = told(ROLLOUT, manifest, index, FIXED)
+        assert line.startswith("warn some orders of a rolling update stop at ")
+        assert line.endswith("; nodeTaintsPolicy: Honor always places 7")
+        [judged] = [each for each in examined(manifest, FULL, index=index).findings if each.finding.rule == ROLLOUT]
+        assert "off a0" in judged.finding.detail
+
+    def test_only_if_pods_run(self):
+        manifest = asked(ZONE, replicas=2, **strategy(1, 0))
+        assert said(ROLLOUT, manifest, index=cluster("a: a0 | b: ~b0")) == []
+
+    @pytest.mark.parametrize(
+        ("kind", "spec"),
+        [("Deployment", {"strategy": {"type": "Recreate"}}), ("StatefulSet", {})],
+        ids=["all at once", "no surge"],
+    )
+    def test_only_of_kinds_that_put_new_pods_beside_the_old(self, kind, spec):
+        assert said(ROLLOUT, asked(ZONE, kind=kind, replicas=2, spec=spec), index=cluster(self.HELD)) == []

@@ -1,0 +1,45 @@
+"""Why some order leaves pods without a node: the same game is played without what may be in the way.
+
+spread      without spread constraints every order places all of them
+capacity    without limits of resources it does
+other       neither alone
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from msgspec.structs import replace
+
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.crowds import Party, game_of
+from webhook.core.placement.game import Rollout
+from webhook.core.placement.simulation import Effort, Outcome, simulate
+from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
+from webhook.core.scheduler.plugins.pod_topology_spread import Counted
+from webhook.core.scheduler.problem import Problem
+
+
+class Cause(StrEnum):
+    """What is in the way of the pods."""
+
+    SPREAD = "spread"
+    CAPACITY = "capacity"
+    OTHER = "other"
+
+
+def cause(parties: Sequence[Party], index: ReadOnlyIndex, rollout: Rollout | None, effort: Effort) -> Cause:
+    """Shape: the parties, the index and the rollout are those of the game (`crowds.game_of`) of which it is asked."""
+    free = [replace(each, problem=replace(each.problem, hard=Counted())) for each in parties]
+    if simulate(game_of(free, index, rollout=rollout), effort).outcome is Outcome.FITS:
+        return Cause.SPREAD
+    return Cause.CAPACITY if fit_with_room(parties, index, rollout, effort) else Cause.OTHER
+
+
+def fit_with_room(parties: Sequence[Party], index: ReadOnlyIndex, rollout: Rollout | None, effort: Effort) -> bool:
+    """Whether every order would place all pods if every node had room for all of them."""
+    roomy = [replace(each, problem=_without_limits(each.problem)) for each in parties]
+    return simulate(game_of(roomy, index, rollout=rollout), effort).outcome is Outcome.FITS
+
+
+def _without_limits(problem: Problem) -> Problem:
+    return replace(problem, filters=tuple(each for each in problem.filters if each != NODE_RESOURCES_FIT))

@@ -1,0 +1,255 @@
+"""Whether all pods of a template find a node, and if not, what is in the way and what would help.
+
+Bounds answer first (`TemplateUnderRule.fits_now`); the engine (`placement.simulation`) decides what they leave open.
+Each fix that is offered was tried by the engine too: with it every order places all pods, beside those that run and
+all made anew.
+"""
+
+from collections.abc import Iterator
+from enum import Enum, auto
+
+from msgspec import Struct
+
+from webhook.core.api.types import HONOR, IGNORE
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.defaulting.next_pod import namespace_of
+from webhook.core.defaulting.pods_to_come import Setting, ToCome, in_a_rollout, to_come
+from webhook.core.index.overlay import without_pods
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.causes import Cause, cause, fit_with_room
+from webhook.core.placement.constraint_room import constraint_rooms
+from webhook.core.placement.simulation import Effort, Outcome, Simulation, simulate
+from webhook.core.placement.workload_problem import candidate_nodes
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.edits import Fix, changes, softening
+from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector
+from webhook.core.rules.frame.subject import Placed, Subject
+from webhook.core.rules.frame.trials import edited
+from webhook.core.rules.placement.frame.case import TemplateUnderRule, staying
+from webhook.core.text import plural
+from webhook.core.workloads.workload import Template
+
+# While a request waits there is time for a few hundred states; else for what a person waits for.
+_WAITING, _OFFLINE = Effort(states=300, orders=20, moves=2000), Effort(states=3000, orders=50, moves=5000)
+_MAX_FIXES_TRIED = 12
+
+
+class Question(Enum):
+    """Which pods look for a node: those that are missing, or all in a rolling update."""
+
+    MISSING = auto()
+    ROLLOUT = auto()
+
+
+class Shortfall(Struct, frozen=True):
+    """Pods of which some order leaves some without a node.
+
+    Shape: ``replicas`` are asked for, the autoscaler's maximum if fewer than that all fit. ``at_most`` is the highest
+    mode in which to speak of it.
+    """
+
+    case: TemplateUnderRule
+    question: Question
+    replicas: int
+    staying: int
+    found: Simulation
+    cause: Cause
+    at_most: Mode
+
+    @property
+    def fewest(self) -> int:
+        """How many have a node after the worst order that is known."""
+        found = self.found
+        return self.staying + (sum(found.placed) if found.fewest is None else found.fewest)
+
+
+class Remedy(Struct, frozen=True):
+    """The change of one or more constraints with which every order places all pods, and the field to point at."""
+
+    words: str
+    path: str
+    fix: Fix
+
+
+def speaks_of(subject: Subject) -> bool:
+    """Whether the scheduler tries the workload's pods, and nobody else answers for them."""
+    gated = any(each.template.pod_spec.scheduling_gates for each in subject.workload.templates)
+    return not gated and subject.workload.meta.controller is None
+
+
+def missing(case: TemplateUnderRule) -> Shortfall | str | None:
+    """What is in the way of the pods that are missing; None if they all fit, words if that is not known."""
+    return case.once(_missing)
+
+
+def rollout(case: TemplateUnderRule) -> Shortfall | str | None:
+    """As `missing`, of a rolling update of the pods that run."""
+    return case.once(_rollout)
+
+
+def _missing(case: TemplateUnderRule) -> Shortfall | str | None:
+    for replicas in dict.fromkeys((case.wanted, case.most)):
+        if case.fits_now(replicas):
+            continue
+        found = _shortfall(case, Question.MISSING, replicas)
+        if found is not None:
+            return found
+    return None
+
+
+def _rollout(case: TemplateUnderRule) -> Shortfall | str | None:
+    return _shortfall(case, Question.ROLLOUT, case.wanted) if case.running else None
+
+
+def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Shortfall | str | None:
+    came = _coming(case, question, case.placed[0].template, replicas)
+    if came.unknown:
+        return f"unknown: {came.unknown}"
+    if not came.parties:
+        return None
+    effort = _effort(case)
+    found = simulate(came.game(), effort)
+    if found.outcome is Outcome.UNKNOWN:
+        return f"unknown: more orders than can be tried ({found.states:,} states)"
+    if found.outcome is Outcome.FITS:
+        return None
+    why = cause(came.parties, came.index, came.rollout, effort)
+    told = why is Cause.SPREAD and not case.grows and replicas == case.wanted and not _may_be_admitted(came, effort)
+    return Shortfall(case, question, replicas, came.staying, found, why, Mode.DENY if told else Mode.AUDIT)
+
+
+def _may_be_admitted(came: ToCome, effort: Effort) -> bool:
+    """Whether preemption, or devices that nobody knows of, may change the answer."""
+    pods = [each.problem.pod.pod_spec for each in came.parties]
+    if any(each.resource_claims for each in pods):
+        return True
+    preempts = any((each.priority or 0) > 0 for each in pods)
+    return preempts and fit_with_room(came.parties, came.index, came.rollout, effort)
+
+
+def _effort(case: TemplateUnderRule) -> Effort:
+    return _OFFLINE if case.subject.offline else _WAITING
+
+
+def _coming(
+    case: TemplateUnderRule, question: Question, template: Template, replicas: int, index: ReadOnlyIndex | None = None
+) -> ToCome:
+    subject = case.subject
+    own, workload = own_selector(subject), subject.workload
+    if own is None:
+        return ToCome(index=case.index, unknown=NO_SELECTOR)
+    within = Setting(
+        index=index or case.index,
+        policy=subject.policy,
+        version=subject.version,
+        namespace=namespace_of(workload.meta.namespace),
+        own=own,
+    )
+    return (to_come if question is Question.MISSING else in_a_rollout)(workload, template, replicas, within)
+
+
+def remedy(short: Shortfall) -> Remedy | None:
+    """The smallest change that helps, if spread is in the way; None where none does."""
+    if short.cause is not Cause.SPREAD:
+        return None
+    for number, each in enumerate(short.case.subject.timely(_changes(short))):
+        if number >= _MAX_FIXES_TRIED:
+            break
+        template = edited(short.case.placed[0].template, each.fix.edits)
+        if _always_fit(short, template):
+            return each
+    return None
+
+
+def _changes(short: Shortfall) -> Iterator[Remedy]:
+    """One field of one constraint, then all of them made soft."""
+    case = short.case
+    several, every = len(case.placed) > 1, case.subject.placed
+    keyed = case.subject.workload.traits.revision
+    for field, value in _FIELDS:
+        for placed in case.placed:
+            new = placed.constraint.max_skew + 1 if field == "maxSkew" and placed.constraint.max_skew else value
+            if _has(placed, field):
+                continue
+            name = f"{placed.short_name} " if several else ""
+            words = f"{name}{field}: {new}" if new is not None else f"no {name}{field}"
+            yield Remedy(words, f"{placed.path}.{field}", changes(placed, at=None, named=False, **{field: new}))
+    if short.question is Question.ROLLOUT and keyed:
+        for placed in case.placed:
+            keys = (*(placed.constraint.match_label_keys or ()), keyed)
+            if keyed not in keys[:-1]:
+                words = f"{placed.short_name} matchLabelKeys: [{', '.join(keys)}]"
+                yield Remedy(words, f"{placed.path}.matchLabelKeys", changes(placed, matchLabelKeys=keys))
+    for placed in case.placed:
+        yield Remedy(
+            f"{placed.short_name} ScheduleAnyway", f"{placed.path}.whenUnsatisfiable", softening(placed, every)
+        )
+
+
+_FIELDS: tuple[tuple[str, object], ...] = (("nodeTaintsPolicy", HONOR), ("minDomains", None), ("maxSkew", None))
+
+
+def _has(placed: Placed, field: str) -> bool:
+    """Whether the constraint is already as the change would make it."""
+    constraint = placed.constraint
+    if field == "nodeTaintsPolicy":
+        return constraint.node_taints_policy not in {None, IGNORE}
+    return field == "minDomains" and (constraint.min_domains or 1) < 2
+
+
+def _always_fit(short: Shortfall, template: Template) -> bool:
+    """Whether every order places all pods of the template, beside those that run and all made anew."""
+    case, effort = short.case, _effort(short.case)
+    for question in dict.fromkeys((Question.MISSING, short.question)):
+        came = _coming(case, question, template, short.replicas)
+        if came.parties and simulate(came.game(), effort).outcome is not Outcome.FITS:
+            return False
+    anew = _anew(case, template, short.replicas) if case.running else None
+    return anew is None or simulate(anew.game(), effort).outcome is Outcome.FITS
+
+
+def _anew(case: TemplateUnderRule, template: Template, replicas: int) -> ToCome | None:
+    """All pods in a cluster without those that run; None for pods with names, of which those that run keep theirs."""
+    own = own_selector(case.subject)
+    if own is None or case.subject.workload.traits.ordered:
+        return None
+    below = without_pods(case.index, case.places.problem.pod, own, case.places.running)
+    return _coming(case, Question.MISSING, template, replicas, below)
+
+
+def in_the_way(short: Shortfall) -> str:
+    """What keeps the rest away: ``tainted zone c stays at 0``."""
+    if short.cause is Cause.CAPACITY:
+        return "the nodes have no room for more"
+    case = short.case
+    here = candidate_nodes(case.places, present=True)
+    nodes = case.places.problem.nodes
+    for room, placed in zip(constraint_rooms(case.places.hard, here, case.places.problem), case.placed, strict=True):
+        if room.most is None or room.most > short.fewest:
+            continue
+        if not room.limit.enough:
+            return f"{placed.name} has fewer {placed.noun}s than minDomains {placed.constraint.min_domains}"
+        held = [each for each in room.closed if room.count(each) == room.minimum]
+        if held:
+            barred = here.barred & room.domains.counting & room.column.nodes_of(tuple(held))
+            kind = "" if not barred else "tainted" if barred & ~nodes.unschedulable else "cordoned"
+            return staying(case, room, held, kind)
+    names = [each.short_name for each in case.placed]
+    if short.cause is Cause.SPREAD:
+        return f"{' and '.join(names)} {'let' if len(names) > 1 else 'lets'} no node take another"
+    return "spread constraints, and more than these, are in the way"
+
+
+def steps(short: Shortfall) -> str:
+    """The shortest order that is known to leave pods over; without nodes where messages do not name them."""
+    witness = short.found.witness
+    if not witness:
+        return ""
+    if not short.case.subject.policy.messages.name_domains(HOSTNAME):
+        return f"; one of them ends after {plural(len(witness), 'step')}"
+    named = [f"{'off ' if each.gone else ''}{each.node}" for each in witness[:_MAX_STEPS]]
+    more = f", and {len(witness) - _MAX_STEPS} more" if len(witness) > _MAX_STEPS else ""
+    return f"; one of them: {', '.join(named)}{more}"
+
+
+_MAX_STEPS = 12  # of a witness, in the detail of a finding

@@ -1,0 +1,109 @@
+"""Whether the order in which pods are placed can leave some without a node, although another order places all."""
+
+from collections.abc import Iterator
+
+from webhook.core.placement.simulation import Outcome
+from webhook.core.policy.policy import Mode
+from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity
+from webhook.core.rules.frame.subject import Subject
+from webhook.core.rules.placement.frame.case import TemplateUnderRule
+from webhook.core.rules.placement.frame.each_template import PlacementRule
+from webhook.core.rules.placement.frame.shortfall import Question, Shortfall, missing, remedy, rollout, speaks_of, steps
+
+_NEEDS = (Need.NODES, Need.PODS, Need.DRY_RUN)
+_MODES = (
+    "It is audit where fewer orders than `stuckThreshold` end so, and where that is not known; where something else "
+    "than spread is in the way; where nodes can be added (`capacity`), and where preemption may make room."
+)
+
+
+def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
+    """What the rule says of the pods that are missing."""
+    short = missing(case)
+    if isinstance(short, str):
+        yield NotEvaluated(STUCK.id, f"whether every order places all replicas is {short}")
+    elif short is not None and short.found.outcome is Outcome.STUCK:
+        said = f"some orders place {short.fewest} of {short.replicas}"
+        yield _finding(STUCK, short, said, f"always places {short.replicas}")
+
+
+def of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
+    """What the rule says of a rolling update."""
+    short = rollout(case)
+    if isinstance(short, str):
+        yield NotEvaluated(ROLLOUT_STUCK.id, f"whether a rolling update always ends is {short}")
+    elif short is not None:
+        said = f"some orders of a rolling update stop at {short.fewest} of {short.replicas} new pods"
+        if short.found.outcome is Outcome.NO_FIT:
+            said = f"no order of a rolling update places more than {short.found.most} of {short.replicas} new pods"
+        yield _finding(ROLLOUT_STUCK, short, said, f"always places {short.replicas}")
+
+
+def rolls(subject: Subject) -> bool:
+    """Whether a change of the template replaces pods with new ones beside them."""
+    strategy = subject.workload.strategy
+    recreated = strategy is not None and strategy.type == "Recreate"
+    return speaks_of(subject) and bool(subject.workload.traits.surges) and not recreated
+
+
+STUCK = PlacementRule(
+    id="replicas-can-get-stuck",
+    title="some orders of placing the replicas leave pods Pending",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why="The scheduler places one pod at a time and never moves one: two constraints can exclude each other on the "
+    "way. An order that ends so was found, not guessed. A fix is named only if with it every order places all pods.",
+    silent="without a cluster; for Jobs, DaemonSets and single pods; where another rule about places warns; for "
+    "objects with a controller, scheduling gates or another scheduler. Where there are more orders than there is time "
+    f"for and none was found, it is listed as not evaluated. {_MODES}",
+    needs=_NEEDS,
+    of_template=of_template,
+    concerns=speaks_of,
+    unless_warned=True,
+    highest_on_pods=Mode.WARN,
+)
+ROLLOUT_STUCK = PlacementRule(
+    id="rollout-can-get-stuck",
+    title="some orders of a rolling update leave pods Pending",
+    severity=Severity.HIGH,
+    mode=Mode.WARN,
+    why="Old pods count until they are gone; a rollout can wait for a place that only its own progress would free. The "
+    "controller may delete any old pod that the strategy lets it, and each new pod may go to any node that admits it.",
+    silent="without a cluster, and where none of its pods runs; for kinds that do not put new pods beside the old "
+    "ones, and the strategy Recreate; where another rule about places warns; for objects with a controller, scheduling "
+    "gates or another scheduler. Where there are more orders than there is time for, it is listed as not evaluated. "
+    f"{_MODES}",
+    needs=_NEEDS,
+    of_template=of_rollout,
+    concerns=rolls,
+    unless_warned=True,
+    highest_on_pods=Mode.WARN,
+)
+
+
+def _finding(rule: PlacementRule, short: Shortfall, said: str, promise: str) -> Finding:
+    stuck, threshold = short.found.stuck, short.case.subject.policy.stuck_threshold
+    often = stuck is not None and stuck >= threshold
+    at_most = short.at_most if often else Mode.AUDIT
+    change, blamed = remedy(short), short.case.placed[0]
+    stay = short.case.stay if short.question is Question.MISSING else ""
+    return Finding(
+        rule=rule.id,
+        path=change.path if change else blamed.path,
+        summary=said,
+        remedy=f"{change.words} {promise}" if change else "",
+        detail=f"{said} (cause: {short.cause}){_how_often(short)}{steps(short)}{stay}",
+        fix=change.fix.text if change else "",
+        edits=change.fix.edits if change else (),
+        key=blamed.template.path,
+        warns=at_most is not Mode.AUDIT,
+        at_most=at_most,
+    )
+
+
+def _how_often(short: Shortfall) -> str:
+    stuck, sampled = short.found.stuck, short.found.sampled
+    if stuck is None or short.found.outcome is Outcome.NO_FIT:
+        return ""
+    tried = f" of {sampled} that were tried" if sampled else " if each step is chosen at random"
+    return f", {stuck:.1%}{tried}"
