@@ -55,7 +55,8 @@ class Answers:
 
     def place(self, question):
         hard = question["template"]["spec"]["topologySpreadConstraints"]
-        return {"queued": 10, "fewest": 7, "most": self.most} if hard else {"queued": 10, "fewest": 10, "most": 10}
+        placed = {"queued": 10, "staying": 0, "exact": False}
+        return {**placed, "fewest": 7, "most": self.most} if hard else {**placed, "fewest": 10, "most": 10}
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,8 @@ def test_silence_is_wrong_only_where_no_order_places_all(most, expected):
     labels = {"app": "web"}
     spec = {
         "containers": [{"name": "c", "image": "registry.example/web:1"}],
+        # Of pods that nobody tries the rules with an engine of their own say nothing.
+        "schedulingGates": [{"name": "example.com/wait"}],
         "topologySpreadConstraints": [plain_constraint(ZONE, labels, 1), plain_constraint(HOSTNAME, labels, 2)],
     }
     body = {

@@ -8,6 +8,7 @@ from webhook.core.api.types import (
     Affinity,
     Container,
     LabelSelector,
+    ObjectMeta,
     PodAffinity,
     PodAffinityTerm,
     ResourceRequirements,
@@ -178,3 +179,12 @@ def test_orders_that_all_get_stuck_prove_that_not_every_order_fits():
     assert (found.outcome, found.stuck, found.fewest, found.most) == (Outcome.UNKNOWN, 1.0, None, None)
     assert len(found.witness) == sum(found.placed)
     assert simulate(redis(1), Effort(states=1, orders=0)).stuck is None
+
+
+def test_nodes_without_the_key_keep_nobody_apart():
+    index = cluster("a: a0=0")
+    index.apply("MODIFIED", replace(index.node("a0"), metadata=ObjectMeta(name="a0", labels={ZONE: "a"})))
+    term = PodAffinityTerm(label_selector=LabelSelector(match_labels={"app": "web"}), topology_key=HOSTNAME)
+    one = pod(affinity=Affinity(pod_anti_affinity=PodAffinity(required=(term,))))
+    found = simulate(game_of([Party(problem=take(index, one), pods=3)], index))
+    assert (found.outcome, found.most) == (Outcome.FITS, 3)

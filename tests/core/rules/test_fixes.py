@@ -27,7 +27,13 @@ _FIELD = re.compile(r"(- )?[\w./\"-]+: .+|\[.*|\{.*", re.DOTALL)
 # It is off unless somebody wants a constraint in each workload; another rule may ask to take the only one out.
 OPT_IN = Counter({"spread-required": 1})
 # A key that no node has, or a constraint that is refused, keeps others from being looked at: notes may come to light.
-UNCOVERING = API_RULES | {"topology-key-unknown"}
+# So may they where not all pods had a place before.
+UNCOVERING = API_RULES | {
+    "topology-key-unknown",
+    "replicas-do-not-fit",
+    "replicas-can-get-stuck",
+    "rollout-can-get-stuck",
+}
 NOTES = {rule.id for rule in BY_ID.values() if rule.mode is Mode.AUDIT}
 # Where an object cannot be decoded, nothing else has been looked at.
 BLIND = "wrong-type"

@@ -62,7 +62,8 @@ def test_what_there_is_no_time_for_is_not_evaluated():
         found, missing = of_the_cluster(reviewed(WEB, remaining=ending_after(looks)))
         late = {rule for rule, why in missing.items() if why == NO_TIME}
         assert found | late >= FOUND, looks
-        assert found <= FOUND, looks
+        # Where there was no time for the rule that says why, this one says that.
+        assert found <= FOUND | {"replicas-do-not-fit"}, looks
         stopped.add(frozenset(late))
     assert found == FOUND, "the last clock is good for all"
     assert len(stopped) > 5, "on the way as well as between the rules"

@@ -59,7 +59,7 @@ def takes_every_pod(game: Game) -> bool:
     if crowd.on_nodes:
         hosts = game.node_spreads[limits[0].spread]
         counting = [of for of in game.classes if of.held[limits[0].spread] is not None]
-        return hosts.enough and hosts.floor is None and all(of in free for of in counting)
+        return hosts.floor is None and all(of in free for of in counting)
     return True
 
 

@@ -102,7 +102,8 @@ def game_of(parties: Sequence[Party], index: ReadOnlyIndex, *, rollout: Rollout 
     apart: list[list[Apart]] = [[] for _ in parties]
     for crowd, key, weights in together.kept_apart():
         column = view.column(key)
-        if column.one_each:
+        # A node without the key keeps nobody away.
+        if column.one_each and not nodes.changing & ~column.present:
             gates.append(NodeGate(crowd, weights, 0))
         else:
             apart[crowd].append(Apart(nodes.key(column), weights))

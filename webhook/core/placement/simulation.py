@@ -16,7 +16,7 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from webhook.core.placement.closed_forms import same_in_every_order, takes_every_pod
+from webhook.core.placement.closed_forms import same_in_every_order
 from webhook.core.placement.crowds import ClusterGame
 from webhook.core.placement.game import Game, Move, Pods, State
 from webhook.core.placement.rollout import worst_skew
@@ -97,8 +97,6 @@ def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int],
             placed=(same,),
             ends=((same,),),
         )
-    if takes_every_pod(game):
-        return Simulation(Outcome.FITS, wanted, wanted, wanted, 0.0)
     found = search(game, effort.states, tick=tick)
     if not found.exact:
         return _sampled(of, wanted, effort, found.states)

@@ -178,7 +178,9 @@ def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
     yield from (each for each in _answers(subject, _FAMILIES) if BY_ID[each.rule].of_a_part)
     if subject.placed:
         yield from (
-            NotEvaluated(rule.id, _OPERATED) for rule in RULES if rule.needs and rule.slow and not rule.of_a_part
+            NotEvaluated(rule.id, _OPERATED)
+            for rule in RULES
+            if (rule.slow or isinstance(rule, PlacementRule)) and not rule.of_a_part
         )
 
 

@@ -3,7 +3,7 @@
 import pytest
 from build import NAMESPACE, ROOMY, autoscaler, cluster, running
 from core.rules.placement.places import HOST, ZONE, asked, with_node
-from manifest import FIXED, GROWING, examined, said, told
+from manifest import FIXED, GROWING, decide, examined, said, told
 from msgspec import convert
 from msgspec.structs import replace
 
@@ -143,6 +143,30 @@ class TestReplicasThatDoNotFit:
     def test_that_nobody_tries_are_not_told(self, more):
         assert said(DO_NOT_FIT, asked(ZONE, replicas=7, **more), index=cordoned()) == []
 
+    def test_ordinals_that_run_keep_their_names(self):
+        index = cordoned("a: a0 | b: b0 | c: c0")
+        index.apply("ADDED", running("web-0", "a0"))
+        assert told(DO_NOT_FIT, asked(ZONE, kind="StatefulSet", replicas=7), index, FIXED) == [
+            "warn 2 of 7 fit: cordoned zone c stays at 0; zone ScheduleAnyway fits 7"
+        ]
+
+    def test_two_constraints_can_hold_each_other(self):
+        manifest = asked(ZONE + HONOR, "hostname hard 2 app=web" + HONOR, replicas=6, **asking("30"))
+        assert told(DO_NOT_FIT, manifest, cluster("a: a0=3 | b: b0"), FIXED) == [
+            "warn 5 of 6 fit: no node takes another under zone and hostname"
+        ]
+
+    def test_ordinals_that_all_run_need_no_place(self):
+        index = cluster("a: a0")
+        index.apply("ADDED", running("web-0", "a0"))
+        index.apply("ADDED", running("web-1", "a0"))
+        assert said(DO_NOT_FIT, asked(HOST, **STATEFUL), index=index) == []
+
+    def test_with_more_in_the_way_than_spread(self):
+        manifest = asked(ZONE, replicas=3, **asking("60"), nodeSelector={"disk": "ssd"})
+        [line] = told(DO_NOT_FIT, manifest, cluster("a: a0 | b: b0", labelled="disk=ssd"), FIXED)
+        assert line == "audit 2 of 3 fit: the nodes have no room for more"
+
     def test_the_rest_stays_beside_those_that_run(self):
         index = cordoned("a: a0=1 | b: b0=1 | c: c0")
         assert told(DO_NOT_FIT, asked(ZONE, replicas=7), index, FIXED) == [
@@ -153,6 +177,12 @@ class TestReplicasThatDoNotFit:
         ("manifest", "index", "missing"),
         [
             pytest.param(asked(ZONE, kind="Thing", selector=""), cordoned(), [], id="no kind that we know"),
+            pytest.param(
+                asked(ZONE, selector=""),
+                cordoned(),
+                ["whether all replicas fit is unknown: which pods are its own: the kind has no selector"],
+                id="no selector",
+            ),
             pytest.param(
                 asked(ZONE, kind="StatefulSet", spec=CLAIMS),
                 cordoned(),
@@ -195,6 +225,14 @@ class TestReplicasThatCanGetStuck:
 
 
 class TestRollouts:
+    def test_with_more_orders_than_there_is_time_for_are_not_evaluated(self):
+        manifest = asked(ZONE, "hostname hard 2 app=web", replicas=9)
+        index = cluster("a: a0=2 a1=2 | b: b0=2 b1=2 b2=1")
+        missing = {each.rule: each.missing for each in decide(manifest, policy=FIXED, index=index).not_evaluated}
+        assert missing[ROLLOUT].startswith(
+            "whether a rolling update always ends is unknown: more orders than can be tried ("
+        )
+
     TWO = "a: a0=1 | b: b0=1"
     HELD = "a: a0=2 | b: ~b0"
 
@@ -205,23 +243,20 @@ class TestRollouts:
         for name in ("a0", "b0"):
             index.apply("ADDED", running(f"web-{name}", name, containers=ports))
         told_of = told(ROLLOUT, manifest, index, FIXED)
-        assert told_of == ["audit no order of a rolling update places more than 0 of 2 new pods"]
+        assert told_of == ["audit a rollout places at most 0 of 2 new pods"]
         at_once = asked(ZONE, replicas=2, **PORTS, **strategy(0, 1))
         assert told(ROLLOUT, at_once, index, FIXED) == []
 
     def test_that_the_old_pods_hold_up_are_told(self):
         manifest = asked(ZONE, replicas=2, **strategy(1, 0))
         [line] = told(ROLLOUT, manifest, cluster(self.HELD), FIXED)
-        assert line == (
-            "warn no order of a rolling update places more than 0 of 2 new pods;"
-            " nodeTaintsPolicy: Honor always places 2"
-        )
+        assert line == ("warn a rollout places at most 0 of 2 new pods; nodeTaintsPolicy: Honor always places 2")
 
     def test_of_which_some_orders_end_early_are_told(self):
         manifest = asked("hostname hard 2 app=web", replicas=7, **strategy(2, 1))
         index = cluster("a: ~a0=2 a1 | b: b0=2 b1=1")
         [line] = told(ROLLOUT, manifest, index, FIXED)
-        assert line.startswith("warn some orders of a rolling update stop at ")
+        assert line.startswith("warn some orders of a rollout place ")
         assert line.endswith("; nodeTaintsPolicy: Honor always places 7")
         [judged] = [each for each in examined(manifest, FULL, index=index).findings if each.finding.rule == ROLLOUT]
         assert "off a0" in judged.finding.detail

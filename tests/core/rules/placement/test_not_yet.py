@@ -15,7 +15,7 @@ DECLARED = {
 REPLICATED = {"all-in-one-domain", "group-cap"}
 GROUPED = {"constraints-differ-in-group"}
 HARD = {"replicas-do-not-fit"}
-UNSUPPORTED = {"group-cap", "replicas-do-not-fit", "replicas-can-get-stuck", "rollout-can-get-stuck"}
+UNSUPPORTED = {"group-cap"}
 PLACED = {"tainted-nodes-counted", "zone-loss-strands-pods", "replicas-can-get-stuck", "rollout-can-get-stuck"}
 
 

@@ -289,10 +289,9 @@ class TestOffline:
     def test_nothing_hard_is_injected(self):
         assert examined(bare(), self.INJECTS, index=cluster(TAINTED)).findings == ()
 
-    def test_a_workload_is_not_evaluated(self):
-        for index in (None, cluster(TAINTED)):
-            found = examined(workload("Deployment", "app=web", ZONE), index=index).not_evaluated
-            assert [each.missing for each in found if each.rule == RULE] == ["not in this release"]
+    def test_a_workload_needs_a_cluster(self):
+        found = examined(workload("Deployment", "app=web", ZONE), index=None).not_evaluated
+        assert [each.missing for each in found if each.rule == RULE] == ["no cluster"]
         soft = examined(workload("Deployment", "app=web", "zone soft 1 app=web"), index=None).not_evaluated
         assert RULE not in {each.rule for each in soft}
 

@@ -15,11 +15,12 @@ from webhook.core.defaulting.declared import NODES_UNKNOWN
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import Edit, applied
-from webhook.core.policy.policy import Policy
+from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.rule import Finding
 from webhook.core.rules.frame.subject import Subject, place
 from webhook.core.rules.placement.frame.case import templates_under_rule
+from webhook.core.rules.placement.pod_fits import DO_NOT_FIT
 from webhook.core.rules.rule_set import OF_PODS_WITHOUT_NODES
 from webhook.core.text import one_line, plural
 from webhook.core.workloads.reading import read_workload
@@ -128,7 +129,9 @@ def _effects(addition: Addition, frame: Frame) -> Iterator[str]:
 def _found(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> Iterator[Finding]:
     namespace = namespace_of(manifest.namespace, frame.namespace)
     examined = examine(value, frame.circumstances(namespace))
-    yield from (each.finding for each in examined.findings if each.finding.rule in OF_PODS_WITHOUT_NODES)
+    found = (each.finding for each in examined.findings if each.finding.rule in OF_PODS_WITHOUT_NODES)
+    # Of pods for which there is no room either way, the added constraints are not the cause.
+    yield from (each for each in found if each.rule != DO_NOT_FIT.id or each.at_most is not Mode.AUDIT)
 
 
 def _uncertain(value: Mapping[str, object], manifest: Manifest, frame: Frame) -> int:

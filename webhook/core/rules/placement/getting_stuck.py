@@ -33,9 +33,9 @@ def of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
     if isinstance(short, str):
         yield NotEvaluated(ROLLOUT_STUCK.id, f"whether a rolling update always ends is {short}")
     elif short is not None:
-        said = f"some orders of a rolling update stop at {short.fewest} of {short.replicas} new pods"
+        said = f"some orders of a rollout place {short.fewest} of {short.replicas} new pods"
         if short.found.outcome is Outcome.NO_FIT:
-            said = f"no order of a rolling update places more than {short.found.most} of {short.replicas} new pods"
+            said = f"a rollout places at most {short.found.most} of {short.replicas} new pods"
         yield _finding(ROLLOUT_STUCK, short, said, f"always places {short.replicas}")
 
 

@@ -7,6 +7,7 @@ all made anew.
 
 from collections.abc import Iterator
 from enum import Enum, auto
+from itertools import islice
 
 from msgspec import Struct
 
@@ -17,9 +18,10 @@ from webhook.core.defaulting.pods_to_come import Setting, ToCome, in_a_rollout, 
 from webhook.core.index.overlay import without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.causes import Cause, cause, fit_with_room
-from webhook.core.placement.constraint_room import constraint_rooms
+from webhook.core.placement.closed_forms import takes_every_pod
+from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, simulate
-from webhook.core.placement.workload_problem import candidate_nodes
+from webhook.core.placement.workload_problem import CandidateNodes, candidate_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, softening
 from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector
@@ -107,8 +109,10 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
         return f"unknown: {came.unknown}"
     if not came.parties:
         return None
-    effort = _effort(case)
-    found = simulate(came.game(), effort)
+    effort, game = _effort(case), came.game()
+    if takes_every_pod(game.game):
+        return None
+    found = simulate(game, effort)
     if found.outcome is Outcome.UNKNOWN:
         return f"unknown: more orders than can be tried ({found.states:,} states)"
     if found.outcome is Outcome.FITS:
@@ -152,9 +156,7 @@ def remedy(short: Shortfall) -> Remedy | None:
     """The smallest change that helps, if spread is in the way; None where none does."""
     if short.cause is not Cause.SPREAD:
         return None
-    for number, each in enumerate(short.case.subject.timely(_changes(short))):
-        if number >= _MAX_FIXES_TRIED:
-            break
+    for each in short.case.subject.timely(islice(_changes(short), _MAX_FIXES_TRIED)):
         template = edited(short.case.placed[0].template, each.fix.edits)
         if _always_fit(short, template):
             return each
@@ -165,7 +167,6 @@ def _changes(short: Shortfall) -> Iterator[Remedy]:
     """One field of one constraint, then all of them made soft."""
     case = short.case
     several, every = len(case.placed) > 1, case.subject.placed
-    keyed = case.subject.workload.traits.revision
     for field, value in _FIELDS:
         for placed in case.placed:
             new = placed.constraint.max_skew + 1 if field == "maxSkew" and placed.constraint.max_skew else value
@@ -174,12 +175,6 @@ def _changes(short: Shortfall) -> Iterator[Remedy]:
             name = f"{placed.short_name} " if several else ""
             words = f"{name}{field}: {new}" if new is not None else f"no {name}{field}"
             yield Remedy(words, f"{placed.path}.{field}", changes(placed, at=None, named=False, **{field: new}))
-    if short.question is Question.ROLLOUT and keyed:
-        for placed in case.placed:
-            keys = (*(placed.constraint.match_label_keys or ()), keyed)
-            if keyed not in keys[:-1]:
-                words = f"{placed.short_name} matchLabelKeys: [{', '.join(keys)}]"
-                yield Remedy(words, f"{placed.path}.matchLabelKeys", changes(placed, matchLabelKeys=keys))
     for placed in case.placed:
         yield Remedy(
             f"{placed.short_name} ScheduleAnyway", f"{placed.path}.whenUnsatisfiable", softening(placed, every)
@@ -223,21 +218,22 @@ def in_the_way(short: Shortfall) -> str:
         return "the nodes have no room for more"
     case = short.case
     here = candidate_nodes(case.places, present=True)
-    nodes = case.places.problem.nodes
-    for room, placed in zip(constraint_rooms(case.places.hard, here, case.places.problem), case.placed, strict=True):
-        if room.most is None or room.most > short.fewest:
-            continue
-        if not room.limit.enough:
-            return f"{placed.name} has fewer {placed.noun}s than minDomains {placed.constraint.min_domains}"
-        held = [each for each in room.closed if room.count(each) == room.minimum]
-        if held:
-            barred = here.barred & room.domains.counting & room.column.nodes_of(tuple(held))
-            kind = "" if not barred else "tainted" if barred & ~nodes.unschedulable else "cordoned"
-            return staying(case, room, held, kind)
-    names = [each.short_name for each in case.placed]
-    if short.cause is Cause.SPREAD:
-        return f"{' and '.join(names)} {'let' if len(names) > 1 else 'lets'} no node take another"
-    return "spread constraints, and more than these, are in the way"
+    rooms = zip(constraint_rooms(case.places.hard, here, case.places.problem), case.placed, strict=True)
+    caps = (each for each in rooms if each[0].most is not None and each[0].most <= short.fewest)
+    names = " and ".join(each.short_name for each in case.placed)
+    more = "" if short.cause is Cause.SPREAD else " and its other limits"
+    told = (_holding_down(case, here, room, placed) for room, placed in caps)
+    return next(filter(None, told), f"no node takes another under {names}{more}")
+
+
+def _holding_down(case: TemplateUnderRule, here: CandidateNodes, room: ConstraintRoom, placed: Placed) -> str:
+    """The domains that hold the others down; empty if all of them take a pod."""
+    if not room.limit.enough:
+        return f"{placed.name} has fewer {placed.noun}s than minDomains {placed.constraint.min_domains}"
+    held = [each for each in room.closed if room.count(each) == room.minimum]
+    barred = here.barred & room.domains.counting & room.column.nodes_of(tuple(held))
+    tainted = barred & ~case.places.problem.nodes.unschedulable
+    return staying(case, room, held, "tainted" if tainted else "cordoned" if barred else "") if held else ""
 
 
 def steps(short: Shortfall) -> str:

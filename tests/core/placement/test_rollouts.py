@@ -1,0 +1,75 @@
+"""Rolling updates that every order ends, in closed form: beside them the search of all orders."""
+
+import pytest
+from build import NAMESPACE, cluster, policy
+from manifest import pods_term
+from manifest import workload as written
+
+from webhook.core.api.selectors import selector_from_labels
+from webhook.core.api.version import RECORDED
+from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout
+from webhook.core.placement.causes import Cause, cause
+from webhook.core.placement.closed_forms import takes_every_pod
+from webhook.core.placement.search import search
+from webhook.core.placement.simulation import Effort, Outcome, simulate
+from webhook.core.workloads.reading import read_workload
+
+ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
+TWO = "a: a0=2 | b: b0=2"
+FULL = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "32"}}}]}
+
+
+def rolling(nodes, *constraints, replicas=4, **more):
+    workload = read_workload(written("Deployment", "app=web", *constraints, replicas=replicas, **more))
+    within = Setting(
+        index=cluster(nodes),
+        policy=policy(mode="observe"),
+        version=RECORDED,
+        namespace=NAMESPACE,
+        own=selector_from_labels({"app": "web"}),
+    )
+    return in_a_rollout(workload, workload.templates[0], replicas, within)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constraints", "more", "known"),
+    [
+        pytest.param(TWO, [], {}, True, id="no constraint"),
+        pytest.param(TWO, [ZONE], {}, True, id="zones"),
+        pytest.param(TWO, [f"{ZONE} keys:pod-template-hash"], {}, True, id="zones, a revision alone"),
+        pytest.param(TWO, [HOST], {}, True, id="hosts"),
+        pytest.param("a: a0=2 | b: b0=2 ~b1=0", [ZONE], {}, True, id="a tainted node in an open zone"),
+        pytest.param("a: a0=2 | b: ~b0=2", [ZONE], {}, False, id="a tainted zone"),
+        pytest.param("a: a0=2 | b: b0=2 ~b1=0", [HOST], {}, False, id="a tainted host"),
+        pytest.param("a: ~a0=2 | b: ~b0=2", [ZONE], {}, False, id="no node"),
+        pytest.param(TWO, [f"{ZONE} minDomains:3"], {}, False, id="too few domains"),
+        pytest.param(TWO, [f"{HOST} minDomains:3"], {}, False, id="too few hosts"),
+        pytest.param(TWO, [ZONE], FULL, False, id="little room"),
+        pytest.param(TWO, [ZONE, "hostname hard 2 app=web"], {}, False, id="two constraints"),
+        pytest.param(TWO, [], pods_term("podAntiAffinity", "zone"), False, id="anti-affinity"),
+        pytest.param(TWO, [], pods_term("podAffinity", "zone"), False, id="affinity"),
+    ],
+)
+def test_every_order_ends(nodes, constraints, more, known):
+    game = rolling(nodes, *constraints, **more).game()
+    assert takes_every_pod(game.game) is known
+    found = search(game.game, 20_000)
+    assert found.exact
+    if known:
+        assert all(end.done for end in found.ends)
+        assert simulate(game).outcome is Outcome.FITS
+
+
+@pytest.mark.parametrize(
+    ("nodes", "more", "expected"),
+    [
+        pytest.param("a: a0=2 | b: ~b0=0", {}, Cause.SPREAD, id="spread"),
+        pytest.param("a: a0=2 | b: b0=2", FULL, Cause.CAPACITY, id="capacity"),
+        pytest.param("a: ~a0=2 | b: ~b0=2", {}, Cause.OTHER, id="taints"),
+    ],
+)
+def test_causes(nodes, more, expected):
+    strategy = {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
+    came = rolling(nodes, ZONE, spec=strategy, **more)
+    assert simulate(came.game()).outcome is Outcome.NO_FIT
+    assert cause(came.parties, came.index, came.rollout, Effort()) is expected
