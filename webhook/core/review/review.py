@@ -34,7 +34,7 @@ from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.unexamined import why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
-from webhook.core.rules.frame.rule import NotEvaluated, RuleAnswer
+from webhook.core.rules.frame.rule import SEARCH, NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
@@ -111,9 +111,14 @@ def _looked_at(given: ReadObject, circumstances: Circumstances) -> Evaluation | 
     costly = _is_costly(given, circumstances)
     if costly and circumstances.elsewhere:
         return None
-    if circumstances.unlooked and not costly:
-        circumstances = replace(circumstances, unlooked="")
-    return with_size(evaluated(given, circumstances), circumstances.policy, costly=costly)
+    # What only waits for a search, and cannot have it, is judged without.
+    spared = bool(circumstances.unlooked) and not costly
+    if spared:
+        circumstances = replace(circumstances, unlooked="", elsewhere=True)
+    found = evaluated(given, circumstances)
+    if circumstances.elsewhere and not spared and any(each.missing.endswith(SEARCH) for each in found.not_evaluated):
+        return None
+    return with_size(found, circumstances.policy, costly=costly)
 
 
 def _believed(before: ReadObject, old: Evaluation, given: ReadObject, new: Evaluation, here: Circumstances) -> bool:

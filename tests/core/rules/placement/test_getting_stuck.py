@@ -3,15 +3,18 @@
 import pytest
 from build import NAMESPACE, ROOMY, autoscaler, cluster, running
 from core.rules.placement.places import HOST, ZONE, asked, with_node
-from manifest import FIXED, GROWING, decide, examined, said, told
+from manifest import FIXED, GROWING, decide, examined, request, said, told
 from msgspec import convert
 from msgspec.structs import replace
 
 from webhook.core.api.admission_objects import PriorityClass
 from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
 from webhook.core.api.types import Container, ContainerPort, ResourceRequirements
+from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE as ZONE_KEY
 from webhook.core.policy.policy import Messages
+from webhook.core.review.review import review
+from webhook.core.rules.frame.subject import Circumstances
 
 DO_NOT_FIT, STUCK, ROLLOUT = "replicas-do-not-fit", "replicas-can-get-stuck", "rollout-can-get-stuck"
 FULL = replace(FIXED, messages=Messages(detail="full"))
@@ -272,3 +275,29 @@ class TestRollouts:
     )
     def test_only_of_kinds_that_put_new_pods_beside_the_old(self, kind, spec):
         assert said(ROLLOUT, asked(ZONE, kind=kind, replicas=2, spec=spec), index=cluster(self.HELD)) == []
+
+
+class TestASearchForWhichOthersWouldWait:
+    """Zones of 1, 3 and 1 nodes: the order decides, and no closed form says so."""
+
+    MANIFEST = asked(ZONE, "hostname hard 2 app=web", replicas=10)
+    NODES = "a: n1 | b: n2 n3 n4 | c: n5"
+
+    def judged(self, manifest=MANIFEST, **more):
+        here = Circumstances(policy=FIXED, version=RECORDED, index=cluster(self.NODES), **more)
+        return review(request(manifest), here)
+
+    def test_is_done_elsewhere(self):
+        assert self.judged(elsewhere=True).costly
+        assert any(STUCK in line for line in self.judged().warnings)
+
+    def test_is_left_out_where_nobody_else_has_time(self):
+        decision = self.judged(unlooked="too many others")
+        assert (decision.costly, decision.warnings) == (False, ())
+        missing = {each.rule: each.missing for each in decision.not_evaluated}
+        assert missing[STUCK] == (
+            "whether every order places all replicas is unknown: all orders would have to be searched, and others wait"
+        )
+
+    def test_is_not_needed_where_a_closed_form_answers(self):
+        assert not self.judged(asked(ZONE, replicas=10), elsewhere=True).costly

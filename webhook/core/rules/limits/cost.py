@@ -40,8 +40,6 @@ _VALUE = 0.003
 _LABEL = 0.008
 _TOLERATION = 0.01
 _USUAL_RESOURCES, _RESOURCE = 2, 0.55  # cpu and memory have columns
-# Orders of placing pods that no closed form answers: 300 states, and as many again of single orders and of fixes.
-_SEARCH = 60.0
 _OTHER = 0.006  # a volume; a port or a container takes less
 
 
@@ -69,12 +67,6 @@ def cost(workload: Workload, nodes: int) -> float:
             written += _labels_in_terms(spec.affinity) * _WRITTEN_TERM_LABEL
             beside += once + _of_spec(spec)
     return written + beside * min(1.0, nodes / _NODES) if spread else 0
-
-
-def _is_searched(spec: PodSpec) -> bool:
-    """Whether the order in which its pods are placed may matter: one constraint alone has a closed form."""
-    hard = sum(each.hard for each in spec.constraints)
-    return hard > 1 or (hard > 0 and bool(required_terms(spec)))
 
 
 def _labels_in_terms(affinity: Affinity | None) -> int:

@@ -18,13 +18,14 @@ from webhook.core.defaulting.pods_to_come import Setting, ToCome, in_a_rollout, 
 from webhook.core.index.overlay import without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.causes import Cause, cause, fit_with_room
-from webhook.core.placement.closed_forms import takes_every_pod
+from webhook.core.placement.closed_forms import same_in_every_order, takes_every_pod
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, simulate
 from webhook.core.placement.workload_problem import CandidateNodes, candidate_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes, softening
 from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector
+from webhook.core.rules.frame.rule import SEARCH
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.trials import edited
 from webhook.core.rules.placement.frame.case import TemplateUnderRule, staying
@@ -107,19 +108,27 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
     came = _coming(case, question, case.placed[0].template, replicas)
     if came.unknown:
         return f"unknown: {came.unknown}"
-    if not came.parties:
-        return None
-    effort, game = _effort(case), came.game()
-    if takes_every_pod(game.game):
-        return None
-    found = simulate(game, effort)
-    if found.outcome is Outcome.UNKNOWN:
-        return f"unknown: more orders than can be tried ({found.states:,} states)"
-    if found.outcome is Outcome.FITS:
-        return None
+    found = _played(case, came) if came.parties else None
+    if found is None or isinstance(found, str):
+        return found
+    effort = _effort(case)
     why = cause(came.parties, came.index, came.rollout, effort)
     told = why is Cause.SPREAD and not case.grows and replicas == case.wanted and not _may_be_admitted(came, effort)
     return Shortfall(case, question, replicas, came.staying, found, why, Mode.DENY if told else Mode.AUDIT)
+
+
+def _played(case: TemplateUnderRule, came: ToCome) -> Simulation | str | None:
+    """What the engine says; None where all pods fit, words if that is not known."""
+    game = came.game()
+    if takes_every_pod(game.game):
+        return None
+    # A search takes longer than reviews in the same process may wait.
+    if case.subject.circumstances.elsewhere and same_in_every_order(game.game) is None:
+        return SEARCH
+    found = simulate(game, _effort(case))
+    if found.outcome is Outcome.UNKNOWN:
+        return f"unknown: more orders than can be tried ({found.states:,} states)"
+    return None if found.outcome is Outcome.FITS else found
 
 
 def _may_be_admitted(came: ToCome, effort: Effort) -> bool:
