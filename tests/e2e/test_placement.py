@@ -27,7 +27,7 @@ from webhook.core.placement.search import search
 from webhook.core.placement.simulation import Outcome, Simulation, simulate
 from webhook.core.placement.symmetry import canonical_form
 from webhook.core.policy.policy import Policy
-from webhook.core.rules.frame.own_pods import own_selector
+from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.reading import read_workload
 
 SEED = int(os.environ.get("EVENSPREAD_SEED") or time.time())
@@ -107,7 +107,7 @@ def world(choose: random.Random, name: str) -> World:
     for each in workloads:
         read = read_workload(each, ())
         within = Setting(
-            index=index, policy=Policy(), version=RECORDED, namespace=name, own=own_selector(read), applied=False
+            index=index, policy=Policy(), version=RECORDED, namespace=name, own=selector_of(read), applied=False
         )
         first = len(parties)
         parties += [
