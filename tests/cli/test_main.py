@@ -115,3 +115,18 @@ def test_a_fault_of_ours_can_be_looked_into(monkeypatch, capsys):
     monkeypatch.setenv("EVENSPREAD_DEBUG", "1")
     with pytest.raises(RuntimeError):
         exit_code_of(broken)
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "said"),
+    [
+        pytest.param("kubernetes.client", 2, "to read a cluster evenspread needs kubernetes", id="an extra"),
+        pytest.param("webhook.nowhere", 5, "a fault of evenspread itself", id="a module of our own"),
+    ],
+)
+def test_a_module_that_is_missing(capsys, module, code, said):
+    def command():
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    assert exit_code_of(command) == code
+    assert capsys.readouterr().err.startswith(f"evenspread: {said}")

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from webhook.cli.exit_codes import CommandError, Exit
+from webhook.cli.extras import lacking
 from webhook.core.text import did_you_mean
 
 _COMMANDS: Mapping[str, str] = {
@@ -42,7 +43,10 @@ class _Commands(click.Group):
         module = _COMMANDS.get(cmd_name)
         if module is None:
             return None
-        command = getattr(importlib.import_module(module), cmd_name)
+        try:
+            command = getattr(importlib.import_module(module), cmd_name)
+        except ModuleNotFoundError as error:
+            return _without_extra(cmd_name, error)
         if not isinstance(command, click.Command):
             raise TypeError(module)
         return command
@@ -57,6 +61,20 @@ class _Commands(click.Group):
             if not hint:
                 raise
             raise click.UsageError(f"{error.message} {hint}", ctx) from None
+
+
+def _without_extra(name: str, error: ModuleNotFoundError) -> click.Command:
+    """A command in the list that can only say what it lacks."""
+    stopped = lacking(error)
+    if stopped is None:
+        raise error
+
+    def stop() -> None:
+        raise stopped
+
+    anything = {"ignore_unknown_options": True, "help_option_names": []}
+    rest = click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED, expose_value=False)
+    return click.Command(name, context_settings=anything, params=[rest], callback=stop, short_help=f"({stopped})")
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -108,10 +126,7 @@ def exit_code_of(command: Callable[[], object]) -> int:
         error.show()
         return Exit.USAGE
     except CommandError as stopped:
-        from webhook.cli.terminal import say  # noqa: PLC0415 most commands end otherwise
-
-        say(f"evenspread: {stopped}")
-        return stopped.code
+        return _stop(stopped)
     except (click.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
     except BrokenPipeError:
@@ -123,7 +138,17 @@ def exit_code_of(command: Callable[[], object]) -> int:
     return result if isinstance(result, int) else Exit.FINE
 
 
+def _stop(stopped: CommandError) -> int:
+    from webhook.cli.terminal import say  # noqa: PLC0415 most commands end otherwise
+
+    say(f"evenspread: {stopped}")
+    return stopped.code
+
+
 def _our_fault(error: Exception) -> int:
+    lacks = lacking(error) if isinstance(error, ModuleNotFoundError) else None
+    if lacks is not None:
+        return _stop(lacks)
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         click.echo(f"evenspread: the results could not be written: {error.strerror}", err=True)
         return Exit.OUR_FAULT

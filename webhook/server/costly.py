@@ -8,6 +8,7 @@ The queue is short, and nobody has more of it than a share: neither a namespace 
 
 import asyncio
 import itertools
+import os
 import socket
 import subprocess
 import sys
@@ -167,9 +168,11 @@ class _Process:
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         with theirs:
-            command = (sys.executable, "-m", _PROCESS, str(theirs.fileno()))
+            command = (sys.executable, "-P", "-m", _PROCESS, str(theirs.fileno()))
+            # It finds its modules where this process does: an installed one finds them by a path of its own.
+            environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
             self._process = subprocess.Popen(  # noqa: S603 our own program
-                command, stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),), process_group=0
+                command, stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),), process_group=0, env=environment
             )
         self._numbers = itertools.count()
         self._view: NodeView | None = None
