@@ -3,7 +3,7 @@
 A leaf lives 7 days and is renewed at two thirds of that, as cert-manager's webhook does it; the CA lives a year.
 Both are valid from one hour before their issue, so that a caller whose clock is behind accepts them at once.
 
-Source: cert-manager pkg/server/tls/authority.go; open-policy-agent/cert-controller rotator.go (look-ahead).
+Source: cert-manager pkg/server/tls/authority/authority.go; open-policy-agent/cert-controller rotator.go (look-ahead).
 """
 
 import ipaddress
@@ -39,12 +39,12 @@ class Pair(Struct, frozen=True, kw_only=True):
     key: bytes
 
 
-def issue_authority(now: datetime, *, common_name: str = "evenspread CA") -> Pair:
+def issue_authority(now: datetime, *, common_name: str = "evenspread CA", life: timedelta = CA_LIFE) -> Pair:
     """A new self-signed CA that may sign leaves and nothing below them."""
     key = ec.generate_private_key(_CURVE())
     name = _name(common_name)
     certificate = (
-        _builder(name, name, key.public_key(), now, now + CA_LIFE)
+        _builder(name, name, key.public_key(), now, now + life)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(sign_certificates=True), critical=True)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
@@ -53,7 +53,7 @@ def issue_authority(now: datetime, *, common_name: str = "evenspread CA") -> Pai
     return _pair(certificate, key)
 
 
-def issue_leaf(authority: Pair, names: Sequence[str], now: datetime) -> Pair:
+def issue_leaf(authority: Pair, names: Sequence[str], now: datetime, *, life: timedelta = LEAF_LIFE) -> Pair:
     """A new server certificate for DNS names and addresses, never outliving its CA.
 
     Errors: CertificateError if ``authority`` is no CA, or ``names`` is empty.
@@ -64,7 +64,7 @@ def issue_leaf(authority: Pair, names: Sequence[str], now: datetime) -> Pair:
     ca_key = _private_key(authority.key)
     key = ec.generate_private_key(_CURVE())
     certificate = (
-        _builder(_name(names[0]), ca.subject, key.public_key(), now, min(now + LEAF_LIFE, ca.not_valid_after_utc))
+        _builder(_name(names[0]), ca.subject, key.public_key(), now, min(now + life, ca.not_valid_after_utc))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(sign_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -94,11 +94,29 @@ def expires(pem: bytes) -> datetime:
     return certificate_of(pem).not_valid_after_utc
 
 
+def issued(pem: bytes) -> datetime:
+    """When a certificate of ours was issued: its first hour lies before that.
+
+    Errors: CertificateError.
+    """
+    return certificate_of(pem).not_valid_before_utc + CLOCK_SKEW
+
+
+def renewal_time(pem: bytes) -> datetime:
+    """When two thirds of the certificate's life are over, its first hour not counted.
+
+    Errors: CertificateError.
+    """
+    start = issued(pem)
+    return start + (expires(pem) - start) * 2 / 3
+
+
 def renewal_due(pem: bytes, now: datetime) -> bool:
-    """Whether two thirds of the certificate's life are over (its first hour, which lies in the past, not counted)."""
-    certificate = certificate_of(pem)
-    start = certificate.not_valid_before_utc + CLOCK_SKEW
-    return now >= start + (certificate.not_valid_after_utc - start) * 2 / 3
+    """Whether two thirds of the certificate's life are over.
+
+    Errors: CertificateError.
+    """
+    return now >= renewal_time(pem)
 
 
 def key_fault(pair: Pair) -> str | None:
