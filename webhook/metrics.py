@@ -91,7 +91,8 @@ class Metrics:
         )
         self._waits = histogram(
             "evenspread_arrival_wait_seconds",
-            "Reviews whose pod came before its owner or namespace: until that arrived, or they gave up.",
+            "Reviews that waited for their pod's owner or namespace (arrived, gave-up), or for the first lists of the "
+            "cluster (listed, not-listed).",
             ["outcome"],
             buckets=_WAIT_SECONDS,
         )
@@ -161,7 +162,7 @@ class Metrics:
         self._skipped.labels(reason).inc()
 
     def waited(self, outcome: str, seconds: float) -> None:
-        """One review that waited: ``arrived``, ``gave-up``, or ``crowded`` where too many waited already."""
+        """One review that waited, by how that ended; ``crowded`` where too many waited already."""
         self._waits.labels(outcome).observe(seconds)
 
     def costly(self, outcome: str) -> None:

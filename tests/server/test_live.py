@@ -94,6 +94,35 @@ def test_it_is_ready_once_the_cluster_is_known_and_answers_from_it(api, flags):
         assert server.metric('evenspread_cluster_events_total{resource="services"}') == 1.0
 
 
+def test_a_review_that_comes_before_the_lists_is_answered_from_them(api, flags):
+    """One replica that starts again beside a live cluster: the pods that come first get what all others get."""
+    listed = 'evenspread_arrival_wait_seconds_count{outcome="listed"}'
+    held = threading.Event()
+
+    def hold(*_):
+        held.wait(20)
+        return False
+
+    api.strike("list", hold, resource="services")
+    with serving(*flags) as server, server.connect() as connection, connection.makefile("rb") as stream:
+        connection.sendall(creation(POD))
+        eventually(lambda: "cluster: waiting for services\n" in server.get("/readyz")[1])
+        held.set()
+        assert operations(read_reply(stream)) is not None
+        assert server.metric(listed) == 1.0
+
+
+def test_a_review_does_not_wait_for_the_lists_past_its_time(api, flags):
+    gave_up = 'evenspread_arrival_wait_seconds_count{outcome="not-listed"}'
+    held = threading.Event()
+    api.strike("list", lambda *_: held.wait(20) and False, resource="services", times=99)
+    with serving(*flags) as server, server.connect() as connection, connection.makefile("rb") as stream:
+        connection.sendall(creation(POD))
+        assert operations(read_reply(stream)) is None
+        assert server.metric(gave_up) == 1.0
+        held.set()
+
+
 def test_a_lost_api_server_is_told_and_the_answers_stay(api, flags):
     with serving(*flags) as server:
         eventually(lambda: server.get("/readyz")[0] == 200)

@@ -3,7 +3,7 @@
 Admission: POST /validate and /mutate with as few layers as possible; everything else goes to Flask. A review is
 answered in the event loop, since it takes microseconds; one with a long body goes to a pool of two threads, a costly
 object to a process of its own (`costly`), and to the pool if there is no answer; one whose pod came before its owner
-waits as a suspended task (`owner_wait`).
+waits as a suspended task (`owner_wait`), and so do those that come before the cluster was listed (`first_lists`).
 Health: liveness and readiness are answered here, so that no slow handler delays them.
 """
 
@@ -22,6 +22,7 @@ from webhook.core.review.decision import AdmissionRequest
 from webhook.logs import bounded
 from webhook.server.costly import Judges
 from webhook.server.costly_job import Job, decision_of
+from webhook.server.first_lists import FirstLists
 from webhook.server.owner_wait import OwnerWait
 from webhook.server.request_body import (
     Application,
@@ -69,15 +70,18 @@ class AdmissionApp:
         index, lock = state.engine.index, state.engine.lock
         self._judges = None if index is None else Judges(state.metrics, Direct(index, lock))
         self._patience = OwnerWait(None if state.feed is None else state.feed.arrivals, state.metrics)
+        self._first_lists = FirstLists(state.feed, state.metrics)
         self._dated = (0, b"")
 
     def start(self) -> None:
-        """Start what is beside the event loop."""
+        """Start what is beside the event loop, which runs by now."""
+        self._first_lists.start()
         if self._judges is not None:
             self._judges.start()
 
     def close(self) -> None:
         """End what is beside the event loop, with whatever it is doing."""
+        self._first_lists.close()
         if self._judges is not None:
             self._judges.close()
 
@@ -111,7 +115,7 @@ class AdmissionApp:
         began = time.perf_counter()
         path, _, query = target.partition(b"?")
         route = _DIRECT.get(path)
-        if route is None or len(body) > LONG_BODY_BYTES or _JSON not in headers:
+        if route is None or len(body) > LONG_BODY_BYTES or _JSON not in headers or self._first_lists.awaited:
             return None
         try:
             deadline = began + _seconds(query) - _MARGIN_SECONDS
@@ -140,6 +144,8 @@ class AdmissionApp:
             body = await read_body(scope, receive, MAX_REVIEW_BYTES)
             deadline = began + _seconds(scope["query_string"]) - _MARGIN_SECONDS
             judge = partial(self._judged, route, body, deadline)
+            if self._first_lists.awaited:
+                await self._first_lists.wait(deadline - time.perf_counter())
             return await self._patience.answer(judge, lambda: deadline - time.perf_counter())
 
     async def _judged(self, route: Route, body: bytes, deadline: float, *, waited: bool) -> ReviewAnswer:
