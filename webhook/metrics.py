@@ -61,6 +61,9 @@ class Metrics:
         self.certificate_expiry = gauge(
             "evenspread_certificate_expiry_timestamp_seconds", "When the served certificate ends."
         )
+        self.authority_expiry = gauge(
+            "evenspread_ca_expiry_timestamp_seconds", "When the CA ends that signs certificates; 0 if it is not ours."
+        )
         self.certificate_faults = counter(
             "evenspread_certificate_faults", "Certificate files that could not be served; the last good pair stayed."
         )

@@ -10,6 +10,8 @@ import logging
 import socket
 import threading
 from collections.abc import Iterator, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -56,6 +58,14 @@ class TooLongError(ClusterError):
 
 class SilenceError(ClusterError):
     """Nothing came on a watch for too long."""
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """The answer to one request: the object in it, and the server's clock; None if it does not tell the time."""
+
+    status: int
+    content: Mapping[str, Any]
+    date: datetime | None = None
 
 
 class _Response(Protocol):
@@ -175,14 +185,23 @@ class ApiServer:
 
         Errors: ClusterError if there was no answer.
         """
+        answer = self.ask(method, path, body, media=media)
+        return answer.status, answer.content
+
+    def ask(self, method: str, path: str, body: object = None, *, media: str = "application/json") -> Answer:
+        """Send a request.
+
+        Errors: ClusterError if there was no answer.
+        """
         data = None if body is None else json.dumps(body).encode()
         with self._send(method, path, data, {"Content-Type": media}, _SECONDS) as response, _told(self.url):
-            content = response.read(_PAGE_BYTES)
+            received = response.read(_PAGE_BYTES)
         try:
-            answer = json.loads(content)
+            answer = json.loads(received)
         except ValueError:
             answer = {}
-        return response.status, answer if isinstance(answer, dict) else {}
+        content = answer if isinstance(answer, dict) else {}
+        return Answer(status=response.status, content=content, date=_date(response.headers.get("Date", "")))
 
     @contextlib.contextmanager
     def open(self, path: str, *, silence_seconds: float = _SECONDS) -> Iterator[Stream]:
@@ -294,6 +313,13 @@ def _refused(response: _Response) -> RefusedError:
         message = str(response.reason or "")
     after = response.headers.get("Retry-After", "")
     return RefusedError(response.status, message, retry_after=float(after) if after.isdecimal() else 0.0)
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        return parsedate_to_datetime(text)
+    except ValueError:
+        return None
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Reviews that come before the cluster was listed wait for that, within their own time.
 
-A replica is not ready before, and so is not asked; but whoever asks all the same, of a single replica that starts again,
-would get an answer that knows no Service, and a pod of its own without constraints for as long as it lives.
+A replica is not ready before, and so is not asked. But a single replica that starts again is: an answer that knows no
+Service would leave a pod without constraints for as long as it lives.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class FirstLists:
             self._waiting -= 1
 
     async def _look(self, feed: Feed) -> None:
-        while not feed.synced:
+        while not feed.synced:  # noqa: ASYNC110 threads list, and no event is worth their while
             await asyncio.sleep(_LOOK_SECONDS)
         self.awaited = False
         self._complete.set()

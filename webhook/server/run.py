@@ -18,15 +18,19 @@ from gunicorn.glogging import Logger
 from msgspec import Struct
 
 from certs.authority import Pair
+from certs.rotation import Lives
 from webhook.admission import Engine
+from webhook.cluster.ca_secret import CaSecret
 from webhook.cluster.feed import Feed
 from webhook.config import Loaded
 from webhook.metrics import Metrics
 from webhook.server import file_watchers
 from webhook.server.asgi import AdmissionApp, health_app
+from webhook.server.own_certificate import OwnCertificate
 from webhook.server.request_body import Application
 from webhook.server.state import State
 from webhook.server.tls import RotatingTls
+from webhook.server.worker import BACKLOG
 from webhook.server.wsgi_bridge import WsgiApplication, bridge
 
 # The limit for all routes but the two of admission, none of which needs a body.
@@ -47,7 +51,7 @@ OPTIONS: dict[str, object] = {
     "timeout": 30,  # no heartbeat for so long is a hang: the longest review takes half a second
     "graceful_timeout": 20,  # with the drain before it, less than the 30 s that Kubernetes gives a pod
     "worker_connections": 2000,  # with TLS 50 KiB each: 100 MiB, a fifth of the chart's limit
-    "backlog": 1024,  # a burst waits here while the loop answers; the kernel caps it (net.core.somaxconn)
+    "backlog": BACKLOG,  # a burst waits here while the loop answers; the kernel caps it (net.core.somaxconn)
     "control_socket_disable": True,
     "forwarded_allow_ips": "",
     "proc_name": "evenspread",
@@ -62,12 +66,25 @@ class Renewal(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
+class OwnCa(Struct, frozen=True, kw_only=True):
+    """The CA of which the process issues its own certificate: its Secret, the names, and where the pair is kept."""
+
+    secret: CaSecret
+    names: tuple[str, ...]
+    directory: Path
+    lives: Lives
+
+
 class Plan(Struct, frozen=True, kw_only=True):
-    """Everything that one process serves with, decided before it starts."""
+    """Everything that one process serves with, decided before it starts.
+
+    Shape: ``certificate`` and ``key`` are there already, unless ``own`` will write them.
+    """
 
     engine: Engine
     certificate: Path
     key: Path
+    own: OwnCa | None = None
     client_ca: Path | None = None
     admission: socket.socket
     health: socket.socket
@@ -81,8 +98,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     on_ready: Callable[[], None] = lambda: None
 
 
-def listen(host: str, port: int, *, elsewhere: bool = False) -> socket.socket:
-    """A listening socket; with ``elsewhere``, on any free port if this one is taken.
+def listen(host: str, port: int, *, elsewhere: bool = False, later: bool = False) -> socket.socket:
+    """A listening socket; with ``elsewhere``, on any free port if this one is taken; with ``later``, only bound.
 
     Errors: OSError.
     """
@@ -99,7 +116,8 @@ def listen(host: str, port: int, *, elsewhere: bool = False) -> socket.socket:
             if not elsewhere or error.errno != errno.EADDRINUSE:
                 raise
             opened.bind((host, 0))
-        opened.listen(1024)
+        if not later:
+            opened.listen(BACKLOG)
     except OSError:
         opened.close()
         raise
@@ -111,7 +129,8 @@ def serve(plan: Plan) -> NoReturn:
 
     Errors: SystemExit with gunicorn's code; CertificateError before anything is served.
     """
-    RotatingTls(plan.certificate, plan.key, plan.client_ca)
+    if plan.own is None:
+        RotatingTls(plan.certificate, plan.key, plan.client_ca)
     _Master(_Application(plan)).run()
     raise SystemExit(0)
 
@@ -152,9 +171,11 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._tls: RotatingTls | None = None
         self.drain_seconds = plan.drain_seconds
-        # gunicorn closes the descriptor that it is given and keeps a copy.
-        self._bind = f"fd://{plan.admission.detach()}"
+        # gunicorn closes the descriptor that it is given and keeps a copy. It is given the plain port, since it would
+        # have the other one listen at once, and who connects would wait for a certificate that is not there yet.
+        self._bind = f"fd://{plan.health.detach()}"
         super().__init__()
 
     def load_config(self) -> None:
@@ -168,7 +189,9 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
     def load(self) -> Application:
         plan = self._plan
         self.state = State(plan.engine, Metrics(), plan.feed)
-        self._tls = RotatingTls(plan.certificate, plan.key, plan.client_ca)
+        if plan.own is not None:
+            own = plan.own
+            self.state.own_certificate = OwnCertificate(own.secret, own.names, own.directory, own.lives)
         if plan.loaded is not None:
             file_watchers.take_configuration(self.state, plan.loaded)
         if plan.feed is not None:
@@ -178,17 +201,19 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
     def health(self) -> Application:
         return health_app(self.state, bridge(self._health_routes, limit=_SMALL_BODY_BYTES))
 
-    def health_socket(self) -> socket.socket:
-        return self._plan.health
+    def admission_socket(self) -> socket.socket:
+        return self._plan.admission
 
-    def ssl_context(self) -> ssl.SSLContext:
-        return self._tls.context
+    async def ssl_context(self) -> ssl.SSLContext:
+        return (await self._certified()).context
 
     def on_ready(self) -> None:
         self._plan.on_ready()
 
     def upkeep(self) -> list[Coroutine[Any, Any, None]]:
-        tasks = [file_watchers.follow_certificates(self.state, self._tls)]
+        tasks = [self._follow_certificates()]
+        if self.state.own_certificate is not None:
+            tasks.append(self.state.own_certificate.keep())
         if self._plan.loaded is not None:
             tasks.append(file_watchers.follow_configuration(self.state, self._plan.loaded))
         if self._plan.feed is not None and self._plan.follows_version:
@@ -197,6 +222,16 @@ class _Application(BaseApplication):  # type: ignore[misc]  # gunicorn publishes
         if renewal is not None:
             tasks.append(file_watchers.renew_certificates(renewal.directory, renewal.authority, renewal.names))
         return tasks
+
+    async def _follow_certificates(self) -> None:
+        await file_watchers.follow_certificates(self.state, await self._certified())
+
+    async def _certified(self) -> RotatingTls:
+        if self.state.own_certificate is not None:
+            await self.state.own_certificate.issued.wait()
+        if self._tls is None:
+            self._tls = RotatingTls(self._plan.certificate, self._plan.key, self._plan.client_ca)
+        return self._tls
 
     def _admission_routes(self) -> WsgiApplication:
         from webhook.server.routes import create_admission  # noqa: PLC0415 Flask is a third of the start

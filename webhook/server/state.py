@@ -8,6 +8,7 @@ from webhook.admission import Engine, ReviewAnswer
 from webhook.cluster.feed import Feed
 from webhook.logs import bounded, described
 from webhook.metrics import Known, Metrics
+from webhook.server.own_certificate import OwnCertificate
 
 _log = logging.getLogger("webhook.decisions")
 
@@ -26,6 +27,7 @@ class State:
         self.draining = False
         self.config_fault = ""
         self.certificate_fault = ""
+        self.own_certificate: OwnCertificate | None = None
         self._day = (0, "")
         self._second = (-1, "")
 
@@ -49,16 +51,18 @@ class State:
         """Whether to send requests here, and the lines that say why.
 
         A bad configuration file or certificate does not end readiness: the last good one serves. Nor does losing the
-        cluster: what is known of it serves, and its age is told.
+        cluster: what is known of it serves, and its age is told. A certificate that has ended does not either: who
+        judges that is the caller, whose clock may be right where ours is not.
         """
         lines = {
             "serving": "draining" if self.draining else "ok",
             "configuration": self.config_fault or "ok",
-            "certificate": self.certificate_fault or "ok",
+            "certificate": self.certificate_fault or (self.own_certificate and self.own_certificate.fault) or "ok",
             **self._cluster(),
         }
         known = self.feed is None or self.feed.synced
-        return known and not self.draining, "".join(f"{name}: {text}\n" for name, text in lines.items())
+        certified = self.own_certificate is None or self.own_certificate.issued.is_set()
+        return known and certified and not self.draining, "".join(f"{name}: {text}\n" for name, text in lines.items())
 
     def _cluster(self) -> Mapping[str, str]:
         if self.feed is None:

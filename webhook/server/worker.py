@@ -4,7 +4,8 @@
     deadlines     a connection without a request would stay for ever: it is aborted after 10 s
     limits        gunicorn reads worker_connections but does not enforce it: sources share them (`connection_table`)
     drain         idle connections would delay a stop by the whole graceful_timeout: see `Worker.drain`
-    second port   health and metrics, without TLS, on the same event loop
+    second port   health and metrics, without TLS, on the same event loop; gunicorn holds this one, and the admission
+                  port listens as soon as there is a certificate
     upgrades      WebSocket is not offered (`connection`)
     numbers       a length that Python refuses to parse would be an unhandled exception: 400 (`connection`)
 
@@ -49,6 +50,7 @@ _SWEEP_SECONDS = 1.0  # the time that a peer has is exceeded by no more; a sweep
 _HEARTBEAT_SECONDS = 1.0
 _GOODBYE_SECONDS = 1.0  # for idle peers at the stop; kubelet and API server answer at once
 _OTHER_DESCRIPTORS = 200  # listeners, files, and a watch for each of some twenty kinds, with room
+BACKLOG = 1024  # a burst waits in it while the loop answers; the kernel caps it (net.core.somaxconn)
 # After so long the event loop gets the interpreter back from a long review, or from events of the cluster. A call would
 # wait a few times for Python's own 5 ms.
 _TURN_SECONDS = 0.001
@@ -78,8 +80,8 @@ class Served(Protocol):
 
     def wsgi(self) -> AdmissionApp: ...
     def health(self) -> Application: ...
-    def health_socket(self) -> socket.socket: ...
-    def ssl_context(self) -> ssl.SSLContext: ...
+    def admission_socket(self) -> socket.socket: ...
+    async def ssl_context(self) -> ssl.SSLContext: ...
     def upkeep(self) -> list[Coroutine[Any, Any, None]]: ...
     def on_ready(self) -> None: ...
 
@@ -149,22 +151,26 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
             if connection.idle:
                 connection.end()
 
-    def _get_ssl_context(self) -> ssl.SSLContext:
+    async def _open(self) -> None:
+        """Open the admission port as soon as there is a certificate to greet with."""
         try:
-            return self.app.ssl_context()
+            tls = await self.app.ssl_context()
+            admission = self.app.admission_socket()
+            admission.listen(BACKLOG)
         except Exception as error:
-            self.log.exception("no TLS context: nothing is served")
+            self.log.exception("no TLS context, or no port: nothing is served")
             raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from error
+        if self.draining:
+            return
+        self.servers = [Listener(admission, self.admission_table, partial(Connection, self), tls)]
+        self.app.on_ready()
 
     async def _serve(self) -> None:
         self.loop.set_exception_handler(_unhandled)
-        admission, health = partial(Connection, self), partial(HealthConnection, self)
-        tls = self._get_ssl_context()
-        self.servers = [Listener(each.sock, self.admission_table, admission, tls) for each in self.sockets]
-        plain = Listener(self.app.health_socket(), self.health_table, health)
-        beside = [self.loop.create_task(task) for task in (self._sweep(), *self.app.upkeep())]
+        health = partial(HealthConnection, self)
+        plain = [Listener(each.sock, self.health_table, health) for each in self.sockets]
         self.asgi.start()
-        self.app.on_ready()
+        beside = [self.loop.create_task(task) for task in (self._open(), self._sweep(), *self.app.upkeep())]
         try:
             while self.alive and self.ppid == os.getppid():
                 self.notify()
@@ -173,7 +179,8 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
         finally:
             for task in beside:
                 task.cancel()
-            plain.close()
+            for each in plain:
+                each.close()
             self.asgi.close()
 
     async def _sweep(self) -> None:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,11 +16,13 @@ import click
 from msgspec import Struct, structs
 
 from certs.authority import CertificateError, issue_authority, issue_leaf
-from certs.store import read_pair, write_pair, write_public
+from certs.store import live_paths, read_pair, write_pair, write_public
 from webhook import logs
 from webhook.admission import Engine
+from webhook.cli.commands.certificate_options import ca_options, lives
 from webhook.cli.exit_codes import CommandError
 from webhook.cli.serving import example, registered
+from webhook.cluster.ca_secret import CaSecret
 from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
@@ -28,7 +30,7 @@ from webhook.config import ConfigError, Loaded, load_policy
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.policy.policy import Policy
-from webhook.server.run import Plan, Renewal, listen, serve
+from webhook.server.run import OwnCa, Plan, Renewal, listen, serve
 
 # As the chart has them: above 1024, and open to the API server in every managed cluster's default firewall.
 _BIND = "0.0.0.0:10250"
@@ -49,6 +51,9 @@ class Options(Struct, frozen=True, kw_only=True):
     key: str | None
     client_ca: str | None
     tls_name: tuple[str, ...]
+    ca_secret: tuple[str, str] | None
+    ca_duration: timedelta
+    leaf_duration: timedelta
     config: str | None
     snapshot: str | None
     kube_version: KubernetesVersion | None
@@ -94,7 +99,8 @@ def _version(_context: click.Context, _parameter: click.Parameter, text: str | N
 @_option("--cert", metavar="FILE", help="Certificate (PEM); followed when it changes. Without it, a throw-away CA.")
 @_option("--key", metavar="FILE", help="Private key of --cert (PEM).")
 @_option("--client-ca", metavar="FILE", help="Answer only callers whose certificate this CA signed (an API server's).")
-@_option("--tls-name", metavar="NAME", multiple=True, help="A further name in the throw-away certificate.")
+@_option("--tls-name", metavar="NAME", multiple=True, help="A name in the certificate that is issued here.")
+@ca_options
 @_option("--config", metavar="FILE", help="SpreadPolicy file; followed when it changes. Without it, the defaults.")
 @_option(
     "--snapshot", metavar="FILE", help="What is known of the cluster: a snapshot, or what kubectl printed (JSON, YAML)."
@@ -155,20 +161,21 @@ def _run(options: Options, workshop: Path) -> NoReturn:
         cluster = registered.Cluster(options.kubeconfig, options.context, options.advertise)
     local = (cluster.bind if cluster else _LOCAL_BIND, _LOCAL_HEALTH_BIND)
     defaults = local if options.local else (_BIND, _HEALTH_BIND)
-    admission = _listen("--bind", options.bind, defaults[0], options)
+    admission = _listen("--bind", options.bind, defaults[0], options, later=options.ca_secret is not None)
     try:
         health = _listen("--health-bind", options.health_bind, defaults[1], options)
     except CommandError:
         admission.close()
         raise
     host, port = admission.getsockname()[:2]
-    served = _certificates(options, workshop, _names(host, cluster.advertised if cluster else ""))
+    served = _certificates(options, workshop, _names(host, cluster.advertised if cluster else ""), known.server)
     health_port = health.getsockname()[1]
     place = example.ServerAddress(host=_reachable(host), port=port, health_port=health_port, authority=served.authority)
     plan = Plan(
         engine=_engine(policy, known),
         certificate=served.certificate,
         key=served.key,
+        own=served.own,
         client_ca=Path(options.client_ca) if options.client_ca else None,
         admission=admission,
         health=health,
@@ -189,6 +196,10 @@ def _refuse_early(options: Options) -> None:
     """Refuse options that can be refused before a socket is opened."""
     if (options.cert is None) != (options.key is None):
         raise CommandError("--cert and --key come together")
+    if options.ca_secret is not None and (options.cert or options.registers):
+        raise CommandError("--ca-secret issues the certificate; leave --cert and --key out, and add --no-register")
+    if options.ca_secret is not None and not options.tls_name:
+        raise CommandError("--ca-secret needs --tls-name, the name by which the API server calls")
     if options.registers and options.cert:
         raise CommandError("--kubeconfig registers the throw-away CA; leave --cert and --key out, or add --no-register")
     if options.cert and options.key:
@@ -218,6 +229,7 @@ class _Known(Struct, frozen=True, kw_only=True):
     index: ClusterIndex | None = None
     lock: AbstractContextManager[object] = nullcontext()
     feed: Feed | None = None
+    server: ApiServer | None = None
 
 
 def _cluster(options: Options, policy: Policy) -> _Known:
@@ -228,10 +240,11 @@ def _cluster(options: Options, policy: Policy) -> _Known:
             return _Known(version=asked or RECORDED)
         account = Account(kubeconfig=options.kubeconfig, context=options.context)
         try:
-            feed = Feed(ApiServer(account), watched(policy), as_version=asked)
+            server = ApiServer(account)
         except ClusterError as error:
             raise CommandError(str(error), _UNREACHABLE) from error
-        return _Known(version=asked or RECORDED, index=feed.index, lock=feed.lock, feed=feed)
+        feed = Feed(server, watched(policy), as_version=asked)
+        return _Known(version=asked or RECORDED, index=feed.index, lock=feed.lock, feed=feed, server=server)
     from webhook.snapshot.load import SnapshotError  # noqa: PLC0415 the same
     from webhook.snapshot.open_file import load_snapshot  # noqa: PLC0415 only who has one
 
@@ -248,13 +261,13 @@ def _engine(policy: Policy, known: _Known) -> Engine:
     return engine if feed is None else structs.replace(engine, age=lambda: feed.age)
 
 
-def _listen(flag: str, given: str | None, default: str, options: Options) -> socket.socket:
-    """A listening socket at the address; somewhere else if a local default is taken."""
+def _listen(flag: str, given: str | None, default: str, options: Options, *, later: bool = False) -> socket.socket:
+    """A socket at the address, that listens now or ``later``; somewhere else if a local default is taken."""
     host, _, port = (given or default).rpartition(":")
     if not host or not port.isdecimal() or int(port) > _LAST_PORT:
         raise CommandError(f"{flag} {given}: write it as HOST:PORT, as in {default}")
     try:
-        return listen(host.strip("[]"), int(port), elsewhere=options.local and given is None)
+        return listen(host.strip("[]"), int(port), elsewhere=options.local and given is None, later=later)
     except OSError as error:
         raise CommandError(f"{flag} {given or default}: {error.strerror}") from error
 
@@ -264,12 +277,23 @@ class _Served(Struct, frozen=True):
     key: Path
     authority: Path | None = None
     renewal: Renewal | None = None
+    own: OwnCa | None = None
 
 
-def _certificates(options: Options, workshop: Path, own: tuple[str, ...]) -> _Served:
-    """The given certificate and key, or a throw-away CA and its leaf."""
+def _certificates(options: Options, workshop: Path, own: tuple[str, ...], server: ApiServer | None) -> _Served:
+    """The given certificate and key, one of the CA in the cluster, or a throw-away CA and its leaf."""
     if options.cert and options.key:
         return _Served(Path(options.cert), Path(options.key))
+    if options.ca_secret is not None:
+        if server is None:
+            raise CommandError("--ca-secret is read from a cluster: run it in a pod, or add --kubeconfig")
+        issuing = OwnCa(
+            secret=CaSecret(server, *options.ca_secret),
+            names=options.tls_name,
+            directory=workshop / "tls",
+            lives=lives(options.ca_duration, options.leaf_duration),
+        )
+        return _Served(*live_paths(issuing.directory), own=issuing)
     now, names = datetime.now(UTC), (*own, *options.tls_name)
     authority = issue_authority(now, common_name="evenspread throw-away CA")
     ca_file = workshop / "ca.crt"

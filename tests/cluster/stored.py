@@ -1,0 +1,71 @@
+"""An API server that keeps single objects, with their versions; time is what the test says it is."""
+
+import copy
+import json
+from datetime import UTC, datetime, timedelta
+
+import jsonpatch
+
+from webhook.cluster.connection import Answer, ClusterError
+
+NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
+
+
+class StoredApi:
+    """Requests as `ApiServer` takes them.
+
+    Shape: ``before`` is called with method and path before each request is answered; what it returns, if anything, is
+    the answer. It may change what is stored, as somebody else would.
+    """
+
+    def __init__(self, **objects):
+        self.objects = {}
+        self.version = 0
+        self.now = NOW
+        self.asked = []
+        self.before = lambda _method, _path: None
+        for path, content in objects.items():
+            self.put(path, content)
+
+    def put(self, path, content):
+        self.version += 1
+        meta = {**content.get("metadata", {}), "resourceVersion": str(self.version)}
+        self.objects[path] = {**copy.deepcopy(content), "metadata": meta}
+
+    def passes(self, **time):
+        self.now += timedelta(**time)
+
+    def request(self, method, path, body=None, *, media="application/json"):
+        answer = self.ask(method, path, body, media=media)
+        return answer.status, answer.content
+
+    def ask(self, method, path, body=None, *, media="application/json"):
+        self.asked.append((method, path))
+        said = self.before(method, path)
+        if isinstance(said, int):
+            return self._status(said)
+        path = path.partition("?")[0]
+        if path not in self.objects:
+            return self._status(404)
+        if method == "PUT":
+            if body["metadata"]["resourceVersion"] != self.objects[path]["metadata"]["resourceVersion"]:
+                return self._status(409)
+            self.put(path, json.loads(json.dumps(body)))
+        if method == "PATCH":
+            assert media == "application/json-patch+json"
+            try:
+                self.put(path, jsonpatch.apply_patch(self.objects[path], body))
+            except jsonpatch.JsonPatchTestFailed:
+                return self._status(422)
+        return Answer(status=200, content=copy.deepcopy(self.objects[path]), date=self.now)
+
+    def writes(self):
+        return [path for method, path in self.asked if method != "GET"]
+
+    def _status(self, code):
+        return Answer(status=code, content={"kind": "Status", "message": f"says {code}"}, date=self.now)
+
+
+def silent(_method, _path):
+    """Nobody is there."""
+    raise ClusterError("https://api: no word in time")
