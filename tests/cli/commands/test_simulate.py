@@ -35,6 +35,8 @@ what would help in Deployment shop/web, smallest first; with each of them all
   set whenUnsatisfiable: ScheduleAnyway (then all pods may come to stand in one
     zone)
 
+or add 1 empty node like a0 in zone c
+
 not evaluated: SchedulerConfiguration: disabled plugins, added node affinity,
   ignored resources, extenders; AdmissionPlugins: quota, other webhooks and
   policies, of a pod yet to be created
@@ -135,7 +137,8 @@ class TestJson:
         assert found["workloads"] == {
             "Deployment shop/web": {"verdict": "does-not-fit", "wanted": 9, "fits": {"min": 6, "max": 6}}
         }
-        assert found["rollout"] is found["addNodes"] is found["preempts"] is None
+        assert found["rollout"] is found["preempts"] is None
+        assert found["addNodes"] == [{"like": "a0", "labels": {"topology.kubernetes.io/zone": "c"}, "nodes": 1}]
         assert found["stuckProbability"] == {"uniform": 1.0, "scored": None}
 
     def test_shards(self, answer):
@@ -348,3 +351,56 @@ class TestTheWholeCluster:
             assert (code, err) == (3, "evenspread: cluster x: no Deployment shop/api\n")
             api.forbidden.add("nodes")
             assert run("simulate", "--kubeconfig", file, "--all")[0] == 4
+
+
+class TestWhatMakesRoom:
+    def test_nodes_and_whom_to_preempt(self, ask, answer):
+        """Each node holds a pod of 3 cpus, and 4 is what it has."""
+        there = "a: a0 | b: b0"
+        objects = [
+            {**(each := running(f"x{node}", node)), "spec": {**each["spec"], "containers": holding("3")}}
+            for node in ("a0", "b0")
+        ]
+        for each in objects:
+            each["metadata"]["labels"] = {"app": "batch"}
+        important = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "important"}}
+        objects.append({**important, "value": 1000})
+        made = web(ZONE, replicas=4, containers=holding("2"), priorityClassName="important")
+        asked = {"objects": objects, "manifests": [made]}
+        found, code = answer(there, **asked)
+        assert (code, found["verdict"], found["cause"], found["fits"]["max"]) == (1, "does-not-fit", "capacity", 0)
+        assert (found["addNodes"], found["preempts"]) == (
+            [
+                {"like": "a0", "labels": {"topology.kubernetes.io/zone": "a"}, "nodes": 1},
+                {"like": "b0", "labels": {"topology.kubernetes.io/zone": "b"}, "nodes": 1},
+            ],
+            2,
+        )
+        _, out, _ = ask(there, **asked)
+        assert (
+            "\nor add 1 empty node like a0 in zone a and 1 empty node like b0 in zone b\n"
+            "\nor preempt 2 pods of lower priority, which the scheduler does by itself\n"
+        ) in out
+
+    def test_of_a_rollout_and_of_pods_that_wait(self, answer):
+        """Three pods on one node; a new one may only come once an old one is gone, which none is."""
+        strategy = {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
+        manifests = [web(HOST, replicas=2, spec=strategy, containers=holding("3"))]
+        found, _ = answer("a: a0=1 a1=1", "--rollout", manifests=manifests, cpu="3")
+        assert (found["verdict"], found["addNodes"], found["preempts"]) == (
+            "does-not-fit",
+            [{"like": "a0", "labels": {}, "nodes": 1}],
+            None,
+        )
+        objects = [waiting(f"new-{number}", cpu="3") for number in range(3)]
+        found, _ = answer("a: a0", "--all", objects=objects)
+        assert (found["addNodes"], found["preempts"]) == ([{"like": "a0", "labels": {}, "nodes": 2}], None)
+
+    def test_nothing_is_tried_without_end(self, answer, monkeypatch):
+        monkeypatch.setattr("webhook.cli.simulating.room._STATES", 1)
+        found, _ = answer("a: a0 | b: b0", manifests=[web(ZONE, replicas=200, containers=holding("1"))])
+        assert (found["verdict"], found["addNodes"]) == ("does-not-fit", None)
+
+
+def holding(cpu):
+    return [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]

@@ -1,6 +1,6 @@
 import pytest
 
-from webhook.core.api.types import Node, ObjectMeta, Pod, PodStatus, Service, ServiceSpec
+from webhook.core.api.types import Node, ObjectMeta, Pod, PodSpec, PodStatus, Service, ServiceSpec
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
 
@@ -151,3 +151,11 @@ def test_what_is_nominated_for_a_node_follows_its_pods():
     }
     made.apply("DELETED", waiting("b", "n1"))
     assert [*made.nominated_pods()] == ["n2"]
+
+
+def test_pods_of_a_lower_priority_by_node():
+    there = ClusterIndex()
+    for name, on, priority in (("x", "n0", None), ("y", "n1", 10), ("z", "n1", -1)):
+        there.apply("ADDED", Pod(metadata=meta(name, "shop"), spec=PodSpec(node_name=on, priority=priority)))
+    assert {slot: [each for each, _ in pods] for slot, pods in there.lower_pods(10).items()} == {0: [0], 1: [-1]}
+    assert there.lower_pods(-1) == {}

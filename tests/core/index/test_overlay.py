@@ -6,20 +6,23 @@ from msgspec.structs import replace
 
 from webhook.core.api.resources import PODS
 from webhook.core.api.selectors import compile_selector
+from webhook.core.api.storage import CsiDriverOnNode, CsiNode, CsiNodeSpec, DriverAllocatable
 from webhook.core.api.types import (
     Affinity,
     ClaimSource,
     Container,
     ContainerPort,
+    NodeSpec,
     NodeStatus,
+    ObjectMeta,
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
     ResourceRequirements,
     Volume,
 )
-from webhook.core.api.well_known import HOSTNAME
-from webhook.core.index.overlay import with_owners, with_pods, without_pods
+from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.index.overlay import More, with_nodes, with_owners, with_pods, with_room, without_pods
 
 NODES = tuple(
     replace(node(name), status=NodeStatus(allocatable={"cpu": "4", "pods": "9", "example.com/gpu": "2"}))
@@ -182,3 +185,57 @@ def test_anti_affinity_of_others_over_the_same_key_stays():
     below = index(*NODES, owned("web-0", "n0"), owned("web-1", "n1"), apart)
     answers = without_pods(below, like, OWN, {0: 1, 1: 1}).terms_matching("shop", {"app": "web", "tier": "front"})
     assert answers == [(HOSTNAME, {0: 1})]
+
+
+def told_of_nodes():
+    """An index with two nodes of a zone, and what it would be with more nodes like the second in another zone."""
+    offers = NodeStatus(allocatable={"cpu": "4", "pods": "9", "example.com/gpu": "2"})
+    there = [replace(node(name, "a"), status=offers) for name in ("n0", "n1")]
+    pods = [replace(running("x", "n1"), **spec(containers=ADDED[3].pod_spec.containers))]
+    more = [replace(node(f"n1-added-{number}", zone), status=offers) for number, zone in ((1, "b"), (2, "b"), (3, "a"))]
+    below = index(*there, *pods)
+    overlay = with_nodes(below, [More(1, 2, {ZONE: "b"}), More(1, 1)])
+    return overlay, index(*there, *pods, *more), below
+
+
+def test_nodes_that_are_added_are_as_if_they_were_there():
+    overlay, there, below = told_of_nodes()
+    assert overlay.view().rows(0, 5) == there.view().rows(0, 5)
+    assert (overlay.view().live, overlay.view().keys) == (there.view().live, there.view().keys)
+    for resource in ("cpu", PODS, "example.com/gpu", "example.com/none"):
+        assert overlay.amounts(resource) == there.amounts(resource)
+        for amount in (0, 1, 3, 5000):
+            assert overlay.short_of(resource, amount) == there.short_of(resource, amount)
+            assert overlay.never_enough(resource, amount) == there.never_enough(resource, amount)
+    assert len(below.view()) == 2
+    assert overlay.count("shop", compile_selector(selector("app=web"))) == {1: 1}
+
+
+def test_nodes_without_a_hostname_get_none_and_limits_are_those_of_the_model():
+    bare = replace(node("n0"), metadata=replace(node("n0").metadata, labels={}))
+    installed = CsiNode(
+        metadata=ObjectMeta(name="n0"),
+        spec=CsiNodeSpec(drivers=(CsiDriverOnNode(name="csi", allocatable=DriverAllocatable(count=2)),)),
+    )
+    below = index(bare, node("n1"), installed)
+    overlay = with_nodes(below, [More(0, 1), More(1, 1)])
+    assert overlay.view().labels[2] == {}
+    assert overlay.attach_limits()["n0-added-1"] == below.attach_limits()["n0"]
+    assert overlay.nodes_with_driver("csi") == {"n0", "n0-added-1"}
+
+
+def test_a_node_may_be_another():
+    below = index(replace(node("n0"), spec=NodeSpec(unschedulable=True)), node("n1"))
+    (row,) = below.view().rows(0, 1)
+    assert row is not None
+    overlay = with_nodes(below, changed={0: row._replace(unschedulable=False)})
+    assert (overlay.view().unschedulable, below.view().unschedulable) == (0, 1)
+
+
+def test_what_is_free_besides():
+    below = index(*NODES, replace(running("x", "n1"), **spec(containers=ADDED[3].pod_spec.containers)))
+    overlay = with_room(below, {1: {"cpu": 2000}})
+    assert overlay.amounts("cpu") == ((4000, 3000), (4000, 4000))
+    assert overlay.short_of("cpu", 3000) is None
+    assert overlay.short_of("cpu", 3001) == (4000, 3000)
+    assert overlay.short_of("example.com/gpu", 2) == below.short_of("example.com/gpu", 2)

@@ -15,13 +15,14 @@ from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining import find_object, pending
 from webhook.cli.explaining.as_json import Json, one_or_all, render, shape
 from webhook.cli.explaining.page import render as render_page
-from webhook.cli.explaining.pods import Question, of_object, of_pod, problem_of, waiting, waiting_of, with_siblings
+from webhook.cli.explaining.pods import Question, of_object, of_pod, waiting, waiting_of, with_siblings
 from webhook.cli.explaining.refused import Refused, refused_of
 from webhook.cli.explaining.words import AnsweredQuestion
 from webhook.cli.live_cluster import Given
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.defaulting.next_pod import problem_of
 from webhook.core.explain.explanation import explain_pod
 from webhook.manifests.reading.files import STDIN, read_files
 

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from webhook.cli.explaining.pods import is_foreign, of_pod, problem_of
+from webhook.cli.explaining.pods import is_foreign, of_pod
 from webhook.cli.explaining.words import AnsweredQuestion, cause_summary, in_the_way
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
+from webhook.core.defaulting.next_pod import problem_of
 from webhook.core.explain.edit_target import object_title
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.explain.fix_text import fix_text

@@ -16,15 +16,21 @@ from webhook.core.api.selectors import NOTHING, Selector, valid_selector
 from webhook.core.api.types import Pod
 from webhook.core.apiserver.decoding import decode
 from webhook.core.defaulting.injection import Injection, Skip
-from webhook.core.defaulting.next_pod import AdmittedPod, after_admission, namespace_of, next_pod, unknown_labels
+from webhook.core.defaulting.next_pod import (
+    AdmittedPod,
+    after_admission,
+    namespace_of,
+    next_pod,
+    problem_of,
+    unknown_labels,
+)
 from webhook.core.explain.edit_target import EditTarget, object_title, target
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controller_kind, controllers
 from webhook.core.placement.daemon_pods import for_node, node_of, tolerant, wanted_nodes
-from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import decide
-from webhook.core.scheduler.problem import Problem, take
 from webhook.core.text import listed, one_line, plural
 from webhook.core.workloads.kinds import DAEMON_SET
 from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
@@ -244,11 +250,6 @@ def _claims_of(value: bytes | Raw | Mapping[str, object]) -> bool:
     except msgspec.ValidationError:
         return False
     return read.spec is not None and bool(read.spec.volume_claim_templates)
-
-
-def problem_of(pod: Pod, index: ClusterIndex, policy: Policy) -> Problem:
-    """The problem that the pod's scheduler faces."""
-    return take(index, pod, profile=profile_for(policy, pod.pod_spec.scheduler_name))
 
 
 def with_siblings(question: Question, number: int, of: str) -> Question:

@@ -40,8 +40,8 @@ def _shape(answer: Answer) -> Json:
             for player, each in zip(of.players, of.each, strict=True)
         },
         "rollout": _rollout(of) if rolling else None,
-        "addNodes": None,
-        "preempts": None,
+        "addNodes": [msgspec.to_builtins(each) for each in answer.room.added] or None,
+        "preempts": answer.room.preempts,
         "stuckProbability": {"uniform": stuck, "scored": None},
         "notEvaluated": not_evaluated_lines(answer),
         "message": verdict(of),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.cli.explaining.page import WIDTH
 from webhook.cli.explaining.words import cause_summary, in_the_way
+from webhook.cli.simulating import room
 from webhook.cli.simulating.helps import Help
 from webhook.cli.simulating.play import Ending, Moved, Outcomes
 from webhook.cli.simulating.words import Answer, doubt, not_evaluated_lines, odds, told, verdict
@@ -41,6 +42,9 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
     for end, found in answer.ends if len(answer.ends) == 1 and not of.alone else ():
         yield from ["\n"] * (len(of.players) > 1)
         yield from _ending(end, found, of, paint)
+    for line in room.told(answer.room):
+        yield "\n"
+        yield from _wrapped(f"or {line}", paint, GREEN)
     lines = not_evaluated_lines(answer)
     if lines:
         yield "\n"

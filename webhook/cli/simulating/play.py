@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from webhook.cli.simulating.pods import Player
 from webhook.core.api.types import Pod
+from webhook.core.defaulting.next_pod import problem_of
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import ClusterGame, Party, game_of
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, Step, one_order, simulate
-from webhook.core.policy.policy import Policy, profile_for
-from webhook.core.scheduler.problem import take
+from webhook.core.policy.policy import Policy
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -79,10 +80,10 @@ class Ending(Struct, frozen=True, kw_only=True):
     pinned: tuple[str, ...] = ()
 
 
-def play(players: Sequence[Player], index: ClusterIndex, effort: Effort, tick: Callable[[int], None]) -> Outcomes:
+def play(players: Sequence[Player], index: ReadOnlyIndex, effort: Effort, tick: Callable[[int], None]) -> Outcomes:
     """The verdict on players whose problems are of the index as it is."""
     unknown = "; ".join(f"{each.title}: {each.unknown}" for each in players if each.unknown)
-    parties = _together(players)
+    parties = parties_of(players)
     if unknown or not parties:
         return replace(undecided(players), unknown=unknown)
     rollout = players[0].rollout
@@ -135,7 +136,7 @@ def undecided(players: Sequence[Player]) -> Outcomes:
     return Outcomes(players=tuple(players), whole=_sum(verdicts), each=verdicts)
 
 
-def _together(players: Sequence[Player]) -> list[Party]:
+def parties_of(players: Sequence[Player]) -> list[Party]:
     """The parties of all players; those that stand behind another still stand behind it."""
     parties: list[Party] = []
     for each in players:
@@ -269,7 +270,7 @@ def _after(  # noqa: PLR0913, PLR0917 each a fact of its own
 
 
 def _explained(pod: Pod, index: ClusterIndex, policy: Policy) -> Explanation:
-    return explain_pod(take(index, pod, profile=profile_for(policy, pod.pod_spec.scheduler_name)), index)
+    return explain_pod(problem_of(pod, index, policy), index)
 
 
 def _moved(steps: Sequence[Step], owners: Sequence[tuple[Player, int]], index: ClusterIndex) -> list[Moved]:

@@ -14,7 +14,7 @@ from webhook.cli.checking.frame import Frame
 from webhook.cli.explaining.refused import Refused, not_admitted, refused
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod, TypeMeta
-from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod
+from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod, problem_of
 from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout, to_come
 from webhook.core.explain.edit_target import object_title
 from webhook.core.index.cluster_index import ClusterIndex
@@ -22,8 +22,7 @@ from webhook.core.index.owners import controllers
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import Party
 from webhook.core.placement.game import Rollout
-from webhook.core.policy.policy import profile_for
-from webhook.core.scheduler.problem import Problem, take
+from webhook.core.scheduler.problem import Problem
 from webhook.core.text import one_line
 from webhook.core.workloads.kinds import TEMPLATED, group_kind
 from webhook.core.workloads.own_selector import selector_of
@@ -129,7 +128,7 @@ def next_of(maker: Maker, frame: Frame, index: ReadOnlyIndex) -> Next:
     """The next pod that it makes, as the scheduler gets it."""
     pod = next_pod(maker.workload, maker.template, maker.namespace, index, applied=maker.applied).template
     ready = after_admission(pod, maker.namespace, frame.policy, index, frame.version)
-    problem = take(index, ready.pod, profile=profile_for(frame.policy, ready.pod.pod_spec.scheduler_name))
+    problem = problem_of(ready.pod, index, frame.policy)
     errors = refused(maker.workload, maker.template, frame)
     return Next(problem, ready.unknown, (*errors, *not_admitted(maker.workload, maker.template, pod, frame, index)))
 
@@ -172,8 +171,7 @@ def player(maker: Maker, frame: Frame, index: ReadOnlyIndex, *, rollout: bool = 
 
 def loose_player(loose: Loose, frame: Frame, index: ReadOnlyIndex) -> Player:
     """Pods as they are, which look for a node."""
-    profile = profile_for(frame.policy, loose.pod.pod_spec.scheduler_name)
-    party = Party(problem=take(index, loose.pod, profile=profile), pods=len(loose.names))
+    party = Party(problem=problem_of(loose.pod, index, frame.policy), pods=len(loose.names))
     return Player(
         title=loose.title,
         stem=loose.pod.meta.name,
@@ -183,6 +181,14 @@ def loose_player(loose: Loose, frame: Frame, index: ReadOnlyIndex) -> Player:
         names=(loose.names,),
         index=index,
     )
+
+
+def again(of: Player, frame: Frame, index: ReadOnlyIndex) -> Player:
+    """The player in another cluster."""
+    if of.maker is not None:
+        return player(of.maker, frame, index, rollout=of.rollout is not None)
+    parties = tuple(replace(each, problem=problem_of(each.problem.pod, index, frame.policy)) for each in of.parties)
+    return replace(of, parties=parties, index=index)
 
 
 def of_cluster(objects: Iterable[tuple[TypeMeta, Raw]], frame: Frame, namespace: str) -> Iterator[Maker]:

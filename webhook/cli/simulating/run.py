@@ -12,6 +12,7 @@ from webhook.cli.simulating.changes import Event, WhatIf, happen
 from webhook.cli.simulating.helps import Help, helps
 from webhook.cli.simulating.play import Ending, Outcomes, alone, ending, play, undecided
 from webhook.cli.simulating.pods import Loose, Maker, Player, loose_player, loose_pods, next_of, player
+from webhook.cli.simulating.room import Room, room
 from webhook.cli.simulating.words import Answer
 from webhook.core.api.types import Pod
 from webhook.core.explain.explanation import Explanation, explain_pod
@@ -74,6 +75,7 @@ class Run(Struct, frozen=True, kw_only=True):
             event=event.text,
             notes=tuple(self._notes(event, players)),
             unseen=tuple(self._unseen(others)),
+            room=Room() if outcomes.interrupted else room(outcomes, self.frame, self.index),
         )
 
     def _played(self, players: Sequence[Player]) -> Outcomes:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from webhook.cli.simulating.helps import Help
 from webhook.cli.simulating.play import Ending, Outcomes, Verdict
+from webhook.cli.simulating.room import Room
 from webhook.core.explain.explanation import Cause
 from webhook.core.placement.simulation import Outcome
 from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
@@ -21,7 +22,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     Shape: ``event`` is what has happened to the cluster, empty for nothing. ``ends`` are those of the players that may
     not fit, if all do of the last one; each with what would help. ``notes`` are sentences about the pods, ``unseen``
-    those about what was not looked at.
+    those about what was not looked at. ``room`` is what would make room for all of them.
     """
 
     outcomes: Outcomes
@@ -29,6 +30,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     event: str = ""
     notes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    room: Room = Room()
 
     @property
     def fits(self) -> bool:

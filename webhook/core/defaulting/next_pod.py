@@ -23,7 +23,8 @@ from webhook.core.index.objects import Owner
 from webhook.core.index.owners import reference_to
 from webhook.core.index.pod_admission import facts_for
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.policy.policy import Policy
+from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.scheduler.problem import Problem, take
 from webhook.core.workloads.controller_labels import NOT_YET_KNOWN, labels_given, ordinal_labels
 from webhook.core.workloads.kinds import (
     CRON_JOB,
@@ -208,6 +209,11 @@ def _in_job(above: Owner) -> _Child:
         api_version=native_version(JOB), kind=JOB[1], meta=meta, replicas=above.replicas, selector=above.selector
     )
     return _Child(f"{name}-{NOT_YET_KNOWN}", job)
+
+
+def problem_of(pod: Pod, index: ReadOnlyIndex, policy: Policy) -> Problem:
+    """The problem that the pod's scheduler faces."""
+    return take(index, pod, profile=profile_for(policy, pod.pod_spec.scheduler_name))
 
 
 def unknown_labels(pod: Pod) -> tuple[str, ...]:

@@ -15,14 +15,13 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.defaulting.next_pod import after_admission, next_pod
+from webhook.core.defaulting.next_pod import after_admission, next_pod, problem_of
 from webhook.core.index.overlay import with_owners, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import ClusterGame, Party, game_of
 from webhook.core.placement.game import Rollout
 from webhook.core.placement.pinned_claims import Ordinal, ordinals
-from webhook.core.policy.policy import Policy, profile_for
-from webhook.core.scheduler.problem import Problem, take
+from webhook.core.policy.policy import Policy
 from webhook.core.workloads.rolling_update import surge_of, unavailable_of
 from webhook.core.workloads.workload import ClaimTemplates, Template, Workload
 
@@ -69,7 +68,7 @@ def to_come(workload: Workload, template: Template, replicas: int, within: Setti
     if workload.traits.ordered:
         return _ordinals(workload, pod, replicas, within)
     staying = sum(index.count(within.namespace, within.own).values()) if within.own is not None else 0
-    party = Party(problem=_problem(pod, index, within.policy), pods=max(0, replicas - staying))
+    party = Party(problem=problem_of(pod, index, within.policy), pods=max(0, replicas - staying))
     return ToCome(index=index, parties=(party,) if party.pods else (), staying=staying)
 
 
@@ -85,8 +84,8 @@ def in_a_rollout(workload: Workload, template: Template, replicas: int, within: 
     index = without_pods(within.index, new, within.own, running)
     old = replace(new, metadata=replace(new.meta, labels=template.template.labels))
     parties = (
-        Party(problem=_problem(old, index, within.policy), pods=0, leaving=running),
-        Party(problem=_problem(new, index, within.policy), pods=replicas),
+        Party(problem=problem_of(old, index, within.policy), pods=0, leaving=running),
+        Party(problem=problem_of(new, index, within.policy), pods=replicas),
     )
     allowed = Rollout(
         0, 1, replicas, surge_of(workload.strategy, replicas), unavailable_of(workload.strategy, replicas)
@@ -101,10 +100,6 @@ def _pod(workload: Workload, template: Template, within: Setting) -> Pod:
     return after_admission(made.template, within.namespace, within.policy, index, within.version).pod
 
 
-def _problem(pod: Pod, index: ReadOnlyIndex, policy: Policy) -> Problem:
-    return take(index, pod, profile=profile_for(policy, pod.pod_spec.scheduler_name))
-
-
 def _ordinals(workload: Workload, pod: Pod, replicas: int, within: Setting) -> ToCome:
     numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
     claims = workload.claims or _NO_CLAIMS
@@ -115,7 +110,7 @@ def _ordinals(workload: Workload, pod: Pod, replicas: int, within: Setting) -> T
     missing = [(each, f"{workload.meta.name}-{number}") for number, each in numbered if not each.runs]
     if not all(each.certain for each, _ in missing):
         return ToCome(index=within.index, unknown="where the volumes of its claims will be")
-    problem, in_turn = _problem(pod, within.index, within.policy), not workload.parallel
+    problem, in_turn = problem_of(pod, within.index, within.policy), not workload.parallel
     room = known.room if claims.names else {}
     groups = _runs(missing) if in_turn else _alike(missing)
     parties = tuple(

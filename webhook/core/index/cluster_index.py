@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, TypeVar
 
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
+from webhook.core.api.resources import PodRequest
 from webhook.core.api.selectors import Selector
 from webhook.core.api.storage import (
     Claim,
@@ -259,6 +260,9 @@ class ClusterIndex(ReadOnlyIndex):
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
         return self._pod_table.terms_matching(namespace, self.raw_namespace_labels(namespace), labels)
+
+    def lower_pods(self, priority: int) -> Mapping[int, Sequence[tuple[int, PodRequest]]]:
+        return self._pod_table.lower(priority)
 
     def taken_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
         return {slot: tuple(used) for slot, used in self._pod_table.ports.items()}

@@ -3,12 +3,16 @@
 An overlay answers for the objects that it adds, and asks the index below it for all the rest.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
+
+from msgspec import Struct
 
 from webhook.core.api.resources import PODS, existing_request
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod, named_claims
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.index.node_table import NodeRow, NodeView
 from webhook.core.index.objects import Owner
 from webhook.core.index.pod_groups import Counts, bump
 from webhook.core.index.pod_table import HostPort, Mounted, extras_of
@@ -39,6 +43,30 @@ def with_owners(index: ReadOnlyIndex, owners: Sequence[Owner]) -> ReadOnlyIndex:
     Shape: `workloads` still has those that they replace.
     """
     return cast(ReadOnlyIndex, _WithOwners(index, owners))
+
+
+class More(Struct, frozen=True):
+    """So many ``nodes`` more that are like the one in a slot, but for some ``labels``, and empty."""
+
+    like: int
+    nodes: int
+    labels: Mapping[str, str] = {}
+
+
+def with_nodes(
+    index: ReadOnlyIndex, added: Sequence[More] = (), changed: Mapping[int, NodeRow] | None = None
+) -> ReadOnlyIndex:
+    """The index as if it had more nodes, and as if some were others; these keep their names and what they offer.
+
+    Shape: ``changed`` is by slot. Added nodes are named ``<node>-added-1`` and have slots behind all others; `node` and
+    `attached` do not know them.
+    """
+    return cast(ReadOnlyIndex, _WithNodes(index, added, changed or {}))
+
+
+def with_room(index: ReadOnlyIndex, freed: Mapping[int, Mapping[str, int]]) -> ReadOnlyIndex:
+    """The index as if so much more were free of each resource, by slot; pods are counted as before."""
+    return cast(ReadOnlyIndex, _WithRoom(index, freed))
 
 
 class _Overlay:
@@ -167,8 +195,7 @@ class _WithoutPods(_Overlay):
     def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
         if self._below.short_of(resource, amount) is None:
             return None
-        free = self.amounts(resource)[0]
-        return free if any(each < amount for each in free) else None
+        return _if_any_less(self.amounts(resource)[0], amount)
 
     def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         free, allocatable = self._below.amounts(resource)
@@ -204,3 +231,71 @@ class _WithoutPods(_Overlay):
 def _less(counts: Counts, others: Counts) -> Counts:
     left = {slot: pods - others.get(slot, 0) for slot, pods in counts.items()}
     return {slot: pods for slot, pods in left.items() if pods > 0}
+
+
+class _WithNodes(_Overlay):
+    """The answers about nodes, and about what they offer."""
+
+    def __init__(self, below: ReadOnlyIndex, added: Sequence[More], changed: Mapping[int, NodeRow]) -> None:
+        super().__init__(below)
+        view = below.view()
+        rows = view.rows(0, view.size)
+        for slot, row in changed.items():
+            rows[slot] = row
+        self._names: dict[str, str] = {}
+        self._like: list[int] = []
+        for more in added:
+            model = rows[more.like]
+            for _ in range(more.nodes if model is not None else 0):
+                name = f"{view.names[more.like]}-added-{len(self._like) + 1}"
+                rows.append(model and model._replace(name=name, labels=_labels(model.labels, more.labels, name)))
+                self._like.append(more.like)
+                self._names[name] = view.names[more.like]
+        keys = view.keys.union(*(row.labels for row in rows[view.size :] if row is not None))
+        self._view = NodeView(rows, view.live | ((1 << len(self._like)) - 1) << view.size, keys)
+
+    def view(self) -> NodeView:
+        return self._view
+
+    def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        free, allocatable = self._below.amounts(resource)
+        more = tuple(allocatable[slot] for slot in self._like)
+        return (*free, *more), (*allocatable, *more)
+
+    def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
+        return _if_any_less(self.amounts(resource)[0], amount)
+
+    def never_enough(self, resource: str, amount: int) -> tuple[int, ...] | None:
+        return _if_any_less(self.amounts(resource)[1], amount)
+
+    def attach_limits(self) -> Mapping[str, Mapping[str, int]]:
+        limits = self._below.attach_limits()
+        return {**limits, **{name: limits[like] for name, like in self._names.items() if like in limits}}
+
+    def nodes_with_driver(self, driver: str) -> Collection[str]:
+        there = self._below.nodes_with_driver(driver)
+        return there | {name for name, like in self._names.items() if like in there}
+
+
+def _labels(of_model: Mapping[str, str], others: Mapping[str, str], name: str) -> Mapping[str, str]:
+    return {**of_model, **others, **({HOSTNAME: name} if HOSTNAME in of_model else {})}
+
+
+class _WithRoom(_Overlay):
+    def __init__(self, below: ReadOnlyIndex, freed: Mapping[int, Mapping[str, int]]) -> None:
+        super().__init__(below)
+        self._freed = freed
+
+    def amounts(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        free, allocatable = self._below.amounts(resource)
+        left = list(free)
+        for slot, amounts in self._freed.items():
+            left[slot] += amounts.get(resource, 0)
+        return tuple(left), allocatable
+
+    def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
+        return _if_any_less(self.amounts(resource)[0], amount)
+
+
+def _if_any_less(amounts: tuple[int, ...], wanted: int) -> tuple[int, ...] | None:
+    return amounts if any(each < wanted for each in amounts) else None

@@ -78,7 +78,7 @@ class PodRecord:
     Shape: ``aside`` has the values of many-valued keys; ``extras`` belongs to `pod_table` (ports, volumes, terms).
     """
 
-    __slots__ = ("aside", "extras", "group", "leaving", "request", "slot", "uid")
+    __slots__ = ("aside", "extras", "group", "leaving", "priority", "request", "slot", "uid")
 
     def __init__(self, uid: str, slot: int, group: _PodGroup, aside: Mapping[str, str], request: PodRequest) -> None:
         self.uid = uid
@@ -87,6 +87,7 @@ class PodRecord:
         self.aside = aside
         self.request = request
         self.leaving = False
+        self.priority = 0
         self.extras: object = None
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from webhook.core.api.resources import existing_request
+from webhook.core.api.resources import PodRequest, existing_request
 from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.types import (
     ANY_ADDRESS,
@@ -194,7 +194,7 @@ class Pods:
         if space is None:
             space = self._namespaces[namespace] = NamespacePods(self._learn_at)
         record = PodRecord(meta.uid, slot, *space.group(meta.labels or {}), request)
-        record.leaving, record.extras = leaving, extras
+        record.leaving, record.extras, record.priority = leaving, extras, spec.priority or 0
         space.add(key, record)
         self._nodes.use(slot, request, 1)
         if extras is not _NO_EXTRAS:
@@ -237,6 +237,15 @@ class Pods:
         """
         space = self._namespaces.get(namespace)
         return {} if space is None else space.count(requirements, leaving=leaving)
+
+    def lower(self, priority: int) -> dict[int, list[tuple[int, PodRequest]]]:
+        """The pods of a lower priority, by slot: the priority, and what the pod takes."""
+        found: dict[int, list[tuple[int, PodRequest]]] = {}
+        for space in self._namespaces.values():
+            for record in space.records.values():
+                if record.priority < priority:
+                    found.setdefault(record.slot, []).append((record.priority, record.request))
+        return found
 
     def claim_users(self, namespace: str, claim: str) -> Counts:
         """How many pods on each node mount the claim."""

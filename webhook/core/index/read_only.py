@@ -6,6 +6,7 @@ Whoever judges is given a `ReadOnlyIndex`; only what feeds the cluster's events 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from webhook.core.api.resources import PodRequest
 from webhook.core.api.selectors import Selector
 from webhook.core.api.storage import Claim, CsiDriver, PersistentVolume, StorageCapacity, StorageClass
 from webhook.core.api.types import Node, Pod, Service
@@ -98,6 +99,12 @@ class ReadOnlyIndex(Protocol):
 
     def nominated_pods(self) -> Mapping[str, tuple[Pod, ...]]:
         """The waiting pods that preemption has nominated for a node, by that node."""
+
+    def lower_pods(self, priority: int) -> Mapping[int, Sequence[tuple[int, PodRequest]]]:
+        """The pods of a lower priority on each node, by slot: the priority of each, and what it takes.
+
+        Shape: looks at every pod; in 150,000 of them, some 20 ms.
+        """
 
     def taken_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
         """The host ports that existing pods use, by slot."""

@@ -32,13 +32,9 @@ def cause(parties: Sequence[Party], index: ReadOnlyIndex, rollout: Rollout | Non
     free = [replace(each, problem=replace(each.problem, hard=Counted())) for each in parties]
     if simulate(game_of(free, index, rollout=rollout), effort).outcome is Outcome.FITS:
         return Cause.SPREAD
-    return Cause.CAPACITY if fit_with_room(parties, index, rollout, effort) else Cause.OTHER
-
-
-def fit_with_room(parties: Sequence[Party], index: ReadOnlyIndex, rollout: Rollout | None, effort: Effort) -> bool:
-    """Whether every order would place all pods if every node had room for all of them."""
     roomy = [replace(each, problem=_without_limits(each.problem)) for each in parties]
-    return simulate(game_of(roomy, index, rollout=rollout), effort).outcome is Outcome.FITS
+    fit = simulate(game_of(roomy, index, rollout=rollout), effort).outcome is Outcome.FITS
+    return Cause.CAPACITY if fit else Cause.OTHER
 
 
 def _without_limits(problem: Problem) -> Problem:

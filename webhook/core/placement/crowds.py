@@ -16,7 +16,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import Term
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.game import Apart, Crowd, Game, Limit, Move, Near, NodeClass, Pods, Rollout, more
+from webhook.core.placement.game import Apart, Crowd, Game, Limit, Move, Near, Pods, Rollout, more
 from webhook.core.placement.node_classes import (
     Counting,
     NodeGate,
@@ -69,14 +69,15 @@ class ClusterGame(Struct, frozen=True):
             slot = next(
                 each
                 for each in node_sets.to_slots(of.nodes)
-                if self._takes(move, of, each, pods.get(each) or self.nodes.start_at(each))
+                if self.takes(move, each, pods.get(each) or self.nodes.start_at(each))
             )
             pods[slot] = more(pods.get(slot) or self.nodes.start_at(slot), move.crowd, -1 if move.gone else 1)
             found.append((move, self.nodes.view.names[slot]))
         return found
 
-    def _takes(self, move: Move, of: NodeClass, slot: int, pods: Pods) -> bool:
-        """Whether the move can have been on a node with these pods."""
+    def takes(self, move: Move, slot: int, pods: Pods) -> bool:
+        """Whether the move can be on this node of its class, with these pods on it."""
+        of = self.game.classes[move.number]
         if not of.pooled:
             return pods == move.before
         if move.gone:

@@ -124,6 +124,8 @@ class TestReplicasThatDoNotFit:
         index.apply("ADDED", convert({"metadata": meta, "value": priority}, PriorityClass))
         manifest = asked(ZONE, replicas=4, priorityClassName="high", **asking("1"))
         assert [each.partition(" ")[0] for each in told(DO_NOT_FIT, manifest, index, FIXED)] == [mode]
+        [judged] = [each for each in examined(manifest, FIXED, index=index).findings if each.finding.rule == DO_NOT_FIT]
+        assert ("; fits by preempting 1 pod" in judged.finding.detail) is (mode == "audit")
         assert told(DO_NOT_FIT, manifest, cordoned(), FIXED)[0].startswith("warn")
 
     def test_where_capacity_grows_are_a_note(self):
@@ -263,6 +265,12 @@ class TestRollouts:
         assert line.endswith("; nodeTaintsPolicy: Honor always places 7")
         [judged] = [each for each in examined(manifest, FULL, index=index).findings if each.finding.rule == ROLLOUT]
         assert "off a0" in judged.finding.detail
+
+    def test_for_which_preemption_may_make_room_are_a_note(self):
+        index = cluster(self.HELD)
+        index.apply("ADDED", convert({"metadata": {"name": "high"}, "value": 1000}, PriorityClass))
+        [line] = told(ROLLOUT, asked(ZONE, replicas=2, priorityClassName="high", **strategy(1, 0)), index, FIXED)
+        assert line.startswith("audit a rollout places at most 0 of 2 new pods")
 
     def test_only_if_pods_run(self):
         manifest = asked(ZONE, replicas=2, **strategy(1, 0))

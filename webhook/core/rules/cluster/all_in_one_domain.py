@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import ClaimSource, Pod, SpreadConstraint, Volume
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod
+from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod, problem_of
 from webhook.core.explain.explanation import without_spread
 from webhook.core.explain.fixes import changed
 from webhook.core.index.node_table import Column
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.policy.policy import Mode, profile_for
+from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counting import OWN_LABELS, foreign_pods, readable_selector, selects
 from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector
 from webhook.core.rules.frame.rule import (
@@ -30,7 +30,7 @@ from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.frame.usable_nodes import UsableNodes
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.node_selection import settled_nodes
-from webhook.core.scheduler.problem import Problem, take
+from webhook.core.scheduler.problem import Problem
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.workload import Template, Workload
@@ -123,7 +123,7 @@ def _help_of_one(away: Away, own: Selector, subject: Subject, index: ReadOnlyInd
     if _share_a_disk(template, subject, index):
         return None
     for pod in subject.timely(_made_anew(template, away.pods, subject, index)):
-        problem = take(index, pod, profile=profile_for(subject.policy, pod.pod_spec.scheduler_name))
+        problem = problem_of(pod, index, subject.policy)
         if not decide(without_spread(problem)).feasible & away.nodes:
             continue
         # Made anew, the pods are gone from the counts before the first of them is placed.

@@ -92,7 +92,7 @@ def _finding(rule: PlacementRule, short: Shortfall, said: str, promise: str) -> 
         path=change.path if change else blamed.path,
         summary=said,
         remedy=f"{change.words} {promise}" if change else "",
-        detail=f"{said} (cause: {short.cause}){_how_often(short)}{steps(short)}{stay}",
+        detail=f"{said} (cause: {short.cause}){_how_often(short)}{steps(short)}{short.by_preempting}{stay}",
         fix=change.fix.text if change else "",
         edits=change.fix.edits if change else (),
         key=blamed.template.path,

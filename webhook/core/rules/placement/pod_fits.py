@@ -11,14 +11,14 @@ from typing import Literal
 from msgspec import Struct
 
 from webhook.core.api.types import PodTemplate
-from webhook.core.defaulting.next_pod import after_admission, namespace_of
+from webhook.core.defaulting.next_pod import after_admission, namespace_of, problem_of
 from webhook.core.explain.explanation import Balance, Explanation, explain_pod, standstill
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.reliefs import without_limits
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.capacity import grows
-from webhook.core.policy.policy import Mode, profile_for
+from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
@@ -26,7 +26,7 @@ from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.placement.frame.shortfall import Shortfall, in_the_way, missing, remedy, speaks_of, steps
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.volumes import claim_name
-from webhook.core.scheduler.problem import may_preempt, take
+from webhook.core.scheduler.problem import may_preempt
 from webhook.core.text import one_line, plural, shortened
 
 _NO_NODE = "this pod fits on no node"
@@ -95,9 +95,8 @@ def feasibility(subject: Subject) -> Feasibility | None:
     pod = after_admission(template, namespace, subject.policy, index, subject.version, posted=subject.offline).pod
     if not any(constraint.hard for constraint in pod.pod_spec.constraints):
         return None
-    profile = profile_for(subject.policy, pod.pod_spec.scheduler_name)
     # In a review the user waits, and reads one line: the smallest fix is enough.
-    explanation = explain_pod(take(index, pod, profile=profile), brief=not subject.offline)
+    explanation = explain_pod(problem_of(pod, index, subject.policy), brief=not subject.offline)
     if explanation.cause is None and pod.pod_spec.resource_claims:
         return Feasibility("unknown", answer=NotEvaluated(DO_NOT_FIT.id, _DEVICES))
     if explanation.cause is None:
@@ -117,7 +116,7 @@ def _of_replicas(short: Shortfall) -> Finding:
         path=change.path if change else blamed.path,
         summary=f"{fit}{limit}: {why}",
         remedy=f"{change.words} fits {short.replicas}" if change else "",
-        detail=f"{fit}{limit} (cause: {short.cause}): {why}{steps(short)}{short.case.stay}",
+        detail=f"{fit}{limit} (cause: {short.cause}): {why}{steps(short)}{short.by_preempting}{short.case.stay}",
         fix=change.fix.text if change else "",
         edits=change.fix.edits if change else (),
         key=blamed.template.path,

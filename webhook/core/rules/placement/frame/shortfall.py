@@ -17,9 +17,10 @@ from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.defaulting.pods_to_come import Setting, ToCome, in_a_rollout, to_come
 from webhook.core.index.overlay import without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.causes import Cause, cause, fit_with_room
+from webhook.core.placement.causes import Cause, cause
 from webhook.core.placement.closed_forms import same_in_every_order, takes_every_pod
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.preemption import preempted
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, simulate
 from webhook.core.placement.workload_problem import CandidateNodes, candidate_nodes
 from webhook.core.policy.policy import Mode
@@ -29,6 +30,7 @@ from webhook.core.rules.frame.rule import SEARCH
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.trials import edited
 from webhook.core.rules.placement.frame.case import TemplateUnderRule, staying
+from webhook.core.scheduler.problem import may_preempt
 from webhook.core.text import plural
 from webhook.core.workloads.workload import Template
 
@@ -48,7 +50,7 @@ class Shortfall(Struct, frozen=True):
     """Pods of which some order leaves some without a node.
 
     Shape: ``replicas`` are asked for, the autoscaler's maximum if fewer than that all fit. ``at_most`` is the highest
-    mode in which to speak of it.
+    mode in which to speak of it. ``preempts`` is as in `preempted`.
     """
 
     case: TemplateUnderRule
@@ -58,6 +60,12 @@ class Shortfall(Struct, frozen=True):
     found: Simulation
     cause: Cause
     at_most: Mode
+    preempts: int | None = None
+
+    @property
+    def by_preempting(self) -> str:
+        """What is said of pods of lower priority; empty where they cannot make room for all."""
+        return "" if self.preempts is None else f"; fits by preempting {plural(self.preempts, 'pod')}"
 
     @property
     def fewest(self) -> int:
@@ -113,8 +121,14 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
         return found
     effort = _effort(case)
     why = cause(came.parties, came.index, came.rollout, effort)
-    told = why is Cause.SPREAD and not case.grows and replicas == case.wanted and not _may_be_admitted(came, effort)
-    return Shortfall(case, question, replicas, came.staying, found, why, Mode.DENY if told else Mode.AUDIT)
+    rolling = came.rollout is not None
+    victims = None if rolling else preempted(came.parties, came.index, found, effort)
+    pods = [each.problem.pod for each in came.parties]
+    devices = any(each.pod_spec.resource_claims for each in pods)
+    makes_room = victims is not None or (rolling and any(map(may_preempt, pods)))
+    told = why is Cause.SPREAD and replicas == case.wanted and not (case.grows or devices or makes_room)
+    mode = Mode.DENY if told else Mode.AUDIT
+    return Shortfall(case, question, replicas, came.staying, found, why, mode, victims)
 
 
 def _played(case: TemplateUnderRule, came: ToCome) -> Simulation | str | None:
@@ -129,15 +143,6 @@ def _played(case: TemplateUnderRule, came: ToCome) -> Simulation | str | None:
     if found.outcome is Outcome.UNKNOWN:
         return f"unknown: more orders than can be tried ({found.states:,} states)"
     return None if found.outcome is Outcome.FITS else found
-
-
-def _may_be_admitted(came: ToCome, effort: Effort) -> bool:
-    """Whether preemption, or devices that nobody knows of, may change the answer."""
-    pods = [each.problem.pod.pod_spec for each in came.parties]
-    if any(each.resource_claims for each in pods):
-        return True
-    preempts = any((each.priority or 0) > 0 for each in pods)
-    return preempts and fit_with_room(came.parties, came.index, came.rollout, effort)
 
 
 def _effort(case: TemplateUnderRule) -> Effort:

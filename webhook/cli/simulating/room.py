@@ -1,0 +1,66 @@
+"""What would make room for pods that may not all fit: nodes that are added, or pods of lower priority that go."""
+
+from msgspec import Struct
+
+from webhook.cli.checking.frame import Frame
+from webhook.cli.simulating.play import Outcomes, parties_of, play
+from webhook.cli.simulating.pods import again
+from webhook.core.explain.obstacles import segment_of
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.more_nodes import Added, nodes_to_add
+from webhook.core.placement.preemption import preempted
+from webhook.core.placement.simulation import Effort, Outcome
+from webhook.core.text import one_line, plural, together
+
+_EFFORT = Effort(states=2_000)  # for each number of nodes that is tried
+_STATES = 40_000  # for all of them
+_NAME = 40
+
+
+class Room(Struct, frozen=True):
+    """With which nodes more all pods fit in every order; and with how many pods of lower priority less.
+
+    Shape: no node, None where that does not help, or is not known.
+    """
+
+    added: tuple[Added, ...] = ()
+    preempts: int | None = None
+
+
+def room(of: Outcomes, frame: Frame, index: ClusterIndex) -> Room:
+    """What makes room for all players together."""
+    if of.alone or of.simulation is None or of.whole.outcome not in (Outcome.NO_FIT, Outcome.STUCK):
+        return Room()
+
+    left = _STATES
+
+    def fits(other: ReadOnlyIndex) -> bool:
+        nonlocal left
+        if left <= 0:
+            return False
+        tried = play([again(each, frame, other) for each in of.players], other, _EFFORT, lambda _: None)
+        left -= max(1, tried.simulation.states if tried.simulation is not None else 0)
+        return tried.whole.outcome is Outcome.FITS
+
+    parties = parties_of(of.players)
+    rolling = any(each.rollout is not None for each in of.players)
+    return Room(
+        added=nodes_to_add(parties, index, fits),
+        preempts=None if rolling else preempted(parties, index, of.simulation, _EFFORT),
+    )
+
+
+def told(of: Room) -> list[str]:
+    """A sentence for each: ``add 2 empty nodes like worker-a1 in zone a``."""
+    found = [f"add {together(map(_told, of.added))}"] if of.added else []
+    if of.preempts is not None:
+        found.append(f"preempt {plural(of.preempts, 'pod')} of lower priority, which the scheduler does by itself")
+    return found
+
+
+def _told(of: Added) -> str:
+    where = [f"{segment_of(key)} {one_line(value, _NAME)}" for key, value in of.labels.items()]
+    return (
+        f"{plural(of.nodes, 'empty node')} like {one_line(of.like, _NAME)}{f' in {together(where)}' if where else ''}"
+    )
