@@ -49,6 +49,7 @@ placing: $(READY)  ## what our search of all orders says of random whole workloa
 e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@$(MAKE) --no-print-directory --jobs 3 --keep-going e2e-cluster e2e-apart e2e-attacks
+	@$(MAKE) --no-print-directory attack-short
 
 ATTACKS := tests/e2e/test_hostile.py
 APART := tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py
@@ -63,7 +64,7 @@ e2e-apart: $(READY)
 e2e-attacks: $(READY)
 	@$(BIN)/python -m pytest -m e2e $(ATTACKS) -q
 
-# By itself: it measures how long others wait while somebody attacks.
+# After all others, by itself: it measures how long others wait while somebody attacks.
 TOWN := tests/e2e/test_attacks.py
 attack-short: $(READY)
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q --tb line

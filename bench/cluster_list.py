@@ -118,7 +118,11 @@ def node():
     }
 
 
-MAKERS = {"pods": pod, "replicasets": replica_set, "nodes": node}
+def namespace():
+    return {"metadata": {"name": "shop", "uid": "ns-@N@", "labels": {"kubernetes.io/metadata.name": "shop"}}}
+
+
+MAKERS = {"pods": pod, "replicasets": replica_set, "nodes": node, "namespaces": namespace}
 
 
 class Stub(http.server.BaseHTTPRequestHandler):

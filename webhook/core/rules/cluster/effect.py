@@ -367,7 +367,9 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
     """A constraint that counts these pods only, and so few of them that it can refuse or prefer nothing."""
     workload = subject.workload
     replicas, max_skew = placed.template.replicas or 0, placed.constraint.max_skew or 0
-    if replicas < 1 or max_skew < 1 or not counts_own_pods_only(placed.constraint.selector, workload.selector):
+    # The usual answers first: without a rolling update's further pods there are too many already.
+    enough = max_skew < replicas if placed.constraint.hard else replicas > 1
+    if enough or min(replicas, max_skew) < 1 or not counts_own_pods_only(placed.constraint.selector, workload.selector):
         return None
     # Old and new pods count together during a rollout.
     most = replicas + _surge(workload, replicas)

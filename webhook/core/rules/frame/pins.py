@@ -24,8 +24,7 @@ from webhook.core.workloads.workload import Template
 def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | None:
     """Why a constraint cannot have an effect, in short and in full; None if it may have one."""
     template, constraint = placed.template, placed.constraint
-    spec = template.template.pod_spec
-    if (not spec.node_selector and spec.affinity is None) or (constraint.max_skew or 0) < 1 or not _is_asked(subject):
+    if not _is_held(template) or (constraint.max_skew or 0) < 1 or not _is_asked(subject):
         return None
     noun, few = placed.noun, (constraint.min_domains or 1) <= 1
     values = _pinned_values(template, constraint.topology_key or "")
@@ -53,9 +52,10 @@ def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | No
 def pinned_by_template(subject: Subject, rule: str) -> Iterator[Finding]:
     """The constraints that leave replicas without a place on every cluster, or on each that has two domains."""
     workload = subject.workload
-    if not _is_asked(subject) or not workload.traits.replicated or workload.suspended:
+    held = [placed for placed in subject.placed if _is_held(placed.template)]
+    if not held or not _is_asked(subject) or not workload.traits.replicated or workload.suspended:
         return
-    for placed in subject.placed:
+    for placed in held:
         counted = placed.constraint.hard and counts_itself(placed.constraint, placed.template.template.labels)
         if counted and (finding := _too_many(rule, placed, subject)):
             yield finding
@@ -102,6 +102,12 @@ def _too_many(rule: str, placed: Placed, subject: Subject) -> Finding | None:
 def _is_asked(subject: Subject) -> bool:
     """Whether this is for us to say: where the nodes are known, the rules about placement say it with numbers."""
     return subject.index is None or bool(subject.index.lacks("nodes"))
+
+
+def _is_held(template: Template) -> bool:
+    """Whether anything but constraints can keep the pods from a node or near each other; of most templates nothing."""
+    spec = template.template.pod_spec
+    return bool(spec.node_selector) or spec.affinity is not None
 
 
 def _who_pins(template: Template) -> str:

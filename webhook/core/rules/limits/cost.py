@@ -56,17 +56,19 @@ def cost(workload: Workload, nodes: int) -> float:
 
     Unit: milliseconds, beside 5,000 nodes if there are more: what is ordinary stays so.
     """
-    written, beside, spread = 0.0, 0.0, False
+    # Rules that cost something are about constraints.
+    if not any(each.template.pod_spec.constraints for each in workload.templates):
+        return 0
+    written, beside = 0.0, 0.0
     once = _POD if workload.is_pod else _TEMPLATE
     for each in workload.templates:
         spec = each.template.pod_spec
         constraints = spec.constraints
-        spread = spread or bool(constraints)
         written += _WRITTEN_TEMPLATE + len(constraints) * _WRITTEN_CONSTRAINT + keys_in(constraints) * _WRITTEN_KEY
         if nodes:
             written += _labels_in_terms(spec.affinity) * _WRITTEN_TERM_LABEL
             beside += once + _of_spec(spec)
-    return written + beside * min(1.0, nodes / _NODES) if spread else 0
+    return written + beside * min(1.0, nodes / _NODES)
 
 
 def _labels_in_terms(affinity: Affinity | None) -> int:

@@ -61,15 +61,20 @@ def immense(constraints: Sequence[SpreadConstraint]) -> str:
 
 def keys_in(constraints: Sequence[SpreadConstraint]) -> int:
     """How many labels, values and keys the constraints have."""
-    return sum(len(each.match_label_keys or ()) + labels_in(each.selector) for each in constraints)
+    keys = 0
+    for each in constraints:
+        keys += len(each.match_label_keys or ()) + labels_in(each.selector)
+    return keys
 
 
 def labels_in(selector: LabelSelector | None) -> int:
     """How many labels, values and keys the selector has."""
     if selector is None:
         return 0
-    expressions = selector.match_expressions or ()
-    return len(selector.match_labels or ()) + sum(1 + len(each.values or ()) for each in expressions)
+    labels = len(selector.match_labels or ())
+    for each in selector.match_expressions or ():
+        labels += 1 + len(each.values or ())
+    return labels
 
 
 def exceeded(workload: Workload) -> str:

@@ -84,8 +84,9 @@ class Remedy(Struct, frozen=True):
 
 def speaks_of(subject: Subject) -> bool:
     """Whether the scheduler tries the workload's pods, and nobody else answers for them."""
-    gated = any(each.template.pod_spec.scheduling_gates for each in subject.workload.templates)
-    return not gated and subject.workload.meta.controller is None
+    if subject.workload.meta.controller is not None:
+        return False
+    return not any(each.template.pod_spec.scheduling_gates for each in subject.workload.templates)
 
 
 def missing(case: TemplateUnderRule) -> Shortfall | str | None:
