@@ -41,6 +41,10 @@ BREAKS = {
         "webhook/core/policy/capacity.py",
         "import webhook.core.scheduler.plugins.spread_scoring",
     ),
+    "inside the scores of nodes": (
+        "webhook/core/policy/capacity.py",
+        "import webhook.core.scheduler.scoring.allocation",
+    ),
     "inside the placement of workloads": ("webhook/core/rules/rule_set.py", "import webhook.core.placement.symmetry"),
     "inside explanations": ("webhook/cli/explaining/words.py", "import webhook.core.explain.counted_pods"),
     "inside the rules": ("webhook/cli/commands/version.py", "import webhook.core.rules.frame.counting"),

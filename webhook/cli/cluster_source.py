@@ -78,7 +78,7 @@ def _from_cluster(
     wanted: Callable[[Item], bool],
 ) -> ClusterSource:
     live = open_cluster(given)
-    index, missing, kept = ClusterIndex(as_version or live.version or RECORDED), list[str](), list[Item]()
+    index, missing, kept = ClusterIndex(as_version or live.version or RECORDED, scoring=True), list[str](), list[Item]()
     index.taken_at = datetime.now(UTC).isoformat()
 
     def keep(raw: Raw, of: TypeMeta) -> ApiObject | None:

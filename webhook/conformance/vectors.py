@@ -37,7 +37,7 @@ _WHOLE = {
 _ABSENT_IS_NONE = {
     "validate": ("decodeError", "strictWarnings"),
     "args": ("decodeError",),
-    "verdict": ("message", "spreadState", "error"),
+    "verdict": ("message", "spreadState", "error", "nodeScores", "best"),
 }
 
 

@@ -25,6 +25,7 @@ from webhook.core.scheduler.plugins.default_selector import default_selector, po
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS, Domains, SpreadDefaults
 from webhook.core.scheduler.plugins.status import SKIP, SUCCESS, Status, failure
 from webhook.core.scheduler.problem import FILTERS, take
+from webhook.core.scheduler.scoring.node_scores import best_nodes, node_scores, take_scoring
 from webhook.core.scheduler.verdict import Verdict
 
 Json = dict[str, object]
@@ -48,6 +49,9 @@ _LISTS = {
 # Maps of text, where Go reads null as empty text; null anywhere else is absent.
 _TEXT_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "selector"})
 _DEFAULT_SELECTOR = "DefaultSelector"
+_SCORES = "Scores"
+# They score as well, and find nothing to score in the scenarios: images of nodes, claims that wait, resource claims.
+_NO_SCORES = ("ImageLocality", "VolumeBinding", "DynamicResources")
 _POD = msgspec.json.Decoder(Pod)
 
 
@@ -92,7 +96,7 @@ def decide_verdict(case: Mapping[str, bytes]) -> Mapping[str, object]:
         | {"scores": _scores(cycle, case.get("feasible"), verdict)}
         | {"fits": bool(verdict.feasible), "feasible": [*verdict.nodes.names_of(verdict.feasible)]}
         | {"message": verdict.sentence or None}
-        | (_asked(plugin, cycle, scenario.index, names) if plugin else {})
+        | (_asked(plugin, cycle, verdict, scenario.index) if plugin else {})
     )
 
 
@@ -118,9 +122,12 @@ def _scores(cycle: Cycle, named: bytes | None, verdict: Verdict) -> Json | None:
     return None if scores is None else dict(scores)
 
 
-def _asked(plugin: str, cycle: Cycle, index: ClusterIndex, names: Iterable[str]) -> Json:
-    """What one plugin says, or the selector of cluster defaults."""
-    pod = cycle.problem.pod
+def _asked(plugin: str, cycle: Cycle, verdict: Verdict, index: ClusterIndex) -> Json:
+    """What one plugin says, the selector of cluster defaults, or the scores of all plugins that score."""
+    pod, nodes = cycle.problem.pod, verdict.nodes
+    names = [*nodes.names_of(nodes.live)]
+    if plugin == _SCORES:
+        return _node_scores(cycle, verdict.feasible, index)
     if plugin == _DEFAULT_SELECTOR:
         found = pod_services(pod.labels, pod.meta.namespace, index)
         return {
@@ -132,6 +139,19 @@ def _asked(plugin: str, cycle: Cycle, index: ClusterIndex, names: Iterable[str])
         return {"alone": {"plugin": plugin, "preFilter": _status(status), "nodes": {}}}
     verdict = cycle.alone(plugin)
     return {"alone": {"plugin": plugin, "preFilter": _status(verdict.before), "nodes": _statuses(verdict, names)}}
+
+
+def _node_scores(cycle: Cycle, feasible: int, index: ClusterIndex) -> Json:
+    """The weighted scores by plugin, 0 from one that does not score, and the best nodes; nothing without a node."""
+    scoring, nodes = take_scoring(index, cycle.problem), cycle.problem.nodes
+    found = node_scores(scoring, cycle, feasible) if scoring is not None and feasible else None
+    if scoring is None or found is None:
+        return {"nodeScores": None, "best": None}
+    by_plugin = {
+        plugin: {nodes.names[slot]: found.get(plugin, {}).get(slot, 0) for slot in node_sets.to_slots(feasible)}
+        for plugin in (*found, *_NO_SCORES)
+    }
+    return {"nodeScores": by_plugin, "best": sorted(nodes.names_of(best_nodes(scoring, cycle, feasible)))}
 
 
 def _statuses(verdict: Verdict, names: Iterable[str]) -> Json:
@@ -166,7 +186,7 @@ def _defaults(raw: bytes) -> SpreadDefaults:
 
 
 def _index(case: Mapping[str, bytes]) -> ClusterIndex:
-    index = ClusterIndex(RECORDED)
+    index = ClusterIndex(RECORDED, scoring=True)
     for field, kind in _LISTS.items():
         for raw in _listed(case.get(field)):
             try:

@@ -133,7 +133,7 @@ def read_snapshot(
     name as missing.
     Errors: SnapshotError for the first line that is wrong.
     """
-    index, header, version, kinds = ClusterIndex(as_version or RECORDED), None, None, Counter[str]()
+    index, header, version, kinds = ClusterIndex(as_version or RECORDED, scoring=True), None, None, Counter[str]()
     kept: list[Item] = []
     for item in read_items(stream, name):
         kind = item.of.kind or ""

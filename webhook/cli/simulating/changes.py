@@ -19,6 +19,7 @@ from webhook.core.api.well_known import (
     MIRROR_ANNOTATION,
     NO_EXECUTE,
     NO_SCHEDULE,
+    PREFER_NO_SCHEDULE,
     TAINT_UNREACHABLE,
     TAINT_UNSCHEDULABLE,
 )
@@ -76,7 +77,7 @@ def taint(text: str) -> tuple[str, Taint]:
     node, sign, rest = text.partition("=")
     written, colon, effect = rest.rpartition(":")
     key, _, value = written.partition("=")
-    if not (node and sign and key and colon and effect in (*FILTERING_EFFECTS, "PreferNoSchedule")):
+    if not (node and sign and key and colon and effect in (*FILTERING_EFFECTS, PREFER_NO_SCHEDULE)):
         raise ValueError(f"{text[:64]!r} is not NODE=KEY=VALUE:EFFECT, as worker-1=disk=broken:NoSchedule")
     return node, Taint(key=key, value=value, effect=effect)
 

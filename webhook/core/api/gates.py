@@ -43,6 +43,11 @@ RESIZES_IN_PLACE = Gate(
     " the largest container by container, which differs only for a container that grows while another shrinks",
     "gate InPlacePodVerticalScaling",
 )
+BALANCE_IGNORES_NO_REQUEST = Gate(
+    _1_33,
+    "NodeResourcesBalancedAllocation does not score nodes for a pod without requests",
+    "kubernetes v1.32.0 and v1.33.0 `noderesources/balanced_allocation.go` isBestEffortPod",
+)
 MERGES_SPREAD_KEYS = Gate(
     _1_34,
     "matchLabelKeys are merged into the selector when a Pod is created; keys are checked against the merged selector."
@@ -80,6 +85,11 @@ LABEL_KEYS_IN_BYTES = Gate(
     _1_35,
     '"valid label key" and "bytes"; before "qualified name" and "characters"',
     "apimachinery v0.34.0 `util/validation` and v0.35.0 `api/validate/content`",
+)
+SCORES_CHANGE_OF_BALANCE = Gate(
+    _1_36,
+    "NodeResourcesBalancedAllocation scores how much the pod changes a node's balance; before, the balance with it",
+    "kubernetes #135573",
 )
 RESIZES_POD_LEVEL = Gate(
     _1_36,

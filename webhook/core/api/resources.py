@@ -55,6 +55,10 @@ class PodRequest(Struct, frozen=True, gc=False):
 
 
 _NO_REQUEST = PodRequest()
+# What a container without a request counts as when nodes are scored: 0.1 CPU and 200 MiB. Unit: as `_Amounts`.
+# Source: pkg/scheduler/util/pod_resources.go DefaultMilliCPURequest, DefaultMemoryRequest.
+_ASSUMED: Mapping[str, int] = {CPU: 100 * 10**6, MEMORY: 200 * 2**20 * 10**9}
+_NOTHING: Mapping[str, int] = {}
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _NO_STATUS = PodStatus()
 
@@ -64,8 +68,12 @@ def incoming_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
 
     Source: fit.go ``computePodResourceRequest``.
     """
-    amounts = container_requests(pod.pod_spec.containers, pod.pod_spec.init_containers)
-    return _finish(pod, amounts, {}, version)
+    return _finished(_incoming_amounts(pod, version, _NOTHING))
+
+
+def _incoming_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str, int]) -> _Amounts:
+    amounts = container_requests(pod.pod_spec.containers, pod.pod_spec.init_containers, assumed=assumed)
+    return _of_pod(pod, amounts, {}, version)
 
 
 def existing_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
@@ -75,12 +83,46 @@ def existing_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
     """
     spec = pod.pod_spec
     if version >= gates.RESIZES_IN_PLACE.since and _resizing(pod):
-        return _resized_request(pod, version)
+        return _finished(_resized_amounts(pod, version, _NOTHING))
     if spec.init_containers is None and spec.overhead is None and spec.resources is None:
         containers = spec.containers or ()
         if len(containers) == 1:  # the common pod, in the path of every watch event
             return _one_container(containers[0])
     return incoming_request(pod, version)
+
+
+def _existing_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str, int]) -> _Amounts:
+    resized = version >= gates.RESIZES_IN_PLACE.since and _resizing(pod)
+    return (_resized_amounts if resized else _incoming_amounts)(pod, version, assumed)
+
+
+def scored_request(pod: Pod) -> tuple[int, int]:
+    """The CPU and memory that an incoming pod counts as when nodes are scored, whatever it requests as a whole.
+
+    Unit: milli-CPU, bytes.
+    Source: noderesources/resource_allocation.go ``calculatePodResourceRequest``; fit.go leaves its gates unset.
+    """
+    amounts = container_requests(pod.pod_spec.containers, pod.pod_spec.init_containers, assumed=_ASSUMED)
+    _add(amounts, _amounts(pod.pod_spec.overhead))
+    return _cpu_and_memory(amounts)
+
+
+def scored_existing(pod: Pod, version: KubernetesVersion) -> tuple[int, int]:
+    """The CPU and memory that a pod on a node counts as when nodes are scored.
+
+    Unit: milli-CPU, bytes.
+    Source: framework/types.go ``CalculateResource``, ``getNonMissingContainerRequests``.
+    """
+    assumed = _ASSUMED
+    if _pod_level_requests(pod, version):
+        # Of a pod with requests as a whole, only what neither it nor any of its containers says.
+        said = _existing_amounts(pod, version, _NOTHING)
+        assumed = {name: amount for name, amount in _ASSUMED.items() if name not in said}
+    return _cpu_and_memory(_existing_amounts(pod, version, assumed))
+
+
+def _cpu_and_memory(amounts: _Amounts) -> tuple[int, int]:
+    return _rounded(CPU, amounts.get(CPU, 0)), _rounded(MEMORY, amounts.get(MEMORY, 0))
 
 
 def _resizing(pod: Pod) -> bool:
@@ -99,7 +141,7 @@ def _resizing(pod: Pod) -> bool:
     return status.conditions is not None and _resize_infeasible(pod)
 
 
-def _resized_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
+def _resized_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str, int]) -> _Amounts:
     """Source: resource/helpers.go ``AggregateContainerRequests``, ``effectivePodLevelResources``."""
     spec, status = pod.pod_spec, pod.status or _NO_STATUS
     infeasible = _resize_infeasible(pod)
@@ -108,19 +150,19 @@ def _resized_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
     if known_at_pod_level and status.allocated_resources is not None and reported is not None:
         measured = (_amounts(status.allocated_resources), _amounts(reported))
     else:
-        measured = _measured(pod, infeasible=infeasible)
-    total = {} if infeasible else container_requests(spec.containers, spec.init_containers)
+        measured = _measured(pod, assumed, infeasible=infeasible)
+    total = {} if infeasible else container_requests(spec.containers, spec.init_containers, assumed=assumed)
     for other in measured:
         _raise_to(total, other)
     # Older releases, and kubelets that report nothing, leave the pod level to the spec.
     if not known_at_pod_level:
-        return _finish(pod, total, {}, version)
+        return _of_pod(pod, total, {}, version)
     pod_level = _amounts(reported)
     _raise_to(pod_level, _amounts(status.allocated_resources))
-    return _finish(pod, total, pod_level, version, spec_counts=not infeasible)
+    return _of_pod(pod, total, pod_level, version, spec_counts=not infeasible)
 
 
-def _measured(pod: Pod, *, infeasible: bool) -> tuple[_Amounts, _Amounts]:
+def _measured(pod: Pod, assumed: Mapping[str, int], *, infeasible: bool) -> tuple[_Amounts, _Amounts]:
     """Resources that the kubelet allocated, and those that containers actually have; the spec's where it reports none.
 
     Source: helpers.go ``containerAllocatedRequests``, ``containerActuatedRequests``.
@@ -143,8 +185,8 @@ def _measured(pod: Pod, *, infeasible: bool) -> tuple[_Amounts, _Amounts]:
 
     containers, init_containers = pod.pod_spec.containers, pod.pod_spec.init_containers
     return (
-        container_requests(containers, init_containers, allocated),
-        container_requests(containers, init_containers, actuated),
+        container_requests(containers, init_containers, allocated, assumed),
+        container_requests(containers, init_containers, actuated, assumed),
     )
 
 
@@ -152,20 +194,27 @@ def container_requests(
     containers: tuple[Container, ...] | None,
     init_containers: tuple[Container, ...] | None,
     resources: Callable[[Container], ResourceList] | None = None,
+    assumed: Mapping[str, int] = _NOTHING,
 ) -> _Amounts:
     """The sum over containers and sidecars, raised to what each init container needs.
 
+    Shape: ``assumed`` are the amounts of a container that names none.
     Source: helpers.go ``aggregateContainerResourcesByFn``.
     """
     of = resources or _spec_requests
+
+    def amounts_of(container: Container) -> _Amounts:
+        amounts = _amounts(of(container))
+        return {**assumed, **amounts} if assumed else amounts
+
     total: _Amounts = {}
     for container in containers or ():
-        _add(total, _amounts(of(container)))
+        _add(total, amounts_of(container))
     # Sidecars go on running beside whatever starts after them, containers and init containers alike.
     sidecars: _Amounts = {}
     initialising: _Amounts = {}
     for container in init_containers or ():
-        own = _amounts(of(container))
+        own = amounts_of(container)
         if container.restart_policy == "Always":
             _add(total, own)
             _add(sidecars, own)
@@ -238,21 +287,30 @@ def pod_level_resource(name: str) -> bool:
     return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
 
 
-def _finish(
+def _pod_level_requests(pod: Pod, version: KubernetesVersion) -> bool:
+    """Whether the pod as a whole requests something. Source: resource/helpers.go ``IsPodLevelRequestsSet``."""
+    requests = pod.pod_spec.resources.requests if pod.pod_spec.resources else None
+    return version >= gates.POD_LEVEL_RESOURCES.since and any(map(pod_level_resource, requests or ()))
+
+
+def _of_pod(
     pod: Pod, amounts: _Amounts, status_level: _Amounts, version: KubernetesVersion, *, spec_counts: bool = True
-) -> PodRequest:
-    """The containers' amounts with pod-level requests and overhead, rounded.
+) -> _Amounts:
+    """The containers' amounts with pod-level requests and overhead.
 
     Source: resource/helpers.go ``PodRequests``, ``applyPodLevelResources``.
     """
     spec = pod.pod_spec
-    requests = spec.resources.requests if spec.resources else None
-    if version >= gates.POD_LEVEL_RESOURCES.since and any(map(pod_level_resource, requests or ())):
-        pod_level = _amounts(requests) if spec_counts else {}
+    if _pod_level_requests(pod, version):
+        pod_level = _amounts(spec.resources.requests if spec.resources else None) if spec_counts else {}
         _raise_to(pod_level, status_level)
         # A request of the pod as a whole stands in place of the containers' sum, resource by resource.
         amounts.update({name: amount for name, amount in pod_level.items() if pod_level_resource(name)})
     _add(amounts, _amounts(spec.overhead))
+    return amounts
+
+
+def _finished(amounts: _Amounts) -> PodRequest:
     return _remembered_request(tuple(amounts.items())) if _short(amounts) else _request(tuple(amounts.items()))
 
 

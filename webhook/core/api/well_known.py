@@ -80,6 +80,7 @@ Whoever looks after nodes waits or repairs; nobody tolerates it.
 # Effects of taints. The third, PreferNoSchedule, only scores.
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
 FILTERING_EFFECTS = frozenset({NO_SCHEDULE, NO_EXECUTE})
 
 # Of namespaces: kube-apiserver sets the label on each.

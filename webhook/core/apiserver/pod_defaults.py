@@ -166,9 +166,14 @@ def _merged_affinity(affinity: Affinity | None, labels: Mapping[str, str]) -> Af
 
 def _merged_terms(affinity: PodAffinity | None, labels: Mapping[str, str]) -> PodAffinity | None:
     """Source: core/pod/strategy.go ``mutatePodAffinity``."""
-    if affinity is None or not affinity.required:
-        return affinity  # preferred terms only score
-    return replace(affinity, required=tuple(merged_term(term, labels) for term in affinity.required))
+    if affinity is None or not (affinity.required or affinity.preferred):
+        return affinity
+    required = tuple(merged_term(term, labels) for term in affinity.required or ())
+    preferred = tuple(
+        replace(each, pod_affinity_term=merged_term(each.pod_affinity_term, labels)) if each.pod_affinity_term else each
+        for each in affinity.preferred or ()
+    )
+    return PodAffinity(required=required or None, preferred=preferred or None)
 
 
 def merged_term(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:

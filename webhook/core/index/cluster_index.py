@@ -28,6 +28,7 @@ from webhook.core.index.objects import ApiObject, Autoscaler, Namespace, Owner
 from webhook.core.index.pod_groups import LEARN_AT, Counts
 from webhook.core.index.pod_table import FINISHED, HostPort, Mounted, Pods
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.score_table import ScoreFacts, ScoreTable
 from webhook.core.index.storage_drivers import Handle, StorageDrivers
 from webhook.core.index.tables import drop, drop_under, put_under
 from webhook.core.index.template_table import Templates
@@ -45,16 +46,19 @@ class ClusterIndex(ReadOnlyIndex):
 
     Shape: the latest event of an object wins, whatever was known before; events of different kinds may come in any
     order. What may be asked is said in `ReadOnlyIndex`; threads that share an index need a lock around it. ``learn_at``
-    is `pod_groups.LEARN_AT` for tests.
+    is `pod_groups.LEARN_AT` for tests. ``scoring`` keeps what only scores of nodes depend on.
     """
 
-    def __init__(self, version: KubernetesVersion = RECORDED, *, learn_at: int = LEARN_AT) -> None:
+    def __init__(
+        self, version: KubernetesVersion = RECORDED, *, scoring: bool = False, learn_at: int = LEARN_AT
+    ) -> None:
         self._version = version
         self._taken_at = ""
         self._revision = 0
         self._nodes: dict[str, Node] = {}
         self._node_table = Nodes()
         self._pod_table = Pods(self._node_table, learn_at)
+        self._scores = ScoreTable() if scoring else None
         self._waiting: dict[str, dict[str, Pod]] = {}
         self._nominated: dict[str, dict[tuple[str, str], Pod]] = {}
         self._namespaces: dict[str, Namespace] = {}
@@ -192,6 +196,8 @@ class ClusterIndex(ReadOnlyIndex):
             self._node_table.remove(node.name)
         else:
             self._node_table.put(node)
+        if self._scores is not None:
+            (self._scores.remove_node if event == "DELETED" else self._scores.put_node)(node)
 
     def apply_pod(self, event: Event, pod: Pod, key: str) -> None:
         """Apply an event of a pod under this key: its name, or any unique text for a pod that has none.
@@ -201,13 +207,17 @@ class ClusterIndex(ReadOnlyIndex):
         self._revision += 1
         namespace, uid = pod.meta.namespace, pod.meta.uid
         if event == "DELETED":
-            self._pod_table.remove(namespace, key, uid)
+            if self._pod_table.remove(namespace, key, uid) and self._scores is not None:
+                self._scores.remove_pod(namespace, key)
             known = self._waiting.get(namespace, {}).get(key)
             # The name may belong to a later pod by now.
             if known is not None and known.meta.uid in ("", uid):
                 self._stop_waiting(namespace, key)
             return
         self._pod_table.put(pod, key, self.version)
+        if self._scores is not None:
+            held = self._pod_table.record(namespace, key) is not None
+            self._scores.put_pod(pod, key, self.version) if held else self._scores.remove_pod(namespace, key)
         if namespace in self._waiting:
             self._stop_waiting(namespace, key)
         # Waiting pods take no room, but hold reservations, and people ask for them.
@@ -263,6 +273,11 @@ class ClusterIndex(ReadOnlyIndex):
 
     def lower_pods(self, priority: int) -> Mapping[int, Sequence[tuple[int, PodRequest]]]:
         return self._pod_table.lower(priority)
+
+    def score_facts(self, namespace: str, labels: Mapping[str, str]) -> ScoreFacts | None:
+        if self._scores is None:
+            return None
+        return self._scores.facts(self.view(), namespace, self.raw_namespace_labels(namespace), labels)
 
     def taken_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
         return {slot: tuple(used) for slot, used in self._pod_table.ports.items()}

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.core.api.resources import PODS, existing_request
 from webhook.core.api.selectors import Selector
@@ -17,6 +18,7 @@ from webhook.core.index.objects import Owner
 from webhook.core.index.pod_groups import Counts, bump
 from webhook.core.index.pod_table import HostPort, Mounted, extras_of
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.score_table import ScoreFacts, ScoreTable
 from webhook.core.workloads.kinds import group_of
 
 
@@ -140,6 +142,14 @@ class _WithPods(_Overlay):
                 if term.in_namespace(namespace, namespace_labels) and term.selector.matches(labels)
             ),
         ]
+
+    def score_facts(self, namespace: str, labels: Mapping[str, str]) -> ScoreFacts | None:
+        known, added, view = self._below.score_facts(namespace, labels), ScoreTable(), self._below.view()
+        for number, (pod, _) in enumerate(self._pods):
+            on_node = replace(pod, spec=replace(pod.pod_spec, node_name=view.names[self._slot]))
+            added.put_pod(on_node, str(number), self._below.version)
+        more = added.facts(view, namespace, self._below.raw_namespace_labels(namespace), labels)
+        return None if known is None else known.joined(more)
 
     def taken_ports(self) -> Mapping[int, tuple[HostPort, ...]]:
         taken = self._below.taken_ports()

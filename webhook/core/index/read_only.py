@@ -16,6 +16,7 @@ from webhook.core.index.node_table import NodeView
 from webhook.core.index.objects import Autoscaler, Owner
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import HostPort, Mounted
+from webhook.core.index.score_table import ScoreFacts
 from webhook.core.index.storage_drivers import Handle
 
 
@@ -96,6 +97,9 @@ class ReadOnlyIndex(Protocol):
 
     def terms_matching(self, namespace: str, labels: Mapping[str, str]) -> Sequence[tuple[str, Counts]]:
         """The anti-affinity terms of existing pods that match such an incoming pod: topology key, and pods by slot."""
+
+    def score_facts(self, namespace: str, labels: Mapping[str, str]) -> ScoreFacts | None:
+        """What scores of nodes for such a pod depend on beside what filters ask; None where that is not kept."""
 
     def nominated_pods(self) -> Mapping[str, tuple[Pod, ...]]:
         """The waiting pods that preemption has nominated for a node, by that node."""

@@ -17,11 +17,12 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector, SelectorError
-from webhook.core.api.types import Pod, PodAffinity, PodAffinityTerm
+from webhook.core.api.types import Pod, PodAffinityTerm
 from webhook.core.index.node_table import NodeView
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import Term, resolve_term
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.score_table import preferred_terms
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, unresolvable, unschedulable
 
 INTER_POD_AFFINITY = "InterPodAffinity"
@@ -58,19 +59,19 @@ def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
     faults: list[str] = []
     wanted = _resolved(near.required if near else None, namespace, "requiredAffinityTerms", faults)
     own = _resolved(far.required if far else None, namespace, "requiredAntiAffinityTerms", faults)
-    # These are read for their faults alone.
-    _resolved(_preferred(near), namespace, "preferredAffinityTerms", faults)
-    _resolved(_preferred(far), namespace, "preferredAntiAffinityTerms", faults)
+    # These are read for their faults alone: they only score, but an invalid one fails the pod nevertheless.
+    _resolved((term for _, term in preferred_terms(near)), namespace, "preferredAffinityTerms", faults)
+    _resolved((term for _, term in preferred_terms(far)), namespace, "preferredAntiAffinityTerms", faults)
     if faults:
         return Neighbours(error=faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
-    wanted = tuple(_with_namespaces(term, index) for term in wanted)
-    own = tuple(_with_namespaces(term, index) for term in own)
+    wanted = tuple(with_namespaces(term, index) for term in wanted)
+    own = tuple(with_namespaces(term, index) for term in own)
     return Neighbours(
         wanted=wanted,
-        together=_pods_meeting_all(wanted, index) if wanted else {},
+        together=pods_meeting_all(wanted, index) if wanted else {},
         matches_itself=all(term.in_namespace(namespace, {}) and term.selector.matches(pod.labels) for term in wanted),
         own=own,
-        apart=tuple(_pods_meeting_all((term,), index) for term in own),
+        apart=tuple(pods_meeting_all((term,), index) for term in own),
         rejecting=rejecting,
     )
 
@@ -86,16 +87,7 @@ def _resolved(
         return ()
 
 
-def _preferred(affinity: PodAffinity | None) -> Iterable[PodAffinityTerm]:
-    """The preferred terms. They only score, but an invalid one fails the pod nevertheless.
-
-    Source: kube-scheduler framework/types.go ``GetWeightedAffinityTerms``.
-    """
-    weighted = (affinity.preferred if affinity else None) or ()
-    return (each.pod_affinity_term for each in weighted if each.pod_affinity_term is not None)
-
-
-def _with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
+def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
     """The term with its namespace selector replaced by the namespaces that it selects now.
 
     Source: plugin.go ``mergeAffinityTermNamespacesIfNotEmpty``.
@@ -107,7 +99,7 @@ def _with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
     return Term(term.topology_key, term.namespaces | chosen, NOTHING, term.selector)
 
 
-def _pods_meeting_all(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Counts:
+def pods_meeting_all(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Counts:
     """How many pods on each node match every term. Source: filtering.go ``podMatchesAllAffinityTerms``."""
     # A pod has to match all terms at once, so they are counted as one selector.
     joined: Selector = EVERYTHING

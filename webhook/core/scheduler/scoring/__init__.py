@@ -1,0 +1,1 @@
+"""How kube-scheduler chooses among the nodes that admit a pod."""

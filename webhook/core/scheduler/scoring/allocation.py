@@ -1,0 +1,83 @@
+"""NodeResourcesFit's and NodeResourcesBalancedAllocation's scores: how full the pod makes a node, and how lopsided.
+
+    LeastAllocated       the mean over CPU and memory of 100 * (allocatable - requested) / allocatable
+    BalancedAllocation   50 + (50 + balance with the pod - balance without it) / 2
+    balance              100 * (1 - half the difference between the shares of CPU and memory)
+
+Source: kube-scheduler noderesources/resource_allocation.go, least_allocated.go, balanced_allocation.go.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from webhook.core.api import gates
+from webhook.core.api.version import KubernetesVersion
+
+MAX_NODE_SCORE = 100  # kube-scheduler framework/interface.go MaxNodeScore
+_HALF = MAX_NODE_SCORE // 2
+
+
+class Used(Struct, frozen=True):
+    """What one resource has of allocatable amounts and requests, by slot, and what the pod adds.
+
+    Shape: ``assumed`` is what pods count as beyond their requests, ``scored`` what the pod counts as with that.
+    Unit: milli-CPU or bytes.
+    """
+
+    free: Sequence[int]
+    allocatable: Sequence[int]
+    assumed: Mapping[int, int]
+    request: int
+    scored: int
+
+
+def least_allocated(resources: Sequence[Used], feasible: Iterable[int]) -> dict[int, int]:
+    """The scores by slot. Source: noderesources/least_allocated.go ``leastResourceScorer``."""
+    return {slot: _mean_left(resources, slot) for slot in feasible}
+
+
+def _mean_left(resources: Sequence[Used], slot: int) -> int:
+    """Source: noderesources/least_allocated.go ``leastRequestedScore``."""
+    scores = []
+    for each in resources:
+        has = each.allocatable[slot]
+        if has:
+            taken = has - each.free[slot] + each.assumed.get(slot, 0) + each.scored
+            scores.append(0 if taken > has else (has - taken) * MAX_NODE_SCORE // has)
+    return sum(scores) // len(scores) if scores else 0
+
+
+def balanced_allocation(
+    resources: Sequence[Used], feasible: Iterable[int], version: KubernetesVersion
+) -> dict[int, int]:
+    """The scores by slot, none for a pod without requests.
+
+    Source: noderesources/balanced_allocation.go ``PreScore``, ``balancedResourceScorer``.
+    """
+    if version >= gates.BALANCE_IGNORES_NO_REQUEST.since and not any(each.request for each in resources):
+        return {}
+    if version < gates.SCORES_CHANGE_OF_BALANCE.since:
+        return {slot: _balance(_shares(resources, slot, with_pod=True)) for slot in feasible}
+    return {slot: _change(resources, slot) for slot in feasible}
+
+
+def _change(resources: Sequence[Used], slot: int) -> int:
+    """Source: noderesources/balanced_allocation.go ``balancedResourceScorer``."""
+    after, before = (_balance(_shares(resources, slot, with_pod=with_pod)) for with_pod in (True, False))
+    return _HALF + (_HALF + after - before) // 2
+
+
+def _shares(resources: Sequence[Used], slot: int, *, with_pod: bool) -> Iterator[float]:
+    """The share of each resource that is requested, at most 1."""
+    for each in resources:
+        has = each.allocatable[slot]
+        if has:
+            yield min(1.0, (has - each.free[slot] + with_pod * each.request) / has)
+
+
+def _balance(shares: Iterable[float]) -> int:
+    """Source: noderesources/balanced_allocation.go ``balancedResourceScore``."""
+    listed = [*shares]
+    deviation = abs((listed[0] - listed[1]) / 2) if len(listed) == 2 else 0.0
+    return int((1 - deviation) * MAX_NODE_SCORE)
