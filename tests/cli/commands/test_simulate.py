@@ -139,7 +139,7 @@ class TestJson:
         }
         assert found["rollout"] is found["preempts"] is None
         assert found["addNodes"] == [{"like": "a0", "labels": {"topology.kubernetes.io/zone": "c"}, "nodes": 1}]
-        assert found["stuckProbability"] == {"uniform": 1.0, "scored": None}
+        assert found["stuckProbability"] == {"uniform": 1.0, "scored": 1.0}
 
     def test_shards(self, answer):
         found, _ = answer(SIX, manifests=[*redis(1)])
@@ -404,3 +404,50 @@ class TestWhatMakesRoom:
 
 def holding(cpu):
     return [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
+
+
+class TestForecast:
+    """Where the scheduler would most likely put the pods."""
+
+    @pytest.mark.parametrize(
+        ("state", "constraints", "expected"),
+        [
+            pytest.param("a: a0 | b: b0", ["zone soft 1 app=web"], ["a0", "b0", "a0"], id="one after the other"),
+            pytest.param("a: a0=2 | b: b0", ["zone soft 1 app=web"], ["b0"], id="beside those that run"),
+            pytest.param("a: a0=1 a1 | b: b0=1", [], ["a1"], id="the emptiest node"),
+            pytest.param("a: a0 | b: ~b0", ["zone hard 1 app=web"], ["a0"], id="as long as nodes admit them"),
+        ],
+    )
+    def test_is_made_pod_by_pod(self, answer, state, constraints, expected):
+        found, _ = answer(state, manifests=[web(*constraints, replicas=3)])
+        assert [each["node"] for each in found["mostLikely"]] == expected
+        assert {each["workload"] for each in found["mostLikely"]} == {"Deployment shop/web"}
+
+    def test_says_how_many_nodes_were_as_good(self, answer):
+        found, _ = answer("a: a0 a1 | b: b0", manifests=[web("zone soft 1 app=web", replicas=3)])
+        assert [each["best"] for each in found["mostLikely"]] == [3, 1, 3]
+
+    def test_stands_below_the_verdict(self, ask):
+        code, out, _ = ask("a: a0 | b: b0", manifests=[web("zone hard 1 app=web", replicas=3)])
+        line = "by its scores the scheduler would most likely put 2 on a0, 1 on b0, or nodes as\n  good\n"
+        assert (code, out.partition("\n")[2].startswith(line)) == (0, True)
+
+    def test_is_left_out_where_no_order_places_all(self, ask):
+        assert "by its scores" not in ask(TAINTED, manifests=[web(ZONE)])[1]
+
+    def test_counts_how_often_the_scheduler_would_get_stuck(self, answer, ask):
+        found, _ = answer(SIX, manifests=[*redis(1)])
+        assert found["verdict"] == "can-get-stuck"
+        assert 0 <= found["stuckProbability"]["scored"] < 1
+        assert " of 100 such runs get stuck" in " ".join(ask(SIX, manifests=[*redis(1)])[1].split())
+
+    def test_is_not_made_of_a_rolling_update(self, answer):
+        found, _ = answer("a: a0=1 | b: b0=1", "--rollout", manifests=[web(ZONE, replicas=2)])
+        assert found["mostLikely"] is None
+        assert found["stuckProbability"]["scored"] is None
+
+    def test_leaves_the_cluster_as_it_was(self, answer):
+        objects = [waiting("web-9")]
+        found, _ = answer("a: a0 | b: b0", "--all", objects=objects)
+        assert [each["node"] for each in found["mostLikely"]] == ["a0"]
+        assert found["verdict"] == "fits"

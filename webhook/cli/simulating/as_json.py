@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from webhook.cli.simulating.forecast import Likely
 from webhook.cli.simulating.helps import Help
 from webhook.cli.simulating.play import WORST_FIRST, Ending, Moved, Outcomes, Verdict
 from webhook.cli.simulating.words import Answer, doubt, not_evaluated_lines, verdict
@@ -42,7 +43,8 @@ def _shape(answer: Answer) -> Json:
         "rollout": _rollout(of) if rolling else None,
         "addNodes": [msgspec.to_builtins(each) for each in answer.room.added] or None,
         "preempts": answer.room.preempts,
-        "stuckProbability": {"uniform": stuck, "scored": None},
+        "stuckProbability": {"uniform": stuck, "scored": _scored(answer)},
+        "mostLikely": [_likely(each, of) for each in answer.likely.placed] if answer.likely is not None else None,
         "notEvaluated": not_evaluated_lines(answer),
         "message": verdict(of),
         "doubt": doubt(of),
@@ -53,6 +55,19 @@ def _shape(answer: Answer) -> Json:
         "sampled": 0 if found is None else found.sampled,
         "constraints": [] if end is None else _constraints(end),
     }
+
+
+def _scored(answer: Answer) -> float | None:
+    """The share of forecasts that leave a pod without a node; of a verdict that says so, all or none."""
+    likely = answer.likely
+    if likely is None or answer.outcomes.whole.outcome is Outcome.UNKNOWN:
+        return None
+    return likely.stuck / likely.runs if likely.runs else float(bool(likely.waiting))
+
+
+def _likely(each: Likely, of: Outcomes) -> Json:
+    owners = [player for player in of.players for _ in player.parties]
+    return {"workload": owners[each.party].title, "node": each.node, "best": each.best}
 
 
 def _fits(found: Verdict) -> Json:

@@ -11,7 +11,7 @@ from webhook.cli.explaining.words import cause_summary, in_the_way
 from webhook.cli.simulating import room
 from webhook.cli.simulating.helps import Help
 from webhook.cli.simulating.play import Ending, Moved, Outcomes
-from webhook.cli.simulating.words import Answer, doubt, not_evaluated_lines, odds, told, verdict
+from webhook.cli.simulating.words import Answer, doubt, likely_line, not_evaluated_lines, odds, told, verdict
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.explain.obstacles import segment_of
@@ -32,7 +32,7 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
     if answer.event:
         yield paint(f"if {one_line(answer.event, 200)}:", BOLD) + "\n"
     yield from _wrapped(verdict(of), paint, _COLORS[of.whole.outcome])
-    for line in (doubt(of), odds(of)):
+    for line in (doubt(of), odds(of), likely_line(answer)):
         if line:
             yield from _wrapped(line, paint)
     for note in answer.notes:

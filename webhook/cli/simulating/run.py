@@ -9,6 +9,7 @@ from webhook.cli.checking.frame import Frame
 from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.simulating.asked import Asked
 from webhook.cli.simulating.changes import Event, WhatIf, happen
+from webhook.cli.simulating.forecast import forecast
 from webhook.cli.simulating.helps import Help, helps
 from webhook.cli.simulating.play import Ending, Outcomes, alone, ending, play, undecided
 from webhook.cli.simulating.pods import Loose, Maker, Player, loose_player, loose_pods, next_of, player
@@ -69,13 +70,16 @@ class Run(Struct, frozen=True, kw_only=True):
             players += [loose_player(each, self.frame, self.index) for each in others]
             players = [each for each in players if each.parties or each.unknown]
         outcomes = self._played(players)
+        stopped = outcomes.interrupted
         return Answer(
             outcomes=outcomes,
-            ends=() if outcomes.interrupted else tuple(self._ends(outcomes, origin)),
+            # Before the ends, which play a rolling update's deletions.
+            likely=None if stopped else forecast(outcomes, self.index, self.frame.policy),
+            ends=() if stopped else tuple(self._ends(outcomes, origin)),
             event=event.text,
             notes=tuple(self._notes(event, players)),
             unseen=tuple(self._unseen(others)),
-            room=Room() if outcomes.interrupted else room(outcomes, self.frame, self.index),
+            room=Room() if stopped else room(outcomes, self.frame, self.index),
         )
 
     def _played(self, players: Sequence[Player]) -> Outcomes:

@@ -1,9 +1,11 @@
 """The sentences of ``evenspread simulate``: the verdict, how it comes about, and what is not looked at."""
 
+from collections import Counter
 from fractions import Fraction
 
 from msgspec import Struct
 
+from webhook.cli.simulating.forecast import Forecast
 from webhook.cli.simulating.helps import Help
 from webhook.cli.simulating.play import Ending, Outcomes, Verdict
 from webhook.cli.simulating.room import Room
@@ -14,6 +16,7 @@ from webhook.core.text import listed, one_line, plural
 
 _NAMES = 3
 _ORDER = ", in whatever order"
+_MOST_NODES = 6
 _SMALL = 20  # a probability with a denominator up to here is said as a fraction
 
 
@@ -22,7 +25,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     Shape: ``event`` is what has happened to the cluster, empty for nothing. ``ends`` are those of the players that may
     not fit, if all do of the last one; each with what would help. ``notes`` are sentences about the pods, ``unseen``
-    those about what was not looked at. ``room`` is what would make room for all of them.
+    those about what was not looked at. ``room`` is what would make room for all of them, ``likely`` where the scheduler
+    would most likely put them.
     """
 
     outcomes: Outcomes
@@ -31,6 +35,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
     room: Room = Room()
+    likely: Forecast | None = None
 
     @property
     def fits(self) -> bool:
@@ -128,6 +133,19 @@ def odds(of: Outcomes) -> str:
     said = f"{exact.numerator:,} in {exact.denominator:,}" if abs(exact - found.stuck) < 1e-9 else ""
     share = said or f"{found.stuck * 100:.2g} %"
     return f"{share} of these orders get stuck, if every pod and every node is as likely as any other"
+
+
+def likely_line(answer: Answer) -> str:
+    """Where the scheduler would most likely put the pods, and how often it would get stuck; empty where none fits."""
+    of, likely = answer.outcomes, answer.likely
+    if likely is None or not likely.placed or of.whole.outcome is Outcome.NO_FIT:
+        return ""
+    nodes = Counter(each.node for each in likely.placed)
+    shown = listed([f"{pods:,} on {one_line(node, 40)}" for node, pods in sorted(nodes.items())], _MOST_NODES)
+    told = f"by its scores the scheduler would most likely put {shown}"
+    if any(each.best > 1 for each in likely.placed):
+        told += ", or nodes as good"
+    return f"{told}; {likely.stuck:,} of {likely.runs:,} such runs get stuck" if likely.runs else told
 
 
 def not_evaluated_lines(answer: Answer) -> list[str]:

@@ -1,0 +1,113 @@
+"""Where kube-scheduler would most likely put the pods of several players: one after the other, each on a best node.
+
+A forecast, and no proof: of several best nodes any is taken, pods come in any order, and what
+`webhook.core.scheduler.scoring` leaves out may decide.
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.cli.simulating.play import Outcomes
+from webhook.core.api.types import Pod
+from webhook.core.index import node_sets
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.placement.crowds import Party
+from webhook.core.placement.simulation import Outcome
+from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.scheduler.cycle import Cycle
+from webhook.core.scheduler.problem import take
+from webhook.core.scheduler.scoring.node_scores import best_nodes, take_scoring
+
+_RUNS = 100
+# Nodes that are scored in all runs together, 10 µs each: so many that nobody waits for long.
+_MOST_SCORED = 400_000
+_SEED = 1  # any: equal questions get equal answers
+
+
+class Likely(Struct, frozen=True):
+    """A pod's most likely node; ``best`` is how many nodes were as good. Shape: ``party`` counts over all players."""
+
+    party: int
+    node: str
+    best: int
+
+
+class Forecast(Struct, frozen=True):
+    """One run, and how many of all runs left a pod without a node.
+
+    Shape: ``placed`` in the order in which pods came; ``waiting`` of them found no node. ``stuck`` and ``runs`` count
+    runs whose ties were decided by chance, 0 where one order is as good as any.
+    """
+
+    placed: tuple[Likely, ...]
+    waiting: int
+    stuck: int = 0
+    runs: int = 0
+
+
+def forecast(of: Outcomes, index: ClusterIndex, policy: Policy) -> Forecast | None:
+    """The forecast for the players together; None for a rolling update, and where it would take too long.
+
+    Shape: the index is as before in the end.
+    """
+    parties = [party for each in of.players for party in each.parties]
+    pods, nodes = sum(each.pods for each in parties), max(1, len(index.view()))
+    affordable = _MOST_SCORED // (max(1, pods) * nodes)
+    if of.unknown or not pods or not affordable or any(each.rollout for each in of.players):
+        return None
+    first = _run(parties, index, policy, None)
+    if of.whole.outcome is not Outcome.STUCK:
+        return first
+    runs, chance = min(_RUNS, affordable), Random(_SEED)  # noqa: S311 no secret
+    stuck = sum(bool(_run(parties, index, policy, chance).waiting) for _ in range(runs))
+    return replace(first, stuck=stuck, runs=runs)
+
+
+def _run(parties: Sequence[Party], index: ClusterIndex, policy: Policy, chance: Random | None) -> Forecast:
+    """One pod after the other; without ``chance`` in the order of the parties, each on the first of its best nodes."""
+    left, placed, made = [each.pods for each in parties], list[Likely](), list[Pod]()
+    tried = [*range(len(parties))]
+    while ready := [number for number in tried if left[number] and not _waits_for(number, parties, left)]:
+        number = ready[0] if chance is None else chance.choices(ready, [left[each] for each in ready])[0]
+        best = _best(parties[number], number, placed, index, policy)
+        if not best:
+            tried.remove(number)  # until another pod found its place
+            continue
+        node = best[0] if chance is None else chance.choice(best)
+        left[number] -= 1
+        placed.append(Likely(number, node, len(best)))
+        made.append(_on(parties[number].problem.pod, node, len(made)))
+        index.apply("ADDED", made[-1])
+        tried = [*range(len(parties))]
+    for each in made:
+        index.apply("DELETED", each)
+    return Forecast(tuple(placed), sum(left))
+
+
+def _waits_for(number: int, parties: Sequence[Party], left: Sequence[int]) -> bool:
+    """Whether the pods come only after those of another party."""
+    behind = parties[number].behind
+    return behind is not None and left[behind] > 0
+
+
+def _best(party: Party, number: int, placed: Sequence[Likely], index: ClusterIndex, policy: Policy) -> tuple[str, ...]:
+    """The names of the best nodes for the next pod."""
+    pod = party.problem.pod
+    problem = take(index, pod, profile=profile_for(policy, pod.pod_spec.scheduler_name))
+    cycle, scoring = Cycle(problem), take_scoring(index, problem)
+    feasible = cycle.verdict().feasible if party.nodes is None else cycle.verdict().feasible & party.nodes
+    for slot, room in party.room.items():
+        name = problem.nodes.names[slot]
+        if sum(each.party == number and each.node == name for each in placed) >= room:
+            feasible &= ~(1 << slot)
+    best = feasible if scoring is None else best_nodes(scoring, cycle, feasible)
+    return tuple(problem.nodes.names[slot] for slot in node_sets.to_slots(best))
+
+
+def _on(like: Pod, node: str, number: int) -> Pod:
+    """The pod on its node, under a name that no other has."""
+    meta = replace(like.meta, name=f"forecast/{number}", uid=f"forecast/{number}")
+    return replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=node))
