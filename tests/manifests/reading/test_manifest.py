@@ -3,7 +3,7 @@ import json
 import pytest
 
 from webhook.manifests.reading import manifest
-from webhook.manifests.reading.documents import InputFault
+from webhook.manifests.reading.documents import InputFault, split
 from webhook.manifests.reading.manifest import MAX_YAML_BYTES, read_manifests
 
 
@@ -248,6 +248,13 @@ def test_a_last_line_without_line_end_has_one():
 def test_helm_names_the_template():
     data = f"---\n# Source: web/templates/deployment.yaml\napiVersion: v1\nkind: Pod\n---\n{obj('b')}\n"
     assert [found.source for found in read_manifests("f", data.encode())] == ["web/templates/deployment.yaml", ""]
+
+
+def test_comments_of_many_empty_documents_are_not_handed_on_without_end():
+    empty = b"---\n# x\n" * 5000
+    [found] = split("f", empty + b"---\n" + obj("b").encode())
+    assert found.comments.endswith(b"# x\n")
+    assert len(found.comments) <= 16 * 1024
 
 
 @pytest.mark.parametrize(

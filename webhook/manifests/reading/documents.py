@@ -18,6 +18,8 @@ from webhook.manifests.reading.go_yaml import MAX_YAML_LEVELS
 _SEPARATOR = re.compile(rb"^---([^\n]*)\n?", re.MULTILINE)
 _SOURCE = re.compile(rb"^# Source: ([^\r\n]{1,256})", re.MULTILINE)
 _LEADING = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n|---[^\n]*\n)*")
+# What a file of separators alone hands from one document to the next.
+_MAX_COMMENTS_BYTES = 16 * 1024
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _MALFORMED = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
 
@@ -45,8 +47,8 @@ class InputDocument(Struct, frozen=True, kw_only=True):
     """One document of a file.
 
     Shape: ``line`` (from 1) and ``column`` (from 0) are the position of its first character in the file. ``json`` says
-    that the text is exactly one JSON value; ``malformed`` why text in braces is not JSON. ``comments`` are the lines
-    before its content, including those of empty documents before it.
+    that the text is exactly one JSON value; ``malformed`` why text in braces is not JSON. ``comments`` are the last
+    16 KiB of lines before its content, including those of empty documents before it.
     """
 
     file: str
@@ -111,8 +113,9 @@ def _chunk(whole: InputDocument) -> Generator[InputDocument | InputFault, None, 
     Shape: returns the comments that belong to the next document.
     """
     leading = _LEADING.match(whole.text)
-    comments = whole.comments + (leading[0] if leading else b"")
-    if len(comments) - len(whole.comments) == len(whole.text):
+    above = leading[0] if leading else b""
+    comments = (whole.comments + above)[-_MAX_COMMENTS_BYTES:]
+    if len(above) == len(whole.text):
         return comments
     whole = structs.replace(whole, comments=comments)
     yield from _json_or_yaml(whole)
