@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance fuzz fuzz-rules claims placing e2e e2e-cluster e2e-apart e2e-attacks attack attack-short bench lint docs lock
+.PHONY: help install run test conformance fuzz fuzz-rules claims placing e2e e2e-cluster e2e-apart e2e-attacks image image-lock attack attack-short bench lint docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -32,6 +32,15 @@ SEED ?= $(shell date +%s)
 conformance: $(READY)  ## Kubernetes' own code on fresh cases: verdicts as ours, pods with defaults accepted; SEED=n (needs Go)
 	@conformance/fresh.sh $(SEED) $(CURDIR)/$(BIN)/evenspread $(CURDIR)/$(BIN)/python
 
+dist/wheel: $(READY) FORCE
+	@rm -rf $@ && $(BIN)/python -m hatchling build -t wheel -d $@ >/dev/null
+
+image: dist/wheel  ## the container image without a container engine, into dist/image; image/run.py runs it
+	@$(BIN)/python -m image.build dist/wheel/*.whl dist/image
+
+image-lock:  ## take today's Debian packages for the image (needs apt)
+	@image/lock.sh >image/packages.lock.new && mv image/packages.lock.new image/packages.lock
+
 COUNT ?= 2500
 fuzz: $(READY)  ## fresh verdicts on 100,000 nodes and more, odd objects among them; SEED=n COUNT=n (needs Go)
 	@conformance/fuzz.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/evenspread $(CURDIR)/$(BIN)/python
@@ -46,13 +55,13 @@ claims: $(READY)  ## every claim about a random cluster, every fix and silence, 
 placing: $(READY)  ## what our search of all orders says of random whole workloads, against Kubernetes' own filters; SEED=n COUNT=n (needs Go)
 	@conformance/placing.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/python
 
-e2e: $(READY)  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
+e2e: $(READY) image  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@$(MAKE) --no-print-directory --jobs 3 --keep-going e2e-cluster e2e-apart e2e-attacks
 	@$(MAKE) --no-print-directory attack-short
 
 ATTACKS := tests/e2e/test_hostile.py
-APART := tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py
+APART := tests/e2e/test_image.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py
 e2e-cluster: $(READY)
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(ATTACKS) $(TOWN),--ignore $(file)) -v --durations 5
 

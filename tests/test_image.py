@@ -1,21 +1,22 @@
-"""The Dockerfile, as far as that can be tested without building it; the program from nothing but what it copies."""
+"""What the image is made of and how, as far as that needs no image: tests/e2e/test_image.py runs one."""
 
 import fnmatch
+import io
 import json
 import re
-import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 from chart.rendered import ZERO, one
 
-from webhook import __version__
+from image import debian, oci, run, wheels
 
 ROOT = Path(__file__).parent.parent
 IGNORED = (ROOT / ".dockerignore").read_text().split()
-SITE = "/opt/evenspread/lib/python3.11/site-packages/"
+PACKAGES = [line for line in (ROOT / "image/packages.txt").read_text().splitlines() if not line.startswith("#")]
 
 
 def stages():
@@ -31,9 +32,8 @@ def stages():
 
 
 BUILD, RUN = stages()
-COPIED = [
-    tuple(rest.split()) for stage in (BUILD, RUN) for word, rest in stage if word == "COPY" and "--from" not in rest
-]
+COPIED = [rest.split()[0] for word, rest in BUILD if word == "COPY"]
+CONFIG = oci.Contents(architecture="amd64", version="1", seconds=0, layers=()).config["config"]
 
 
 def setting(word):
@@ -41,73 +41,163 @@ def setting(word):
     return rest
 
 
-def context_of(source):
-    """The files below a path of the repository that reach the build."""
-    allowed = [pattern.removeprefix("!") for pattern in IGNORED if pattern.startswith("!")]
-    top = source.partition("/")[0]
-    if IGNORED[0] != "*" or top not in allowed:
-        return []
-    place = ROOT / source
-    found = [place] if place.is_file() else [each for each in place.rglob("*") if each.is_file()]
-    return [each for each in found if not fnmatch.fnmatch(str(each), "*/__pycache__/*")]
+# -- the Dockerfile: the same files, run the same way
 
 
-def test_dependencies_are_wheels_with_the_hashes_of_the_lock():
-    (install,) = [rest for word, rest in BUILD if word == "RUN" and " install --no-cache" in rest]
-    assert {"--require-hashes", "--only-binary", "--no-deps"} <= {*install.split()}
-    assert install.endswith("--requirement /tmp/requirements.lock")
+def test_the_dockerfile_takes_its_files_from_the_program_that_makes_them_without_an_engine():
+    assert BUILD[-1] == ("RUN", "python3 -m image.build wheel/*.whl /out")
+    assert [rest for word, rest in RUN if word in {"FROM", "COPY"}] == ["scratch", "--from=build /out/root /"]
+    assert {word for word, _ in RUN} - {"FROM", "COPY"} == {
+        "LABEL",
+        "ENV",
+        "USER",
+        "WORKDIR",
+        "EXPOSE",
+        "ENTRYPOINT",
+        "CMD",
+    }
 
 
-def test_nothing_is_run_or_installed_in_the_image_that_runs():
-    assert {word for word, _ in RUN} == {"FROM", "LABEL", "COPY", "ENV", "USER", "EXPOSE", "ENTRYPOINT", "CMD"}
-    assert "distroless" in (ROOT / "Dockerfile").read_text().partition("ARG RUN_IMAGE=")[2].partition("\n")[0]
-    (environment,) = [rest for word, rest in BUILD if "venv" in rest and "install" not in rest]
-    assert "--without-pip" in environment
+def test_the_dockerfile_runs_them_as_the_image_says():
+    assert setting("USER") == CONFIG["User"]
+    assert setting("WORKDIR") == CONFIG["WorkingDir"]
+    assert {f"{port}/tcp" for port in setting("EXPOSE").split()} == set(CONFIG["ExposedPorts"])
+    assert json.loads(setting("ENTRYPOINT")) == CONFIG["Entrypoint"]
+    assert json.loads(setting("CMD")) == CONFIG["Cmd"]
+    assert setting("ENV").split() == CONFIG["Env"]
+    said = dict(re.findall(r'(\S+)="([^"]*)"', setting("LABEL")))
+    assert said == {name: value for name, value in CONFIG["Labels"].items() if not name.endswith(".version")}
 
 
-def test_the_user_is_a_number_and_the_charts():
+@pytest.mark.parametrize("source", COPIED)
+def test_what_is_copied_reaches_the_build(source):
+    assert source in {pattern.removeprefix("!") for pattern in IGNORED}
+    assert IGNORED[0] == "*"
+
+
+@pytest.mark.parametrize("source", [".venv", ".git", "tests", "charts", "docs", "webhook"])
+def test_nothing_else_reaches_it(source):
+    assert not any(fnmatch.fnmatch(source, pattern.removeprefix("!")) for pattern in IGNORED[1:])
+
+
+# -- as the chart has it
+
+
+def test_the_user_is_the_charts():
     context = one("Deployment", ZERO)["spec"]["template"]["spec"]["securityContext"]
-    assert setting("USER") == f"{context['runAsUser']}:{context['runAsGroup']}"
+    assert CONFIG["User"] == f"{context['runAsUser']}:{context['runAsGroup']}"
 
 
 def test_the_ports_are_the_charts():
     (container,) = one("Deployment", ZERO)["spec"]["template"]["spec"]["containers"]
-    assert setting("EXPOSE").split() == [str(each["containerPort"]) for each in container["ports"]]
+    assert [*CONFIG["ExposedPorts"]] == [f"{each['containerPort']}/tcp" for each in container["ports"]]
 
 
-@pytest.mark.parametrize("source", [source for source, _ in COPIED])
-def test_what_is_copied_reaches_the_build(source):
-    assert context_of(source)
+# -- Debian's packages
 
 
-@pytest.mark.parametrize("source", [".venv", ".git", "tests", "charts", "docs"])
-def test_nothing_else_reaches_it(source):
-    assert context_of(source) == []
+@pytest.mark.parametrize("architecture", ["amd64", "arm64"])
+def test_every_package_is_locked_once(architecture):
+    lock = debian.locked(architecture)
+    assert sorted(package.name for package in lock.packages) == PACKAGES == sorted(set(PACKAGES))
+    assert all(re.fullmatch(r"[0-9a-f]{64}", package.sha256) for package in lock.packages)
+    assert all(package.url.startswith("http://deb.debian.org/debian") for package in lock.packages)
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT00:00:00Z", lock.date)
 
 
-def test_the_program_starts_from_what_is_copied(tmp_path):
-    for source, target in COPIED:
-        if target.startswith(SITE):
-            for file in context_of(source):
-                place = tmp_path / target.removeprefix(SITE) / file.relative_to(ROOT / source)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(file, place)
-    _, *arguments = json.loads(setting("ENTRYPOINT"))
-    command = json.loads(setting("CMD"))
-    environment = {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+def archived(**members):
+    """A tar of files, with links where the text begins with an arrow."""
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w:xz") as archive:
+        for name, text in members.items():
+            member = tarfile.TarInfo(name)
+            if text.startswith("-> "):
+                member.type, member.linkname = tarfile.SYMTYPE, text[3:]
+            member.size = 0 if member.issym() else len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return written.getvalue()
 
-    def run(*more):
-        return subprocess.run(  # noqa: S603  what the image runs
-            [sys.executable, *arguments, *more],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
+
+def deb(**files):
+    parts = {
+        "debian-binary": b"2.0\n",
+        "control.tar.xz": archived(**{"./control": "Package: tool\nVersion: 1:1+1\n"}),
+        "data.tar.xz": archived(**{f"./{name}": text for name, text in files.items()}),
+    }
+    packed = b"!<arch>\n"
+    for name, content in parts.items():
+        packed += f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode() + content
+        packed += b"\n" * (len(content) % 2)
+    return packed
+
+
+PACKAGE = debian.Package("amd64", "0" * 64, "http://deb.debian.org/debian/pool/tool_1%2b1_amd64.deb")
+
+
+def test_a_package_is_unpacked_as_dpkg_would_on_a_merged_system(tmp_path):
+    (tmp_path / PACKAGE.sha256).write_bytes(
+        deb(
+            **{
+                "bin/tool": "1",
+                "usr/bin/other": "2",
+                "lib64/ld.so": "-> /lib/ld.so",
+                "usr/share/doc/tool/copyright": "3",
+                "usr/share/doc/tool/changelog.gz": "4",
+                "usr/share/doc/tool/README": "5",
+                "usr/share/man/man1/tool.1": "6",
+                "usr/lib/python3.11/lib2to3/x.py": "7",
+            }
         )
+    )
+    debian.unpack(debian.Lock("2026-01-01T00:00:00Z", (PACKAGE,)), tmp_path, tmp_path / "root")
 
-    assert run("version").stdout.split()[1] == __version__
-    started = run(*command, "--bind", "nowhere")
-    assert (started.returncode, started.stderr.startswith("evenspread: --bind nowhere:")) == (2, True)
-    assert not [*tmp_path.rglob("__pycache__")]
+    found = {str(each.relative_to(tmp_path / "root")) for each in (tmp_path / "root").rglob("*") if not each.is_dir()}
+    assert {"usr/bin/tool", "usr/bin/other", "usr/lib64/ld.so", "usr/share/doc/tool/copyright"} <= found
+    assert [each for each in found if each.endswith((".gz", "README", ".1", "x.py"))] == []
+    assert (tmp_path / "root/bin").readlink() == Path("usr/bin")
+    assert (tmp_path / "root/var/lib/dpkg/status.d/tool").read_text() == "Package: tool\nVersion: 1:1+1\n"
+    assert debian.version_of(PACKAGE, tmp_path / "root") == "1:1+1"
+
+
+def test_a_package_that_is_nowhere_ends_it_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    with pytest.raises(SystemExit, match="has left Debian's mirrors; make image-lock takes today's packages"):
+        debian.fetched(PACKAGE, "2026-01-01T00:00:00Z", tmp_path)
+
+
+# -- running it
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["nowhere", "--", "version"], "image/run.py: nowhere: make image builds one\n", id="no image"),
+        pytest.param([".", "--bind", "a"], "a: write HOST:PATH or HOST:PATH:rw", id="half a mount"),
+        pytest.param([".", "--bind", "a:b"], "a:b: write HOST:PATH or HOST:PATH:rw", id="a relative place"),
+        pytest.param([".", "--env", "A"], "A: write NAME=VALUE", id="no value"),
+    ],
+)
+def test_what_cannot_be_run_is_said(arguments, said):
+    done = subprocess.run([sys.executable, run.__file__, *arguments], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode in {2, 125}
+    assert said in done.stderr
+
+
+def test_arguments_take_the_place_of_the_images_own(tmp_path):
+    layers = oci.Contents(architecture="amd64", version="1", seconds=0, layers=())
+    oci.write_layout(layers, tmp_path / "layout")
+
+    def command(*arguments):
+        return run.asked([str(tmp_path), *arguments]).command
+
+    assert command() == (*oci.ENTRYPOINT, *oci.COMMAND)
+    assert command("--tmpfs", "/tmp", "--", "check", "--help") == (*oci.ENTRYPOINT, "check", "--help")  # noqa: S108
+    assert command("--entrypoint", "/usr/bin/python3.11") == ("/usr/bin/python3.11",)
+    asked = run.asked([str(tmp_path), "--bind", f"{tmp_path}:/run/x:rw", "--env", "A=b=c"])
+    assert asked.mounts == (run.Mount(tmp_path, "/run/x", writable=True),)
+    assert (asked.environment["A"], asked.user) == ("b=c", 65532)
+
+
+def test_programs_are_those_of_the_wheel():
+    assert oci.ENTRYPOINT == ("/usr/local/bin/evenspread",)
+    assert wheels.SITE.startswith("usr/local/lib/python3.11/")

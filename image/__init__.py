@@ -1,0 +1,1 @@
+"""The container image, built by ordinary means: see build.py."""
