@@ -68,6 +68,7 @@ BREAKS = {
     "inside simulating": ("webhook/cli/commands/version.py", "import webhook.cli.simulating.helps"),
     "inside the formats": ("webhook/cli/commands/version.py", "import webhook.cli.formats.sarif"),
     "inside the configuration": ("webhook/cli/commands/version.py", "import webhook.config.faults"),
+    "inside the controller": ("webhook/cli/commands/version.py", "import webhook.controller.health"),
     "inside the example": ("webhook/cli/commands/version.py", "import webhook.example.make"),
     "inside the server": ("webhook/cli/commands/version.py", "import webhook.server.tls"),
     "inside the cluster's room": ("webhook/cli/commands/version.py", "import webhook.cluster.wire"),

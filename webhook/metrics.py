@@ -69,7 +69,7 @@ class Metrics:
         )
         self.config_valid = gauge("evenspread_config_valid", "1 if the configuration file as it stands is in use.")
         self.config_valid.set(1)
-        _register_process(registry)
+        register_process(registry)
         registry.register(self)
 
     def _register_reviews(self, registry: CollectorRegistry) -> None:
@@ -212,7 +212,7 @@ class _Cluster(Collector):
         return objects, events, age, synced
 
 
-def _register_process(registry: CollectorRegistry) -> None:
+def register_process(registry: CollectorRegistry) -> None:
     """What is known of the process itself: its release, memory, open files and garbage."""
     Gauge("evenspread_build_info", "Always 1.", ["version"], registry=registry).labels(webhook.__version__).set(1)
     ProcessCollector(registry=registry)

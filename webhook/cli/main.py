@@ -24,6 +24,7 @@ _COMMANDS: Mapping[str, str] = {
     "simulate": "webhook.cli.commands.simulate",
     "test": "webhook.cli.commands.test",
     "webhook": "webhook.cli.commands.webhook",
+    "controller": "webhook.cli.commands.controller",
     "conformance": "webhook.cli.commands.conformance",
     "completion": "webhook.cli.completion",
     "version": "webhook.cli.commands.version",

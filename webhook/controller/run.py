@@ -1,0 +1,126 @@
+"""The controller's process: an elector in a thread of its own, what the leader does, and the health port."""
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from webhook.cluster.lease import RETRY_SECONDS, Elector
+from webhook.controller.authority import AuthorityUpkeep
+from webhook.controller.health import HealthServer, Page
+from webhook.logs import bounded, described
+from webhook.metrics import register_process
+
+_JOIN_SECONDS = 5.0  # to give the lease back
+
+_log = logging.getLogger(__name__)
+
+
+class Controller(Collector):
+    """What the process does and how it stands; `turn` is for one thread, any thread may ask the rest."""
+
+    def __init__(
+        self, elector: Elector, authority: AuthorityUpkeep, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._elector = elector
+        self._authority = authority
+        self._clock = clock
+        self._due = clock()
+        self._looked = False  # since it leads
+        self._fault = ""
+        self._registry = CollectorRegistry()
+        register_process(self._registry)
+        self._registry.register(self)
+
+    def turn(self) -> None:
+        """Do what is due, if this replica leads. Never raises."""
+        if not self._elector.leading:
+            self._looked, self._fault = False, ""
+            self._due = self._clock()
+            return
+        if self._clock() < self._due:
+            return
+        try:
+            self._authority.look()
+        except Exception as error:  # noqa: BLE001 whatever it is: without a next look the CA would end
+            told = bounded(str(error))
+            if told != self._fault:
+                _log.warning("the CA cannot be looked after: %s", told, extra={"fields": described(error)})
+            self._fault = told
+        else:
+            self._fault, self._looked = "", True
+        self._due = self._clock() + self._authority.seconds
+
+    def readiness(self) -> tuple[bool, str]:
+        """Whether all that this replica has to do is done, and the lines that say so.
+
+        A replica that leads is ready once the API server trusts the CA, so that an installation that waits for it has a
+        webhook that is called; one that stands by is ready if it can see who leads.
+        """
+        elector, leading = self._elector, self._elector.leading
+        held = "yes" if leading else f"no, {elector.holder or 'nobody'} does"
+        lines = {
+            "leading": elector.fault or held,
+            "certificate authority": (self._fault or ("ok" if self._looked else "not looked at")) if leading else "ok",
+        }
+        standing_by = bool(elector.holder) and not elector.fault
+        ready = self._looked if leading else standing_by
+        return ready, "".join(f"{name}: {text}\n" for name, text in lines.items())
+
+    def pages(self) -> dict[str, Page]:
+        """What the health port answers."""
+
+        def ready() -> tuple[int, str, bytes]:
+            fine, text = self.readiness()
+            return 200 if fine else 503, "text/plain", text.encode()
+
+        return {
+            "/healthz": lambda: (200, "text/plain", b"ok\n"),
+            "/readyz": ready,
+            "/metrics": lambda: (200, "text/plain; version=0.0.4", generate_latest(self._registry)),
+        }
+
+    def collect(self) -> Iterator[Metric]:
+        """Its own metrics, as the client library asks for them."""
+        authority = self._authority
+        leading = self._elector.leading
+        yield GaugeMetricFamily("evenspread_leader", "1 if this replica leads.", value=leading)
+        if leading:
+            yield GaugeMetricFamily(
+                "evenspread_ca_bundle_valid",
+                "1 if the API server was found to trust our CA when that was last looked at, or was made to.",
+                value=self._looked and not self._fault,
+            )
+        if leading and authority.expires is not None:
+            yield GaugeMetricFamily(
+                "evenspread_ca_expiry_timestamp_seconds", "When the CA ends.", value=authority.expires.timestamp()
+            )
+        yield CounterMetricFamily(
+            "evenspread_ca_bundle_writes", "Webhook configurations whose caBundle was written.", value=authority.writes
+        )
+
+
+def run(controller: Controller, elector: Elector, bind: tuple[str, int]) -> None:
+    """Look after things until a signal ends it.
+
+    Errors: OSError if the port cannot be had.
+    """
+    stop = threading.Event()
+    with HealthServer(*bind, controller.pages()) as health:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        threading.Thread(target=health.serve_forever, name="health", daemon=True).start()
+        electing = threading.Thread(target=elector.run, args=(stop,), name="lease", daemon=True)
+        electing.start()
+        _log.info("looking after the certificate authority", extra={"fields": {"health": health.server_address[1]}})
+        while not stop.is_set() and electing.is_alive():
+            controller.turn()
+            stop.wait(RETRY_SECONDS / 4)
+        stop.set()
+        electing.join(_JOIN_SECONDS)
+        health.shutdown()
