@@ -117,16 +117,25 @@ def _row(path, field, default):
 
 
 def _permissions():
-    given = {"certificates": {"caBundle": "-----BEGIN CERTIFICATE-----"}}
     with helm_python.Chart.load(CHART) as chart:
-        rendered = chart.render(given, name="evenspread", namespace="evenspread")["evenspread/templates/rbac.yaml"]
-    role = next(each for each in yaml.safe_load_all(rendered) if each["kind"] == "ClusterRole")
+        rendered = chart.render({}, name="evenspread", namespace="evenspread")
+    texts = [text for file, text in rendered.items() if file.endswith(".yaml")]
+    made = [each for text in texts for each in yaml.safe_load_all(text) if each]
+    roles = [each for each in made if each["kind"] in {"ClusterRole", "Role"}]
     rows = [
-        f"| {', '.join(group or 'core' for group in rule['apiGroups'])} | {', '.join(rule['resources'])}"
-        f" | {', '.join(rule['verbs'])} |"
+        f"| {role['metadata']['labels']['app.kubernetes.io/component']}"
+        f" | {', '.join(group or 'core' for group in rule['apiGroups'])} | {', '.join(rule['resources'])}"
+        f" | {', '.join(f'`{name}`' for name in rule.get('resourceNames', ())) or 'all'} | {', '.join(rule['verbs'])} |"
+        for role in sorted(roles, key=_role_first)
         for rule in role["rules"]
     ]
-    return "\n".join(["| API group | resources | verbs |", "|---|---|---|", *rows, ""])
+    return "\n".join(["| role | API group | resources | which | verbs |", "|---|---|---|---|---|", *rows, ""])
+
+
+def _role_first(role):
+    """The webhook first, and what is read before what is written."""
+    component = role["metadata"]["labels"]["app.kubernetes.io/component"]
+    return component != "webhook", role["kind"] != "ClusterRole"
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ import yaml
 
 CHART = Path(__file__).parents[2] / "charts" / "evenspread"
 CA = "-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n"
-# Zero values, but for what Helm would read from a cluster.
-ZERO = {"certificates": {"caBundle": CA}}
-INJECT = {**ZERO, "config": {"defaults": {"mode": "inject"}}}
+ZERO = {}
+INJECT = {"config": {"defaults": {"mode": "inject"}}}
+# With what Helm would read from a cluster.
+EXISTING = {"certificates": {"mode": "existingSecret", "caBundle": CA}}
 CERT_MANAGER = {"certificates": {"mode": "certManager"}}
 
 
@@ -39,8 +40,13 @@ def objects(values, name="evenspread", namespace="platform"):
     return [each for text in texts for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
 
-def one(kind, values, **settings):
-    (found,) = [each for each in objects(values, **settings) if each["kind"] == kind]
+def one(kind, values, component="webhook", **settings):
+    """The object of a kind that belongs to a role."""
+    (found,) = [
+        each
+        for each in objects(values, **settings)
+        if each["kind"] == kind and each["metadata"]["labels"]["app.kubernetes.io/component"] == component
+    ]
     return found
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from chart.rendered import CA, CERT_MANAGER, INJECT, ZERO, files, objects, one
+from chart.rendered import CA, CERT_MANAGER, EXISTING, INJECT, ZERO, files, objects, one
 from server.conftest import serving
 
 from certs.authority import issue_authority, issue_leaf
@@ -27,8 +27,8 @@ from webhook.core.rules.frame.subject import Circumstances
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
 
 
-def container(values):
-    (found,) = one("Deployment", values)["spec"]["template"]["spec"]["containers"]
+def container(values, role="webhook"):
+    (found,) = one("Deployment", values, role)["spec"]["template"]["spec"]["containers"]
     return found
 
 
@@ -41,7 +41,7 @@ def policy(values):
 
 @pytest.mark.parametrize("fills", [False, True])
 def test_the_webhooks_are_those_that_a_terminal_registers(fills):
-    values = {**ZERO, "config": {"defaults": {"mode": "inject", "fillNullSelector": fills}}}
+    values = {**EXISTING, "config": {"defaults": {"mode": "inject", "fillNullSelector": fills}}}
     expected = configurations("https://x", CA.encode(), Defaults(mode="inject", fill_null_selector=fills))
     for configuration in expected:
         (ours,) = one(configuration["kind"], values)["webhooks"]
@@ -60,7 +60,7 @@ def test_the_webhooks_are_those_that_a_terminal_registers(fills):
 
 @pytest.mark.parametrize(("kind", "route"), [(VALIDATING, "validate"), (MUTATING, "mutate")])
 def test_the_api_server_is_led_to_the_service(kind, route):
-    (webhook,) = one(kind, INJECT)["webhooks"]
+    (webhook,) = one(kind, INJECT | EXISTING)["webhooks"]
     port = one("Service", INJECT)["spec"]["ports"][0]
     assert webhook["clientConfig"] == {
         "caBundle": base64.b64encode(CA.encode()).decode(),
@@ -142,6 +142,55 @@ def test_named_kinds_are_both_sent_and_granted():
     assert (sent["apiGroups"], sent["resources"]) == (["example.com"], ["things"])
 
 
+def named_rights(role):
+    """What a role may do with objects that it names: resource -> names, verbs."""
+    rules = one("Role", ZERO, role)["rules"] + (one("ClusterRole", ZERO, role)["rules"] if role == "controller" else [])
+    assert not [each for rule in rules for field in rule.values() for each in field if "*" in each]
+    return {name: (rule["resourceNames"], rule["verbs"]) for rule in rules for name in rule["resources"]}
+
+
+def test_a_role_may_change_objects_that_are_named_and_nothing_else():
+    """None may create, delete or list Secrets; each object is one that the chart renders."""
+    secret = {"secrets": (["evenspread-ca"], ["get", "update"])}
+    assert named_rights("webhook") == secret
+    configurations = (["evenspread"], ["get", "patch"])
+    assert named_rights("controller") == secret | {
+        "leases": (["evenspread-controller"], ["get", "update"]),
+        "validatingwebhookconfigurations": configurations,
+        "mutatingwebhookconfigurations": configurations,
+    }
+    rendered = {each["metadata"]["name"] for each in objects(INJECT)}
+    assert {name for names, _ in named_rights("controller").values() for name in names} <= rendered
+
+
+def test_both_roles_are_told_of_the_same_ca():
+    def of_the_ca(role):
+        return sorted(flag for flag in container(ZERO, role)["args"] if flag.startswith(("--ca-", "--leaf-")))
+
+    assert of_the_ca("webhook") == of_the_ca("controller")
+    assert of_the_ca("webhook")[1] == f"--ca-secret=platform/{one('Secret', ZERO)['metadata']['name']}"
+    names = [flag.partition("=")[2] for flag in container(ZERO)["args"] if flag.startswith("--tls-name=")]
+    assert names[0] == f"{one('Service', ZERO)['metadata']['name']}.platform.svc"
+
+
+def test_the_key_of_an_own_certificate_stays_in_memory():
+    volumes = one("Deployment", ZERO)["spec"]["template"]["spec"]["volumes"]
+    assert {each["name"]: each.get("emptyDir", {}).get("medium") for each in volumes} == {
+        "policy": None,
+        "tmp": "Memory",
+    }
+
+
+@pytest.mark.parametrize("role", ["webhook", "controller"])
+def test_the_named_rights_are_of_the_account_of_the_pods_alone(role):
+    account = one("Deployment", ZERO, role)["spec"]["template"]["spec"]["serviceAccountName"]
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        binding = one(kind, ZERO, role)
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": "platform"}]
+        assert binding["roleRef"]["name"] == binding["metadata"]["name"]
+    assert one("ServiceAccount", ZERO, role)["metadata"]["name"] == account
+
+
 def test_the_role_is_bound_to_the_account_of_the_pods_alone():
     binding = one("ClusterRoleBinding", ZERO)
     account = one("Deployment", ZERO)["spec"]["template"]["spec"]["serviceAccountName"]
@@ -151,19 +200,26 @@ def test_the_role_is_bound_to_the_account_of_the_pods_alone():
 
 
 @pytest.mark.parametrize("values", [ZERO, INJECT, CERT_MANAGER], ids=["zero", "inject", "cert-manager"])
-def test_nothing_that_is_rendered_is_a_secret_or_a_hook(values):
+def test_nothing_that_is_rendered_holds_a_secret_or_is_a_hook(values):
     made = objects(values)
-    assert [each["kind"] for each in made if each["kind"] in {"Secret", "Job"}] == []
+    assert [each["kind"] for each in made if each["kind"] == "Job"] == []
+    assert [{*each} - {"apiVersion", "kind", "metadata", "type"} for each in made if each["kind"] == "Secret"] in (
+        [],
+        [{*()}],
+    )
     assert [each for each in made if "helm.sh/hook" in each["metadata"].get("annotations", {})] == []
 
 
 # -- the pods
 
 
-@pytest.mark.parametrize("values", [ZERO, {**ZERO, "tests": {"enabled": True}}], ids=["webhook", "test"])
-def test_pods_are_restricted(values):
-    kind = "Pod" if "tests" in values else "Deployment"
-    spec = one(kind, values)["spec"]
+@pytest.mark.parametrize(
+    ("kind", "role"),
+    [("Deployment", "webhook"), ("Deployment", "controller"), ("Pod", "test")],
+    ids=["webhook", "controller", "test"],
+)
+def test_pods_are_restricted(kind, role):
+    spec = one(kind, {"tests": {"enabled": True}}, role)["spec"]
     spec = spec["template"]["spec"] if kind == "Deployment" else spec
     assert spec["securityContext"] == {
         "runAsNonRoot": True,
@@ -187,8 +243,9 @@ def test_openshift_may_choose_the_user():
     assert context == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
-def test_probes_ask_the_plain_port():
-    found = container(ZERO)
+@pytest.mark.parametrize("role", ["webhook", "controller"])
+def test_probes_ask_the_plain_port(role):
+    found = container(ZERO, role)
     asked = {name: found[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")}
     assert asked == {
         "startup": {"path": "/healthz", "port": "health"},
@@ -218,9 +275,9 @@ def test_the_kernel_grants_the_drain_its_time():
 @pytest.mark.parametrize(
     ("values", "secret"),
     [
-        (ZERO, "evenspread-webhook-tls"),
+        (EXISTING, "evenspread-webhook-tls"),
         (CERT_MANAGER, "evenspread-webhook-tls"),
-        ({"certificates": {"existingSecret": "ours", "caBundle": CA}}, "ours"),
+        ({"certificates": {"mode": "existingSecret", "existingSecret": "ours", "caBundle": CA}}, "ours"),
     ],
 )
 def test_pods_wait_for_the_secret(values, secret):
@@ -246,8 +303,9 @@ def test_pods_start_anew_only_for_what_is_read_at_the_start():
     assert len({each["annotations"]["checksum/kinds"] for each in kinds}) == 2
 
 
-def test_the_chart_passes_its_own_rules():
-    deployment = one("Deployment", ZERO)
+@pytest.mark.parametrize("role", ["webhook", "controller"])
+def test_the_chart_passes_its_own_rules(role):
+    deployment = one("Deployment", ZERO, role)
     examined = examine(
         json.dumps(deployment).encode(),
         Circumstances(policy=policy(ZERO), version=RECORDED, today="2026-01-01", namespace="platform"),
@@ -255,11 +313,16 @@ def test_the_chart_passes_its_own_rules():
     assert (examined.findings, examined.warnings) == ((), ())
 
 
-def test_the_arguments_are_the_programs_own():
-    (command, *flags) = container(ZERO)["args"]
+@pytest.mark.parametrize(
+    ("values", "role"),
+    [(ZERO, "webhook"), (ZERO, "controller"), (EXISTING, "webhook")],
+    ids=["webhook", "controller", "with a Secret of yours"],
+)
+def test_the_arguments_are_the_programs_own(values, role):
+    (command, *flags) = container(values, role)["args"]
     known = {name for each in evenspread.get_command(None, command).params for name in each.opts}
     assert {flag.partition("=")[0] for flag in flags} <= known
-    mounted = {each["mountPath"] for each in container(ZERO)["volumeMounts"]}
+    mounted = {each["mountPath"] for each in container(values, role)["volumeMounts"]}
     files_named = [flag.partition("=")[2] for flag in flags if "=/" in flag]
     assert {file.rpartition("/")[0] for file in files_named} <= mounted
     assert "/tmp" in mounted  # noqa: S108  where the program makes its working directory
@@ -342,7 +405,12 @@ SOFT = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatis
     [
         (
             ZERO,
-            ["denies    nothing (ceiling: warn)", "patches   nothing (defaults.mode: observe)", "goes on without it"],
+            [
+                "certificate from its own CA.",
+                "denies    nothing (ceiling: warn)",
+                "patches   nothing (defaults.mode: observe)",
+                "goes on without it",
+            ],
         ),
         (
             INJECT,
@@ -373,6 +441,7 @@ SOFT = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatis
             ["(ceiling: off)", "(defaults.mode: off"],
         ),
         ({"webhook": {"enabled": False}}, ["Nothing is asked: webhook.enabled is false."]),
+        (EXISTING, ["certificate from Secret evenspread-webhook-tls."]),
         (CERT_MANAGER, ["certificate from cert-manager."]),
     ],
     ids=[
@@ -385,6 +454,7 @@ SOFT = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatis
         "refusing while it is down",
         "all off",
         "not asked",
+        "a certificate of yours",
         "a certificate of cert-manager",
     ],
 )
@@ -405,7 +475,7 @@ def _running(tmp_path_factory):
     (folder / "policy" / "policy.yaml").write_text(one("ConfigMap", ZERO)["data"]["policy.yaml"])
     (folder / "ca.crt").write_bytes(authority.certificate)
     flags = [
-        flag.replace("/run/evenspread", str(folder)) for flag in container(ZERO)["args"][1:] if "bind=" not in flag
+        flag.replace("/run/evenspread", str(folder)) for flag in container(EXISTING)["args"][1:] if "bind=" not in flag
     ]
     with serving(*flags) as server:
         yield server._replace(ca=str(folder / "ca.crt"))
@@ -413,7 +483,7 @@ def _running(tmp_path_factory):
 
 @pytest.mark.parametrize(("authority", "code"), [("the server's", 0), ("another", 1)])
 def test_the_test_pod_sends_a_review(running, authority, code):
-    (found,) = one("Pod", {**ZERO, "tests": {"enabled": True}})["spec"]["containers"]
+    (found,) = one("Pod", {**ZERO, "tests": {"enabled": True}}, "test")["spec"]["containers"]
     ca = Path(running.ca).read_text() if code == 0 else issue_authority(datetime.now(UTC)).certificate.decode()
     environment = {"URL": f"https://localhost:{running.port}/validate", "CA": ca}
     assert [each["name"] for each in found["env"]] == [*environment]

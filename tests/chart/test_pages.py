@@ -5,7 +5,7 @@ from pathlib import Path
 
 import helm_python
 import pytest
-from chart.rendered import CHART, ZERO, files, names, refusal
+from chart.rendered import CA, CHART, ZERO, files, names, refusal
 
 ROOT = CHART.parents[1]
 PAGES = [ROOT / "docs" / "install.md", CHART / "README.md", CHART / "templates" / "_helpers.tpl"]
@@ -41,7 +41,7 @@ def test_many_settings_were_found():
 
 @pytest.mark.parametrize(("how", "text"), SETTINGS, ids=[text[:40] for _, text in SETTINGS])
 def test_a_setting_that_is_shown_is_taken(how, text):
-    values = merged(ZERO, {"ports": {"webhook": 9443}}, PARSERS[how](text))
+    values = merged({"certificates": {"caBundle": CA}, "ports": {"webhook": 9443}}, PARSERS[how](text))
     assert refusal(values) == ""
 
 

@@ -4,7 +4,7 @@ import helm_python
 import pytest
 import yaml
 from chart.reference import PAGE, SCHEMA, WEBHOOK, with_kinds, with_policy, with_tables
-from chart.rendered import CA, CERT_MANAGER, CHART, INJECT, ZERO, chart, files, names, objects, one, refusal
+from chart.rendered import CA, CERT_MANAGER, CHART, EXISTING, INJECT, ZERO, chart, files, names, objects, one, refusal
 
 from webhook import __version__
 
@@ -18,12 +18,28 @@ ALWAYS = [
     "Service/evenspread-webhook",
     "ServiceAccount/evenspread-webhook",
 ]
+# What makes and rotates the release's own CA.
+OWN_CA = [
+    "ClusterRole/evenspread-controller",
+    "ClusterRoleBinding/evenspread-controller",
+    "Deployment/evenspread-controller",
+    "Lease/evenspread-controller",
+    "NetworkPolicy/evenspread-controller",
+    "Role/evenspread-controller",
+    "Role/evenspread-webhook",
+    "RoleBinding/evenspread-controller",
+    "RoleBinding/evenspread-webhook",
+    "Secret/evenspread-ca",
+    "Service/evenspread-controller",
+    "ServiceAccount/evenspread-controller",
+]
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration/evenspread", "MutatingWebhookConfiguration/evenspread"
 BUDGET = "PodDisruptionBudget/evenspread-webhook"
 
 
 def objects_of(*more, without=()):
-    return sorted({*ALWAYS, VALIDATING, *more} - {*without})
+    """Of zero values, and these."""
+    return sorted({*ALWAYS, *OWN_CA, VALIDATING, *more} - {*without})
 
 
 @pytest.mark.parametrize(
@@ -40,30 +56,46 @@ def objects_of(*more, without=()):
                 "Certificate/evenspread-webhook-ca",
                 "Issuer/evenspread-webhook",
                 "Issuer/evenspread-webhook-self",
+                without=OWN_CA,
             ),
             id="cert-manager with a CA of its own",
         ),
         pytest.param(
             {"certificates": {"mode": "certManager", "certManager": {"issuerRef": {"kind": "ClusterIssuer"}}}},
-            objects_of("Certificate/evenspread-webhook"),
+            objects_of("Certificate/evenspread-webhook", without=OWN_CA),
             id="cert-manager with an issuer of yours",
         ),
-        pytest.param({"webhook": {"enabled": False}}, ALWAYS, id="switched off: no certificate is asked for either"),
+        pytest.param(EXISTING, objects_of(without=OWN_CA), id="a Secret of yours"),
+        pytest.param({"webhook": {"enabled": False}}, objects_of(without=[VALIDATING]), id="switched off"),
+        pytest.param(
+            {"certificates": {"mode": "existingSecret"}, "webhook": {"enabled": False}},
+            ALWAYS,
+            id="switched off: no certificate is asked for either",
+        ),
+        pytest.param(
+            {"controller": {"serviceAccountName": "ours"}},
+            objects_of(without=["ServiceAccount/evenspread-controller"]),
+            id="an account of yours for the controller",
+        ),
         pytest.param({**ZERO, "replicas": 1}, objects_of(without=[BUDGET]), id="one replica has no budget"),
         pytest.param({**ZERO, "podDisruptionBudget": {"enabled": False}}, objects_of(without=[BUDGET]), id="no budget"),
         pytest.param(
             {**ZERO, "networkPolicy": {"enabled": False}},
-            objects_of(without=["NetworkPolicy/evenspread-webhook"]),
+            objects_of(without=["NetworkPolicy/evenspread-webhook", "NetworkPolicy/evenspread-controller"]),
             id="no network policy",
         ),
         pytest.param(
             {**ZERO, "rbac": {"create": False}, "serviceAccount": {"create": False, "name": "ours"}},
-            objects_of(without=[name for name in ALWAYS if "Role" in name or "Account" in name]),
+            objects_of(without=[name for name in (*ALWAYS, *OWN_CA) if "Role" in name or "Account" in name]),
             id="an account of yours",
         ),
         pytest.param(
             {**ZERO, "serviceMonitor": {"enabled": True}, "tests": {"enabled": True}},
-            objects_of("ServiceMonitor/evenspread-webhook", "Pod/evenspread-webhook-test"),
+            objects_of(
+                "ServiceMonitor/evenspread-webhook",
+                "ServiceMonitor/evenspread-controller",
+                "Pod/evenspread-webhook-test",
+            ),
             id="monitor and test",
         ),
     ],
@@ -76,6 +108,7 @@ NO_CERTIFICATE = """\
 evenspread needs a certificate that the API server trusts.
 In namespace platform Helm sees no Secret evenspread-webhook-tls. Choose one:
 
+  - the release makes it:    --set certificates.mode=self
   - cert-manager makes it:   --set certificates.mode=certManager
   - you make the Secret, with tls.crt, tls.key and ca.crt, for the name
     evenspread-webhook.platform.svc (the chart's README has the commands)
@@ -88,6 +121,10 @@ It needs replicas of at least 2 and podDisruptionBudget.enabled.
 """
 
 
+def existing(**values):
+    return {"certificates": {"mode": "existingSecret", **values}}
+
+
 def failing(**values):
     return {**ZERO, "webhook": {"failurePolicy": "Fail"}, **values}
 
@@ -95,8 +132,14 @@ def failing(**values):
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        pytest.param({}, NO_CERTIFICATE, id="no certificate, and no cluster to read it from"),
-        pytest.param({"certificates": {"caBundle": "TUlJ"}}, "is no certificate in PEM.", id="a CA that is none"),
+        pytest.param({}, "", id="no values"),
+        pytest.param(existing(), NO_CERTIFICATE, id="no certificate, and no cluster to read it from"),
+        pytest.param(existing(caBundle="TUlJ"), "is no certificate in PEM.", id="a CA that is none"),
+        pytest.param(
+            {"certificates": {"self": {"leafDuration": "7d"}}},
+            "does not match pattern",
+            id="a duration that Go has not",
+        ),
         pytest.param(
             {"certificates": {"caBundle": CA, "clientCA": "TUlJ"}},
             "(certificates.clientCA) is no certificate in PEM.",
@@ -113,7 +156,7 @@ def failing(**values):
             id="a test pod that would not be answered",
         ),
         pytest.param(
-            {"certificates": {"caBundle": f"{CA}-----BEGIN EC PRIVATE KEY-----"}},
+            existing(caBundle=f"{CA}-----BEGIN EC PRIVATE KEY-----"),
             "holds a private key; give its certificate alone.",
             id="a key beside the CA",
         ),
@@ -148,7 +191,9 @@ def test_lint_finds_nothing():
     assert [each for each in report["messages"] if each["severity"] > 1] == []  # an icon is recommended
 
 
-@pytest.mark.parametrize("values", [ZERO, INJECT, CERT_MANAGER], ids=["zero", "inject", "cert-manager"])
+@pytest.mark.parametrize(
+    "values", [ZERO, INJECT, CERT_MANAGER, EXISTING], ids=["zero", "inject", "cert-manager", "own"]
+)
 def test_rendering_twice_gives_the_same(values):
     again = chart().render(values, name="evenspread", namespace="platform")
     assert {*files(values).values()} == {text for text in again.values() if text.strip()}
@@ -176,8 +221,8 @@ def test_names_come_from_the_release(values, name, expected):
 def test_an_upgrade_keeps_selectors_and_names():
     """A Deployment's selector cannot be changed: it holds nothing that a version or a value may move."""
     changed = {**INJECT, "image": {"tag": "9"}, "commonLabels": {"team": "a"}, "podLabels": {"b": "c"}, "replicas": 5}
-    for kind in ("Deployment", "PodDisruptionBudget"):
-        before, after = one(kind, ZERO), one(kind, changed)
+    for kind, role in (("Deployment", "webhook"), ("PodDisruptionBudget", "webhook"), ("Deployment", "controller")):
+        before, after = one(kind, ZERO, role), one(kind, changed, role)
         assert before["spec"]["selector"] == after["spec"]["selector"]
     selector = {"name": "evenspread", "instance": "evenspread", "component": "webhook"}
     assert one("Service", changed)["spec"]["selector"] == {

@@ -1,5 +1,6 @@
 """One real control plane for the whole run; each test has a namespace of its own in it."""
 
+import copy
 import itertools
 import pathlib
 import socket
@@ -51,6 +52,23 @@ def _pod_addresses(pod_addresses_are_local):
         pytest.skip("not in a network namespace: netns.sh says why")
 
 
+def with_probes(stages: str) -> str:
+    """kwok runs no probes and calls every pod ready; those of the chart run, and are ready when our kubelet says so."""
+    made = list(yaml.safe_load_all(stages))
+    ready = next(stage for stage in made if stage["metadata"]["name"] == "pod-ready")
+    ours = {"key": '.metadata.labels["app.kubernetes.io/name"]', "operator": "In", "values": ["evenspread"]}
+    running = copy.deepcopy(ready)
+    running["metadata"]["name"] = "pod-running"
+    running["spec"]["selector"]["matchExpressions"].append(ours)
+    ready["spec"]["selector"]["matchExpressions"].append({**ours, "operator": "NotIn"})
+    template = running["spec"]["next"]["statusTemplate"].replace("ready: true", "ready: false")
+    for kind in ("Ready", "ContainersReady"):
+        template = template.replace(f'status: "True"\n  type: {kind}\n', f'status: "False"\n  type: {kind}\n')
+    assert template.count('status: "False"') == 2
+    running["spec"]["next"]["statusTemplate"] = template
+    return yaml.safe_dump_all([*made, running])
+
+
 def lasting_jobs(stages: str) -> str:
     """kwok completes the pods of Jobs at once, and the scheduler counts none of those; label `lasting` spares them."""
     made = list(yaml.safe_load_all(stages))
@@ -68,7 +86,7 @@ def _plane(binaries, pod_addresses_are_local, tmp_path_factory):
     folder = tmp_path_factory.mktemp("plane")
     rollouts = {"level": "Metadata", "verbs": ["create"], "resources": [{"group": "argoproj.io"}]}
     apiserver += flags.audit(folder, (rollouts,))
-    (folder / "kwok.yaml").write_text(lasting_jobs((binaries / "kwok-stages.yaml").read_text()))
+    (folder / "kwok.yaml").write_text(with_probes(lasting_jobs((binaries / "kwok-stages.yaml").read_text())))
     with ControlPlane(folder, binaries, apiserver=apiserver) as plane:
         plane.add_nodes({"a": 2, "b": 2, "c": 2})
         plane.await_nodes()

@@ -2,16 +2,20 @@
 
 kwok says that a pod runs; nothing does. Here the program runs on the pod's own address, with the arguments, the
 configuration, the certificate and the account that its spec names, with a root that cannot be written, and with the
-memory limit of its spec where this machine lets one be set.
+memory limit of its spec where this machine lets one be set. A pod is ready when its /readyz says so: conftest keeps
+kwok from saying it of these pods.
 """
 
 import base64
+import concurrent.futures
 import contextlib
 import os
 import pathlib
 import re
 import signal
 import subprocess
+import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -20,7 +24,6 @@ from typing import NamedTuple
 from e2e.controlplane.up import ControlPlane, end_with_parent
 from e2e.memory_group import MemoryGroup, memory_group
 from e2e.served import PROGRAM
-from e2e.waiting import eventually
 
 # A mount namespace of its own: what is bound over /run stays writable, everything else on the root does not.
 # Its number goes into the file that is named second: the entrance of its memory group.
@@ -34,6 +37,7 @@ CONTAINER = (
 
 
 class Container(NamedTuple):
+    role: str
     process: subprocess.Popen
     address: str
     health: int
@@ -66,34 +70,86 @@ class Kubelet:
 
     def __init__(self, plane: ControlPlane, namespace: str, folder: pathlib.Path) -> None:
         self._plane = plane
+        # One thread does it all, and lives as long as what it starts: containers end with the thread that started them.
+        self._worker = concurrent.futures.ThreadPoolExecutor(1)
+        self._api = plane.connect()
         self._core = f"/api/v1/namespaces/{namespace}"
         self._folder = folder
         self._running: dict[str, Container] = {}
+        self._ready: dict[str, bool] = {}
+        self._leaving: list[Container] = []
 
     @property
     def containers(self) -> list[Container]:
-        return [*self._running.values()]
+        """Of the webhook."""
+        return self.of("webhook")
+
+    def of(self, role: str) -> list[Container]:
+        return [each for each in [*self._running.values()] if each.role == role]
 
     def reviews(self, route: str) -> int:
         return sum(each.reviews(route) for each in self.containers)
 
+    @contextlib.contextmanager
+    def at_work(self):
+        """Within the block it does all the time what a kubelet does; what the block waits for can come."""
+        ended = threading.Event()
+
+        def work() -> None:
+            while not ended.wait(0.1):
+                self._turn()
+
+        working = self._worker.submit(work)
+        try:
+            yield
+        finally:
+            ended.set()
+            working.result()
+
     def sync(self, seconds: float = 30) -> None:
         """Bring volumes up to date, end containers whose pods are gone, start those of new ones, wait for all."""
-        pods = {pod["metadata"]["name"]: pod for pod in self._plane.api.request("GET", f"{self._core}/pods")["items"]}
-        for name in self._running.keys() - pods.keys():
-            self._end(self._running.pop(name))
-        for name, pod in pods.items():
-            folder = self._folder / name
-            self._mount(pod, folder)
-            if name not in self._running:
-                self._running[name] = self._start(pod, folder)
-        for each in self.containers:
-            eventually(lambda each=each: each.process.poll() is None and each.get("/readyz")[0] == 200, seconds)
+        deadline = time.monotonic() + seconds
+        while not self._worker.submit(self._turn).result() or self._leaving:
+            if time.monotonic() > deadline:
+                raise AssertionError({name: self._running[name].get("/readyz") for name in self._running})
+            time.sleep(0.05)
 
     def stop(self) -> None:
-        for each in self.containers:
+        for each in [*self._running.values(), *self._leaving]:
             self._end(each)
         self._running.clear()
+        self._ready.clear()
+        self._leaving.clear()
+        self._api.close()
+
+    def _turn(self) -> bool:
+        """Whether all pods have a container that is ready."""
+        pods = {pod["metadata"]["name"]: pod for pod in self._api.request("GET", f"{self._core}/pods")["items"]}
+        for name in self._running.keys() - pods.keys():
+            self._ready.pop(name, None)
+            self._leaving.append(self._running.pop(name))
+            os.killpg(self._leaving[-1].process.pid, signal.SIGTERM)
+        for each in [*self._leaving]:
+            if each.process.poll() is not None:
+                self._leaving.remove(each)
+                self._end(each)
+        placed = {name: pod for name, pod in pods.items() if pod["status"].get("podIP")}
+        for name, pod in placed.items():
+            folder = self._folder / name
+            self._mount(pod, folder, anew=name not in self._running)
+            if name not in self._running:
+                self._running[name] = self._start(pod, folder)
+        for name, each in self._running.items():
+            ready = each.process.poll() is None and each.get("/readyz")[0] == 200
+            if ready != self._ready.get(name, False):
+                self._tell(name, ready=ready)
+                self._ready[name] = ready
+        return len(placed) == len(pods) and all(self._ready.get(name, False) for name in pods)
+
+    def _tell(self, name: str, *, ready: bool) -> None:
+        said = [{"type": kind, "status": str(ready)} for kind in ("Ready", "ContainersReady")]
+        patch = {"status": {"conditions": said}}
+        self._api.send("PATCH", f"{self._core}/pods/{name}/status", patch, "application/strategic-merge-patch+json")
 
     @staticmethod
     def _end(container: Container) -> None:
@@ -103,11 +159,13 @@ class Kubelet:
         if container.group is not None:
             container.group.remove()
 
-    def _mount(self, pod: dict, folder: pathlib.Path) -> None:
+    def _mount(self, pod: dict, folder: pathlib.Path, *, anew: bool) -> None:
         """The volumes below /run, the account's token among them; /tmp is the program's TMPDIR."""
         spec = pod["spec"]
         paths = {each["name"]: each["mountPath"] for each in spec["containers"][0]["volumeMounts"]}
         for volume in spec["volumes"]:
+            if "projected" in volume and not anew:
+                continue
             where = paths[volume["name"]]
             for name, content in self._files(pod, volume).items():
                 _replace(folder / where.removeprefix("/var").removeprefix("/run/") / name, content)
@@ -115,15 +173,15 @@ class Kubelet:
 
     def _files(self, pod: dict, volume: dict) -> dict[str, bytes]:
         if "configMap" in volume:
-            data = self._plane.api.request("GET", f"{self._core}/configmaps/{volume['configMap']['name']}")["data"]
+            data = self._api.request("GET", f"{self._core}/configmaps/{volume['configMap']['name']}")["data"]
             return {name: text.encode() for name, text in data.items()}
         if "secret" in volume:
-            data = self._plane.api.request("GET", f"{self._core}/secrets/{volume['secret']['secretName']}")["data"]
+            data = self._api.request("GET", f"{self._core}/secrets/{volume['secret']['secretName']}")["data"]
             return {each["path"]: base64.b64decode(data[each["key"]]) for each in volume["secret"]["items"]}
         if "projected" in volume:  # what the ServiceAccount admission plugin adds
             account = f"{self._core}/serviceaccounts/{pod['spec']['serviceAccountName']}/token"
             body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-            token = self._plane.api.request("POST", account, body)["status"]["token"]
+            token = self._api.request("POST", account, body)["status"]["token"]
             return {"token": token.encode(), "ca.crt": self._plane.authority.pem}
         return {}
 
@@ -152,7 +210,7 @@ class Kubelet:
                 preexec_fn=end_with_parent,  # noqa: PLW1509  it calls prctl and nothing else
             )
         ports = {each["name"]: each["containerPort"] for each in container["ports"]}
-        return Container(process, address, ports["health"], folder, group)
+        return Container(container["name"], process, address, ports["health"], folder, group)
 
 
 def _replace(file: pathlib.Path, content: bytes) -> None:

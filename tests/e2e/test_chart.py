@@ -14,7 +14,7 @@ from e2e.waiting import eventually
 
 NAMESPACE = "evenspread"
 CONFIGURATIONS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
-# Where each kind of the chart is kept; Secrets are Helm's own and the user's.
+# Where each kind of the chart is kept.
 COLLECTIONS = {
     "ValidatingWebhookConfiguration": f"{GROUP}/{CONFIGURATIONS[0]}",
     "MutatingWebhookConfiguration": f"{GROUP}/{CONFIGURATIONS[1]}",
@@ -24,6 +24,10 @@ COLLECTIONS = {
     "PodDisruptionBudget": f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
     **{kind: path(kind, NAMESPACE) for kind in ("ConfigMap", "Deployment", "Pod", "Service")},
     "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
+    "Secret": f"/api/v1/namespaces/{NAMESPACE}/secrets",
+    "Lease": f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases",
+    "Role": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles",
+    "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
 }
 DEFAULTS = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
 # The last two steps of docs/install.md at once.
@@ -93,16 +97,18 @@ def quiet(stderr):
 
 
 @pytest.fixture(name="release", scope="module")
-def _release(plane, helm, shell, pod_addresses_are_local, tmp_path_factory):
-    """Zero values, and the Secret of the chart's README; each test leaves it as it was."""
+def _release(plane, helm, pod_addresses_are_local, tmp_path_factory):
+    """Zero values, and nothing else; each test leaves it as it was."""
     if not pod_addresses_are_local:
         pytest.skip("not in a network namespace: netns.sh says why")
-    made = shell(commands("The certificate"))
-    assert made.returncode == 0, made.stderr
+    where = f"/api/v1/namespaces/{NAMESPACE}"
+    plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    eventually(lambda: plane.api.send("GET", f"{where}/serviceaccounts/default").status == 200)
     kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("kubelet"))
     try:
         confine(plane, "restricted")
-        installed = helm("install", "evenspread", "--wait", "--timeout", "30s")
+        with kubelet.at_work():
+            installed = helm("install", "evenspread", "--wait", "--timeout", "50s")
         confine(plane, None)
         assert (installed.returncode, quiet(installed.stderr)) == (0, "")
         kubelet.sync()
@@ -164,7 +170,7 @@ def patched(plane, where, change):
 
 
 def test_without_a_certificate_helm_says_what_to_do_and_leaves_nothing(plane, namespace, helm):
-    refused = helm("install", "spread", namespace=namespace)
+    refused = helm("install", "spread", "--set", "certificates.mode=existingSecret", namespace=namespace)
 
     assert refused.returncode == 1
     assert f"In namespace {namespace} Helm sees no Secret spread-evenspread-webhook-tls. Choose one:" in refused.stderr

@@ -38,6 +38,52 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ include "evenspread.selectorLabels" . }}
 {{- end }}
 
+{{/* What the objects of the controller role are called. */}}
+{{- define "evenspread.controller" -}}
+{{ include "evenspread.fullname" . }}-controller
+{{- end }}
+
+{{- define "evenspread.controllerAccount" -}}
+{{- $given := .Values.controller.serviceAccountName -}}
+{{- if .Values.serviceAccount.create -}}
+{{ default (include "evenspread.controller" .) $given }}
+{{- else -}}
+{{ default (include "evenspread.serviceAccount" .) $given }}
+{{- end -}}
+{{- end }}
+
+{{- define "evenspread.controllerSelectorLabels" -}}
+{{ include "evenspread.selectorLabels" . | replace "component: webhook" "component: controller" }}
+{{- end }}
+
+{{- define "evenspread.controllerLabels" -}}
+{{ include "evenspread.labels" . | replace "component: webhook" "component: controller" }}
+{{- end }}
+
+{{/* What both roles' pods have alike. */}}
+{{- define "evenspread.podSettings" -}}
+enableServiceLinks: false
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.podSecurityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{- define "evenspread.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
@@ -46,8 +92,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end }}
 
+{{/* Where the CA is, and but for mode self the certificate. */}}
 {{- define "evenspread.secret" -}}
-{{- if eq .Values.certificates.mode "existingSecret" -}}
+{{- if eq .Values.certificates.mode "self" -}}
+{{ include "evenspread.fullname" . }}-ca
+{{- else if eq .Values.certificates.mode "existingSecret" -}}
 {{ default (printf "%s-tls" (include "evenspread.webhook" .)) .Values.certificates.existingSecret }}
 {{- else -}}
 {{ include "evenspread.webhook" . }}-tls
@@ -102,6 +151,7 @@ In namespace {{ .Release.Namespace }}
 {{- else }} Helm sees no Secret {{ include "evenspread.secret" . }}.
 {{- end }} Choose one:
 
+  - the release makes it:    --set certificates.mode=self
   - cert-manager makes it:   --set certificates.mode=certManager
   - you make the Secret, with tls.crt, tls.key and ca.crt, for the name
     {{ include "evenspread.webhook" . }}.{{ .Release.Namespace }}.svc (the chart's README has the commands)
@@ -166,6 +216,13 @@ labels:
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end }}
+
+{{/* The CA of mode self, for both roles' arguments. */}}
+{{- define "evenspread.caArguments" -}}
+- --ca-secret={{ .Release.Namespace }}/{{ include "evenspread.secret" . }}
+- --ca-duration={{ .Values.certificates.self.caDuration }}
+- --leaf-duration={{ .Values.certificates.self.leafDuration }}
 {{- end }}
 
 {{/* How a webhook is reached, given the root as `root` and the route as `route`. */}}
