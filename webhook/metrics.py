@@ -81,6 +81,9 @@ class Metrics:
             ["route"],
             buckets=_SECONDS,
         )
+        self._fallbacks = counter(
+            "evenspread_fallbacks", "Pods whose hard constraints gave way, or would have.", ["mode"]
+        )
         self._injections = counter(
             "evenspread_injections", "Pods that were given constraints, or would have been.", ["mode"]
         )
@@ -151,6 +154,10 @@ class Metrics:
             self._missing[rule] += 1
         for rule in failed:
             self._failed[rule] += 1
+
+    def fell_back(self, mode: str) -> None:
+        """One pod whose hard constraints gave way (``inject``) or would have (``observe``)."""
+        self._fallbacks.labels(mode).inc()
 
     def injected(self, mode: str) -> None:
         """One pod that was patched (``inject``) or would have been (``observe``)."""

@@ -39,10 +39,13 @@ def policy(values):
 # -- the webhook configurations
 
 
-@pytest.mark.parametrize("fills", [False, True])
-def test_the_webhooks_are_those_that_a_terminal_registers(fills):
-    values = {**EXISTING, "config": {"defaults": {"mode": "inject", "fillNullSelector": fills}}}
-    expected = configurations("https://x", CA.encode(), Defaults(mode="inject", fill_null_selector=fills))
+@pytest.mark.parametrize(
+    ("fills", "fallback"), [(False, "annotation"), (True, "annotation"), (False, "off"), (False, "always")]
+)
+def test_the_webhooks_are_those_that_a_terminal_registers(fills, fallback):
+    values = {**EXISTING, "config": {"defaults": {"mode": "inject", "fillNullSelector": fills, "fallback": fallback}}}
+    defaults = Defaults(mode="inject", fill_null_selector=fills, fallback=fallback)
+    expected = configurations("https://x", CA.encode(), defaults)
     for configuration in expected:
         (ours,) = one(configuration["kind"], values)["webhooks"]
         (theirs,) = configuration["webhooks"]

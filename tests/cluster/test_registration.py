@@ -62,10 +62,20 @@ def test_nothing_mutates_where_nothing_would_be_injected(mode):
     assert only["kind"] == "ValidatingWebhookConfiguration"
 
 
-@pytest.mark.parametrize(("fills", "first"), [(False, "declares-no-constraint"), (True, "not-of-a-daemon-set")])
-def test_pods_with_constraints_are_sent_only_where_their_selectors_would_be_filled(fills, first):
-    _, made = configurations("https://127.0.0.1:8443", b"", Defaults(mode="inject", fill_null_selector=fills))
-    assert made["webhooks"][0]["matchConditions"][0]["name"] == first
+@pytest.mark.parametrize(
+    ("defaults", "first"),
+    [
+        pytest.param({"fallback": "off"}, "declares-no-constraint", id="never"),
+        pytest.param({}, "declares-no-constraint-or-asks-for-fallback", id="if they ask for a fallback"),
+        pytest.param({"fallback": "always"}, "not-of-a-daemon-set", id="for a fallback"),
+        pytest.param({"fill_null_selector": True}, "not-of-a-daemon-set", id="for their selectors"),
+    ],
+)
+def test_pods_with_constraints_are_sent_only_where_these_may_change(defaults, first):
+    _, made = configurations("https://127.0.0.1:8443", b"", Defaults(mode="inject", **defaults))
+    names = [each["name"] for each in made["webhooks"][0]["matchConditions"]]
+    assert names[0] == first
+    assert len([name for name in names if name.startswith("declares")]) <= 1
 
 
 def test_what_is_registered_is_taken_out_again():

@@ -85,8 +85,7 @@ can stand in the environment.
 SETTINGS
 ## Fields
 
-What has neither a default nor *required* is absent unless it is given. `stuckThreshold` and `defaults.fallback` are
-checked, but no answer of this release depends on them; `schedulerConfiguration` counts where one pod is
+What has neither a default nor *required* is absent unless it is given. `schedulerConfiguration` counts where one pod is
 tried (`explain`, bare pods at admission).
 """
 

@@ -14,6 +14,7 @@ from webhook.core.api.well_known import (
     APP_NAME,
     CONTROLLER_ACCOUNT_SUFFIX,
     CONTROLLER_MANAGER,
+    FALLBACK_ANNOTATION,
     KUBE_SYSTEM_ACCOUNT,
     MIRROR_ANNOTATION,
     NAMESPACE_NAME,
@@ -67,9 +68,12 @@ _TO_VALIDATE = {
         f"in [{_MADE}])"
     ),
 }
+_UNCONSTRAINED = "!has(object.spec.topologySpreadConstraints) || size(object.spec.topologySpreadConstraints) == 0"
 _TO_MUTATE = {
-    "declares-no-constraint": (
-        "!has(object.spec.topologySpreadConstraints) || size(object.spec.topologySpreadConstraints) == 0"
+    "declares-no-constraint": _UNCONSTRAINED,
+    "declares-no-constraint-or-asks-for-fallback": (
+        f"{_UNCONSTRAINED} || has(object.metadata.annotations) && "
+        f"'{FALLBACK_ANNOTATION}' in object.metadata.annotations"
     ),
     "not-of-a-daemon-set": (
         f"{_UNOWNED}{_CONTROLLED}owner.apiVersion.startsWith('apps/') && owner.kind == 'DaemonSet')"
@@ -90,12 +94,16 @@ def configurations(url: str, ca: bytes, defaults: Defaults) -> tuple[Mapping[str
     validating = _configuration("validate", url, ca, _TO_VALIDATE)
     if defaults.mode != "inject":
         return (validating,)
-    conditions = {name: cel for name, cel in _TO_MUTATE.items() if name not in _unless_filled(defaults)}
+    conditions = {name: cel for name, cel in _TO_MUTATE.items() if name not in _unneeded(defaults)}
     return (validating, _configuration("mutate", url, ca, conditions))
 
 
-def _unless_filled(defaults: Defaults) -> tuple[str, ...]:
-    return ("declares-no-constraint",) if defaults.fill_null_selector else ()
+def _unneeded(defaults: Defaults) -> tuple[str, ...]:
+    """The conditions that would keep pods away whose own constraints may be changed, or let in those whose may not."""
+    strict, asking = "declares-no-constraint", "declares-no-constraint-or-asks-for-fallback"
+    if defaults.fill_null_selector or defaults.fallback == "always":
+        return strict, asking
+    return (asking,) if defaults.fallback == "off" else (strict,)
 
 
 def register(server: ApiServer, made: Sequence[Mapping[str, Any]], *, rehearsed: bool = False) -> None:

@@ -94,8 +94,10 @@ class State:
                 _log.error("a rule failed; the others answered", extra={"fields": told})
         if decision.feasibility is not None:
             self.metrics.tried(decision.feasibility.verdict, decision.feasibility.cause)
+        if decision.fallback is not None:
+            self.metrics.fell_back("inject" if decision.fallback.patch else "observe")
         if decision.injection is not None:
-            self.metrics.injected("inject" if decision.patch else "observe")
+            self.metrics.injected("inject" if decision.injection.patch else "observe")
         elif route == "mutate" and decision.reason:
             self.metrics.skipped(decision.reason)
         # A plain yes is logged for debugging only: there are thousands a minute.

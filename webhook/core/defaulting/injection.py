@@ -156,10 +156,16 @@ def _decide(
 
 def _excluded(pod: PodTemplate, policy: Policy) -> SkipReason | None:
     """Why the pod itself excludes defaults, if it does."""
+    own = pod.pod_spec.constraints
+    fills = policy.defaults.fill_null_selector and any(map(_fillable, own))
+    return barred(pod, policy, own=bool(own) and not fills)
+
+
+def barred(pod: PodTemplate, policy: Policy, *, own: bool = False) -> SkipReason | None:
+    """Why the pod is left as it is, whatever is configured for others; ``own`` constraints of its own are a reason."""
     spec, annotations, defaults = pod.pod_spec, pod.meta.annotations or {}, policy.defaults
     kind = controller_kind(pod)
     known = {None, JOB, DAEMON_SET, *SELECTING, *(group_kind(*owner) for owner in defaults.owners)}
-    fills = defaults.fill_null_selector and any(map(_fillable, spec.constraints))
     # The first that holds is what users read, so what they chose themselves comes before what we cannot know.
     checks = (
         (defaults.mode == "off", SkipReason.OFF),
@@ -167,7 +173,7 @@ def _excluded(pod: PodTemplate, policy: Policy) -> SkipReason | None:
         (MIRROR_ANNOTATION in annotations, SkipReason.MIRROR),
         (bool(spec.node_name), SkipReason.HAS_NODE),
         (bool(spec.scheduler_name) and spec.scheduler_name not in policy.scheduler_names, SkipReason.OTHER_SCHEDULER),
-        (bool(spec.constraints) and not fills, SkipReason.OWN_CONSTRAINTS),
+        (own, SkipReason.OWN_CONSTRAINTS),
         (kind == DAEMON_SET, SkipReason.DAEMON_SET),
         (kind not in known, SkipReason.OTHER_OWNER),
     )
@@ -346,20 +352,28 @@ def _recorded(
     pod: PodTemplate, defaults: Defaults, injection: Injection, operations: list[Operation]
 ) -> Injection | Skip:
     """The injection with its patch, which includes the record in the pod's annotations."""
-    text = msgspec.json.encode(injection.record).decode()
-    annotations = pod.meta.annotations
-    others = {key: value for key, value in (annotations or {}).items() if key != INJECTED_ANNOTATION}
-    # kube-apiserver would refuse the pod for annotations that are too large, and it would be our doing.
-    used = sum(len(part.encode()) for pair in others.items() for part in pair)
-    if used + len(INJECTED_ANNOTATION) + len(text.encode()) > _MAX_ANNOTATION_BYTES:
+    noted = annotating(pod.meta.annotations, INJECTED_ANNOTATION, msgspec.json.encode(injection.record).decode())
+    if noted is None:
         return Skip(SkipReason.NO_ROOM)
     if defaults.mode != "inject":
         return injection
-    if annotations is None:  # metadata exist: without labels or an owner no selector was deduced
-        noted = _add("/metadata/annotations", {INJECTED_ANNOTATION: text})
-    else:
-        noted = _add(f"/metadata/annotations/{_escaped(INJECTED_ANNOTATION)}", text)
     return msgspec.structs.replace(injection, patch=(*operations, noted))
+
+
+def annotating(annotations: Mapping[str, str] | None, key: str, text: str) -> Operation | None:
+    """What writes an annotation; None if all of them together would be larger than kube-apiserver takes.
+
+    Shape: the object has metadata.
+    Source: api/validation/objectmeta.go ``ValidateAnnotationsSize``.
+    """
+    others = {name: value for name, value in (annotations or {}).items() if name != key}
+    # kube-apiserver would refuse the pod for annotations that are too large, and it would be our doing.
+    used = sum(len(part.encode()) for pair in others.items() for part in pair)
+    if used + len(key) + len(text.encode()) > _MAX_ANNOTATION_BYTES:
+        return None
+    if annotations is None:
+        return _add("/metadata/annotations", {key: text})
+    return _add(f"/metadata/annotations/{_escaped(key)}", text)
 
 
 def _add(path: str, value: object) -> Operation:

@@ -6,6 +6,7 @@ from msgspec import Raw, Struct
 
 from webhook.core.api.types import TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.defaulting.fallback import Fallback
 from webhook.core.defaulting.injection import Injection
 from webhook.core.index.owners import Awaited
 from webhook.core.review.judging import Judged
@@ -60,7 +61,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     """The answer to one request.
 
     Shape: ``reason`` says why the object was not examined, if it was not. ``injection`` is what a pod gets, or would
-    get if defaults are only observed; then ``patch`` is empty. ``feasibility`` is the dry run of a pod, if there was
+    get if defaults are only observed; then ``patch`` is empty; ``fallback`` the same of hard constraints that
+    give way. ``feasibility`` is the dry run of a pod, if there was
     one. ``awaits`` is an object that is worth waiting for. A decision that is ``costly`` is none: the object costs more
     than may be spent while others wait, and the caller wanted to know.
     """
@@ -75,6 +77,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     audit: Mapping[str, str] = {}
     feasibility: Feasibility | None = None
     injection: Injection | None = None
+    fallback: Fallback | None = None
     awaits: Awaited | None = None
     costly: bool = False
 

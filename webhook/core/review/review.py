@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from webhook.core.api.types import ObjectMeta, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import constraint_warnings
-from webhook.core.defaulting.injection import Skip, inject
+from webhook.core.defaulting.fallback import Fallback, fall_back, is_wanted
+from webhook.core.defaulting.injection import Injection, Skip, SkipReason, inject
 from webhook.core.index.owners import Awaited
 from webhook.core.policy.policy import Mode, Policy
 from webhook.core.review.decision import AdmissionRequest, Decision, Examination
@@ -200,10 +201,34 @@ def mutate(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
     result = inject(workload.templates[0].template, request.namespace, policy, index, version, waited=waited)
     if isinstance(result, Awaited):
         return Decision(reason="too-early", awaits=result)
-    if isinstance(result, Skip):
-        return Decision(reason=result.reason)
-    note = "injected" if result.patch else "would-inject"
-    return Decision(injection=result, patch=result.patch, audit={note: f"revision {result.record.revision}"})
+    injection = None if isinstance(result, Skip) else result
+    found = None if result == _OPTED_OUT else _fallback(workload, request.namespace, circumstances, injection)
+    audit = {}
+    if injection is not None:
+        audit["injected" if injection.patch else "would-inject"] = f"revision {injection.record.revision}"
+    if found is not None:
+        keys = " ".join((*found.record.softened, *found.record.removed))
+        audit["fell-back" if found.patch else "would-fall-back"] = one_line(keys)
+    return Decision(
+        reason=result.reason if isinstance(result, Skip) else "",
+        injection=injection,
+        fallback=found,
+        patch=(*(injection.patch if injection else ()), *(found.patch if found else ())),
+        audit=audit,
+    )
+
+
+def _fallback(
+    workload: Workload, namespace: str, circumstances: Circumstances, injection: Injection | None
+) -> Fallback | None:
+    """What gives way of the pod's hard constraints; nothing where the cluster is not known well enough to say."""
+    pod, index, policy = workload.templates[0].template, circumstances.index, circumstances.policy
+    if index is None or not is_wanted(pod, policy) or is_costly(workload, len(index.view())):
+        return None
+    subject = Subject(workload=workload, placed=(), circumstances=circumstances)
+    if subject.lacks("nodes", "pods"):
+        return None
+    return fall_back(pod, namespace, policy, index, circumstances.version, injection)
 
 
 def examine(
@@ -353,6 +378,7 @@ def _sentence(judged: Judged) -> str:
 
 
 _NO_META = ObjectMeta()
+_OPTED_OUT = Skip(SkipReason.OPTED_OUT)
 _REVIEWED = frozenset({"CREATE", "UPDATE"})
 _CLEAN = Decision()
 _COSTLY = Decision(costly=True)

@@ -1,0 +1,155 @@
+"""Hard constraints that cannot be met now become soft for one pod, where its author or the policy asks for that.
+
+    pod, the constraints that it gets -> fall_back -> Fallback     what gives way, and the JSON Patch
+
+A constraint that gives way becomes ScheduleAnyway and loses its minDomains, which kube-apiserver takes on hard ones
+only; where the pod has a soft one of the same key already, the hard one goes. The pod says so in an annotation, which
+also keeps a second pass from changing anything.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, combinations
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.types import SCHEDULE_ANYWAY, Pod, PodTemplate, SpreadConstraint
+from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.well_known import FALLBACK_ANNOTATION
+from webhook.core.apiserver.pod_defaults import as_created
+from webhook.core.apiserver.validation import validate_constraints
+from webhook.core.defaulting.injection import Injection, Operation, annotating, barred
+from webhook.core.explain.reliefs import without_limits
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.policy.capacity import grows
+from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.scheduler.cycle import decide
+from webhook.core.scheduler.problem import Problem, may_preempt, take
+
+_MOST_CHOSEN = 4  # hard constraints of which every choice is tried; of more, all give way
+_RECORD = "{"  # what a record begins with, and no wish
+
+
+class FallbackRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The content of the annotation ``evenspread.io/fallback``: the topology keys of hard constraints that gave way.
+
+    Shape: ``softened`` are ScheduleAnyway now; ``removed`` stood beside a soft constraint of the same key.
+    """
+
+    softened: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+class Fallback(Struct, frozen=True, kw_only=True):
+    """What gives way for a pod; ``constraints`` are all that it has afterwards. ``patch`` as in `Injection`."""
+
+    constraints: tuple[SpreadConstraint, ...]
+    record: FallbackRecord
+    patch: tuple[Operation, ...] = ()
+
+
+def is_wanted(pod: PodTemplate, policy: Policy) -> bool:
+    """Whether hard constraints of this pod may give way: by the policy, and by the pod's annotation."""
+    allowed, wish = policy.defaults.fallback, (pod.meta.annotations or {}).get(FALLBACK_ANNOTATION, "")
+    if allowed == "off" or wish == "false" or wish.startswith(_RECORD) or not (wish or allowed == "always"):
+        return False
+    return barred(pod, policy) is None and not pod.pod_spec.scheduling_gates
+
+
+def fall_back(  # noqa: PLR0913, PLR0917 each is a fact of its own
+    pod: PodTemplate,
+    namespace: str,
+    policy: Policy,
+    index: ReadOnlyIndex,
+    version: KubernetesVersion,
+    injected: Injection | None = None,
+) -> Fallback | None:
+    """The fewest hard constraints that have to give way for some node to admit the pod; None if none has to, or helps.
+
+    Shape: ``pod`` is as it was sent, and ``injected`` what it gets besides. None too where a node may be added, or
+    preemption makes room: then the pod need not wait for long.
+    """
+    constraints = pod.pod_spec.constraints if injected is None else injected.constraints
+    hard = [place for place, each in enumerate(constraints) if each.hard]
+    if not hard or grows(policy, index.view()):
+        return None
+    asked = _Asked(pod, namespace, policy, index, version)
+    problem = asked.problem(constraints)
+    if decide(problem).feasible or (may_preempt(problem.pod) and decide(without_limits(problem)).feasible):
+        return None
+    sizes = range(1, len(hard) + 1) if len(hard) <= _MOST_CHOSEN else [len(hard)]
+    for chosen in chain.from_iterable(combinations(hard, size) for size in sizes):
+        left = tuple(_given_way(constraints, chosen))
+        if decide(asked.problem(left)).feasible:
+            return _patched(asked, constraints, chosen, left, injected)
+    return None
+
+
+class _Asked(Struct, frozen=True):
+    """A pod that is about to be created, and the cluster."""
+
+    pod: PodTemplate
+    namespace: str
+    policy: Policy
+    index: ReadOnlyIndex
+    version: KubernetesVersion
+
+    def problem(self, constraints: tuple[SpreadConstraint, ...]) -> Problem:
+        """The scheduler's problem with the pod, if it had these constraints."""
+        spec = replace(self.pod.pod_spec, topology_spread_constraints=constraints)
+        made = Pod(metadata=replace(self.pod.meta, namespace=self.namespace), spec=spec)
+        profile = profile_for(self.policy, spec.scheduler_name)
+        return take(self.index, as_created(made, self.version), profile=profile)
+
+
+def _given_way(constraints: Sequence[SpreadConstraint], chosen: Collection[int]) -> Iterator[SpreadConstraint]:
+    """The constraints after those at the chosen places have given way."""
+    soft = _soft_keys(constraints)
+    for place, each in enumerate(constraints):
+        if place not in chosen:
+            yield each
+        elif each.topology_key not in soft:
+            yield replace(each, when_unsatisfiable=SCHEDULE_ANYWAY, min_domains=None)
+
+
+def _soft_keys(constraints: Sequence[SpreadConstraint]) -> frozenset[str | None]:
+    return frozenset(each.topology_key for each in constraints if each.when_unsatisfiable == SCHEDULE_ANYWAY)
+
+
+def _patched(
+    asked: _Asked,
+    constraints: Sequence[SpreadConstraint],
+    chosen: Sequence[int],
+    left: tuple[SpreadConstraint, ...],
+    injected: Injection | None,
+) -> Fallback | None:
+    """What gives way, as operations on the pod after the patch of ``injected``."""
+    soft = _soft_keys(constraints)
+    keys = [(constraints[place].topology_key or "", constraints[place].topology_key in soft) for place in chosen]
+    record = FallbackRecord(
+        softened=tuple(key for key, twin in keys if not twin), removed=tuple(key for key, twin in keys if twin)
+    )
+    annotations = asked.pod.meta.annotations
+    if annotations is None and injected is not None and injected.patch:
+        annotations = {}  # which that patch adds
+    noted = annotating(annotations, FALLBACK_ANNOTATION, msgspec.json.encode(record).decode())
+    # Whoever creates the pod must not be blamed for what we make of it.
+    if noted is None or validate_constraints(left, asked.pod.labels, "", asked.version):
+        return None
+    operations = tuple(_operations(constraints, chosen, soft)) if asked.policy.defaults.mode == "inject" else ()
+    return Fallback(constraints=left, record=record, patch=(*operations, noted) if operations else ())
+
+
+def _operations(
+    constraints: Sequence[SpreadConstraint], chosen: Sequence[int], soft: Collection[str | None]
+) -> Iterator[Operation]:
+    """Later places first, so that what is removed moves none that is still to come."""
+    for place in sorted(chosen, reverse=True):
+        path, each = f"/spec/topologySpreadConstraints/{place}", constraints[place]
+        if each.topology_key in soft:
+            yield {"op": "remove", "path": path}
+            continue
+        yield {"op": "replace", "path": f"{path}/whenUnsatisfiable", "value": SCHEDULE_ANYWAY}
+        if each.min_domains is not None:
+            yield {"op": "remove", "path": f"{path}/minDomains"}
