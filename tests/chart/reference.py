@@ -1,6 +1,7 @@
 """Writes what the chart's files say twice: ``python tests/chart/reference.py``.
 
 - values.schema.json: the schema of `config` is that of the SpreadPolicy;
+- names.json: the names that a values file may hold, for the template that asks "did you mean";
 - validatingwebhook.yaml: the kinds that are sent, and what their controllers make, from `workloads.kinds`;
 - README.md: the table of values from the schema and the defaults, the table of permissions from the rendered role.
 """
@@ -14,13 +15,15 @@ import helm_python
 import yaml
 
 from webhook.cluster.registration import configurations
-from webhook.config.schema_checks import schema
+from webhook.config.schema_checks import resolved, schema
 from webhook.core.policy.policy import Defaults
 
 CHART = Path(__file__).parents[2] / "charts" / "evenspread"
 SCHEMA = CHART / "values.schema.json"
 PAGE = CHART / "README.md"
+NAMES = CHART / "names.json"
 WEBHOOK = CHART / "templates" / "validatingwebhook.yaml"
+RULE = "#/$defs/ruleId"
 _BLOCK = r"(<!-- {}: written by tests/chart/reference.py -->\n).*?(<!-- end -->)"
 
 
@@ -29,9 +32,41 @@ def with_policy(text):
     values, policy = json.loads(text), _for_helm(schema())
     own = {name: policy["properties"][name] for name in policy["properties"] if name not in {"apiVersion", "kind"}}
     place = values["properties"]["config"]
-    place.update(type="object", additionalProperties=False, properties=own)
-    values["$defs"] = policy["$defs"]
-    return json.dumps(values, indent=2) + "\n"
+    place.update(type="object", properties=own)
+    values["$defs"] = {name: part for name, part in policy["$defs"].items() if name != "ruleId"}
+    return json.dumps(_with_any_name(values), indent=2) + "\n"
+
+
+def _with_any_name(node):
+    """Without what refuses an unknown name or rule: by names.json the chart also says which was meant."""
+    if isinstance(node, list):
+        return [_with_any_name(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("$ref") == RULE:
+        return {name: value for name, value in node.items() if name != "$ref"} | {"type": "string"}
+    drops = {"propertyNames"} if node.get("propertyNames") == {"$ref": RULE} else set()
+    drops |= {"additionalProperties"} if node.get("additionalProperties") is False else set()
+    return {name: _with_any_name(value) for name, value in node.items() if name not in drops}
+
+
+def known_names(text):
+    """Names that values may have, given their schema; what names.json holds."""
+    described = json.loads(text)
+    own = described["properties"] | {"config": schema()}
+    return json.dumps(_known({"properties": own}), indent=1) + "\n"
+
+
+def _known(part):
+    if part.get("$ref") == RULE:
+        return {"words": schema()["$defs"]["ruleId"]["enum"]}
+    part = resolved(part)
+    if part.get("propertyNames") == {"$ref": RULE}:
+        return {"names": {rule: {} for rule in schema()["$defs"]["ruleId"]["enum"]}}
+    if "properties" in part:
+        left = {"apiVersion", "kind"} if part is schema() else set()
+        return {"names": {name: _known(inner) for name, inner in part["properties"].items() if name not in left}}
+    return {"each": each} if "items" in part and (each := _known(part["items"])) else {}
 
 
 def _for_helm(node):
@@ -140,5 +175,6 @@ def _role_first(role):
 
 if __name__ == "__main__":
     SCHEMA.write_text(with_policy(SCHEMA.read_text()))
+    NAMES.write_text(known_names(SCHEMA.read_text()))
     WEBHOOK.write_text(with_kinds(WEBHOOK.read_text()))
     PAGE.write_text(with_tables(PAGE.read_text()))
