@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from webhook.cli.exit_codes import CommandError, Exit, no_namespace
 from webhook.cli.live_cluster import Given, open_cluster, reading
-from webhook.cli.terminal import say
+from webhook.cli.terminal import Progress, say
 from webhook.cluster.connection import ApiServer
 from webhook.cluster.live import loss, read_kinds
 from webhook.cluster.resources import watched
@@ -109,6 +109,25 @@ def _from_cluster(
         namespace=live.namespace,
         kept=tuple(kept),
     )
+
+
+def cluster_with_pods(
+    given: Given, policy: Policy, as_version: KubernetesVersion | None, keep: Callable[[Item], bool], *, lost: str
+) -> ClusterSource:
+    """The cluster that the options name, else the kubeconfig's current one; a counter shows how far it was read.
+
+    Shape: ``lost`` says what cannot be had without nodes and pods. ``keep`` as in `read_cluster`.
+    Errors: as `read_cluster`; CommandError too where pods or nodes could not be read.
+    """
+    progress = Progress()
+    named = given if given != Given() else structs.replace(given, cluster=True)
+    known = read_cluster(named, policy, progress, as_version=as_version, keep=keep)
+    progress.close()
+    if known is None or (missing := known.index.lacks("nodes", "pods")):
+        source, why = (known.source, missing) if known else ("evenspread", "no cluster")
+        code = Exit.CLUSTER if known is None or known.server is not None else Exit.UNREADABLE
+        raise CommandError(f"{source}: {why}: {lost}", code)
+    return known
 
 
 def known_namespace(known: ClusterSource, namespace: str) -> None:

@@ -22,6 +22,7 @@ _COMMANDS: Mapping[str, str] = {
     "snapshot": "webhook.cli.commands.snapshot",
     "explain": "webhook.cli.commands.explain",
     "simulate": "webhook.cli.commands.simulate",
+    "skew": "webhook.cli.commands.skew",
     "test": "webhook.cli.commands.test",
     "webhook": "webhook.cli.commands.webhook",
     "controller": "webhook.cli.commands.controller",

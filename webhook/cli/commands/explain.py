@@ -9,7 +9,7 @@ from msgspec import Raw, Struct, structs
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.run import CheckRun
-from webhook.cli.cluster_source import ClusterSource, known_namespace, read_cluster
+from webhook.cli.cluster_source import ClusterSource, cluster_with_pods, known_namespace
 from webhook.cli.commands.options import cluster_options, frame_options
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining import find_object, pending
@@ -19,7 +19,7 @@ from webhook.cli.explaining.pods import Question, of_object, of_pod, waiting, wa
 from webhook.cli.explaining.refused import Refused, refused_of
 from webhook.cli.explaining.words import AnsweredQuestion
 from webhook.cli.live_cluster import Given
-from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results
+from webhook.cli.terminal import collect_rarely, colored, print_faults, print_results
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.defaulting.next_pod import problem_of
@@ -74,7 +74,14 @@ def explain(  # noqa: PLR0913 one parameter an option
         raise click.UsageError("-A goes with --pending")
     collect_rarely()
     named = given if given != Given() else structs.replace(given, cluster=True)
-    known = _known(named, None if what is None else _wanted(what, frame), frame)
+    wanted = None if what is None else _wanted(what, frame)
+    known = cluster_with_pods(
+        given,
+        frame.policy,
+        frame.asked_version,
+        lambda item: wanted is not None and find_object.is_wanted(wanted, item),
+        lost="no verdict without",
+    )
     known_namespace(known, frame.namespace)
     namespace = frame.namespace or known.namespace
     frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
@@ -98,34 +105,12 @@ def explain(  # noqa: PLR0913 one parameter an option
     context.exit(Exit.FINDINGS if nowhere else Exit.FINE)
 
 
-def _known(named: Given, wanted: find_object.Wanted | None, frame: Frame) -> ClusterSource:
-    """The cluster, and of a snapshot the object that is asked about.
-
-    Errors: CommandError where pods or nodes could not be read.
-    """
-    progress = Progress()
-    known = read_cluster(
-        *(named, frame.policy, progress),
-        as_version=frame.asked_version,
-        keep=lambda item: wanted is not None and find_object.is_wanted(wanted, item),
-    )
-    progress.close()
-    if known is None or (missing := known.index.lacks("nodes", "pods")):
-        why = missing if known else "no cluster"
-        raise CommandError(f"{known.source if known else 'explain'}: {why}: no verdict without", _unread(known))
-    return known
-
-
 def _print(answers: Sequence[AnsweredQuestion], output: str) -> None:
     if output == "text":
         for number, answer in enumerate(answers):
             print_results(["\n" * bool(number), *render_page(answer, color=colored(sys.stdout))])
     elif answers:
         print_results(render(one_or_all(answers), "json" if output == "json" else "yaml"))
-
-
-def _unread(known: ClusterSource | None) -> Exit:
-    return Exit.CLUSTER if known is None or known.server is not None else Exit.UNREADABLE
 
 
 def _is_file(what: str) -> bool:

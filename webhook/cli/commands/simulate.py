@@ -8,7 +8,7 @@ import click
 from msgspec import structs
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.cluster_source import ClusterSource, known_namespace, read_cluster
+from webhook.cli.cluster_source import cluster_with_pods, known_namespace
 from webhook.cli.commands.options import cluster_options, frame_options
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining.as_json import render
@@ -23,9 +23,9 @@ from webhook.cli.terminal import Progress, collect_rarely, colored, print_result
 from webhook.core.api.types import Taint
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 from webhook.core.placement.simulation import Effort
-from webhook.snapshot.load import Item
 
 _STATES = 50_000  # some seconds
+_LOST = "no verdict without"
 _Read = TypeVar("_Read")
 
 
@@ -115,8 +115,9 @@ def simulate(  # noqa: PLR0913 one parameter an option
     _refuse(words, what_if, everything=everything, replicas=replicas, rollout=rollout)
     collect_rarely()
     of = wanted(words, structs.replace(frame, namespace=frame.namespace or DEFAULT_NAMESPACE))
-    named = given if given != Given() else structs.replace(given, cluster=True)
-    known = _known(named, frame, lambda item: is_kept(item, of, what_if, frame))
+    known = cluster_with_pods(
+        given, frame.policy, frame.asked_version, lambda item: is_kept(item, of, what_if, frame), lost=_LOST
+    )
     known_namespace(known, frame.namespace)
     everywhere, namespace = not frame.namespace, frame.namespace or known.namespace or DEFAULT_NAMESPACE
     frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
@@ -145,18 +146,6 @@ def _refuse(words: tuple[str, ...], what_if: WhatIf, *, everything: bool, replic
         raise click.UsageError("--replicas and --rollout go with FILE or KIND/NAME")
     if rollout and what_if.lose:
         raise click.UsageError("--rollout does not go with --lose: ask about one after the other")
-
-
-def _known(named: Given, frame: Frame, keep: Callable[[Item], bool]) -> ClusterSource:
-    """The cluster. Errors: CommandError where pods or nodes could not be read."""
-    progress = Progress()
-    known = read_cluster(named, frame.policy, progress, as_version=frame.asked_version, keep=keep)
-    progress.close()
-    if known is None or (missing := known.index.lacks("nodes", "pods")):
-        why = missing if known else "no cluster"
-        code = Exit.CLUSTER if known is None or known.server is not None else Exit.UNREADABLE
-        raise CommandError(f"{known.source if known else 'simulate'}: {why}: no verdict without", code)
-    return known
 
 
 def _code(answers: Sequence[Answer], *, holes: bool) -> Exit:

@@ -139,7 +139,7 @@ def explain_pod(problem: Problem, index: ReadOnlyIndex | None = None, *, brief: 
     cycle = Cycle(problem)
     verdict = cycle.verdict()
     why, otherwise = _why(problem, verdict)
-    balances = tuple(_balances(cycle))
+    balances = tuple(balances_of(cycle))
     if brief:
         # Fixes are tried one by one as they are taken, so a review pays for the first alone.
         smallest = islice(fixes(problem), 1) if why is Cause.SPREAD else ()
@@ -186,28 +186,29 @@ def _narrowing(problem: Problem, balances: Sequence[Balance], index: ReadOnlyInd
     )
 
 
-def _balances(cycle: Cycle) -> Iterator[Balance]:
-    """The pod's own constraints in their order; if it has none, the hard ones of the cluster's defaults."""
+def balances_of(cycle: Cycle, *, soft_defaults: bool = False) -> Iterator[Balance]:
+    """The pod's own constraints in their order; if it has none, the cluster's defaults, soft ones only on demand."""
     problem = cycle.problem
     declared = problem.pod.pod_spec.constraints
     hard = iter(cycle.domains)
-    if not declared:
-        yield from (Balance(None, _written(each), each) for each in hard)
+    if not declared and not soft_defaults:
+        yield from (Balance(None, _written(each, DO_NOT_SCHEDULE), each) for each in hard)
         return
     # Soft constraints reject nothing; their domains are counted as if they did, to be shown beside the hard ones.
     soft = iter(count_domains(problem.soft, problem.pod.labels, cycle.eligible))
     counted = {DO_NOT_SCHEDULE: hard, SCHEDULE_ANYWAY: soft}
+    if not declared:
+        yield from (Balance(None, _written(each, action), each) for action, all_ in counted.items() for each in all_)
+        return
     for index, written in enumerate(declared):
         domains = next(counted.get(written.when_unsatisfiable or "", iter(())), None)
         if domains is not None:
             yield Balance(index, written, domains)
 
 
-def _written(domains: Domains) -> SpreadConstraint:
+def _written(domains: Domains, action: str) -> SpreadConstraint:
     parsed = domains.constraint
-    return SpreadConstraint(
-        max_skew=parsed.max_skew, topology_key=parsed.topology_key, when_unsatisfiable=DO_NOT_SCHEDULE
-    )
+    return SpreadConstraint(max_skew=parsed.max_skew, topology_key=parsed.topology_key, when_unsatisfiable=action)
 
 
 def rejections(verdict: Verdict, nodes: int) -> Mapping[Status, int]:

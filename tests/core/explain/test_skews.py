@@ -1,0 +1,64 @@
+"""How uneven pods stand, counted again by hand."""
+
+import pytest
+from build import cluster, constraint, pod, service
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.explain.skews import Origin, skews
+from webhook.core.scheduler.problem import take
+
+WEB = "app=web"
+ZONES = constraint(select=WEB)
+TAINTS_HONORED = constraint(select=WEB, node_taints_policy="Honor")
+SOFT_HOSTS = constraint(HOSTNAME, when="ScheduleAnyway", select=WEB)
+AT_LEAST_4 = constraint(select=WEB, min_domains=4)
+
+
+def stand(state, *constraints, injected=False, services=()):
+    index = cluster(state)
+    for each in services:
+        index.apply("ADDED", each)
+    found = [*skews(take(index, pod(WEB, constraints=constraints or None)), injected=injected)]
+    return [(each.balance.name, each.skew, each.exceeded, str(each.origin)) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("state", "constraints", "expected"),
+    [
+        pytest.param("z1: a=1 | z2: b=1", [ZONES], [("zone[0]", 0, False, "declared")], id="even"),
+        pytest.param("z1: a=2 | z2: b=1", [ZONES], [("zone[0]", 1, False, "declared")], id="as far as maxSkew"),
+        pytest.param("z1: a=3 | z2: b=1", [ZONES], [("zone[0]", 2, True, "declared")], id="after a scale-down"),
+        pytest.param("z1: a=1 | z2: b=1 | z3: c=0", [ZONES], [("zone[0]", 1, False, "declared")], id="an empty zone"),
+        pytest.param("z1: a=2 | z2: ~b=0", [ZONES], [("zone[0]", 2, True, "declared")], id="a tainted zone counts"),
+        pytest.param("z1: a=2 | z2: ~b=0", [TAINTS_HONORED], [("zone[0]", 0, False, "declared")], id="unless honored"),
+        pytest.param("z1: a=1 | z2: b=1", [AT_LEAST_4], [("zone[0]", 1, False, "declared")], id="too few: minimum 0"),
+        pytest.param("a=2", [ZONES], [("zone[0]", 0, False, "declared")], id="no node has the key"),
+        pytest.param(
+            "z1: a=2 b=0 | z2: c=2",
+            [SOFT_HOSTS, ZONES],
+            [("hostname[0]", 2, True, "declared"), ("zone[1]", 0, False, "declared")],
+            id="soft and hard, in the pod's order",
+        ),
+        pytest.param("z1: a=2 | z2: b=0", [], [], id="without constraints, and nothing selects the pods"),
+    ],
+)
+def test_each_constraint(state, constraints, expected):
+    assert stand(state, *constraints) == expected
+
+
+def test_the_schedulers_defaults_where_it_can_deduce_a_selector():
+    found = stand("z1: a=7 | z2: b=1", services=[service("web", WEB)])
+    assert found == [("hostname", 6, True, "scheduler-default"), ("zone", 6, True, "scheduler-default")]
+
+
+def test_constraints_that_are_not_the_templates():
+    assert stand("z1: a=1 | z2: b=1", ZONES, injected=True) == [("zone[0]", 0, False, str(Origin.INJECTED))]
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=6), st.integers(1, 4))
+def test_as_counted_by_hand(pods, max_skew):
+    state = " | ".join(f"z{number}: n{number}={count}" for number, count in enumerate(pods))
+    [found] = stand(state, constraint(max_skew=max_skew, select=WEB))
+    assert found == ("zone[0]", max(pods) - min(pods), max(pods) - min(pods) > max_skew, "declared")
