@@ -21,6 +21,8 @@ from webhook.cli.terminal import print_faults
 from webhook.core.api.storage import Claim, StorageClass
 from webhook.core.api.types import Pod, Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
+from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.objects import Declared
 from webhook.core.index.readers import decode_object
 from webhook.core.workloads.kinds import POD, group_kind
 from webhook.core.workloads.reading import has_template, stated_type
@@ -154,11 +156,19 @@ def _of_files(
         except DecodeError as error:
             seen.faults.append(manifest.document.fault(f"{manifest.title}: {error.message}"))
             continue
-        found += mine
+        found += [replace(each, applied=_stands(each, known.index)) for each in mine]
         if not mine:
             _apply(manifest, stated, known, frame)
     print_faults(seen.faults)
     return found, any(fault.fatal for fault in seen.faults)
+
+
+def _stands(maker: Maker, index: ClusterIndex) -> bool:
+    """Whether the cluster has the object with this template, as far as it is known: then pods that run are of it."""
+    of, template = maker.workload, maker.template.template
+    owner = index.owner(of.api_version, of.kind, maker.namespace, of.meta.name)
+    said = Declared(template.labels, template.pod_spec.constraints)
+    return owner is not None and owner.templates == (said,)
 
 
 def _apply(manifest: Manifest, stated: TypeMeta, known: ClusterSource, frame: Frame) -> None:

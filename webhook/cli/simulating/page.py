@@ -40,7 +40,7 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
     if len(of.players) > 1:
         yield from _each(answer, paint)
     for end, found in answer.ends if len(answer.ends) == 1 and not of.alone else ():
-        yield from ["\n"] * (len(of.players) > 1)
+        yield from ["\n"] * (len(of.players) > 1 and bool(end.waiting))
         yield from _ending(end, found, of, paint)
     for line in room.told(answer.room):
         yield "\n"
