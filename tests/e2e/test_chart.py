@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from chart.rendered import CHART, INJECT, ZERO, objects
+from e2e.helm import Helm, quiet
 from e2e.kubelet import Kubelet
 from e2e.objects import ZONE, clean, constraint, path, pod, pod_spec, workload
 from e2e.registration import GROUP
@@ -39,23 +40,6 @@ DENYING_AND_INJECTING = (
 )
 
 
-class Helm:
-    def __init__(self, plane, home):
-        self._program = plane.binaries / "helm"
-        self._environment = {"HOME": str(home), "KUBECONFIG": str(plane.admin), "PATH": "/usr/bin:/bin"}
-
-    def __call__(self, command, release, *arguments, namespace=NAMESPACE):
-        chart = () if command == "uninstall" else (CHART,)
-        return subprocess.run(
-            [self._program, command, release, *chart, "-n", namespace, *arguments],
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-
 def commands(heading):
     """The shell commands below a heading of the chart's README."""
     text = (CHART / "README.md").read_text().partition(f"\n## {heading}\n")[2]
@@ -64,7 +48,7 @@ def commands(heading):
 
 @pytest.fixture(name="helm", scope="module")
 def _helm(plane, tmp_path_factory):
-    return Helm(plane, tmp_path_factory.mktemp("helm"))
+    return Helm(plane, NAMESPACE, tmp_path_factory.mktemp("helm"))
 
 
 @pytest.fixture(name="shell", scope="module")
@@ -89,11 +73,6 @@ def _shell(plane, tmp_path_factory):
         )
 
     return run
-
-
-def quiet(stderr):
-    """What helm says, without a line of its client library about a watch that ends just as it is given up."""
-    return re.sub(r'E\d{4} [^\n]*"Unexpected error when reading response body" err="context canceled"\n', "", stderr)
 
 
 @pytest.fixture(name="release", scope="module")
@@ -177,6 +156,16 @@ def test_without_a_certificate_helm_says_what_to_do_and_leaves_nothing(plane, na
     assert "--set certificates.mode=certManager" in refused.stderr
     assert configurations(plane) == []
     assert plane.api.request("GET", path("Deployment", namespace))["items"] == []
+
+
+@pytest.mark.usefixtures("release")
+def test_a_secret_that_is_made_as_the_readme_says_is_taken(plane, helm, shell):
+    made = shell(commands("The certificate").replace(f"kubectl create namespace {NAMESPACE}\n", ""))
+    upgraded = helm("upgrade", "evenspread", "--dry-run=server", "--set", "certificates.mode=existingSecret")
+    plane.api.request("DELETE", f"{COLLECTIONS['Secret']}/evenspread-webhook-tls")
+
+    assert (made.returncode, upgraded.returncode) == (0, 0), made.stderr + upgraded.stderr
+    assert "certificate from Secret evenspread-webhook-tls." in upgraded.stdout
 
 
 def test_two_replicas_know_the_cluster_by_the_account_of_the_chart(release):

@@ -1,0 +1,31 @@
+"""Helm, as people call it."""
+
+import re
+import subprocess
+
+from chart.rendered import CHART
+
+
+class Helm:
+    """The program, for releases in one namespace."""
+
+    def __init__(self, plane, namespace, home):
+        self._namespace = namespace
+        self._program = plane.binaries / "helm"
+        self._environment = {"HOME": str(home), "KUBECONFIG": str(plane.admin), "PATH": "/usr/bin:/bin"}
+
+    def __call__(self, command, release, *arguments, namespace=None):
+        chart = () if command == "uninstall" else (CHART,)
+        return subprocess.run(
+            [self._program, command, release, *chart, "-n", namespace or self._namespace, *arguments],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+
+def quiet(stderr):
+    """What helm says, without a line of its client library about a watch that ends just as it is given up."""
+    return re.sub(r'E\d{4} [^\n]*"Unexpected error when reading response body" err="context canceled"\n', "", stderr)

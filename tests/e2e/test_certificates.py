@@ -1,0 +1,197 @@
+"""The release's own CA beside the real API server: made, trusted, replaced, and mended, while pods are created.
+
+Certificates live for seconds here; what takes a year in a cluster takes half a minute.
+"""
+
+import base64
+import contextlib
+import itertools
+import json
+import socket
+import ssl
+import threading
+import time
+
+import pytest
+from e2e.helm import Helm, quiet
+from e2e.injected import RECORD
+from e2e.kubelet import Kubelet
+from e2e.objects import ZONE, path, pod
+from e2e.registration import GROUP
+from e2e.waiting import eventually
+
+from certs.authority import CertificateError
+from certs.rotation import certificates_in, read
+
+NAMESPACE = "rotating"
+NAME = f"evenspread-webhook.{NAMESPACE}.svc"
+SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/evenspread-ca"
+VALIDATING = f"{GROUP}/validatingwebhookconfigurations/evenspread"
+DEPLOYMENT = path("Deployment", NAMESPACE, "evenspread-webhook")
+DEFAULTS = {
+    "mode": "inject",
+    "defaultConstraints": [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}],
+}
+# Of the validating webhook: a call that fails is a pod that is refused. Of the other one: a pod without constraints.
+VALUES = (
+    *("--set", "certificates.self.caDuration=45s", "--set", "certificates.self.leafDuration=15s"),
+    *("--set", "webhook.failurePolicy=Fail", "--set-json", f"config.defaults={json.dumps(DEFAULTS)}"),
+)
+
+
+@pytest.fixture(name="release", scope="module")
+def _release(plane, pod_addresses_are_local, tmp_path_factory):
+    if not pod_addresses_are_local:
+        pytest.skip("not in a network namespace: netns.sh says why")
+    helm = Helm(plane, NAMESPACE, tmp_path_factory.mktemp("helm"))
+    plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("rotating"))
+    try:
+        with kubelet.at_work():
+            installed = helm("install", "evenspread", *VALUES, "--wait", "--timeout", "50s")
+            assert (installed.returncode, quiet(installed.stderr)) == (0, "")
+            yield kubelet
+    finally:
+        kubelet.stop()
+        helm("uninstall", "evenspread")
+        plane.api.send("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+
+
+def held(api):
+    data = api.request("GET", SECRET).get("data", {})
+    return read({key: base64.b64decode(value) for key, value in data.items()})
+
+
+def bundle(api):
+    """What the API server trusts."""
+    (webhook,) = api.request("GET", VALIDATING)["webhooks"]
+    return base64.b64decode(webhook["clientConfig"].get("caBundle", ""))
+
+
+def greeted(address, trusted):
+    """The certificate that a new connection is shown, as DER; refused as the API server would refuse it."""
+    context = ssl.create_default_context(cadata=trusted.decode())
+    plain = socket.create_connection((address, 10250), timeout=5)
+    with plain, context.wrap_socket(plain, server_hostname=NAME) as connection:
+        return connection.getpeercert(binary_form=True)
+
+
+@contextlib.contextmanager
+def watching(plane, kubelet):
+    """Meanwhile new connections are made to every replica, several times a second, with the bundle of that moment."""
+    ended, seen, refused = threading.Event(), set(), []
+
+    def watch():
+        with contextlib.closing(plane.connect()) as api:
+            before = bundle(api)
+            while not ended.wait(0.2):
+                now = bundle(api)
+                for address in [each.address for each in kubelet.containers]:
+                    for trusted in (before, now):
+                        try:
+                            seen.add(greeted(address, trusted))
+                        except ssl.SSLError as error:
+                            refused.append(str(error))
+                        except OSError:
+                            pass  # it starts, or has ended
+                before = now
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen, refused
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def asking(plane, namespace, rate):
+    """Meanwhile so many pods a second would be created: for each what it would have got, and what was said."""
+    ended, told = threading.Event(), []
+
+    def ask(turns):
+        with contextlib.closing(plane.connect()) as api:
+            began = time.monotonic()
+            for turn in turns:
+                made = pod(f"load-{turn}")
+                answer = api.send("POST", f"{path('Pod', namespace)}?dryRun=All", made)
+                told.append((answer.status, RECORD in answer.body.get("metadata", {}).get("annotations", {})))
+                if ended.wait(max(0.0, began + turn / rate - time.monotonic())):
+                    return
+
+    threads = [threading.Thread(target=ask, args=(itertools.count(first, 3),)) for first in range(3)]
+    for each in threads:
+        each.start()
+    try:
+        yield told
+    finally:
+        ended.set()
+        for each in threads:
+            each.join()
+
+
+def restarted(plane):
+    """A rolling restart, to its end."""
+    stamp = {"metadata": {"annotations": {"restarted": str(time.time())}}}
+    changed = {"spec": {"template": stamp}}
+    generation = plane.api.request("PATCH", DEPLOYMENT, changed, "application/merge-patch+json")["metadata"][
+        "generation"
+    ]
+
+    def done():
+        status = plane.api.request("GET", DEPLOYMENT)["status"]
+        counts = [status.get(f"{what}Replicas", 0) for what in ("updated", "available")]
+        return status.get("observedGeneration", 0) >= generation and [*counts, status["replicas"]] == [2, 2, 2]
+
+    eventually(done, 60, every=0.2)
+
+
+def test_ca_leaves_and_replicas_are_replaced_and_no_call_fails(plane, namespace, release):
+    """A CA and several generations of leaves end, and all replicas are replaced, under 40 pods a second."""
+    selecting = {"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}
+    plane.api.request("POST", path("Service", namespace), selecting)
+    first_pod = f"{path('Pod', namespace)}?dryRun=All", pod("first")
+    eventually(lambda: RECORD in plane.api.request("POST", *first_pod)["metadata"].get("annotations", {}))
+    first = held(plane.api).signing
+    with asking(plane, namespace, 40) as told, watching(plane, release) as (leaves, refused):
+        restarted(plane)
+        eventually(lambda: held(plane.api).signing != first, 60, every=0.2)
+        signing = held(plane.api).since
+        eventually(lambda: len(certificates_in(bundle(plane.api))) == 1, 60, every=0.2)
+
+    assert {*told} == {(201, True)}, {each: told.count(each) for each in {*told}}
+    assert refused == []
+    assert len(told) > 500
+    assert len(leaves) >= 6, "two replicas, restarted, each with several leaves"
+    assert held(plane.api).since == signing
+    print(f"{len(told)} pods, all injected; {len(leaves)} certificates, none refused")
+
+
+@pytest.mark.usefixtures("release")
+@pytest.mark.parametrize("wrong", ["", base64.b64encode(b"garbage").decode()], ids=["none", "garbage"])
+def test_a_ca_bundle_that_somebody_breaks_is_mended(plane, wrong):
+    """The API server takes either."""
+    broken = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": wrong}]
+    plane.api.request("PATCH", VALIDATING, broken, "application/json-patch+json")
+
+    def mended():
+        with contextlib.suppress(CertificateError):
+            return {*certificates_in(bundle(plane.api))} == {*held(plane.api).trusted}
+        return False
+
+    eventually(mended, 20, every=0.2)
+
+
+def test_an_emptied_secret_gives_another_ca_at_once(plane, release):
+    """What docs/install.md says to do with a CA whose key is in wrong hands."""
+    first = held(plane.api).signing
+    plane.api.request("PATCH", SECRET, [{"op": "remove", "path": "/data"}], "application/json-patch+json")
+    eventually(lambda: (now := held(plane.api)) is not None and now.signing != first, 20, every=0.2)
+
+    def trusted():
+        with contextlib.suppress(ssl.SSLError):
+            return all(greeted(each.address, bundle(plane.api)) for each in release.containers)
+        return False
+
+    eventually(trusted, 20, every=0.2)
