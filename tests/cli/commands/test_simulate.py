@@ -7,6 +7,9 @@ import pytest
 from cli.snapshots import owned, running, snapshot, waiting
 from cluster.api import FakeApi
 from manifest import workload
+from msgspec import structs
+
+from webhook.cli.simulating import play
 
 EXAMPLE = str(Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl")
 
@@ -28,12 +31,14 @@ zone[0]  DoNotSchedule, maxSkew 1
   b           3 -> 3     ###
   c           0 -> 0       minimum
 
-what would help in Deployment shop/web, smallest first; with each of them all
-  its pods fit, in every order:
+what would help Deployment shop/web, smallest first; with each of them all its
+  pods fit, in every order:
   add nodeTaintsPolicy: Honor
   set maxSkew: 5 (then one zone may have 5 pods more than another)
   set whenUnsatisfiable: ScheduleAnyway (then all pods may come to stand in one
     zone)
+  set replicas: 6 (then 3 pods fewer run)
+  remove taint dedicated:NoSchedule from c0
 
 or add 1 empty node like a0 in zone c
 
@@ -351,6 +356,70 @@ class TestTheWholeCluster:
             assert (code, err) == (3, "evenspread: cluster x: no Deployment shop/api\n")
             api.forbidden.add("nodes")
             assert run("simulate", "--kubeconfig", file, "--all")[0] == 4
+
+
+class TestWhatHelps:
+    """Each fix that is offered was played; the first words say which are."""
+
+    def test_two_fields_together(self, answer):
+        found, _ = answer("a: a0 | b: ~b0", manifests=[web(ZONE, HOST, replicas=12)])
+        assert [each["text"] for each in found["fixes"]][:2] == [
+            "add nodeTaintsPolicy: Honor in zone[0] and hostname[1]",
+            "set whenUnsatisfiable: ScheduleAnyway in zone[0] and hostname[1]",
+        ]
+        both = [f"{each} nodeTaintsPolicy:Honor" for each in (ZONE, HOST)]
+        assert answer("a: a0 | b: ~b0", manifests=[web(*both, replicas=12)])[1] == 0
+
+    def test_a_node_that_is_uncordoned(self, answer):
+        found, _ = answer("a: a0 | b: b0 | c: -c0", manifests=[web(ZONE, replicas=6)])
+        [cordon] = [each for each in found["fixes"] if each["target"] == "Node c0"]
+        assert cordon == {
+            "text": "uncordon c0",
+            "target": "Node c0",
+            "path": "spec.unschedulable",
+            "from": True,
+            "to": None,
+            "fits": {"min": 6, "max": 6},
+            "harms": [],
+        }
+        assert answer("a: a0 | b: b0 | c: c0", manifests=[web(ZONE, replicas=6)])[1] == 0
+
+    def test_fewer_replicas(self, answer):
+        found, _ = answer("a: a0 | b: ~b0", manifests=[web(ZONE, replicas=6)])
+        [fewer] = [each for each in found["fixes"] if each["path"] == "spec.replicas"]
+        assert (fewer["text"], fewer["from"], fewer["to"], fewer["fits"]) == (
+            "set replicas: 1",
+            6,
+            1,
+            {"min": 1, "max": 1},
+        )
+        assert fewer["harms"] == ["5 pods fewer run"]
+        assert answer("a: a0 | b: ~b0", "--replicas", "1", manifests=[web(ZONE, replicas=6)])[1] == 0
+
+    def test_a_rollout_by_revision_or_with_one_pod_less(self, answer):
+        """Zone b is shut, and a may hold no more: the old pods stand in the way of the new ones."""
+        strategy = {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
+        manifests = [web(ZONE, replicas=1, spec=strategy)]
+        found, _ = answer("a: a0=1 | b: ~b0", "--rollout", manifests=manifests)
+        assert found["verdict"] == "does-not-fit"
+        fixes = {each["text"]: each for each in found["fixes"]}
+        assert fixes["add matchLabelKeys: [pod-template-hash]"]["to"] == ["pod-template-hash"]
+        assert fixes["set maxUnavailable: 1"]["path"] == "spec.strategy.rollingUpdate.maxUnavailable"
+        assert fixes["set maxUnavailable: 1"]["harms"] == ["during a rolling update 1 pod may be missing"]
+        strategy["strategy"]["rollingUpdate"]["maxUnavailable"] = 1
+        manifests = [web(ZONE, replicas=1, spec=strategy)]
+        assert answer("a: a0=1 | b: ~b0", "--rollout", manifests=manifests)[1] == 0
+
+    def test_nothing_more_once_somebody_does_not_want_to_wait(self, answer, monkeypatch):
+        played, original = [], play.play
+
+        def stop(*arguments):
+            played.append(original(*arguments))
+            return structs.replace(played[-1], interrupted=True)
+
+        monkeypatch.setattr("webhook.cli.simulating.helps.play", stop)
+        found, _ = answer("a: a0 | b: ~b0", manifests=[web(ZONE, HOST, replicas=6)])
+        assert (len(played), found["fixes"]) == (1, [])
 
 
 class TestWhatMakesRoom:

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from webhook.cli.simulating.play import Outcomes
 from webhook.core.api.types import Pod
+from webhook.core.defaulting.next_pod import problem_of
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.crowds import Party
 from webhook.core.placement.simulation import Outcome
-from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import Cycle
-from webhook.core.scheduler.problem import take
 from webhook.core.scheduler.scoring.node_scores import best_nodes, take_scoring
 
 _RUNS = 100
@@ -96,7 +96,7 @@ def _waits_for(number: int, parties: Sequence[Party], left: Sequence[int]) -> bo
 def _best(party: Party, number: int, placed: Sequence[Likely], index: ClusterIndex, policy: Policy) -> tuple[str, ...]:
     """The names of the best nodes for the next pod."""
     pod = party.problem.pod
-    problem = take(index, pod, profile=profile_for(policy, pod.pod_spec.scheduler_name))
+    problem = problem_of(pod, index, policy)
     cycle, scoring = Cycle(problem), take_scoring(index, problem)
     feasible = cycle.verdict().feasible if party.nodes is None else cycle.verdict().feasible & party.nodes
     for slot, room in party.room.items():

@@ -1,36 +1,45 @@
-"""Changes of a workload's own constraints after which all pods fit, in every order.
+"""Changes after which all pods of a workload fit, in every order: of its constraints, its replicas, or one node.
 
-What is tried are the changes that would help the first pod that waits (`core.explain.fixes`); each is then played with
-all pods, and offered only if none of them can wait.
+Each is played with all pods, and offered only if none of them can wait.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.simulating.play import Ending, Outcomes, play
-from webhook.cli.simulating.pods import Maker, player
-from webhook.core.api.types import SpreadConstraint
-from webhook.core.api.well_known import HOSTNAME
+from webhook.cli.simulating.play import Ending, Outcomes, Verdict, play
+from webhook.cli.simulating.pods import Maker, again, player
+from webhook.core.api.selectors import first_untolerated
+from webhook.core.api.types import Toleration
+from webhook.core.api.well_known import FILTERING_EFFECTS, HOSTNAME, NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.fixes import ConstraintChange, PodFix
+from webhook.core.explain.loosening import Changes, Loosenings, value_of, with_changes
 from webhook.core.explain.obstacles import segment_of
-from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index import node_sets
+from webhook.core.index.node_table import NodeRow
+from webhook.core.index.overlay import with_nodes
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Effort, Outcome
-from webhook.core.workloads.workload import Template
+from webhook.core.text import one_line, plural, together
+from webhook.core.workloads.rolling_update import unavailable_of
+from webhook.core.workloads.workload import Strategy
 
-_FIELDS = {each.encode_name: each.name for each in fields(SpreadConstraint)}
-_FURTHER = 4  # how much further maxSkew is raised than the first pod that waits needs
-_MOST = 4  # fixes that are offered
+_FURTHER = 5  # values of maxSkew that are tried, from the one that the first pod that waits needs
+_MOST = 4  # changes of constraints that are offered
+_MOST_TRIED = 40
+_MOST_NODES = 8  # that are tried
+_NAME = 40
 
 
 class Help(Struct, frozen=True, kw_only=True):
     """A change with which all pods fit in every order.
 
-    Shape: ``path`` is of the constraint or its field in the object ``target``; ``before`` and ``after`` are its values,
-    None where it is absent. ``harms`` says in words what is given up.
+    Shape: ``path`` is of the field, or of a whole constraint, in the object ``target``; ``before`` and ``after`` are
+    its values, None where it is absent. ``harms`` says in words what is given up.
     """
 
     text: str
@@ -42,69 +51,176 @@ class Help(Struct, frozen=True, kw_only=True):
     harms: tuple[str, ...] = ()
 
 
-def helps(of: Outcomes, end: Ending, frame: Frame, index: ClusterIndex, effort: Effort) -> Iterator[Help]:
-    """The changes with which all pods of a player fit, smallest first.
+class _Trials:
+    """Plays of one player's pods, with something changed, beside those of the others."""
 
-    Shape: none for pods that no template is known of, and for rolling updates.
-    """
-    maker = end.player.maker
-    if maker is None or end.player.rollout is not None:
-        return
-    if len(maker.template.template.pod_spec.constraints) != len(end.after.problem.pod.pod_spec.constraints):
+    def __init__(self, of: Outcomes, end: Ending, frame: Frame, index: ReadOnlyIndex, effort: Effort) -> None:
+        self._of, self._frame, self._index, self._effort = of, frame, index, effort
+        self._number = of.players.index(end.player)
+        self._left = _MOST_TRIED
+
+    def with_node(self, slot: int, row: NodeRow) -> ReadOnlyIndex:
+        """The cluster with a node that is another."""
+        return with_nodes(self._index, changed={slot: row})
+
+    def fit(self, maker: Maker | None, index: ReadOnlyIndex | None = None) -> bool:
+        """Whether all pods of the player fit, made by another maker or in another cluster.
+
+        Shape: False also once somebody does not want to wait any longer, or enough was tried.
+        """
+        self._left -= 1
+        if self._left < 0:
+            return False
+        there, players = index or self._index, [*self._of.players]
+        if index is not None:
+            players = [again(each, self._frame, there) for each in players]
+        if maker is not None:
+            rolling = self._of.players[self._number].rollout is not None
+            players[self._number] = player(maker, self._frame, there, rollout=rolling)
+        played = play(players, there, self._effort, lambda _: None)
+        self._left = 0 if played.interrupted else self._left
+        return played.each[self._number].outcome is Outcome.FITS
+
+
+def helps(of: Outcomes, end: Ending, frame: Frame, index: ReadOnlyIndex, effort: Effort) -> Iterator[Help]:
+    """The changes with which all pods of a player fit, smallest first."""
+    trials, maker = _Trials(of, end, frame, index, effort), end.player.maker
+    if maker is not None:
+        yield from islice(_of_constraints(trials, maker, end), _MOST)
+        yield from _of_the_strategy(trials, maker, end)
+        yield from _of_replicas(trials, maker, of.each[of.players.index(end.player)], end)
+    yield from _of_nodes(trials, end)
+
+
+def _of_constraints(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Help]:
+    written = maker.template.template.pod_spec.constraints
+    if len(written) != len(end.after.problem.pod.pod_spec.constraints):
         return  # those of the pod were injected
-    solved: list[ConstraintChange] = []
-    for fix in _wider(end.after.fixes):
-        first = fix.changes[0]
-        if any((each.index, each.field) == (first.index, first.field) for each in solved if len(fix.changes) == 1):
-            continue
-        changed = replace(maker, template=_with(maker.template, fix.changes))
-        players = [player(changed, frame, index) if each is end.player else each for each in of.players]
-        played = play(players, index, effort, lambda _: None)
-        if played.interrupted:
-            return
-        verdict = played.each[of.players.index(end.player)]
-        if verdict.outcome is Outcome.FITS:
-            yield _help(fix, maker, end, verdict.wanted)
-            solved.append(first)
-        if len(solved) == _MOST:
-            return
+    found = [each.changes for each in end.after.fixes]
+    choices = Loosenings(
+        constraints=written,
+        domains={
+            each.index: each.domains.column.domain_count(each.domains.counting)
+            for each in end.after.balances
+            if each.hard and each.index is not None
+        },
+        skews={
+            each.index: each.value
+            for changes in found
+            for each in changes
+            if each.field == "maxSkew" and isinstance(each.value, int)
+        },
+        revision=maker.workload.traits.revision or "" if end.player.rollout is not None else "",
+        further=_FURTHER,
+        first=[each for each in found if each[0].field in ("topologyKey", "labelSelector")],
+    )
+    for changes in choices.that_help(lambda each: trials.fit(_with(maker, each))):
+        yield _help(changes, maker, end)
 
 
-def _wider(found: Sequence[PodFix]) -> Iterator[PodFix]:
-    """The fixes; those of one maxSkew also with larger values."""
-    for fix in found:
-        yield fix
-        (first, *more), value = fix.changes, fix.changes[0].value
-        if first.field == "maxSkew" and not more and isinstance(value, int):
-            yield from (PodFix((replace(first, value=value + each),), fix.open) for each in range(1, _FURTHER + 1))
+def _with(maker: Maker, changes: Changes) -> Maker:
+    """The maker with other constraints."""
+    template = maker.template.template
+    constraints = with_changes(template.pod_spec.constraints, changes)
+    spec = replace(template.pod_spec, topology_spread_constraints=constraints)
+    return replace(maker, template=replace(maker.template, template=replace(template, spec=spec)))
 
 
-def _with(template: Template, changes: Sequence[ConstraintChange]) -> Template:
-    """The template with the changes of its constraints."""
-    constraints: list[SpreadConstraint | None] = [*template.template.pod_spec.constraints]
-    for change in changes:
-        written = constraints[change.index]
-        if written is not None:
-            constraints[change.index] = (
-                replace(written, **{_FIELDS[change.field]: change.value}) if change.field else None
-            )
-    kept = tuple(each for each in constraints if each is not None)
-    spec = replace(template.template.pod_spec, topology_spread_constraints=kept)
-    return replace(template, template=replace(template.template, spec=spec))
+def _of_the_strategy(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Help]:
+    """Let one pod be missing during a rolling update: then an old one can go before a new one comes."""
+    strategy = maker.workload.strategy or Strategy()
+    if end.player.rollout is None or unavailable_of(maker.workload.strategy, maker.replicas) or not maker.replicas:
+        return
+    changed = replace(maker.workload, strategy=replace(strategy, max_unavailable=1))
+    if maker.workload.traits.surges and trials.fit(replace(maker, workload=changed)):
+        yield Help(
+            text="set maxUnavailable: 1",
+            target=maker.title,
+            path="spec.strategy.rollingUpdate.maxUnavailable",
+            before=strategy.max_unavailable,
+            after=1,
+            wanted=maker.replicas,
+            harms=("during a rolling update 1 pod may be missing",),
+        )
 
 
-def _help(fix: PodFix, maker: Maker, end: Ending, wanted: int) -> Help:
-    first, *more = fix.changes
+def _of_replicas(trials: _Trials, maker: Maker, verdict: Verdict, end: Ending) -> Iterator[Help]:
+    """As many replicas as every order places."""
+    fewer = verdict.fewest or 0
+    single = maker.workload.built_in and not maker.workload.is_pod and end.player.rollout is None
+    if not single or not end.player.staying <= fewer < maker.replicas or not fewer:
+        return
+    if trials.fit(replace(maker, replicas=fewer)):
+        yield Help(
+            text=f"set replicas: {fewer}",
+            target=maker.title,
+            path="spec.replicas",
+            before=maker.replicas,
+            after=fewer,
+            wanted=fewer,
+            harms=(f"{plural(maker.replicas - fewer, 'pod')} fewer run{'s' * (maker.replicas - fewer == 1)}",),
+        )
+
+
+def _of_nodes(trials: _Trials, end: Ending) -> Iterator[Help]:
+    """Lift a cordon, or remove the taints of a node, where that of one node is enough; of each the first that is."""
+    problem, blocking = end.after.problem, end.after.blocking
+    view, tolerations = problem.nodes, problem.pod.pod_spec.tolerations
+    lowest = 0
+    if blocking is not None:
+        column = blocking.domains.column
+        lowest = column.nodes_of([column.numbers[value] for value in blocking.lowest])
+    slots = sorted(node_sets.to_slots(view.live), key=lambda slot: (not lowest >> slot & 1, view.names[slot]))
+    rows = [row for slot in slots for row in view.rows(slot, slot + 1) if row is not None]
+    opened = ((row, other) for row in rows if (other := _opened(row, tolerations)) is not None)
+    told: set[str] = set()
+    for row, other in islice(opened, _MOST_NODES):
+        each = _of_node(row, other, end.player.wanted)
+        if each.path not in told and trials.fit(None, trials.with_node(view.slots[row.name], other)):
+            told.add(each.path)
+            yield each
+
+
+def _opened(row: NodeRow, tolerations: Sequence[Toleration] | None) -> NodeRow | None:
+    """The node without its cordon, or without the taints that keep the pod away; None where that is not one change.
+
+    Shape: taints about a node's state are not to be removed, but waited for or repaired.
+    """
+    closing = [each for each in row.taints if first_untolerated((each,), tolerations, FILTERING_EFFECTS)]
+    others = [each for each in closing if each.key != TAINT_UNSCHEDULABLE]
+    cordoned = row.unschedulable or len(others) < len(closing)
+    if bool(others) == cordoned or any(each.key in NODE_STATES for each in others):
+        return None
+    return row._replace(taints=tuple(each for each in row.taints if each not in closing), unschedulable=False)
+
+
+def _of_node(row: NodeRow, other: NodeRow, wanted: int) -> Help:
+    name = one_line(row.name, _NAME)
+    gone = [f"taint {each.key}:{each.effect}" for each in row.taints if each not in other.taints]
+    cordoned = row.unschedulable or any(each.key == TAINT_UNSCHEDULABLE for each in row.taints)
+    return Help(
+        text=f"uncordon {name}" if cordoned else f"remove {together(gone)} from {name}",
+        target=f"Node {row.name}",
+        path="spec.unschedulable" if cordoned else "spec.taints",
+        before=True if cordoned else row.taints,
+        after=None if cordoned else other.taints,
+        wanted=wanted,
+    )
+
+
+def _help(changes: Changes, maker: Maker, end: Ending) -> Help:
+    first, *more = changes
     constraint = maker.template.template.pod_spec.constraints[first.index]
     path = f"{maker.template.constraints_path}[{first.index}]"
+    whole = bool(more) or not first.field
     return Help(
-        text=fix_text(fix, end.after.balances),
+        text=fix_text(PodFix(changes, 0), end.after.balances),
         target=maker.title,
-        path=path if more or not first.field else f"{path}.{first.field}",
-        before=None if more or not first.field else getattr(constraint, _FIELDS[first.field]),
+        path=path if whole else f"{path}.{first.field}",
+        before=None if whole else value_of(constraint, first.field),
         after=None if more else first.value,
-        wanted=wanted,
-        harms=tuple(dict.fromkeys(_harm(each, maker) for each in fix.changes if _harm(each, maker))),
+        wanted=maker.replicas,
+        harms=tuple(dict.fromkeys(harm for each in changes if (harm := _harm(each, maker)))),
     )
 
 
@@ -118,6 +234,6 @@ def _harm(change: ConstraintChange, maker: Maker) -> str:
         case "whenUnsatisfiable" | "", _:
             return f"all pods may come to stand in one {segment}"
         case "minDomains", int(value):
-            return f"pods may run in only {value} {segment}{'' if value == 1 else 's'}"
+            return f"pods may run in only {plural(value, segment)}"
         case _:
             return ""

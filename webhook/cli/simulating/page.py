@@ -11,6 +11,7 @@ from webhook.cli.explaining.words import cause_summary, in_the_way
 from webhook.cli.simulating import room
 from webhook.cli.simulating.helps import Help
 from webhook.cli.simulating.play import Ending, Moved, Outcomes
+from webhook.cli.simulating.pods import Player
 from webhook.cli.simulating.words import Answer, doubt, likely_line, not_evaluated_lines, odds, told, verdict
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.explain.explanation import Balance, Explanation
@@ -80,7 +81,7 @@ def _ending(end: Ending, found: Sequence[Help], of: Outcomes, paint: Paint) -> I
     for balance in end.after.balances:
         yield "\n"
         yield from _picture(balance, end, paint)
-    yield from _help(found, paint)
+    yield from _help(found, end.player, paint)
 
 
 def _waits(end: Ending, paint: Paint) -> Iterator[str]:
@@ -158,13 +159,14 @@ def _row(value: str, before: int | None, after: int | None, width: int, scale: i
     return f"{one_line(value, _NAME):{width}} {numbers}  {'#' * old}{'+' * (new - old)}"
 
 
-def _help(found: Sequence[Help], paint: Paint) -> Iterator[str]:
+def _help(found: Sequence[Help], player: Player, paint: Paint) -> Iterator[str]:
     if not found:
         return
-    target = one_line(found[0].target, 80)
-    fit = "all its pods fit, in every order" if found[0].wanted > 1 else "it fits"
+    fit = "all its pods fit, in every order" if player.wanted > 1 else "it fits"
     yield "\n"
-    yield from _wrapped(f"what would help in {target}, smallest first; with each of them {fit}:", paint, GREEN)
+    yield from _wrapped(
+        f"what would help {one_line(player.title, 80)}, smallest first; with each of them {fit}:", paint, GREEN
+    )
     for each in found:
         harms = f" (then {' and '.join(each.harms)})" if each.harms else ""
         yield from _wrapped(f"  {each.text}{harms}", paint, indent="    ")

@@ -15,10 +15,12 @@ from webhook.core.api.types import Pod
 from webhook.core.defaulting.next_pod import problem_of
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.overlay import with_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import ClusterGame, Party, game_of
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, Step, one_order, simulate
 from webhook.core.policy.policy import Policy
+from webhook.core.scheduler.problem import Problem
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -207,8 +209,7 @@ def _of_each(players: Sequence[Player], found: Simulation) -> Iterator[Verdict]:
 def ending(of: Outcomes, number: int, index: ClusterIndex, policy: Policy) -> Ending | None:
     """The end that the verdict is about, as the player of that number meets it.
 
-    Shape: None for a player without a pod that looks for a node. The index is as before in the end; but of a rolling
-    update the pods that it deletes stay deleted: nothing more may be asked of it.
+    Shape: None for a player without a pod that looks for a node. The index is as before in the end.
     """
     player = of.players[number]
     if of.game is None or of.simulation is None or not player.parties:
@@ -222,7 +223,10 @@ def ending(of: Outcomes, number: int, index: ClusterIndex, policy: Policy) -> En
     party = player.parties[own]
     before = _explained(party.problem.pod, index, policy)
     moves = _moved(steps, owners, index)
-    after = _after(steps, moves, owners, party.problem.pod, index, policy)
+    if player.rollout is None:
+        after = _after(steps, moves, owners, party.problem.pod, index, policy)
+    else:
+        after = explain_pod(*_in_the_rollout(player, steps, policy))
     view = index.view()
     return Ending(
         moves=tuple(moves),
@@ -255,9 +259,6 @@ def _after(  # noqa: PLR0913, PLR0917 each a fact of its own
     for number, (step, move) in enumerate(zip(steps, moves, strict=True)):
         player, own = owners[step.party]
         like = player.parties[own].problem.pod
-        if step.gone:
-            index.apply("DELETED", Pod(metadata=replace(like.meta, name=move.pod, uid="")))
-            continue
         meta = replace(like.meta, name=move.pod, uid=f"simulated-{number}")
         made.append(replace(like, metadata=meta, spec=replace(like.pod_spec, node_name=step.node)))
         index.apply("ADDED", made[-1])
@@ -267,6 +268,20 @@ def _after(  # noqa: PLR0913, PLR0917 each a fact of its own
     for each in waiting:  # of the same names
         index.apply("ADDED", each)
     return after
+
+
+def _in_the_rollout(player: Player, steps: Sequence[Step], policy: Policy) -> tuple[Problem, ReadOnlyIndex]:
+    """The problem of a new pod after the steps of a rolling update, and the cluster then: old pods are as new ones."""
+    there, pods = player.index, [each.problem.pod for each in player.parties]
+    slots = there.view().slots
+    held = [Counter(each.leaving) for each in player.parties]
+    for step in steps:
+        held[step.party][slots[step.node]] += -1 if step.gone else 1
+    for node, slot in slots.items():
+        on_node = [pod for pod, each in zip(pods, held, strict=True) for _ in range(each[slot])]
+        if on_node:
+            there = with_pods(there, node, on_node)
+    return problem_of(pods[1], there, policy), there
 
 
 def _explained(pod: Pod, index: ClusterIndex, policy: Policy) -> Explanation:

@@ -73,7 +73,6 @@ class Run(Struct, frozen=True, kw_only=True):
         stopped = outcomes.interrupted
         return Answer(
             outcomes=outcomes,
-            # Before the ends, which play a rolling update's deletions.
             likely=None if stopped else forecast(outcomes, self.index, self.frame.policy),
             ends=() if stopped else tuple(self._ends(outcomes, origin)),
             event=event.text,

@@ -30,7 +30,7 @@ class ConstraintChange(Struct, frozen=True):
 
     index: int
     field: str = ""
-    value: int | str | LabelSelector | None = None
+    value: int | str | tuple[str, ...] | LabelSelector | None = None
 
 
 class PodFix(Struct, frozen=True):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import Party, game_of
 from webhook.core.placement.game import Rollout
-from webhook.core.placement.simulation import Effort, Outcome, simulate
+from webhook.core.placement.simulation import Effort, always_fits
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted
 from webhook.core.scheduler.problem import Problem
@@ -30,11 +30,10 @@ class Cause(StrEnum):
 def cause(parties: Sequence[Party], index: ReadOnlyIndex, rollout: Rollout | None, effort: Effort) -> Cause:
     """Shape: the parties, the index and the rollout are those of the game (`crowds.game_of`) of which it is asked."""
     free = [replace(each, problem=replace(each.problem, hard=Counted())) for each in parties]
-    if simulate(game_of(free, index, rollout=rollout), effort).outcome is Outcome.FITS:
+    if always_fits(game_of(free, index, rollout=rollout), effort):
         return Cause.SPREAD
     roomy = [replace(each, problem=_without_limits(each.problem)) for each in parties]
-    fit = simulate(game_of(roomy, index, rollout=rollout), effort).outcome is Outcome.FITS
-    return Cause.CAPACITY if fit else Cause.OTHER
+    return Cause.CAPACITY if always_fits(game_of(roomy, index, rollout=rollout), effort) else Cause.OTHER
 
 
 def _without_limits(problem: Problem) -> Problem:

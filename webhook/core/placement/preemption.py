@@ -14,7 +14,7 @@ from webhook.core.index.overlay import with_room
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import ClusterGame, Party, game_of
 from webhook.core.placement.game import Move, Pods, State, more
-from webhook.core.placement.simulation import Effort, Outcome, Simulation, one_order, simulate
+from webhook.core.placement.simulation import Effort, Simulation, always_fits, one_order
 from webhook.core.scheduler.plugins.node_resources_fit import room_for
 from webhook.core.scheduler.problem import may_preempt
 
@@ -38,7 +38,7 @@ def preempted(parties: Sequence[Party], index: ReadOnlyIndex, found: Simulation,
         replace(each, problem=replace(each.problem, room=room_for(each.problem.request, roomy))) for each in parties
     ]
     game = game_of(able, roomy)
-    if simulate(game, effort).outcome is not Outcome.FITS:
+    if not always_fits(game, effort):
         return None
     steps = found.witness or one_order(game_of(parties, index))
     placed = _Placed(game, [_held(each.problem.request) for each in parties], index, lower)

@@ -46,6 +46,7 @@ class Effort(Struct, frozen=True):
 
 _EFFORT = Effort()
 _LEVELLING = 1  # the number of the order that does; the one before packs, those after it choose any
+_TRIED_FIRST = 6  # orders
 _64_BITS = 2**64 - 1
 
 
@@ -116,6 +117,24 @@ def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int],
         ends=tuple(_ends(game, found)),
         skew=None if game.rollout is None else worst_skew(game, game.rollout.new, found.ends),
     )
+
+
+def always_fits(of: ClusterGame, effort: Effort = _EFFORT) -> bool:
+    """Whether every order places all pods; False also where that is not known.
+
+    Shape: quicker than `simulate` with a no, which takes one order.
+    """
+    game = of.game
+    same = same_in_every_order(game)
+    if same is not None:
+        return same == sum(each.pods for each in game.crowds)
+    numbers = _numbers()
+    for number in range(_TRIED_FIRST):
+        end, _ = _order(game, number, numbers)
+        if not game.is_done(game.placed(end)):
+            return False
+    found = search(game, effort.states)
+    return found.exact and all(end.done for end in found.ends)
 
 
 def _ends(game: Game, found: Found) -> Mapping[Pods, None]:

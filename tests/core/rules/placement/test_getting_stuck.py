@@ -69,7 +69,7 @@ class TestReplicasThatDoNotFit:
             pytest.param(
                 cluster("a: a0 | b: b0"),
                 asked(f"{ZONE} minDomains:3", HOST, replicas=3),
-                ["warn 2 of 3 fit: zone[0] has fewer zones than minDomains 3; no zone minDomains fits 3"],
+                ["warn 2 of 3 fit: zone[0] has fewer zones than minDomains 3; zone minDomains: 2 fits 3"],
                 id="too few domains",
             ),
             pytest.param(

@@ -5,38 +5,39 @@ Each fix that is offered was tried by the engine too: with it every order places
 all made anew.
 """
 
-from collections.abc import Iterator
 from enum import Enum, auto
-from itertools import islice
+from itertools import groupby
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from webhook.core.api.types import HONOR, IGNORE
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.defaulting.pods_to_come import Setting, ToCome, in_a_rollout, to_come
+from webhook.core.explain.loosening import Changes, Loosenings, with_changes
 from webhook.core.index.overlay import without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.causes import Cause, cause
 from webhook.core.placement.closed_forms import same_in_every_order, takes_every_pod
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.preemption import preempted
-from webhook.core.placement.simulation import Effort, Outcome, Simulation, simulate
+from webhook.core.placement.simulation import Effort, Outcome, Simulation, always_fits, simulate
 from webhook.core.placement.workload_problem import CandidateNodes, candidate_nodes
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.frame.edits import Fix, changes, softening
+from webhook.core.rules.frame.edits import Fix, all_of, changes, softening
 from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector
 from webhook.core.rules.frame.rule import SEARCH
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.rules.frame.trials import edited
 from webhook.core.rules.placement.frame.case import TemplateUnderRule, staying
 from webhook.core.scheduler.problem import may_preempt
 from webhook.core.text import plural
 from webhook.core.workloads.workload import Template
+from webhook.core.yaml_flow import one_field
 
 # While a request waits there is time for a few hundred states; else for what a person waits for.
 _WAITING, _OFFLINE = Effort(states=300, orders=20, moves=2000), Effort(states=3000, orders=50, moves=5000)
-_MAX_FIXES_TRIED = 12
+_TRIAL = Effort(states=1000)  # of one change
+_MAX_FIXES_TRIED, _MAX_FIXES_TRIED_OFFLINE = 12, 30
 
 
 class Question(Enum):
@@ -171,51 +172,65 @@ def remedy(short: Shortfall) -> Remedy | None:
     """The smallest change that helps, if spread is in the way; None where none does."""
     if short.cause is not Cause.SPREAD:
         return None
-    for each in short.case.subject.timely(islice(_changes(short), _MAX_FIXES_TRIED)):
-        template = edited(short.case.placed[0].template, each.fix.edits)
-        if _always_fit(short, template):
-            return each
-    return None
-
-
-def _changes(short: Shortfall) -> Iterator[Remedy]:
-    """One field of one constraint, then all of them made soft."""
     case = short.case
-    several, every = len(case.placed) > 1, case.subject.placed
-    for field, value in _FIELDS:
-        for placed in case.placed:
-            new = placed.constraint.max_skew + 1 if field == "maxSkew" and placed.constraint.max_skew else value
-            if _has(placed, field):
-                continue
-            name = f"{placed.short_name} " if several else ""
-            words = f"{name}{field}: {new}" if new is not None else f"no {name}{field}"
-            yield Remedy(words, f"{placed.path}.{field}", changes(placed, at=None, named=False, **{field: new}))
-    for placed in case.placed:
-        yield Remedy(
-            f"{placed.short_name} ScheduleAnyway", f"{placed.path}.whenUnsatisfiable", softening(placed, every)
-        )
+    template = case.placed[0].template
+    written = template.template.pod_spec.constraints
+    choices = Loosenings(
+        constraints=written,
+        domains={
+            placed.index: room.column.domain_count(room.domains.counting)
+            for room, placed in zip(case.rooms, case.placed, strict=True)
+        },
+        revision=case.subject.workload.traits.revision or "" if short.question is Question.ROLLOUT else "",
+        pairs=case.subject.offline,
+    )
+    left = _MAX_FIXES_TRIED_OFFLINE if case.subject.offline else _MAX_FIXES_TRIED
+
+    def fits(changes: Changes) -> bool:
+        nonlocal left
+        left -= 1
+        return left >= 0 and not case.subject.late and _always_fit(short, _with(template, changes))
+
+    found = next(choices.that_help(fits), None)
+    return None if found is None else _in_words(case, found)
 
 
-_FIELDS: tuple[tuple[str, object], ...] = (("nodeTaintsPolicy", HONOR), ("minDomains", None), ("maxSkew", None))
+def _with(template: Template, changes: Changes) -> Template:
+    constraints = with_changes(template.template.pod_spec.constraints, changes)
+    spec = replace(template.template.pod_spec, topology_spread_constraints=constraints)
+    return replace(template, template=replace(template.template, spec=spec))
 
 
-def _has(placed: Placed, field: str) -> bool:
-    """Whether the constraint is already as the change would make it."""
-    constraint = placed.constraint
-    if field == "nodeTaintsPolicy":
-        return constraint.node_taints_policy not in {None, IGNORE}
-    return field == "minDomains" and (constraint.min_domains or 1) < 2
+def _in_words(case: TemplateUnderRule, several: Changes) -> Remedy:
+    places = {each.index: each for each in case.placed}
+    named, words, fixes = len(case.placed) > 1, list[str](), list[Fix]()
+    for index, group in groupby(several, key=lambda each: each.index):
+        placed, fields = places[index], {each.field: each.value for each in group}
+        name, elsewhere = f"{placed.short_name} " * named, several[-1].index != several[0].index
+        if fields.keys() & {"whenUnsatisfiable", ""}:
+            words.append(f"{placed.short_name} ScheduleAnyway")
+            fixes.append(softening(placed, case.subject.placed, named=elsewhere))
+            continue
+        words += [
+            f"no {name}{key}" if value is None else f"{name}{one_field(key, value)}" for key, value in fields.items()
+        ]
+        fixes.append(changes(placed, at=None, named=several[-1].index != several[0].index, **fields))
+    first = several[0]
+    return Remedy(
+        " and ".join(words), f"{places[first.index].path}.{first.field or 'whenUnsatisfiable'}", all_of(fixes)
+    )
 
 
 def _always_fit(short: Shortfall, template: Template) -> bool:
     """Whether every order places all pods of the template, beside those that run and all made anew."""
-    case, effort = short.case, _effort(short.case)
+    case = short.case
+    effort = _TRIAL if case.subject.offline else _WAITING
     for question in dict.fromkeys((Question.MISSING, short.question)):
         came = _coming(case, question, template, short.replicas)
-        if came.parties and simulate(came.game(), effort).outcome is not Outcome.FITS:
+        if came.parties and not always_fits(came.game(), effort):
             return False
     anew = _anew(case, template, short.replicas) if case.running else None
-    return anew is None or simulate(anew.game(), effort).outcome is Outcome.FITS
+    return anew is None or always_fits(anew.game(), effort)
 
 
 def _anew(case: TemplateUnderRule, template: Template, replicas: int) -> ToCome | None:
