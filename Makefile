@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance fuzz fuzz-rules claims placing e2e e2e-cluster e2e-apart e2e-attacks image image-lock attack attack-short bench lint docs lock FORCE
+.PHONY: help install run test conformance fuzz fuzz-rules claims placing e2e e2e-cluster e2e-apart e2e-attacks image image-test image-lock dist attack attack-short bench lint docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -38,6 +38,12 @@ dist/wheel: $(READY) FORCE
 image: dist/wheel  ## the container image without a container engine, into dist/image; image/run.py runs it
 	@$(BIN)/python -m image.build dist/wheel/*.whl dist/image
 
+image-test: image  ## what is in the image, and the webhook out of its own files
+	@$(BIN)/python -m pytest -m e2e tests/e2e/test_image.py -q
+
+dist: image  ## all that a release publishes, with checksums, into dist/release
+	@release/make.sh
+
 image-lock:  ## take today's Debian packages for the image (needs apt)
 	@image/lock.sh >image/packages.lock.new && mv image/packages.lock.new image/packages.lock
 
@@ -61,7 +67,7 @@ e2e: $(READY) image  ## a real API server around the webhook (needs Go; the firs
 	@$(MAKE) --no-print-directory attack-short
 
 ATTACKS := tests/e2e/test_hostile.py
-APART := tests/e2e/test_image.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py
+APART := tests/e2e/test_image.py tests/e2e/test_release.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py
 e2e-cluster: $(READY)
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(ATTACKS) $(TOWN),--ignore $(file)) -v --durations 5
 

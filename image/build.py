@@ -82,8 +82,9 @@ def gather(wheel: Path, architecture: str) -> Inputs:
 
 def layers(inputs: Inputs) -> list[Layer]:
     """The layers of an image, from the cache where they are there."""
-    base = _base(inputs)
-    packer = base if inputs.architecture == machine() else _base(inputs._replace(debian=debian.locked(machine())))
+    ours = _base(debian.locked(machine()), inputs.seconds, None)
+    packer = ours.root
+    base = ours if inputs.architecture == machine() else _base(inputs.debian, inputs.seconds, packer)
 
     def dependencies(root: Path) -> None:
         for wheel in inputs.requirements:
@@ -100,16 +101,16 @@ def layers(inputs: Inputs) -> list[Layer]:
     *required, own = hashes
     return [
         base,
-        _layer(dependencies, [*required, *_LEFT_OUT], inputs.seconds, packer.root),
-        _layer(program, [own], inputs.seconds, packer.root),
+        _layer(dependencies, [*required, *_LEFT_OUT], inputs.seconds, packer),
+        _layer(program, [own], inputs.seconds, packer),
     ]
 
 
-def _base(inputs: Inputs) -> Layer:
+def _base(lock: debian.Lock, seconds: int, packer: Path | None) -> Layer:
     def unpack(root: Path) -> None:
-        debian.unpack(inputs.debian, CACHE / "debian", root)
+        debian.unpack(lock, CACHE / "debian", root)
 
-    return _layer(unpack, [each.sha256 for each in inputs.debian.packages], inputs.seconds, None)
+    return _layer(unpack, [each.sha256 for each in lock.packages], seconds, packer)
 
 
 def _layer(fill: Callable[[Path], None], made_of: Iterable[str], seconds: int, packer: Path | None) -> Layer:

@@ -1,0 +1,80 @@
+"""What the release workflow does, with a registry on this machine: what was pushed is what was built."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+import yaml
+from e2e.controlplane.up import HOST, built, end_with_parent, free_ports
+from server.conftest import eventually
+
+REPOSITORY = pathlib.Path(__file__).parents[2]
+VERSION = yaml.safe_load((REPOSITORY / "charts" / "evenspread" / "Chart.yaml").read_text())["version"]
+SET = ("--set", "certificates.mode=certManager")
+
+
+def said(*command, **environment):
+    done = subprocess.run(
+        command, cwd=REPOSITORY, capture_output=True, text=True, check=False, env=os.environ | environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(name="made", scope="module")
+def _made():
+    said("release/make.sh")
+    return REPOSITORY / "dist" / "release"
+
+
+@pytest.fixture(name="crane", scope="module")
+def _crane():
+    return f"{said('release/tools.sh')}/crane"
+
+
+@pytest.fixture(name="registry", scope="module")
+def _registry(crane):
+    [port] = free_ports(1)
+    with subprocess.Popen(
+        [crane, "registry", "serve", "--address", f"{HOST}:{port}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=end_with_parent,  # noqa: PLW1509  it calls prctl and nothing else
+    ) as process:
+        eventually(lambda: answers(crane, f"{HOST}:{port}"))
+        yield f"{HOST}:{port}"
+        process.terminate()
+
+
+def answers(crane, registry):
+    done = subprocess.run([crane, "catalog", registry, "--insecure"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def test_the_image_is_pushed_as_it_was_built(made, crane, registry):
+    [archive] = made.glob("*.oci.tar")
+    name = f"{registry}/evenspread:{VERSION}"
+    digest = said("release/publish_image.sh", name, str(archive), INSECURE="1")
+
+    index = json.loads(said(crane, "manifest", "--insecure", name))
+    [entry], architecture = index["manifests"], archive.name.removesuffix(".oci.tar").rpartition("-")[2]
+    assert entry["digest"] == (REPOSITORY / "dist" / "image" / "digest").read_text()
+    assert entry["platform"] == {"os": "linux", "architecture": architecture}
+    assert digest == said(crane, "digest", "--insecure", name)
+    assert "PASS" in said(crane, "validate", "--insecure", "--remote", f"{registry}/evenspread@{entry['digest']}")
+
+
+def test_the_chart_is_pushed_as_it_was_packed_and_pulled_by_who_installs_it(made, registry, tmp_path):
+    helm = built() / "helm"
+    path = {"PATH": f"{helm.parent}:{os.environ['PATH']}", "INSECURE": "1"}
+    packed = made / f"evenspread-{VERSION}.tgz"
+    digest = said("release/publish_chart.sh", f"{registry}/charts", str(packed), **path)
+    assert digest.startswith("sha256:")
+
+    address = f"oci://{registry}/charts/evenspread"
+    said(str(helm), "pull", address, "--plain-http", "--version", VERSION, "--destination", str(tmp_path))
+    assert (tmp_path / packed.name).read_bytes() == packed.read_bytes()
+    assert f"version: {VERSION}" in said(str(helm), "show", "chart", str(packed))
+    assert said(str(helm), "template", str(packed), *SET) == said(str(helm), "template", "charts/evenspread", *SET)
