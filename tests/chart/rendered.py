@@ -40,12 +40,14 @@ def objects(values, name="evenspread", namespace="platform"):
     return [each for text in texts for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
 
-def one(kind, values, component="webhook", **settings):
-    """The object of a kind that belongs to a role."""
+def one(kind, values, component="webhook", ending="", **settings):
+    """The object of a kind that belongs to a role, or whose name ends so."""
     (found,) = [
         each
         for each in objects(values, **settings)
-        if each["kind"] == kind and each["metadata"]["labels"]["app.kubernetes.io/component"] == component
+        if each["kind"] == kind
+        and each["metadata"]["labels"]["app.kubernetes.io/component"] == component
+        and each["metadata"]["name"].endswith(ending)
     ]
     return found
 

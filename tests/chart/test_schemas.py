@@ -5,9 +5,13 @@ import json
 import re
 
 import pytest
+import yaml
 from chart.recorded import KINDS, OPERATORS, RECORDED, RELEASES
 from chart.rendered import CERT_MANAGER, CHART, EXISTING, INJECT, ZERO, objects
+from click.testing import CliRunner
 from jsonschema import Draft202012Validator
+
+from webhook.cli.main import evenspread
 
 MATRIX = {
     "zero": ZERO,
@@ -55,12 +59,29 @@ MATRIX = {
             }
         },
         "topologySpreadConstraints": [
-            {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+            {
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {
+                    "matchLabels": {
+                        "app.kubernetes.io/name": "evenspread",
+                        "app.kubernetes.io/instance": "evenspread",
+                        "app.kubernetes.io/component": "webhook",
+                    }
+                },
+                "matchLabelKeys": ["pod-template-hash"],
+            }
         ],
         "extraEnv": [{"name": "A", "value": "b"}],
         "serviceAccount": {"annotations": {"a": "b"}},
         "networkPolicy": {"healthFrom": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]},
+        "extraVolumes": [{"name": "a", "emptyDir": {}}],
+        "extraVolumeMounts": [{"name": "a", "mountPath": "/a"}],
+        "autoscaling": {"enabled": True},
         "serviceMonitor": {"enabled": True, "labels": {"a": "b"}},
+        "prometheusRule": {"enabled": True, "labels": {"a": "b"}},
+        "grafanaDashboard": {"enabled": True, "annotations": {"grafana_folder": "a"}},
         "tests": {"enabled": True},
     },
 }
@@ -109,6 +130,14 @@ def test_every_object_is_taken_by_every_release(values, release):
     made = objects(values)
     assert len(made) >= 5
     assert [fault for each in made for fault in faults(each, release)] == []
+
+
+@pytest.mark.parametrize("values", MATRIX.values(), ids=MATRIX.keys())
+def test_our_own_check_finds_nothing(values, tmp_path):
+    manifest = tmp_path / "all.yaml"
+    manifest.write_text(yaml.safe_dump_all(objects(values)))
+    ran = CliRunner().invoke(evenspread, ["check", str(manifest)])
+    assert (ran.exit_code, re.search(r"[1-9] workloads?: no findings", ran.output) is not None) == (0, True), ran.output
 
 
 def test_nothing_is_rendered_otherwise_by_release():

@@ -98,6 +98,16 @@ def objects_of(*more, without=()):
             ),
             id="monitor and test",
         ),
+        pytest.param(
+            {"prometheusRule": {"enabled": True}, "grafanaDashboard": {"enabled": True}},
+            objects_of("PrometheusRule/evenspread", "ConfigMap/evenspread-dashboard"),
+            id="alerts and a dashboard",
+        ),
+        pytest.param(
+            {"autoscaling": {"enabled": True}},
+            objects_of("HorizontalPodAutoscaler/evenspread-webhook"),
+            id="an autoscaler",
+        ),
     ],
 )
 def test_values_make_these_objects(values, expected):
@@ -117,7 +127,7 @@ In namespace platform Helm sees no Secret evenspread-webhook-tls. Choose one:
 """
 FAIL = """\
 webhook.failurePolicy: Fail stops every write that nobody answers for.
-It needs replicas of at least 2 and podDisruptionBudget.enabled.
+It needs replicas (or autoscaling.minReplicas) of at least 2 and podDisruptionBudget.enabled.
 """
 
 
@@ -162,6 +172,9 @@ def failing(**values):
         ),
         pytest.param(failing(replicas=1), FAIL, id="Fail with one replica"),
         pytest.param(failing(podDisruptionBudget={"enabled": False}), FAIL, id="Fail without a budget"),
+        pytest.param(
+            failing(autoscaling={"enabled": True, "minReplicas": 1}), FAIL, id="Fail, and the autoscaler leaves one"
+        ),
         pytest.param(failing(), "", id="Fail with two and a budget"),
         pytest.param({**ZERO, "hostNetwork": True}, "on the host port 10250 is the kubelet's", id="the kubelet's port"),
         pytest.param({**ZERO, "hostNetwork": True, "ports": {"webhook": 9443}}, "", id="another port"),

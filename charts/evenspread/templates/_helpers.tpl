@@ -84,6 +84,18 @@ securityContext:
 {{- end }}
 {{- end }}
 
+{{- define "evenspread.leastReplicas" -}}
+{{ ternary .Values.autoscaling.minReplicas .Values.replicas .Values.autoscaling.enabled }}
+{{- end }}
+
+{{/* Of a duration as Go writes it, in hours, minutes and seconds. */}}
+{{- define "evenspread.seconds" -}}
+{{- $hours := regexFind "[0-9]+h" . | trimSuffix "h" | int -}}
+{{- $minutes := regexFind "[0-9]+m" . | trimSuffix "m" | int -}}
+{{- $seconds := regexFind "[0-9]+s" . | trimSuffix "s" | int -}}
+{{ add (mul $hours 3600) (mul $minutes 60) $seconds }}
+{{- end }}
+
 {{- define "evenspread.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}

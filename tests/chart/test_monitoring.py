@@ -1,0 +1,169 @@
+"""Alerts and the dashboard ask only for what is counted."""
+
+import json
+import re
+
+import pytest
+from chart.rendered import CERT_MANAGER, CHART, EXISTING, INJECT, ZERO, objects, one
+
+from webhook.controller.run import Controller
+from webhook.metrics import Known, Metrics
+
+WATCHED = {"prometheusRule": {"enabled": True}, "grafanaDashboard": {"enabled": True}}
+# Of the API server (k8s.io/apiserver/pkg/admission/metrics), and of Prometheus itself.
+OTHERS = {
+    "apiserver_admission_webhook_fail_open_count": {"name", "type"},
+    "apiserver_admission_webhook_rejection_count": {"name", "error_type"},
+    "up": set(),
+}
+SCRAPED = {"namespace", "job", "instance", "pod"}  # labels that a ServiceMonitor gives
+FUNCTIONS = {"absent", "sum", "min", "max", "count", "increase", "rate", "time", "scalar", "histogram_quantile"}
+
+
+def exposed():
+    """The names in /metrics of both roles with the labels of each, from what they publish."""
+    metrics = Metrics()
+    metrics.follow_cluster(lambda: [Known("pods", 1, 1, 0.0, True)])
+    metrics.answered("validate", "allow", dry_run=False, seconds=0.001)
+    metrics.rules([("max-skew", "warn")], ["zone-missing"])
+    metrics.injected("inject")
+    metrics.skipped("owner-unknown")
+    metrics.connection_ended("webhook", "late")
+    metrics.refused(429)
+    found = {}
+    for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? ", metrics.text().decode(), re.MULTILINE):
+        found.setdefault(name, set()).update(re.findall(r"(\w+)=", labels))
+    return found | {name: set() for name in _of_the_controller()}
+
+
+def _of_the_controller():
+    names = Controller.collect.__code__.co_consts
+    return {name for name in names if isinstance(name, str) and name.startswith("evenspread_")}
+
+
+def rules(values):
+    (group,) = one("PrometheusRule", {**values, **WATCHED})["spec"]["groups"]
+    return {each["alert"]: each for each in group["rules"]}
+
+
+def dashboard():
+    (text,) = one("ConfigMap", WATCHED, ending="dashboard")["data"].values()
+    return json.loads(text)
+
+
+def queries():
+    shown = dashboard()
+    yield from (target["expr"] for panel in shown["panels"] for target in panel["targets"])
+    yield "evenspread_build_info"  # of the variable
+    for values in (ZERO, CERT_MANAGER, EXISTING, {"webhook": {"failurePolicy": "Fail"}}):
+        yield from (each["expr"] for each in rules(values).values())
+
+
+def asked(query):
+    """The names of a query with the labels that it selects or sums by."""
+    bare = re.sub(r'"[^"]*"', '""', query)
+    by = {name for group in re.findall(r"\b(?:by|on) \(([^)]*)\)", bare) for name in group.split(", ")}
+    for name, labels in re.findall(r"([a-z]\w+)(?:\{([^}]*)\})?", re.sub(r"\b(?:by|on) \([^)]*\)|\[[^]]*\]", "", bare)):
+        if name not in {*FUNCTIONS, "or", "and", "le"}:
+            yield name, {*re.findall(r"(\w+)(?:=~|!=|=)", labels)}, by
+
+
+@pytest.mark.parametrize("query", sorted({*queries()}))
+def test_a_query_asks_for_what_is_counted(query):
+    known = exposed() | OTHERS
+    found = [*asked(query)]
+    assert found
+    for name, labels, _by in found:
+        assert name in known, name
+        assert labels <= known[name] | SCRAPED, name
+    assert {name for *_, by in found for name in by} <= {
+        *SCRAPED,
+        *(label for name, *_ in found for label in known[name]),
+    }
+
+
+def test_alerts_say_what_is_wrong_and_how_bad_it_is():
+    for name, rule in rules({"webhook": {"failurePolicy": "Fail"}}).items():
+        assert rule["labels"]["severity"] in {"critical", "warning", "info"}, name
+        assert rule["annotations"].keys() == {"summary", "description"}, name
+        assert rule["annotations"]["summary"].endswith("."), name
+
+
+@pytest.mark.parametrize(
+    ("values", "only"),
+    [
+        (ZERO, {"EvenspreadCAEnds", "EvenspreadNoController", "EvenspreadNotTrusted"}),
+        (CERT_MANAGER, set()),
+        (EXISTING, set()),
+        (
+            {**CERT_MANAGER, "webhook": {"failurePolicy": "Fail"}},
+            {"EvenspreadRefusesUnasked"},
+        ),
+    ],
+    ids=["its own CA", "cert-manager", "a Secret of yours", "failing closed"],
+)
+def test_alerts_are_those_of_what_is_installed(values, only):
+    special = {"EvenspreadCAEnds", "EvenspreadNoController", "EvenspreadNotTrusted", "EvenspreadRefusesUnasked"}
+    assert rules(values).keys() & special == only
+    assert len(rules(values)) == 10 + len(only)
+
+
+@pytest.mark.parametrize(
+    ("certificates", "seconds"),
+    [
+        ({}, 7 * 86400 // 4),
+        ({"self": {"leafDuration": "1h30m20s"}}, 5420 // 4),
+        ({"mode": "certManager"}, 90 * 86400 // 4),
+        (EXISTING["certificates"], 14 * 86400),
+    ],
+    ids=["its own", "its own, for a while", "cert-manager", "a Secret of yours"],
+)
+def test_a_certificate_that_should_have_been_renewed_is_told_of(certificates, seconds):
+    rule = rules({"certificates": certificates})["EvenspreadCertificateEnds"]
+    assert rule["expr"].endswith(f"- time() < {seconds}")
+
+
+def test_the_page_has_every_alert():
+    page = (CHART.parents[1] / "docs" / "install.md").read_text()
+    shown = {*re.findall(r"\bEvenspread\w+", page)}
+    assert shown == {name for values in (ZERO, {"webhook": {"failurePolicy": "Fail"}}) for name in rules(values)}
+
+
+def test_whoever_fails_closed_is_woken():
+    found = [rules({"webhook": {"failurePolicy": policy}})["EvenspreadDown"] for policy in ("Ignore", "Fail")]
+    assert [each["labels"]["severity"] for each in found] == ["warning", "critical"]
+
+
+def test_panels_stand_beside_each_other():
+    taken = [
+        (x, y)
+        for panel in dashboard()["panels"]
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    ]
+    assert len({*taken}) == len(taken)
+    assert max(x for x, _ in taken) < 24
+
+
+def test_rules_carry_the_labels_of_your_prometheus():
+    values = {"prometheusRule": {"enabled": True, "labels": {"release": "monitoring"}}}
+    assert one("PrometheusRule", values)["metadata"]["labels"]["release"] == "monitoring"
+    assert one("ConfigMap", WATCHED, ending="dashboard")["metadata"]["labels"]["grafana_dashboard"] == "1"
+
+
+def test_an_autoscaler_decides_alone_how_many_there_are():
+    values = {"replicas": 1, "autoscaling": {"enabled": True}, "webhook": {"failurePolicy": "Fail"}}
+    scaler, deployment = one("HorizontalPodAutoscaler", values), one("Deployment", values)
+    assert "replicas" not in deployment["spec"]
+    assert scaler["spec"]["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
+    assert (scaler["spec"]["minReplicas"], scaler["spec"]["maxReplicas"]) == (2, 5)
+    assert [each["kind"] for each in objects(values)].count("PodDisruptionBudget") == 1
+
+
+def test_further_volumes_are_mounted_beside_ours():
+    volume, mount = {"name": "trust", "configMap": {"name": "ca"}}, {"name": "trust", "mountPath": "/etc/ssl/certs"}
+    spec = one("Deployment", {**INJECT, "extraVolumes": [volume], "extraVolumeMounts": [mount]})["spec"]["template"][
+        "spec"
+    ]
+    assert (spec["volumes"][-1], spec["containers"][0]["volumeMounts"][-1]) == (volume, mount)
+    assert len(spec["volumes"]) == len({each["name"] for each in spec["volumes"]}) > 1
