@@ -81,10 +81,10 @@ e2e-attacks: $(READY)
 
 # After all others, by itself: it measures how long others wait while somebody attacks.
 TOWN := tests/e2e/test_attacks.py
-attack-short: $(READY)
+attack-short: $(READY) image
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q --tb line
 
-attack: $(READY)  ## everything hostile that is known, for long, beside a large cluster; prints a table (needs Go, and root or cgroups)
+attack: $(READY) image  ## everything hostile that is known, for long, beside a large cluster; prints a table (needs Go, and root or cgroups)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@ATTACK=full tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q --tb line
 

@@ -50,6 +50,8 @@ _LEFT_OUT = (
     "etc/dpkg*",
     "etc/profile.d*",
     "etc/skel*",
+    "var/lock*",
+    "var/run*",
     "etc/update-motd.d*",
 )
 _USERS = """\
@@ -139,6 +141,8 @@ def unpack(lock: Lock, cache: Path, root: Path) -> None:
             control = opened.extractfile("./control")
             status.write_bytes(b"" if control is None else control.read())
     (root / "usr/bin/python3").symlink_to("python3.11")
+    (root / "var").mkdir(exist_ok=True)
+    (root / "var/run").symlink_to("/run")
     (root / "etc/passwd").write_text(_USERS)
     (root / "etc/group").write_text(_GROUPS)
     (root / "etc/hosts").write_text(_HOSTS)

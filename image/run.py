@@ -62,6 +62,7 @@ class Container(NamedTuple):
     user: int
     mounts: tuple[Mount, ...]
     writable: tuple[str, ...]
+    group: Path | None
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -194,6 +195,7 @@ def _be_program(container: Container, *, everybody: bool) -> NoReturn:
         _mount("proc", container.root / "proc", "proc", _NO_SUID | _NO_DEV | _NO_EXEC)
     except PermissionError:  # where a part of it is hidden from us: theirs, in which our numbers are others
         _bind(Path("/proc"), container.root / "proc")
+    os.setsid()
     os.chdir(container.root)
     _call("syscall", ctypes.c_long(_PIVOT_ROOT[os.uname().machine]), b".", b".")
     _call("umount2", b".", _DETACH)
@@ -215,12 +217,16 @@ def run(container: Container) -> int:
 
     Errors: OSError where this machine forbids what it takes.
     """
+    group = None if container.group is None else os.open(container.group, os.O_WRONLY)
     everybody = _enter_namespaces(container.user)
     _furnish(container)
     waiting = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
     program = os.fork()
     if program == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, waiting)
+        if group is not None:
+            os.write(group, b"0")  # whoever writes it
+            os.close(group)
         _or_say(lambda: _be_program(container, everybody=everybody))
     for number in _FORWARDED:
         signal.signal(number, lambda given, _frame: os.kill(program, given))
@@ -249,6 +255,7 @@ def asked(arguments: Sequence[str]) -> Container:
     parser.add_argument("--bind", metavar="HOST:PATH[:rw]", type=Mount.parse, action="append", default=[])
     parser.add_argument("--tmpfs", metavar="PATH", action="append", default=[], help="a further writable, empty folder")
     parser.add_argument("--env", metavar="NAME=VALUE", type=_pair, action="append", default=[])
+    parser.add_argument("--cgroup", metavar="FILE", type=Path, help="cgroup.procs of the group that the program is in")
     parser.add_argument("--entrypoint", metavar="PATH", help="another program of the image")
     end = arguments.index("--") if "--" in arguments else len(arguments)
     given, rest = parser.parse_args(arguments[:end]), arguments[end + 1 :]
@@ -261,6 +268,7 @@ def asked(arguments: Sequence[str]) -> Container:
         user=int(config["User"].partition(":")[0]),
         mounts=tuple(given.bind),
         writable=("/dev/shm", *given.tmpfs),  # noqa: S108 as every kubelet gives it
+        group=given.cgroup,
     )
 
 

@@ -1,9 +1,9 @@
 """What a kubelet does for the pods of the chart: their volumes, and a process in the place of the container.
 
-kwok says that a pod runs; nothing does. Here the program runs on the pod's own address, with the arguments, the
-configuration, the certificate and the account that its spec names, with a root that cannot be written, and with the
-memory limit of its spec where this machine lets one be set. A pod is ready when its /readyz says so: conftest keeps
-kwok from saying it of these pods.
+kwok says that a pod runs; nothing does. Here the program runs on the pod's own address, out of the image that
+`make image` has built (image/run.py), with the arguments, the configuration, the certificate and the account that its
+spec names, and with the memory limit of its spec where this machine lets one be set. A pod is ready when its /readyz
+says so: conftest keeps kwok from saying it of these pods.
 """
 
 import base64
@@ -14,6 +14,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -23,17 +24,10 @@ from typing import NamedTuple
 
 from e2e.controlplane.up import ControlPlane, end_with_parent
 from e2e.memory_group import MemoryGroup, memory_group
-from e2e.served import PROGRAM
 
-# A mount namespace of its own: what is bound over /run stays writable, everything else on the root does not.
-# Its number goes into the file that is named second: the entrance of its memory group.
-CONTAINER = (
-    "unshare",
-    "--mount",
-    "sh",
-    "-c",
-    'echo $$ >"$1" && shift && mount --bind "$0" /run && mount -o remount,ro,bind / && exec "$@"',
-)
+from image import run
+
+IMAGE = pathlib.Path(__file__).parents[2] / "dist" / "image"
 
 
 class Container(NamedTuple):
@@ -41,7 +35,7 @@ class Container(NamedTuple):
     process: subprocess.Popen
     address: str
     health: int
-    folder: pathlib.Path  # what is /run in it
+    folder: pathlib.Path  # with its log, and its volumes by the paths that they have in it
     group: MemoryGroup | None
 
     @property
@@ -128,7 +122,7 @@ class Kubelet:
         for name in self._running.keys() - pods.keys():
             self._ready.pop(name, None)
             self._leaving.append(self._running.pop(name))
-            os.killpg(self._leaving[-1].process.pid, signal.SIGTERM)
+            self._leaving[-1].process.send_signal(signal.SIGTERM)
         for each in [*self._leaving]:
             if each.process.poll() is not None:
                 self._leaving.remove(each)
@@ -160,7 +154,7 @@ class Kubelet:
             container.group.remove()
 
     def _mount(self, pod: dict, folder: pathlib.Path, *, anew: bool) -> None:
-        """The volumes below /run, the account's token among them; /tmp is the program's TMPDIR."""
+        """The volumes below /run, the account's token among them."""
         spec = pod["spec"]
         paths = {each["name"]: each["mountPath"] for each in spec["containers"][0]["volumeMounts"]}
         for volume in spec["volumes"]:
@@ -168,8 +162,7 @@ class Kubelet:
                 continue
             where = paths[volume["name"]]
             for name, content in self._files(pod, volume).items():
-                _replace(folder / where.removeprefix("/var").removeprefix("/run/") / name, content)
-        (folder / "tmp").mkdir(parents=True, exist_ok=True)
+                _replace(folder / where.lstrip("/") / name, content)
 
     def _files(self, pod: dict, volume: dict) -> dict[str, bytes]:
         if "configMap" in volume:
@@ -188,24 +181,22 @@ class Kubelet:
     def _start(self, pod: dict, folder: pathlib.Path) -> Container:
         container, address = pod["spec"]["containers"][0], pod["status"]["podIP"]
         api = urllib.parse.urlsplit(self._plane.url)
-        environment = {
-            "KUBERNETES_SERVICE_HOST": str(api.hostname),
-            "KUBERNETES_SERVICE_PORT": str(api.port),
-            "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
-            "TMPDIR": "/run/tmp",
-        }
+        options = [f"--env=KUBERNETES_SERVICE_HOST={api.hostname}", f"--env=KUBERNETES_SERVICE_PORT={api.port}"]
+        for each in container["volumeMounts"]:
+            given = folder / each["mountPath"].lstrip("/")
+            # What is not there is an emptyDir.
+            options.append(f"--bind={given}:{each['mountPath']}" if given.exists() else f"--tmpfs={each['mountPath']}")
         arguments = [each.replace("0.0.0.0", address) for each in container["args"]]  # noqa: S104  a pod has a network
         group = memory_group()
         if group is not None:
             group.limit(int(container["resources"]["limits"]["memory"].removesuffix("Mi")))
-        entrance = os.devnull if group is None else group.entrance
+            options.append(f"--cgroup={group.entrance}")
         with (folder / "log").open("ab") as log:
             process = subprocess.Popen(
-                [*CONTAINER, folder, entrance, PROGRAM, *arguments],
+                [sys.executable, run.__file__, IMAGE, *options, "--", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=environment,
                 start_new_session=True,
                 preexec_fn=end_with_parent,  # noqa: PLW1509  it calls prctl and nothing else
             )

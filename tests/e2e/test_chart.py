@@ -119,6 +119,12 @@ def configurations(plane):
     return [f"{kind}/{item['metadata']['name']}" for kind, items in found.items() for item in items]
 
 
+def trusted(plane):
+    """Whether the API server knows the CA in every configuration."""
+    found = [item for kind in CONFIGURATIONS for item in plane.api.request("GET", f"{GROUP}/{kind}")["items"]]
+    return all(each["clientConfig"].get("caBundle") for item in found for each in item["webhooks"])
+
+
 def running(plane, namespace, count):
     """The pods of a namespace, once so many run."""
 
@@ -310,7 +316,7 @@ def test_every_object_is_taken_to_the_last_field(plane, values):
 
 
 @pytest.fixture(name="injecting", scope="module")
-def _injecting(release, helm):
+def _injecting(plane, release, helm):
     """The release, upgraded; its pods are the same."""
     pids = [each.process.pid for each in release.containers]
     loads = [each.log.count("configuration loaded") for each in release.containers]
@@ -320,6 +326,7 @@ def _injecting(release, helm):
     assert [each.process.pid for each in release.containers] == pids
     for each, before in zip(release.containers, loads, strict=True):
         eventually(lambda each=each, before=before: each.log.count("configuration loaded") > before)
+    eventually(lambda: trusted(plane), 20)  # the controller sees the new configuration within ten seconds
     return release
 
 
