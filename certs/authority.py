@@ -152,6 +152,45 @@ def trust_fault(certificate: bytes, authority: bytes, name: str, at: datetime) -
     return None
 
 
+def signed_by(certificate: bytes, authority: bytes) -> bool:
+    """Whether a bundle's CA has signed the certificate, by way of the chain that follows it.
+
+    For certificates of others: `trust_fault` asks for extensions that many CAs leave out and Go does without.
+    Shape: PEM, both.
+    """
+    try:
+        chain, trusted = x509.load_pem_x509_certificates(certificate), x509.load_pem_x509_certificates(authority)
+    except ValueError:
+        return False
+    for each, following in zip(chain, (*chain[1:], None), strict=True):
+        if any(_issued(each, ca) for ca in trusted):
+            return True
+        if following is None or not _issued(each, following):
+            return False
+    return False
+
+
+def _issued(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(ca)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def is_for(certificate: bytes, name: str) -> bool:
+    """Whether a certificate is one of a DNS name.
+
+    Errors: CertificateError.
+    """
+    try:
+        names = certificate_of(certificate).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return False
+    meant = {name, f"*.{name.partition('.')[2]}"}
+    return not meant.isdisjoint(names.get_values_for_type(x509.DNSName))
+
+
 def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
     """The private key, of whatever algorithm; typed as the only one that is issued here."""
     try:

@@ -11,10 +11,12 @@ from certs.authority import (
     Pair,
     certificate_of,
     expires,
+    is_for,
     issue_authority,
     issue_leaf,
     key_fault,
     renewal_due,
+    signed_by,
     trust_fault,
 )
 
@@ -125,3 +127,39 @@ def rsa_key():
 )
 def test_a_pair_is_judged_before_it_is_served(pair, fault):
     assert key_fault(pair) == fault
+
+
+FURTHER = issue_authority(NOW)
+
+
+@pytest.mark.parametrize(
+    ("certificate", "authority", "signed"),
+    [
+        pytest.param(LEAF.certificate, CA.certificate, True, id="its CA"),
+        pytest.param(LEAF.certificate, FURTHER.certificate + CA.certificate, True, id="its CA among others"),
+        pytest.param(LEAF.certificate, FURTHER.certificate, False, id="another CA of the same name"),
+        pytest.param(LEAF.certificate + CA.certificate, CA.certificate, True, id="with its chain"),
+        pytest.param(LEAF.certificate + CA.certificate, FURTHER.certificate, False, id="a chain that ends elsewhere"),
+        pytest.param(LEAF.certificate + FURTHER.certificate, FURTHER.certificate, False, id="a chain of strangers"),
+        pytest.param(b"x", CA.certificate, False, id="no certificate"),
+    ],
+)
+def test_who_signed_is_known_by_the_signature(certificate, authority, signed):
+    assert signed_by(certificate, authority) is signed
+
+
+@pytest.mark.parametrize(
+    ("names", "meant"),
+    [
+        pytest.param(("a.b.svc", "x"), True, id="one of its names"),
+        pytest.param(("*.b.svc",), True, id="a wildcard"),
+        pytest.param(("*.a.b.svc", "b.svc"), False, id="wildcards stand for one label"),
+        pytest.param(("127.0.0.1",), False, id="an address"),
+    ],
+)
+def test_a_certificate_is_for_its_names(names, meant):
+    assert is_for(issue_leaf(CA, names, NOW).certificate, "a.b.svc") is meant
+
+
+def test_a_certificate_without_names_is_for_nobody():
+    assert not is_for(CA.certificate, "a.b.svc")

@@ -73,9 +73,9 @@ def frame_options(command: Callable[..., object]) -> Callable[..., object]:
 
     @functools.wraps(command)
     def framed(*, config: str | None, kube_version: KubernetesVersion | None, namespace: str, **rest: object) -> object:
-        today = _today()
-        policy = _policy(config, today) if config else Policy()
-        frame = Frame(policy=policy, asked_version=kube_version, today=today, namespace=namespace)
+        day = today()
+        policy = _policy(config, day) if config else Policy()
+        frame = Frame(policy=policy, asked_version=kube_version, today=day, namespace=namespace)
         return command(frame=frame, **rest)
 
     return _with(_FRAME, framed)
@@ -102,7 +102,7 @@ def policy_option(command: Callable[..., object]) -> Callable[..., object]:
 
     @functools.wraps(command)
     def decided(*, config: str | None, **rest: object) -> object:
-        return command(policy=_policy(config, _today()) if config else Policy(), **rest)
+        return command(policy=_policy(config, today()) if config else Policy(), **rest)
 
     return _CONFIG(decided)
 
@@ -230,7 +230,7 @@ _RESULTS = (
 )
 
 
-def _today() -> str:
+def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 

@@ -1,0 +1,495 @@
+"""Each thing that can be wrong with an installation has its line, why it matters, and a fix; nothing else has one."""
+
+import json
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from cli.diagnosing import world as w
+from cluster.api import FakeApi
+
+from certs.authority import issue_leaf
+from certs.rotation import Lives, ensured, written
+
+
+@pytest.fixture(name="api")
+def _api():
+    with FakeApi(tls=False) as api:
+        yield api
+
+
+@pytest.fixture(name="doctor")
+def _doctor(api, run, tmp_path):
+    """The command beside a cluster of these objects; gives the lines that are not ok."""
+
+    def doctor(world, *arguments, version="v1.37.1"):
+        def answer(handler, _):
+            found = {"/version": {"gitVersion": version}, **world}.get(urlsplit(handler.path).path)
+            if callable(found):
+                found = found()
+            if isinstance(found, str):
+                page(handler, found)
+            elif isinstance(found, tuple):
+                handler.json(*found)
+            elif found is None:
+                handler.status(404, "not found")
+            else:
+                handler.json(200, found)
+            return True
+
+        api.faults.clear()
+        api.strike("any", answer, times=10_000)
+        code, out, err = run("doctor", "--kubeconfig", api.kubeconfig(tmp_path), "-o", "json", *arguments)
+        lines = json.loads(out)
+        assert code == any(each["state"] == "problem" for each in lines), err
+        return [each for each in lines if each["state"] != "ok"]
+
+    return doctor
+
+
+def page(handler, text):
+    body = text.encode()
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def test_of_a_right_installation_there_is_nothing_to_say(doctor, api):
+    assert doctor(w.right()) == []
+    assert {each.query.get("watch") for each in api.requests} == {None}
+
+
+def webhook(**changes):
+    def breaking(world):
+        world[w.VALIDATING] = w.items({"metadata": {"name": "evenspread"}, "webhooks": [w.registered(**changes)]})
+
+    return breaking
+
+
+def put(path, value):
+    def breaking(world):
+        world[path] = value
+
+    return breaking
+
+
+def both(*breaking):
+    def broken(world):
+        for each in breaking:
+            each(world)
+
+    return broken
+
+
+def bundle(pem):
+    return webhook(clientConfig={"service": {"namespace": "spread", "name": w.NAME}, "caBundle": w.base64_of(pem)})
+
+
+def leaf(*, name=w.HOST, since=timedelta(0), life=timedelta(days=90), **changes):
+    made = issue_leaf(w.CA, (name,), w.NOW + since, life=life)
+    return put(w.SECRET, w.secret(**{"tls.crt": made.certificate, "tls.key": made.key, **changes}))
+
+
+def written_by(manager, operation="Update", fields=("f:timeoutSeconds",)):
+    below = {'k:{"name":"validate.evenspread.io"}': {".": {}, **{each: {} for each in fields}}}
+    entry = {
+        "manager": manager,
+        "operation": operation,
+        "time": "2026-11-22T10:00:00Z",
+        "fieldsV1": {"f:webhooks": below, "f:metadata": {"f:labels": {"f:a": {}}}},
+    }
+    made = {"metadata": {"name": "evenspread", "managedFields": [entry]}, "webhooks": [w.registered()]}
+    return put(w.VALIDATING, w.items(made))
+
+
+def peers(*from_, ports=({"port": 10250},)):
+    spec = {"podSelector": {}, "ingress": [{"from": list(from_), "ports": list(ports)}]}
+    return put(w.NETWORK, w.items({"metadata": {"name": "tight"}, "spec": spec}))
+
+
+def unready(**status):
+    pod = {**w.ready_pod("web-1"), "status": {"phase": "Pending", **status}}
+    one = {"endpoints": [{"addresses": ["10.0.0.1"]}, {"addresses": ["10.0.0.2"], "conditions": {"ready": False}}]}
+    return both(put(w.SLICES, w.items(one)), put(w.PODS, w.items(w.ready_pod(), pod)))
+
+
+def role(**changes):
+    return put(w.ROLES, w.items({"metadata": {"name": "reader"}, "rules": [{**w.ALL, **changes}]}))
+
+
+def policy(text):
+    return put(
+        w.POLICY, {"data": {"policy.yaml": f"apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n{text}"}}
+    )
+
+
+def own_authority(pem=None):
+    """The chart's `self` mode: a CA in a Secret, and a leaf that no Secret holds."""
+    held = ensured(None, w.NOW, Lives())
+    secret = w.secret(**written(held)) if pem is None else w.secret(**pem)
+    made = w.deployment("webhook", "--ca-secret=spread/evenspread-ca")
+    made["spec"]["template"]["spec"]["volumes"] = []
+    return both(bundle(held.bundle), put(w.DEPLOYMENT, made), put(w.AUTHORITY, secret))
+
+
+INJECT = "defaults: {mode: inject}\n"
+WAITING = [{"state": {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "a" not found'}}}]
+HELM = "helm upgrade prod charts/evenspread -n spread --reuse-values"
+PROBLEMS = {
+    "another CA": (
+        bundle(w.OTHER.certificate),
+        "caBundle",
+        "did not sign the certificate that is served",
+        f"{HELM} --force-conflicts",
+    ),
+    "no CA": (bundle(b""), "caBundle", "is empty", f"{HELM} --force-conflicts"),
+    "a CA that is none": (bundle(b"x"), "caBundle", "is no certificate", f"{HELM} --force-conflicts"),
+    "ended": (leaf(since=-timedelta(days=100)), "certificate", "ended on", "kubectl -n spread create secret generic"),
+    "ends": (leaf(life=timedelta(days=1)), "certificate", "ends on", "kubectl -n spread create secret generic"),
+    "begins": (leaf(since=timedelta(days=2)), "certificate", "begins on", "kubectl -n spread create secret generic"),
+    "another name": (leaf(name="a.b.svc"), "certificate", f"is not for {w.HOST}", "--from-file=tls.crt"),
+    "another key": (
+        leaf(**{"tls.key": w.CA.key}),
+        "certificate",
+        "the private key does not belong to the certificate",
+        f"# make a certificate for {w.HOST}",
+    ),
+    "no key": (leaf(**{"tls.key": b""}), "certificate", "has no tls.key", "create secret"),
+    "served to its end": (
+        put(w.METRICS, w.metrics((w.NOW - timedelta(days=1)).timestamp())),
+        "served certificate",
+        "serves a certificate that ended on",
+        "kubectl -n spread rollout restart deployment/evenspread-webhook",
+    ),
+    "served near its end": (
+        put(w.METRICS, w.metrics((w.NOW + timedelta(days=1)).timestamp())),
+        "served certificate",
+        "serves a certificate that ends on",
+        "kubectl -n spread rollout restart deployment/evenspread-webhook",
+    ),
+    "nothing registered": (
+        put(w.VALIDATING, w.items()),
+        "registration",
+        "there is none of evenspread",
+        f"{HELM} --set webhook.enabled=true",
+    ),
+    "a long timeout": (webhook(timeoutSeconds=10), "timeout", "timeoutSeconds is 10", "--set webhook.timeoutSeconds=2"),
+    "no exclusions": (
+        webhook(namespaceSelector=None),
+        "exclusions",
+        "namespaceSelector does not leave out kube-system, kube-public, kube-node-lease and spread",
+        f"{HELM} --force-conflicts",
+    ),
+    "Fail alone": (
+        both(webhook(failurePolicy="Fail"), put(w.DEPLOYMENT, w.deployment(replicas=1)), put(w.BUDGETS, w.items())),
+        "availability",
+        "failurePolicy is Fail, with 1 replica and no PodDisruptionBudget",
+        "--set replicas=2 --set podDisruptionBudget.enabled=true",
+    ),
+    "by hand": (
+        written_by("kubectl-edit"),
+        "drift",
+        "timeoutSeconds: written by kubectl-edit at 2026-11-22T10:00:00Z",
+        f"{HELM} --force-conflicts",
+    ),
+    "inject without a webhook": (
+        policy(INJECT),
+        "registration",
+        "there is none of evenspread, and defaults.mode is inject",
+        "--set config.defaults.mode=inject",
+    ),
+    "no Service": (put(w.SERVICE, None), "endpoints", "is not there, and the webhook configurations name it", HELM),
+    "another port": (
+        put(w.SERVICE, {"spec": {"selector": w.LABELS, "ports": [{"port": 8443}]}}),
+        "endpoints",
+        "has no port 443, which the webhook configurations call",
+        HELM,
+    ),
+    "one of two": (
+        unready(containerStatuses=WAITING),
+        "endpoints",
+        '1 of 2 replicas are ready; web-1: CreateContainerConfigError secret "a" not found',
+        "kubectl -n spread describe pods",
+    ),
+    "unscheduled": (
+        unready(conditions=[{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]),
+        "endpoints",
+        "1 of 2 replicas are ready; web-1: 0/3 nodes are available",
+        "kubectl -n spread logs deployment/evenspread-webhook",
+    ),
+    "no word": (unready(), "endpoints", "1 of 2 replicas are ready; web-1: Pending", "kubectl -n spread describe pods"),
+    "none wanted": (
+        both(put(w.SLICES, w.items()), put(w.DEPLOYMENT, w.deployment(replicas=0))),
+        "endpoints",
+        "0 of 0 replicas are ready",
+        "kubectl -n spread scale deployment/evenspread-webhook --replicas=2",
+    ),
+    "none selected": (
+        both(put(w.SLICES, w.items()), put(w.PODS, w.items())),
+        "endpoints",
+        "0 of 2 replicas are ready; no pod has the labels that the Service selects",
+        f"{HELM} --force-conflicts",
+    ),
+    "a NetworkPolicy": (
+        peers({"podSelector": {}}),
+        "network",
+        "does not let everybody in to port 10250",
+        "--set networkPolicy.enabled=true",
+    ),
+    "another port is open": (
+        peers(ports=[{"port": "metrics"}, {"port": 443, "endPort": 9000}]),
+        "network",
+        "does not let everybody in to port 10250",
+        "--set networkPolicy.enabled=true",
+    ),
+    "not reached": (
+        put(w.PROXY, (503, {"message": "no endpoints available"})),
+        "reachable",
+        "the API server gets no answer through it: 503 Service Unavailable",
+        "kubectl -n spread get endpointslices",
+    ),
+    "no role": (
+        put(w.BINDINGS, w.items()),
+        "permissions",
+        "may not list and watch nodes, namespaces,",
+        "--set rbac.create=true",
+    ),
+    "a role for one": (
+        role(resourceNames=["a"]),
+        "permissions",
+        "may not list and watch nodes, namespaces,",
+        "--set rbac.create=true",
+    ),
+    "no policy": (put(w.POLICY, None), "policy", "is not there", HELM),
+    "a policy with faults": (
+        policy("ceilng: warn\n"),
+        "policy",
+        "policy.yaml:3:1: ceilng: unknown field; did you",
+        HELM,
+    ),
+    "a policy not taken": (put(w.METRICS, w.metrics(2e10, 0)), "policy", "was not taken by web-0", HELM),
+    "another release": (
+        put(w.DEPLOYMENT, w.deployment(**{"app.kubernetes.io/version": "0.9.2"})),
+        "version",
+        "evenspread 0.9.2; this command is 0.1.0",
+        "pip install 'evenspread[webhook]==0.9.2'",
+    ),
+    "an odd release": (
+        put(w.DEPLOYMENT, w.deployment(**{"app.kubernetes.io/version": "main"})),
+        "version",
+        "evenspread main; this command is 0.1.0",
+        "pip install",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PROBLEMS)
+def test_what_is_wrong_has_its_line_and_its_fix(doctor, case):
+    breaking, check, what, fix = PROBLEMS[case]
+    world = w.right()
+    breaking(world)
+
+    lines = [each for each in doctor(world) if each["check"] == check]
+
+    (line,) = lines
+    assert line["state"] == "problem"
+    assert line["what"].startswith(what)
+    assert fix in line["fix"]
+    assert line["where"]
+    assert line["why"]
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        pytest.param(leaf(name="*.spread.svc"), id="a certificate for the whole namespace"),
+        pytest.param(written_by("helm", "Update"), id="written by Helm"),
+        pytest.param(written_by("whoever", "Apply"), id="applied by whoever"),
+        pytest.param(written_by("injector", fields=("f:clientConfig", "f:caBundle")[1:]), id="a CA that was injected"),
+        pytest.param(peers({"ipBlock": {"cidr": "0.0.0.0/0"}}), id="open to all addresses"),
+        pytest.param(peers(ports=[]), id="open on all ports"),
+        pytest.param(peers(ports=[{"port": 10000, "endPort": 11000}]), id="open on a range"),
+        pytest.param(put(w.NETWORK, w.items()), id="no NetworkPolicy"),
+        pytest.param(webhook(failurePolicy="Fail"), id="Fail with two replicas and a budget"),
+        pytest.param(own_authority(), id="our own CA"),
+        pytest.param(
+            put(
+                w.BINDINGS,
+                w.items(
+                    {"roleRef": {"name": "reader"}, "subjects": [{"kind": "Group", "name": "system:serviceaccounts"}]}
+                ),
+            ),
+            id="a role of a group",
+        ),
+        pytest.param(
+            put(
+                w.BINDINGS,
+                w.items(
+                    {
+                        "roleRef": {"name": "reader"},
+                        "subjects": [{"kind": "User", "name": f"system:serviceaccount:spread:{w.NAME}"}],
+                    }
+                ),
+            ),
+            id="a role of a user",
+        ),
+        pytest.param(
+            both(put(w.PROXY, (502, {})), put(w.DEPLOYMENT, w.deployment("--client-ca=ca.crt"))),
+            id="callers show certificates",
+        ),
+        pytest.param(policy("schedulerConfiguration: /etc/scheduler.yaml\n"), id="a file that is elsewhere"),
+        pytest.param(put(w.METRICS, "nothing_of_ours 1\n"), id="a replica that says nothing"),
+        pytest.param(
+            both(
+                policy(INJECT),
+                put(
+                    w.MUTATING, w.items({"metadata": {"name": "m"}, "webhooks": [w.registered("mutate.evenspread.io")]})
+                ),
+            ),
+            id="injecting",
+        ),
+    ],
+)
+def test_what_is_not_wrong_has_no_line(doctor, harmless):
+    world = w.right()
+    harmless(world)
+    assert doctor(world) == []
+
+
+def test_an_unsupported_release_of_kubernetes(doctor):
+    (line,) = doctor(w.right(), version="v1.20.3")
+    assert (line["check"], line["what"], line["state"]) == ("Kubernetes", "v1.20.3", "problem")
+    assert line["why"] == "1.29 to 1.38 are supported; answers are those of another release"
+
+
+def test_without_an_api_for_reports_there_is_a_note(doctor):
+    (line,) = doctor(w.right() | {"/apis": {"groups": []}})
+    assert (line["check"], line["state"]) == ("reports", "note")
+
+
+FORBIDDEN = (403, {"kind": "Status", "message": "no"})
+
+
+@pytest.mark.parametrize(
+    ("path", "checks"),
+    [
+        pytest.param(w.MUTATING, ["registration"], id="webhook configurations"),
+        pytest.param(w.DEPLOYMENT, ["version", "caBundle"], id="the Deployment"),
+        pytest.param(w.SERVICE, ["endpoints"], id="the Service"),
+        pytest.param(w.SLICES, ["endpoints"], id="its addresses"),
+        pytest.param(w.NETWORK, ["network"], id="NetworkPolicies"),
+        pytest.param(w.ROLES, ["permissions"], id="roles"),
+        pytest.param(w.BINDINGS, ["permissions"], id="bindings"),
+        pytest.param(w.SECRET, ["caBundle", "certificate"], id="the certificate"),
+        pytest.param(w.POLICY, ["policy"], id="the policy"),
+        pytest.param(w.PROXY, ["reachable"], id="proxies"),
+        pytest.param(w.METRICS, ["served certificate"], id="metrics"),
+        pytest.param("/apis", ["reports"], id="groups"),
+        pytest.param(w.PODS, [], id="pods of a Service that has enough"),
+        pytest.param(w.BUDGETS, [], id="budgets that nobody needs"),
+    ],
+)
+def test_what_may_not_be_read_is_unknown_and_hides_nothing_else(doctor, path, checks):
+    lines = doctor(w.right() | {path: FORBIDDEN})
+    assert [(each["check"], each["state"]) for each in lines] == [(check, "unknown") for check in checks]
+    assert all(each["what"].startswith("could not be read: ") for each in lines)
+
+
+def test_not_ready_and_pods_may_not_be_read(doctor):
+    lines = doctor(w.right() | {w.SLICES: w.items(), w.PODS: FORBIDDEN})
+    assert [each["what"] for each in lines] == ["0 of 2 replicas are ready; pods: 403 Forbidden"]
+
+
+def test_our_own_authority_that_nobody_trusts(doctor):
+    world = w.right()
+    own_authority()(world)
+    bundle(w.OTHER.certificate)(world)
+    (line,) = doctor(world)
+    assert line["what"] == "does not hold the CA that signs"
+    assert line["fix"] == "kubectl -n spread rollout restart deployment -l app.kubernetes.io/component=controller"
+
+
+def test_our_own_authority_that_is_not_there_yet(doctor):
+    world = w.right()
+    own_authority(pem={})(world)
+    (line,) = doctor(world)
+    assert (line["state"], line["what"]) == ("unknown", "could not be read: the Secret holds no CA yet")
+
+
+def test_cert_manager_is_named_where_it_issues(doctor):
+    world = w.right()
+    leaf(since=-timedelta(days=100))(world)
+    annotated = {"name": "evenspread", "annotations": {"cert-manager.io/inject-ca-from": "spread/x"}}
+    client = {"service": {"namespace": "spread", "name": w.NAME}, "caBundle": ""}
+    world[w.VALIDATING] = w.items({"metadata": annotated, "webhooks": [w.registered(clientConfig=client)]})
+    assert [each["fix"] for each in doctor(world)] == [
+        "kubectl -n cert-manager rollout restart deployment/cert-manager-cainjector",
+        "kubectl -n spread delete secret evenspread-webhook-tls  # cert-manager issues it anew",
+    ]
+
+
+def test_nothing_is_installed(doctor):
+    world = {path: w.items() for path in (w.VALIDATING, w.MUTATING, "/apis/apps/v1/deployments")}
+    lines = doctor(world | {"/apis": {"groups": [{"name": "openreports.io"}]}})
+    (line,) = lines
+    assert line["fix"] == "helm install evenspread charts/evenspread -n evenspread --create-namespace"
+
+
+def test_it_is_found_by_its_deployment_where_nothing_is_registered(doctor):
+    deployments = w.items({"metadata": {"name": "other"}}, w.deployment())
+    world = w.right() | {w.VALIDATING: w.items(), f"{w.APPS}/deployments": deployments}
+    assert [each["check"] for each in doctor(world, "-n", "spread")] == ["registration"]
+    assert [each["check"] for each in doctor(world | {f"{w.APPS}/deployments": FORBIDDEN}, "-n", "spread")] == [
+        "version",
+        "registration",
+    ]
+
+
+def test_lists_are_read_page_by_page(doctor):
+    world = w.right()
+    pages = [{"items": [], "metadata": {"continue": "more"}}, world[w.BINDINGS]]
+    assert doctor(world | {w.BINDINGS: lambda: pages.pop(0)}) == []
+    assert pages == []
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param({"data": {"tls.crt": "%"}}, id="a value that is no base64"),
+        pytest.param({"data": None}, id="no data"),
+    ],
+)
+def test_an_odd_secret_is_told_of(doctor, odd):
+    lines = doctor(w.right() | {w.SECRET: odd})
+    assert {each["check"] for each in lines} == {"caBundle", "certificate"}
+
+
+def test_an_object_that_is_not_understood_is_unknown(doctor):
+    (line,) = doctor(w.right() | {w.NETWORK: {"items": [{"spec": []}]}})
+    assert line["what"].startswith("could not be read: not understood: Expected `object`")
+
+
+def test_the_page_has_a_line_why_and_what_to_do(api, run, tmp_path, doctor):
+    world = w.right() | {w.NETWORK: FORBIDDEN}
+    webhook(timeoutSeconds=30)(world)
+    doctor(world)
+    code, out, _ = run("doctor", "--kubeconfig", api.kubeconfig(tmp_path))
+    lines = out.splitlines()
+
+    assert code == 1
+    assert lines[0] == "ok       Kubernetes          API server: v1.37.1"
+    where = "ValidatingWebhookConfiguration evenspread, validate.evenspread.io"
+    place = lines.index(f"problem  timeout             {where}: timeoutSeconds is 30")
+    assert lines[place + 1].strip().startswith("while nobody answers, each write that is sent waits so long")
+    assert lines[place + 2].strip() == f"$ {HELM} --set webhook.timeoutSeconds=2 --force-conflicts"
+    assert lines[-1] == "10 ok, 1 problem, 1 unknown"
+
+
+def test_a_snapshot_holds_no_installation(run):
+    assert run("doctor", "--snapshot", "x")[0] == 2
+
+
+def test_a_cluster_that_is_not_there(run, tmp_path):
+    code, _, err = run("doctor", "--kubeconfig", str(tmp_path / "none"))
+    assert (code, err.count("\n")) == (4, 1)

@@ -1,0 +1,267 @@
+"""`evenspread doctor` beside the chart on a real control plane: each thing that is broken has its line, and its fix."""
+
+import base64
+import contextlib
+import io
+import json
+import os
+import pathlib
+import subprocess
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import pytest
+from chart.rendered import CHART
+from e2e.controlplane.authority import Authority
+from e2e.controlplane.up import ControlPlane
+from e2e.kubectl import Kubectl
+from e2e.kubelet import Kubelet
+from e2e.registration import GROUP
+from e2e.test_chart import Helm, patched
+from e2e.waiting import eventually
+
+from certs.authority import issue_authority, issue_leaf
+from webhook.cli.main import main
+
+pytestmark = pytest.mark.usefixtures("kubelet")
+NAMESPACE = "doctored"
+NAME = "evenspread-webhook"
+VALIDATING = f"{GROUP}/validatingwebhookconfigurations/evenspread"
+SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/{NAME}-tls"
+
+
+def content(authority, name=f"{NAME}.{NAMESPACE}.svc"):
+    certificate, key = authority.issue("webhook", names=(name,))
+    data = {"tls.crt": certificate, "tls.key": key, "ca.crt": authority.pem}
+    return {key: base64.b64encode(value).decode() for key, value in data.items()}
+
+
+@pytest.fixture(name="helm", scope="module")
+def _helm(plane, tmp_path_factory):
+    helm = Helm(plane, tmp_path_factory.mktemp("helm"))
+
+    def run(command, *arguments):
+        ran = helm(command, "evenspread", *arguments, namespace=NAMESPACE)
+        assert ran.returncode == 0, ran.stderr
+        return ran
+
+    return run
+
+
+@pytest.fixture(name="kubelet", scope="module")
+def _kubelet(plane, helm, pod_addresses_are_local, tmp_path_factory):
+    if not pod_addresses_are_local:
+        pytest.skip("not in a network namespace: netns.sh says why")
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    plane.api.request("POST", "/api/v1/namespaces", namespace)
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{NAME}-tls"}, "type": "kubernetes.io/tls"}
+    where = SECRET.rpartition("/")[0]
+    plane.api.request("POST", where, {**secret, "data": content(plane.authority)})
+    kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("kubelet"))
+    try:
+        with kubelet.at_work():
+            helm("install", "--set", "certificates.mode=existingSecret", "--wait", "--timeout", "50s")
+            yield kubelet
+    finally:
+        kubelet.stop()
+        helm("uninstall")
+        plane.api.send("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+
+
+@pytest.fixture(name="doctor")
+def _doctor(plane):
+    def run(*arguments):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(["doctor", "--kubeconfig", str(plane.admin), "-o", "json", *arguments])
+        assert err.getvalue() == ""
+        lines = json.loads(out.getvalue())
+        assert code == any(each["state"] == "problem" for each in lines)
+        return lines
+
+    return run
+
+
+def problems(lines):
+    return sorted({each["check"] for each in lines if each["state"] == "problem"})
+
+
+@pytest.fixture(name="mend")
+def _mend(plane, tmp_path):
+    """What a line says to do, done as it stands there."""
+    (tmp_path / "charts").symlink_to(CHART.parent)
+    for name, value in content(plane.authority).items():
+        (tmp_path / name).write_bytes(base64.b64decode(value))
+    paths = f"{plane.binaries}:{os.environ['PATH']}"
+    environment = os.environ | {"HOME": str(tmp_path), "KUBECONFIG": str(plane.admin), "PATH": paths}
+
+    def run(fix):
+        ran = subprocess.run(
+            ["bash", "-euc", fix],  # noqa: S607  that of the machine, as a reader has it
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert ran.returncode == 0, f"{fix}\n{ran.stderr}"
+
+    return run
+
+
+def test_of_the_chart_as_it_is_nothing_is_wrong(doctor):
+    lines = doctor()
+
+    assert problems(lines) == []
+    assert [each["check"] for each in lines if each["state"] != "ok"] == ["reports"]
+    assert {each["check"] for each in lines} == {
+        *("Kubernetes", "version", "registration", "caBundle", "certificate", "served certificate"),
+        *("endpoints", "network", "reachable", "permissions", "policy", "reports"),
+    }
+
+
+class Hands(NamedTuple):
+    """Of somebody who breaks things."""
+
+    plane: ControlPlane
+    kubectl: Kubectl
+
+    def __call__(self, *arguments):
+        assert self.kubectl("-n", NAMESPACE, *arguments).code == 0
+
+    def change(self, what, *operations):
+        self("patch", *what.split(), "--type=json", "-p", json.dumps(operations))
+
+
+@pytest.fixture(name="hands")
+def _hands(plane, kubectl):
+    return Hands(plane, kubectl)
+
+
+def replace(where, value):
+    return {"op": "replace", "path": where, "value": value}
+
+
+# What others' fixes mend too.
+BY_THE_REST = {"reachable", "served certificate"}
+CONFIGURATION = "validatingwebhookconfiguration evenspread"
+
+
+def another_ca(hands):
+    hands.change(CONFIGURATION, replace("/webhooks/0/clientConfig/caBundle", content(Authority())["ca.crt"]))
+
+
+def a_certificate_that_ended(hands):
+    ca = issue_authority(datetime.now(UTC) - timedelta(days=30))
+    leaf = issue_leaf(ca, (f"{NAME}.{NAMESPACE}.svc",), datetime.now(UTC) - timedelta(days=20))
+    data = {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": ca.certificate}
+    patched(hands.plane, SECRET, {"data": {key: base64.b64encode(value).decode() for key, value in data.items()}})
+
+
+def no_replica(hands):
+    hands("scale", f"deployment/{NAME}", "--replicas=0")
+
+
+def no_service(hands):
+    hands("delete", "service", NAME)
+
+
+def a_network_policy(hands):
+    hands.change(f"networkpolicy {NAME}", replace("/spec/ingress/0/ports/0/port", 9999))
+
+
+def no_binding(hands):
+    hands("delete", "clusterrolebinding", NAME)
+
+
+def a_matching_by_hand(hands):
+    hands.change(CONFIGURATION, replace("/webhooks/0/matchPolicy", "Exact"))
+
+
+def a_long_timeout(hands):
+    hands.change(CONFIGURATION, replace("/webhooks/0/timeoutSeconds", 30))
+
+
+def closed_with_one_replica(hands):
+    hands.change(CONFIGURATION, replace("/webhooks/0/failurePolicy", "Fail"))
+    hands("scale", f"deployment/{NAME}", "--replicas=1")
+
+
+def no_exclusions(hands):
+    hands.change(CONFIGURATION, replace("/webhooks/0/namespaceSelector", {}))
+
+
+def no_configuration(hands):
+    hands("delete", *CONFIGURATION.split())
+
+
+def a_policy_with_a_fault(hands):
+    hands.change(f"configmap {NAME}", replace("/data/policy.yaml", "kind: SpreadPolicy\nceilng: warn\n"))
+
+
+@pytest.mark.parametrize(
+    ("broken", "expected"),
+    [
+        pytest.param(
+            [another_ca, a_network_policy, no_binding, a_policy_with_a_fault, a_matching_by_hand, no_exclusions],
+            ["caBundle", "drift", "exclusions", "network", "permissions", "policy"],
+            id="much at once",
+        ),
+        pytest.param(
+            [a_certificate_that_ended], ["caBundle", "certificate", "served certificate"], id="a certificate that ended"
+        ),
+        pytest.param([no_replica], ["endpoints", "reachable"], id="no replica"),
+        pytest.param([no_service], ["endpoints"], id="no Service"),
+        pytest.param(
+            [closed_with_one_replica, a_long_timeout], ["availability", "drift", "timeout"], id="closed, and alone"
+        ),
+        pytest.param([no_configuration], ["registration"], id="no configuration"),
+    ],
+)
+def test_what_is_broken_has_its_line_and_what_the_line_says_mends_it(hands, doctor, mend, broken, expected):
+    for each in broken:
+        each(hands)
+    lines = eventually(lambda: seen if problems(seen := doctor()) == expected else None, 60, every=0.5)
+    wrong = [each for each in lines if each["state"] == "problem"]
+    assert all(each[part] for part in ("where", "what", "why", "fix") for each in wrong)
+
+    for fix in dict.fromkeys(each["fix"] for each in wrong if each["check"] not in BY_THE_REST):
+        mend(fix)
+    eventually(lambda: problems(doctor()) == [], 60, every=0.5)
+
+
+def test_report_apis_that_are_missing_are_a_note(kubectl, doctor):
+    crd = pathlib.Path(__file__).parent / "testdata" / "crds" / "openreports.io_reports.yaml"
+    before = [each["state"] for each in doctor() if each["check"] == "reports"]
+    assert kubectl("apply", "--server-side", "-f", str(crd)).code == 0
+    eventually(lambda: [each["state"] for each in doctor() if each["check"] == "reports"] == ["ok"], 30, every=0.5)
+    assert kubectl("delete", "-f", str(crd)).code == 0
+
+    assert before == ["note"]
+
+
+def test_what_may_not_be_read_is_unknown_and_hides_nothing_else(kubectl, doctor):
+    """Somebody who may read webhook configurations and the namespace's Service and Deployment, and no more."""
+    rules = ("--verb=get,list", "--resource=validatingwebhookconfigurations,mutatingwebhookconfigurations,services")
+    assert kubectl("create", "clusterrole", "looker", *rules).code == 0
+    assert kubectl("create", "clusterrolebinding", "looker", "--clusterrole=looker", "--user=looker").code == 0
+    found = eventually(lambda: seen if len(seen := doctor("--as", "looker")) > 5 else None, 30)
+    for kind in ("clusterrolebinding", "clusterrole"):
+        assert kubectl("delete", kind, "looker").code == 0
+
+    states = {each["check"]: each["state"] for each in found}
+    assert (states["Kubernetes"], states["registration"]) == ("ok", "ok")
+    for check in ("version", "caBundle", "endpoints", "network", "reachable", "policy"):
+        assert states[check] == "unknown", check
+    assert [each["what"] for each in found if each["check"] == "policy"] == ["could not be read: 403 Forbidden"]
+    assert problems(found) == []
+
+
+def test_the_release_that_makes_its_own_ca_is_right_too(doctor, helm):
+    """Its controller fills in the CA, and no Secret holds what replicas serve."""
+    helm("upgrade", "--wait", "--timeout", "50s")
+    lines = eventually(lambda: seen if problems(seen := doctor()) == [] else None, 60, every=0.5)
+
+    assert [each["check"] for each in lines if each["state"] != "ok"] == ["reports"]
+    assert [each["check"] for each in lines].count("served certificate") == 2

@@ -1,0 +1,46 @@
+"""``evenspread doctor``: what is wrong with an installation, and the command that mends it."""
+
+import sys
+
+import click
+
+from webhook.cli.commands.options import cluster_options, today
+from webhook.cli.diagnosing.diagnosis import State
+from webhook.cli.diagnosing.judge import judge
+from webhook.cli.diagnosing.page import json, text
+from webhook.cli.diagnosing.read_facts import read_facts
+from webhook.cli.exit_codes import Exit
+from webhook.cli.live_cluster import Given, open_cluster
+from webhook.cli.terminal import colored, print_results
+
+
+@click.command(
+    short_help="What is wrong with an installation in a cluster, and what to do.",
+    epilog="Exit code: 0 nothing is wrong as far as could be seen, 1 problems, 2 usage, 4 no cluster, "
+    "5 a fault of evenspread.",
+)
+@cluster_options
+@click.option(
+    "-n", "--namespace", metavar="NAME", default="", help="Where it is installed, if no webhook configuration says so."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the results.",
+)
+def doctor(*, given: Given, namespace: str, output: str) -> None:
+    """Look at an installation: webhook configurations, certificates, endpoints, permissions, policy, releases.
+
+    The current cluster of the kubeconfig is asked, by get and list alone, or the one that the options name. Each line
+    says what is so and where; a problem also why it matters, and a command to copy. What may not be read is `unknown`,
+    and hides nothing else: run it as somebody who may read Secrets and webhook configurations to learn all.
+    """
+    if given.snapshot is not None:
+        raise click.UsageError("a snapshot holds no installation; leave --snapshot out")
+    diagnoses = [*judge(read_facts(open_cluster(given), namespace=namespace, today=today()))]
+    print_results([json(diagnoses)] if output == "json" else text(diagnoses, color=colored(sys.stdout)))
+    problems = any(each.state is State.PROBLEM for each in diagnoses)
+    click.get_current_context().exit(Exit.FINDINGS if problems else Exit.FINE)
