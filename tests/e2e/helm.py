@@ -14,14 +14,14 @@ class Helm:
         self._program = plane.binaries / "helm"
         self._environment = {"HOME": str(home), "KUBECONFIG": str(plane.admin), "PATH": "/usr/bin:/bin"}
 
-    def __call__(self, command, release, *arguments, namespace=None):
-        chart = () if command == "uninstall" else (CHART,)
+    def __call__(self, command, release, *arguments, namespace=None, chart=CHART):
+        charts = (chart,) if command in {"install", "upgrade"} else ()
         return subprocess.run(
-            [self._program, command, release, *chart, "-n", namespace or self._namespace, *arguments],
+            [self._program, command, release, *charts, "-n", namespace or self._namespace, *arguments],
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=110,
             check=False,
         )
 
