@@ -160,6 +160,19 @@ class TestJson:
         assert (code, found["verdict"]) == (0, "fits")
         assert found["rollout"] == {"worstFinalSkew": 2, "newRunning": {"min": 12, "max": 12}}
 
+    def test_a_rollout_of_ordinals(self, answer):
+        """The highest goes first, and waits for the one node of the zone where its place was."""
+        objects = [running(f"web-{number}", node) for number, node in enumerate(("a0", "a0", "b0"))]
+        made = web(ZONE, replicas=3, kind="StatefulSet", spec={"updateStrategy": {"rollingUpdate": {"partition": 1}}})
+        found, code = answer("a: a0 | b: b0", "--rollout", objects=objects, manifests=[made])
+        assert (code, found["verdict"], found["fits"]) == (0, "fits", {"min": 3, "max": 3})
+        found, code = answer("a: a0 | b: -b0", "--rollout", objects=objects, manifests=[made])
+        assert (code, found["verdict"], found["witness"]) == (
+            1,
+            "does-not-fit",
+            [{"pod": "web-2", "node": "b0", "gone": True}],
+        )
+
 
 class TestWhatHappensToTheCluster:
     def test_a_drained_node_stays_a_domain(self, answer):

@@ -29,6 +29,7 @@ TESTS = {
     "RESIZES_POD_LEVEL": ("test_what_a_pod_as_a_whole_holds_counts_since_1_36",),
     "FILLS_POD_LEVEL_REQUESTS": ("test_pod_level_requests_are_filled_in",),
     "NEEDS_THE_DRIVER": ("test_a_driver_may_insist_on_being_installed_since_1_37",),
+    "ORDINALS_UNAVAILABLE": ("test_before_1_37_one_pod_is_missing_at_most",),
     "NODE_NAME_BEFORE_FILTERS": ("test_a_named_node_is_asked_for_before_filters_since_1_37",),
     "COUNTS_EMPTY_SELECTOR": ("test_the_empty_selector",),
 }

@@ -11,6 +11,7 @@ from webhook.core.api.types import Container, ContainerPort, ResourceRequirement
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE
 from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout, to_come
+from webhook.core.placement.game import Rollout
 from webhook.core.placement.simulation import Outcome, simulate
 from webhook.core.workloads.reading import read_workload
 
@@ -136,7 +137,7 @@ class TestARollout:
     def test_makes_all_pods_anew_as_the_strategy_says(self):
         found = rolling(setting(self.FULL), ZONES, surge=1, unavailable="50%")
         assert [(each.pods, sum(each.leaving.values())) for each in found.parties] == [(0, 6), (6, 0)]
-        assert found.rollout == (0, 1, 6, 1, 3)
+        assert found.rollout == Rollout(0, 1, 6, 1, 3)
 
     @pytest.mark.parametrize(
         ("constraints", "strategy", "expected"),

@@ -173,7 +173,7 @@ def _sum(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def _verdict(players: Sequence[Player], found: Simulation) -> Verdict:
-    staying = sum(each.staying for each in players) if players[0].rollout is None else 0
+    staying = sum(each.staying for each in players)
     return Verdict(
         outcome=found.outcome,
         wanted=sum(each.wanted for each in players),
@@ -296,7 +296,8 @@ def _moved(steps: Sequence[Step], owners: Sequence[tuple[Player, int]], index: C
     for player, _ in owners:
         if player.rollout is not None and player.maker is not None and player.maker.own is not None:
             names = index.view().names
-            for name, slot in index.pods_matching(player.namespace, player.maker.own):
+            pods = index.pods_matching(player.namespace, player.maker.own)
+            for name, slot in sorted(pods, key=lambda each: (len(each[0]), each)):  # by ordinal
                 running.setdefault((player.title, names[slot]), []).append(name)
     found = []
     for step in steps:

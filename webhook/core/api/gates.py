@@ -106,6 +106,11 @@ NEEDS_THE_DRIVER = Gate(
     "a node on which a CSI driver is not installed is rejected, if the driver's CSIDriver object asks for that",
     "gate VolumeLimitScaling",
 )
+ORDINALS_UNAVAILABLE = Gate(
+    _1_37,
+    "maxUnavailable of a StatefulSet's rolling update counts; before it is 1",
+    "gate MaxUnavailableStatefulSet",
+)
 NODE_NAME_BEFORE_FILTERS = Gate(
     _1_37,
     "a pod with spec.nodeName leaves only that node, before any filter",

@@ -7,23 +7,25 @@ A StatefulSet's pods come one after the other, unless its podManagementPolicy is
 place only go there. Pods of a Deployment that wait are among the missing.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from webhook.core.api import gates
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.defaulting.next_pod import after_admission, next_pod, problem_of
-from webhook.core.index.overlay import with_owners, without_pods
+from webhook.core.index.overlay import with_owners, with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import ClusterGame, Party, game_of
-from webhook.core.placement.game import Rollout
+from webhook.core.placement.game import Rollout, Turn
 from webhook.core.placement.pinned_claims import Ordinal, ordinals
 from webhook.core.policy.policy import Policy
-from webhook.core.workloads.rolling_update import surge_of, unavailable_of
-from webhook.core.workloads.workload import ClaimTemplates, Template, Workload
+from webhook.core.workloads.rolling_update import surge_of, unavailable_of, unavailable_ordinals
+from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, Workload
 
 _NO_CLAIMS = ClaimTemplates(())
 
@@ -75,10 +77,13 @@ def to_come(workload: Workload, template: Template, replicas: int, within: Setti
 def in_a_rollout(workload: Workload, template: Template, replicas: int, within: Setting) -> ToCome:
     """All pods made anew, while those that run are deleted one by one.
 
-    Shape: pods that run are taken for pods of this template, in an earlier revision.
+    Shape: pods that run are taken for pods of this template, in an earlier revision. Those of a StatefulSet are
+    replaced under their names, the highest ordinal first, down to the partition.
     """
     if within.own is None:
         return ToCome(index=within.index, unknown="which pods are its own")
+    if workload.traits.ordered:
+        return _by_ordinals(workload, template, replicas, within, within.own)
     new = _pod(workload, template, replace(within, applied=False))
     running = within.index.count(within.namespace, within.own)
     index = without_pods(within.index, new, within.own, running)
@@ -130,6 +135,61 @@ def _ordinals(workload: Workload, pod: Pod, replicas: int, within: Setting) -> T
         staying=replicas - len(missing),
         names=tuple(tuple(names) for _, names in groups),
     )
+
+
+def _by_ordinals(workload: Workload, template: Template, replicas: int, within: Setting, own: Selector) -> ToCome:
+    """Source: statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``."""
+    strategy, name = workload.strategy or Strategy(), workload.meta.name
+    if strategy.type == "OnDelete":
+        return ToCome(index=within.index, unknown="which pods somebody deletes (OnDelete)")
+    if not workload.built_in:
+        return ToCome(index=within.index, unknown="in which order its controller replaces pods")
+    numbers = range(workload.first_ordinal, workload.first_ordinal + replicas)
+    known = ordinals(within.index, within.namespace, name, workload.claims or _NO_CLAIMS, numbers)
+    if known is None:
+        return ToCome(index=within.index, unknown=f"{replicas:,} ordinals are too many to look up")
+    slots = dict(within.index.pods_matching(within.namespace, own))
+    on = {number: slots.get(f"{name}-{number}") for number in numbers}
+    # The partition is an ordinal.
+    kept = [slot for number, slot in on.items() if number < _partition(strategy) and slot is not None]
+    turns = [number for number, slot in on.items() if slot is None]
+    turns += [number for number, slot in reversed(on.items()) if number >= _partition(strategy) and slot is not None]
+    groups: dict[int | None, list[int]] = {}
+    for number in turns:
+        groups.setdefault(known.pods[number - numbers.start].nodes, []).append(number)
+    if not turns or not all(known.pods[number - numbers.start].certain for number in turns):
+        unknown = "where the volumes of its claims will be" if turns else ""
+        return ToCome(index=within.index, staying=len(kept), unknown=unknown)
+    crowd = {number: place for place, group in enumerate(groups.values(), 1) for number in group}
+    new = _pod(workload, template, replace(within, applied=False))
+    old = replace(new, metadata=replace(new.meta, labels=template.template.labels))
+    leaving = Counter(slot for number in turns if (slot := on[number]) is not None)
+    index = without_pods(within.index, new, own, within.index.count(within.namespace, own))
+    for slot, pods in Counter(kept).items():
+        index = with_pods(index, index.view().names[slot], [old] * pods)
+    problem = problem_of(new, index, within.policy)
+    room = {slot: pods + leaving[slot] for slot, pods in known.room.items()} if workload.claims else {}
+    news = (Party(problem=problem, pods=len(group), nodes=nodes, room=room) for nodes, group in groups.items())
+    return ToCome(
+        index=index,
+        parties=(Party(problem=problem_of(old, index, within.policy), pods=0, leaving=leaving), *news),
+        staying=len(kept),
+        names=((), *(tuple(f"{name}-{number}" for number in group) for group in groups.values())),
+        rollout=_in_turn(workload, replicas, [Turn(crowd[number], on[number]) for number in turns], within.version),
+    )
+
+
+def _in_turn(workload: Workload, replicas: int, turns: Sequence[Turn], version: KubernetesVersion) -> Rollout:
+    unavailable = 1
+    if version >= gates.ORDINALS_UNAVAILABLE.since:
+        unavailable = unavailable_ordinals(workload.strategy, replicas)
+    # With several pods missing, which of them is made first depends on when the controller looks.
+    in_turn = not workload.parallel and unavailable == 1
+    return Rollout(0, 1, replicas, surge=0, unavailable=unavailable, turns=tuple(turns), in_turn=in_turn)
+
+
+def _partition(strategy: Strategy) -> int:
+    return strategy.partition if isinstance(strategy.partition, int) else 0
 
 
 _Named = Sequence[tuple[Ordinal, str]]

@@ -43,7 +43,7 @@ def takes_every_pod(game: Game) -> bool:
     Shape: so it is if nothing but one constraint is in their way, and each domain that counts has a node with room for
     any number: that of the domain with the fewest pods. False also where that is not known.
     """
-    if game.rollout is None:
+    if game.rollout is None or game.rollout.turns:
         return False
     new = game.rollout.new
     crowd = game.crowds[new]

@@ -16,7 +16,7 @@ from webhook.core.index import node_sets
 from webhook.core.index.pod_groups import Counts
 from webhook.core.index.pod_table import Term
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.game import Apart, Crowd, Game, Limit, Move, Near, Pods, Rollout, more
+from webhook.core.placement.game import Apart, Crowd, Game, Limit, Move, Near, NodeClass, Pods, Rollout, Turn, more
 from webhook.core.placement.node_classes import (
     Counting,
     NodeGate,
@@ -89,7 +89,8 @@ class ClusterGame(Struct, frozen=True):
 def game_of(parties: Sequence[Party], index: ReadOnlyIndex, *, rollout: Rollout | None = None) -> ClusterGame:
     """The pods of these parties beside what is in the index, which holds none of those that are leaving.
 
-    Shape: problems are of the same moment as the index; the parties' numbers are those of the game's crowds.
+    Shape: problems are of the same moment as the index; the parties' numbers are those of the game's crowds. The
+    places of a rollout's turns are slots.
     """
     view, cycles = parties[0].problem.nodes, [Cycle(each.problem) for each in parties]
     together = _Together(tuple(parties))
@@ -98,6 +99,7 @@ def game_of(parties: Sequence[Party], index: ReadOnlyIndex, *, rollout: Rollout 
         [_open(each, cycle) for each, cycle in zip(parties, cycles, strict=True)],
         [each.leaving for each in parties],
         together.most,
+        singled=rollout is not None and bool(rollout.turns),
     )
     gates = [*_resources(together, nodes.changing, index), *_rooms_and_ports(together)]
     apart: list[list[Apart]] = [[] for _ in parties]
@@ -128,9 +130,20 @@ def game_of(parties: Sequence[Party], index: ReadOnlyIndex, *, rollout: Rollout 
         node_spreads=spread_on_nodes(nodes),
         domain_spreads=spread_on_domains(nodes, classes),
         keys=len(nodes.columns),
-        rollout=rollout,
+        rollout=rollout and _in_classes(rollout, classes),
     )
     return ClusterGame(game, tuple(gates), nodes)
+
+
+def _in_classes(rollout: Rollout, classes: Sequence[NodeClass]) -> Rollout:
+    of = {
+        slot: number
+        for number, each in enumerate(classes)
+        if any(each.start)
+        for slot in node_sets.to_slots(each.nodes)
+    }
+    turns = tuple(Turn(each.crowd, None if each.place is None else of[each.place]) for each in rollout.turns)
+    return rollout._replace(turns=turns)
 
 
 def _open(party: Party, cycle: Cycle) -> int:

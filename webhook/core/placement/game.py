@@ -10,6 +10,7 @@ says of each class only how many of its nodes hold which pods: thousands of equa
     Game.after    state, move -> state
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from operator import le, mul
@@ -130,10 +131,23 @@ class NodeClass(Struct, frozen=True):
         return min((self.nodes.bit_count(), *left))
 
 
+class Turn(NamedTuple):
+    """A pod that is replaced under its name: the crowd of the new one, and the class of the old one's node.
+
+    Shape: ``place`` is None for a pod that is missing from the start; for `crowds.game_of`, it is a slot.
+    """
+
+    crowd: int
+    place: int | None
+
+
 class Rollout(NamedTuple):
     """A rolling update: the crowd that is replaced, the crowd that replaces it, and what the strategy allows.
 
-    Source: deployment/rolling.go ``reconcileNewReplicaSet``, ``reconcileOldReplicaSets``.
+    Shape: with ``turns``, those that are missing first, pods are replaced in this order, and ``new`` means nothing;
+    ``in_turn`` says that no pod is made before the one of an earlier turn has its node. Classes of such nodes have one.
+    Source: deployment/rolling.go ``reconcileNewReplicaSet``, ``reconcileOldReplicaSets``;
+    statefulset/stateful_set_control.go ``updateStatefulSetAfterInvariantEstablished``.
     """
 
     old: int
@@ -141,6 +155,13 @@ class Rollout(NamedTuple):
     replicas: int
     surge: int
     unavailable: int
+    turns: tuple[Turn, ...] = ()
+    in_turn: bool = False
+
+    def is_due(self, placed: Pods) -> Counter[int]:
+        """Of each crowd, the pods whose turn has come, as far as they were placed or may be."""
+        gone, made = len(self.turns) - placed[self.old], sum(placed) - placed[self.old]
+        return Counter(turn.crowd for turn in self.turns[: min(gone, made + 1) if self.in_turn else gone])
 
 
 class Move(NamedTuple):
@@ -201,8 +222,12 @@ class Game:
     def waiting(self, placed: Pods) -> Pods:
         """How many pods of each crowd the controllers let look for a node."""
         left = [each.pods - done for each, done in zip(self.crowds, placed, strict=True)]
-        if self.rollout is not None:
-            old, new, replicas, surge, _ = self.rollout
+        if self.rollout is not None and self.rollout.turns:
+            due = self.rollout.is_due(placed)
+            left = [due[number] - done for number, done in enumerate(placed)]
+            left[self.rollout.old] = 0
+        elif self.rollout is not None:
+            old, new, replicas, surge, *_ = self.rollout
             left[old] = 0
             left[new] = max(0, min(replicas, replicas + surge - placed[old]) - placed[new])
         for number, crowd in enumerate(self.crowds):
@@ -250,7 +275,9 @@ class Game:
     def _deletions(self, state: State, placed: Pods) -> list[Move]:
         if self.rollout is None:
             return []
-        old, new, replicas, _, unavailable = self.rollout
+        if self.rollout.turns:
+            return self._next_turn(self.rollout, state, placed)
+        old, new, replicas, _, unavailable, *_ = self.rollout
         if not placed[old] or placed[old] + placed[new] - 1 < replicas - unavailable:
             return []
         return [
@@ -259,6 +286,16 @@ class Game:
             for pods, nodes in _nodes(self.classes[number], of_class)
             if pods[old] and nodes
         ]
+
+    def _next_turn(self, rollout: Rollout, state: State, placed: Pods) -> list[Move]:
+        """The deletion of the next pod in turn."""
+        old = rollout.old
+        gone, made = len(rollout.turns) - placed[old], sum(placed) - placed[old]
+        number = rollout.turns[gone].place if placed[old] else None
+        if number is None or gone - made >= rollout.unavailable:
+            return []
+        (pods,) = (pods for pods, nodes in _nodes(self.classes[number], state[number]) if nodes)
+        return [Move(old, number, pods, more(pods, old, -1), 1, gone=True)]
 
     def _class_facts(self, number: int, state: ClassState) -> _ClassFacts:
         facts = self._facts[number].get(state)

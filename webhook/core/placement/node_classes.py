@@ -121,9 +121,15 @@ class Counting(Struct, frozen=True):
 
 
 class Nodes:
-    """The nodes, and what games ask of them: notes keys and constraints, equal ones once."""
+    """The nodes, and what games ask of them: notes keys and constraints, equal ones once.
 
-    def __init__(self, view: NodeView, open_: Sequence[int], leaving: Sequence[Counts], most: Pods) -> None:
+    Shape: ``singled`` says that each node with pods that may be deleted is a class of its own.
+    """
+
+    def __init__(
+        self, view: NodeView, open_: Sequence[int], leaving: Sequence[Counts], most: Pods, *, singled: bool = False
+    ) -> None:
+        self.singled = singled
         self.view, self.open, self.leaving, self.most = view, tuple(open_), tuple(leaving), most
         self.changing = node_sets.from_slots([slot for each in leaving for slot in each], view.size)
         for nodes in open_:
@@ -162,7 +168,9 @@ def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
     """The classes of all nodes that a pod may go to or leave."""
     masks = [*nodes.open, *(each.nodes for each in (*nodes.by_node, *nodes.by_domain))]
     parts = _parts(nodes.changing, masks, nodes.columns)
-    sharing = None if nodes.by_node or _is_over_full(nodes, gates) else _sharing(gates, len(nodes.open))
+    sharing = (
+        None if nodes.by_node or nodes.singled or _is_over_full(nodes, gates) else _sharing(gates, len(nodes.open))
+    )
     if sharing is not None:
         return [_pool(nodes, part, sharing) for part in parts]
     sources: list[Values | Counts]
@@ -172,7 +180,8 @@ def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
     for part in parts:
         by_values: dict[tuple[int | None, ...], list[int]] = {}
         for slot in node_sets.to_slots(part & special):
-            by_values.setdefault(tuple(each.get(slot) for each in sources), []).append(slot)
+            alone = slot if nodes.singled and any(nodes.start_at(slot)) else None
+            by_values.setdefault((alone, *(each.get(slot) for each in sources)), []).append(slot)
         if others := part & ~special:
             found.append(_class(nodes, gates, -1, others))
         alike = ((slots[0], node_sets.from_slots(slots, nodes.view.size)) for slots in by_values.values())

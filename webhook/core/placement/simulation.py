@@ -66,7 +66,7 @@ class Simulation(Struct, frozen=True):
     one of its nodes with the same probability. It is None where nobody knows; of ``sampled`` orders, it is the share.
     ``witness`` is the shortest order found that ends with a pod missing, ``placed`` the pods of each party at its end.
     ``ends`` are the different numbers of pods of each party at the ends of all orders, none where not all are known.
-    ``skew`` is as in `worst_skew`, None for anything but a rolling update.
+    ``skew`` is as in `worst_skew`, None for anything but a rolling update of pods without names.
     """
 
     outcome: Outcome
@@ -84,7 +84,7 @@ class Simulation(Struct, frozen=True):
 
 def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int], None] = lambda _: None) -> Simulation:
     """The verdict; ``tick`` is told the number of states now and then."""
-    game = of.game
+    game, rollout = of.game, of.game.rollout
     wanted = sum(each.pods for each in game.crowds)
     same = same_in_every_order(game)
     if same is not None:
@@ -115,7 +115,7 @@ def simulate(of: ClusterGame, effort: Effort = _EFFORT, *, tick: Callable[[int],
         witness=_steps(of, worst.moves) if worst is not None else (),
         placed=worst.placed if worst is not None else (),
         ends=tuple(_ends(game, found)),
-        skew=None if game.rollout is None else worst_skew(game, game.rollout.new, found.ends),
+        skew=None if rollout is None or rollout.turns else worst_skew(game, rollout.new, found.ends),
     )
 
 

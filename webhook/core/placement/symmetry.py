@@ -54,7 +54,9 @@ def _signature(game: Game, number: int) -> object:
     """What tells a class apart from others, its domain aside."""
     of = game.classes[number]
     counting = tuple(each.counting[number] for each in game.domain_spreads)
-    return of.size, of.open, of.gates, of.start, of.held, counting
+    turns = () if game.rollout is None else game.rollout.turns
+    own = tuple(turn for turn, each in enumerate(turns) if each.place == number)
+    return of.size, of.open, of.gates, of.start, of.held, counting, own
 
 
 def _signature_of_domain(game: Game, domain: int) -> object:

@@ -22,6 +22,7 @@ class _ApiShape(Struct, frozen=True, rename="camel"):
 class RollingUpdate(_ApiShape, frozen=True):
     max_surge: IntOrText | None = None
     max_unavailable: IntOrText | None = None
+    partition: IntOrText | None = None
 
 
 class StrategyFields(_ApiShape, frozen=True):

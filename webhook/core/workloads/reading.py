@@ -294,7 +294,12 @@ def _strategy(given: built_in_objects.StrategyFields | None) -> Strategy | None:
     if given is None:
         return None
     rolling = given.rolling_update or built_in_objects.RollingUpdate()
-    return Strategy(type=given.type, max_surge=rolling.max_surge, max_unavailable=rolling.max_unavailable)
+    return Strategy(
+        type=given.type,
+        max_surge=rolling.max_surge,
+        max_unavailable=rolling.max_unavailable,
+        partition=rolling.partition,
+    )
 
 
 _READERS = {POD: _read_pod, REPLICATION_CONTROLLER: _read_controller}

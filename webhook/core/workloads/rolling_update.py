@@ -31,6 +31,15 @@ def unavailable_of(strategy: Strategy | None, replicas: int) -> int:
     return allowed or int(not surge_of(strategy, replicas))
 
 
+def unavailable_ordinals(strategy: Strategy | None, replicas: int) -> int:
+    """Pods of a StatefulSet that may be missing during a rolling update, at least 1.
+
+    Source: statefulset/stateful_set_utils.go ``getStatefulSetMaxUnavailable``.
+    """
+    written = None if strategy is None else strategy.max_unavailable
+    return 1 if written is None else max(1, _hundredths(written, replicas) // 100)
+
+
 def _hundredths(written: IntOrText | None, replicas: int) -> int:
     """A number of pods or a percentage of the replicas, in hundredths of a pod; 0 for any other text."""
     if isinstance(written, int):

@@ -34,6 +34,7 @@ class Strategy(Struct, frozen=True, kw_only=True):
     type: str | None = None
     max_surge: built_in_objects.IntOrText | None = None
     max_unavailable: built_in_objects.IntOrText | None = None
+    partition: built_in_objects.IntOrText | None = None
 
 
 class ClaimTemplates(Struct, frozen=True):

@@ -272,16 +272,28 @@ class TestRollouts:
         [line] = told(ROLLOUT, asked(ZONE, replicas=2, priorityClassName="high", **strategy(1, 0)), index, FIXED)
         assert line.startswith("audit a rollout places at most 0 of 2 new pods")
 
+    def test_of_ordinals_are_told(self):
+        manifest = asked("zone hard 1 app=web", kind="StatefulSet", replicas=2)
+        index = cluster("a: ~a0=0 | b: ~b0")
+        for number in range(2):
+            index.apply("ADDED", running(f"web-{number}", "a0"))
+        [line] = told(ROLLOUT, manifest, index, FIXED)
+        assert line == "audit a rollout places at most 0 of 2 new pods"
+
     def test_only_if_pods_run(self):
         manifest = asked(ZONE, replicas=2, **strategy(1, 0))
         assert said(ROLLOUT, manifest, index=cluster("a: a0 | b: ~b0")) == []
 
     @pytest.mark.parametrize(
         ("kind", "spec"),
-        [("Deployment", {"strategy": {"type": "Recreate"}}), ("StatefulSet", {})],
-        ids=["all at once", "no surge"],
+        [
+            ("Deployment", {"strategy": {"type": "Recreate"}}),
+            ("StatefulSet", {"updateStrategy": {"type": "OnDelete"}}),
+            ("ReplicaSet", {}),
+        ],
+        ids=["all at once", "on delete", "never"],
     )
-    def test_only_of_kinds_that_put_new_pods_beside_the_old(self, kind, spec):
+    def test_only_of_kinds_that_replace_pods_step_by_step(self, kind, spec):
         assert said(ROLLOUT, asked(ZONE, kind=kind, replicas=2, spec=spec), index=cluster(self.HELD)) == []
 
 

@@ -40,10 +40,14 @@ def of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
 
 
 def rolls(subject: Subject) -> bool:
-    """Whether a change of the template replaces pods with new ones beside them."""
-    strategy = subject.workload.strategy
-    recreated = strategy is not None and strategy.type == "Recreate"
-    return speaks_of(subject) and bool(subject.workload.traits.surges) and not recreated
+    """Whether a change of the template replaces pods step by step, in a way that is known."""
+    workload, strategy = subject.workload, subject.workload.strategy
+    at_once = strategy is not None and strategy.type in ("Recreate", "OnDelete")
+    return (
+        speaks_of(subject)
+        and bool(workload.traits.surges or (workload.traits.ordered and workload.built_in))
+        and not at_once
+    )
 
 
 STUCK = PlacementRule(
@@ -68,11 +72,12 @@ ROLLOUT_STUCK = PlacementRule(
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why="Old pods count until they are gone; a rollout can wait for a place that only its own progress would free. The "
-    "controller may delete any old pod that the strategy lets it, and each new pod may go to any node that admits it.",
-    silent="without a cluster, and where none of its pods runs; for kinds that do not put new pods beside the old "
-    "ones, and the strategy Recreate; where another rule about places warns; for objects with a controller, scheduling "
-    "gates or another scheduler. Where there are more orders than there is time for, it is listed as not evaluated. "
-    f"{_MODES}",
+    "controller may delete any old pod that the strategy lets it (of a StatefulSet that with the highest ordinal), and "
+    "each new pod may go to any node that admits it.",
+    silent="without a cluster, and where none of its pods runs; for kinds other than Deployments and StatefulSets, and "
+    "the strategies Recreate and OnDelete; where another rule about places warns; for objects with a controller, "
+    "scheduling gates or another scheduler. Where there are more orders than there is time for, it is listed as not "
+    f"evaluated. {_MODES}",
     needs=_NEEDS,
     of_template=of_rollout,
     concerns=rolls,
