@@ -33,8 +33,39 @@ def with_policy(text):
     own = {name: policy["properties"][name] for name in policy["properties"] if name not in {"apiVersion", "kind"}}
     place = values["properties"]["config"]
     place.update(type="object", properties=own)
+    values["properties"]["teams"]["additionalProperties"] = _for_helm(_team())
     values["$defs"] = {name: part for name, part in policy["$defs"].items() if name != "ruleId"}
     return json.dumps(_with_any_name(values), indent=2) + "\n"
+
+
+def _team():
+    """What a team may say: of the policy's parts those that name namespaces, without these names."""
+    parts = schema()["$defs"]
+    exemption, override = parts["exemption"], parts["override"]
+    match = _without(resolved(exemption["properties"]["match"]), "namespace", "namespaceSelector")
+    match.pop("minProperties")
+    return {
+        "type": "object",
+        "required": ["namespaces"],
+        "properties": {
+            "namespaces": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/objectName"}},
+            "ceiling": {"$ref": "#/$defs/mode"},
+            "exemptions": {
+                "type": "array",
+                "items": {
+                    **exemption,
+                    "required": ["rule", "reason"],
+                    "properties": {**exemption["properties"], "match": match},
+                },
+            },
+            "overrides": {"type": "array", "items": _without(override, "namespaceSelector")},
+        },
+    }
+
+
+def _without(part, *names):
+    kept = {name: inner for name, inner in part["properties"].items() if name not in names}
+    return {**part, "properties": kept}
 
 
 def _with_any_name(node):
@@ -53,7 +84,8 @@ def _with_any_name(node):
 def known_names(text):
     """Names that values may have, given their schema; what names.json holds."""
     described = json.loads(text)
-    own = described["properties"] | {"config": schema()}
+    teams = {"additionalProperties": _team()}
+    own = described["properties"] | {"config": schema(), "teams": teams}
     return json.dumps(_known({"properties": own}), indent=1) + "\n"
 
 
@@ -66,6 +98,8 @@ def _known(part):
     if "properties" in part:
         left = {"apiVersion", "kind"} if part is schema() else set()
         return {"names": {name: _known(inner) for name, inner in part["properties"].items() if name not in left}}
+    if part.get("additionalProperties") and (any_ := _known(part["additionalProperties"])):
+        return {"any": any_}
     return {"each": each} if "items" in part and (each := _known(part["items"])) else {}
 
 

@@ -3,6 +3,7 @@
 import helm_python
 import pytest
 import yaml
+from chart.recorded import RELEASES
 from chart.reference import NAMES, PAGE, SCHEMA, WEBHOOK, known_names, with_kinds, with_policy, with_tables
 from chart.rendered import CA, CERT_MANAGER, CHART, EXISTING, INJECT, ZERO, chart, files, names, objects, one, refusal
 
@@ -194,8 +195,9 @@ def test_values_are_refused_with_these_words(values, said):
     assert bool(said) == bool(refusal(values))
 
 
-def test_lint_finds_nothing():
-    report = helm_python.lint(CHART, ZERO, strict=True, kube_version="v1.29.0")
+@pytest.mark.parametrize("release", ["1.29.0", *RELEASES])
+def test_lint_finds_nothing(release):
+    report = helm_python.lint(CHART, ZERO, strict=True, kube_version=f"v{release}")
     assert report["errors"] == []
     assert [each for each in report["messages"] if each["severity"] > 1] == []  # an icon is recommended
 

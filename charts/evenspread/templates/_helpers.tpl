@@ -172,11 +172,46 @@ In namespace {{ .Release.Namespace }}
 {{ end }}
 
 {{/*
+`config` with what each team says of its own namespaces, after what `config` says: the first entry that matches wins.
+*/}}
+{{- define "evenspread.teams" -}}
+{{- $policy := deepCopy .Values.config -}}
+{{- $owners := dict -}}
+{{- range $team, $own := .Values.teams -}}
+{{- range $namespace := $own.namespaces }}
+{{- with get $owners $namespace }}
+{{- printf "\n\nteams: %s and %s both name the namespace %s.\n" . $team $namespace | fail }}
+{{- end }}
+{{- $_ := set $owners $namespace $team }}
+{{- end -}}
+{{- if hasKey $own "ceiling" }}
+{{- $entry := dict "match" (dict "names" $own.namespaces) "ceiling" $own.ceiling -}}
+{{- $_ := set $policy "namespaces" (append (default list $policy.namespaces) $entry) }}
+{{- end -}}
+{{- range $exemption := $own.exemptions }}
+{{- range $own.namespaces }}
+{{- $match := merge (dict "namespace" .) (default dict $exemption.match) -}}
+{{- $entry := merge (dict "match" $match) $exemption -}}
+{{- $_ := set $policy "exemptions" (append (default list $policy.exemptions) $entry) }}
+{{- end }}
+{{- end -}}
+{{- range $own.overrides }}
+{{- $names := dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" $own.namespaces -}}
+{{- $entry := merge (dict "namespaceSelector" (dict "matchExpressions" (list $names))) . -}}
+{{- $defaults := default dict $policy.defaults -}}
+{{- $_ := set $defaults "overrides" (append (default list $defaults.overrides) $entry) -}}
+{{- $_ := set $policy "defaults" $defaults }}
+{{- end -}}
+{{- end -}}
+{{ toJson $policy }}
+{{- end }}
+
+{{/*
 The SpreadPolicy as the program reads it. YAML reads a bare `off` as false before Helm sees it, and the kill switch must
 work however it is written: where a field takes `off`, false is that.
 */}}
 {{- define "evenspread.policy" -}}
-{{- $policy := deepCopy .Values.config -}}
+{{- $policy := include "evenspread.teams" . | fromJson -}}
 {{- $takesOff := concat (list "ceiling" "mode" "matchLabelKeys" "fallback") (keys (default dict $policy.rules)) -}}
 {{- $places := list $policy (default dict $policy.rules) (default dict $policy.defaults) -}}
 {{- range $entry := default list $policy.namespaces }}{{ $places = append $places $entry }}{{ end -}}

@@ -2,7 +2,7 @@
 What names.json (written by tests/chart/reference.py) does not know of a value: a line each. Helm's own schema would say
 that a name is not allowed, but not which one was meant.
 
-names.json nests as values do: `names` of a mapping, `each` of a list's items, `words` that a text may be.
+names.json nests as values do: `names` of a mapping, `any` of one whose names are yours, `each` of a list's items, `words` that a text may be.
 */}}
 {{- define "evenspread.unknown" -}}
 {{- $value := .value -}}{{- $known := .known -}}{{- $at := .at -}}{{- $all := .all -}}
@@ -15,6 +15,11 @@ names.json nests as values do: `names` of a mapping, `each` of a list's items, `
 {{ $path }}: unknown {{ eq $at "config.rules" | ternary "rule" "value" }}
 {{- include "evenspread.meant" (dict "word" $name "here" (keys $known.names) "known" $all) -}}
 {{- end -}}
+{{- end -}}
+{{- else if and (kindIs "map" $value) (hasKey $known "any") -}}
+{{- range $name, $inner := $value -}}
+{{- $path := printf "%s.%s" $at $name -}}
+{{- include "evenspread.unknown" (dict "at" $path "value" $inner "known" $known.any "all" $all) -}}
 {{- end -}}
 {{- else if and (kindIs "slice" $value) (hasKey $known "each") -}}
 {{- range $index, $inner := $value -}}
