@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from webhook.cli.checking.failures import Failure
+from webhook.cli.checking.zone_losses import ZoneLoss
 from webhook.cli.exit_codes import Exit
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
@@ -43,7 +44,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     Shape: ``kinds`` counts the objects by kind, ``workloads`` those with a pod template that were examined, ``owned``
     those that were skipped because their controller was examined; ``clean`` has file and title of workloads without
-    findings.
+    findings. ``losses`` are asked for of whole clusters only.
     """
 
     rows: tuple[Row, ...] = ()
@@ -55,6 +56,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
     workloads: int = 0
     owned: int = 0
     clean: tuple[tuple[str, str], ...] = ()
+    losses: tuple[ZoneLoss, ...] = ()
 
     @property
     def objects(self) -> int:

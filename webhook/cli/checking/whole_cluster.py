@@ -12,6 +12,7 @@ from msgspec import Raw, structs
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import RunResult
 from webhook.cli.checking.run import CheckRun
+from webhook.cli.checking.zone_losses import zone_losses
 from webhook.cli.exit_codes import no_namespace
 from webhook.core.api.types import Named, OwnerReference, TypeMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
@@ -19,6 +20,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
 from webhook.core.workloads.kinds import group_kind, group_of
 from webhook.core.workloads.reading import has_template, makes
+from webhook.core.workloads.workload import Workload
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest
@@ -54,6 +56,7 @@ def examine_cluster(
     for resource, why in (absent(kinds) if header is None else header.lacks).items():
         index.lack(resource, why)
     seen, elsewhere, frame = CheckRun(), set[_Key](), structs.replace(frame, index=index)
+    workloads: list[Workload] = []
     for manifest in seen.manifests(files, duplicates=False):
         if frame.namespace not in {"", manifest.namespace}:
             seen.leave_out(manifest)
@@ -63,12 +66,14 @@ def examine_cluster(
         if key and (key in here or key in elsewhere):
             seen.pass_by(manifest)
         else:
-            seen.examine(manifest, frame)
+            examined = seen.examine(manifest, frame)
+            if examined.workload is not None and not key:
+                workloads.append(examined.workload)
             if key:
                 # Its controller is not in the input: the first of the objects that it made stands for the others.
                 elsewhere.add(key)
         progress(seen.objects)
-    return seen.result()
+    return structs.replace(seen.result(), losses=zone_losses(workloads, frame))
 
 
 def _stated_header(files: Sequence[File | InputFault]) -> Header | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.checking.row_text import fix, message
+from webhook.cli.checking.zone_losses import Pending, ZoneLoss
 from webhook.cli.formats.text import COLORS, gap_lines, unread
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.policy.policy import Mode
@@ -15,6 +16,7 @@ from webhook.core.text import one_line, plural
 # Kinds in a line, names in a table: the page is to be read whole, and -o json has everything.
 _MAX_KINDS_NAMED = 8
 _MAX_ROWS = 10
+_LONGEST = 60  # characters of a name
 _SEVERITIES = tuple(reversed(Severity))
 _TOLD = frozenset({Mode.WARN, Mode.DENY})
 
@@ -34,6 +36,8 @@ def render(
         yield from _by_rule(counted, paint)
         yield from _worst("workload", counted, lambda row: row.manifest.title, paint)
         yield from _worst("namespace", counted, lambda row: row.manifest.namespace or "(none)", paint)
+    if result.losses:
+        yield from _losses(result.losses, paint)
     if findings and counted:
         yield f"\n{paint('FINDINGS', BOLD)}\n"
         yield from _findings(counted, paint, places=places)
@@ -119,6 +123,34 @@ def _worst(noun: str, rows: Sequence[Row], name: Callable[[Row], str], paint: Pa
         yield f"{entry:{width}}  " + "  ".join(f"{counts[each]:6,}" for each in _SEVERITIES) + "\n"
     if len(worst) > _MAX_ROWS:
         yield paint(f"and {len(worst) - _MAX_ROWS:,} more", DIM) + "\n"
+
+
+def _losses(losses: Sequence[ZoneLoss], paint: Paint) -> Iterator[str]:
+    """A line for each zone with its total, then the workloads that the failure of one costs most."""
+    totals = [each for each in losses if not each.title]
+    worst = sorted((each for each in losses if each.title), key=lambda each: (-_most(each), each.title, each.zone))
+    names = [each.zone for each in totals] + [f"{each.title} ({each.zone})" for each in worst[:_MAX_ROWS]]
+    title = "PENDING IF ONE ZONE FAILS"
+    width = max(len(title), *(len(one_line(name, _LONGEST)) for name in names))
+    yield "\n" + paint(f"{title:{width}}  OUT OF REACH          GONE    OF PODS", BOLD) + "\n"
+    for name, each in zip(names, (*totals, *worst), strict=False):
+        pods = f"{_pods(each.unreachable):>12}  {_pods(each.gone):>12}  {each.wanted:9,}"
+        yield f"{one_line(name, _LONGEST):{width}}  {pods}\n"
+    if len(worst) > _MAX_ROWS:
+        yield paint(f"and {len(worst) - _MAX_ROWS:,} more", DIM) + "\n"
+
+
+def _most(loss: ZoneLoss) -> int:
+    return max(pods or 0 for truth in (loss.unreachable, loss.gone) for pods in truth)
+
+
+def _pods(pending: Pending) -> str:
+    """``3``, ``2 to 5``, ``2 or more``; ``unknown`` where nothing is proven."""
+    if pending.fewest == pending.most:
+        return "unknown" if pending.fewest is None else f"{pending.fewest:,}"
+    if pending.most is None:
+        return f"{pending.fewest or 0:,} or more"
+    return f"{pending.fewest or 0:,} to {pending.most:,}"
 
 
 def _badness(rows: Iterable[Row]) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ import msgspec
 
 from webhook.cli.checking.results import Gap, Row, RunResult
 from webhook.cli.checking.row_text import fix, message
+from webhook.cli.checking.zone_losses import ZoneLoss
 from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 
@@ -17,7 +18,19 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
 
 def as_values(result: RunResult) -> list[dict[str, object]]:
     """The entries as plain values."""
-    return [*map(_row, result.rows), *map(_gap, result.gaps)]
+    return [*map(_row, result.rows), *map(_gap, result.gaps), *map(_loss, result.losses)]
+
+
+def _loss(loss: ZoneLoss) -> dict[str, object]:
+    """What a zone's failure costs one workload, or all of them: then without ``workload``."""
+    whose = {"workload": loss.title} if loss.title else {}
+    return {
+        **whose,
+        "zoneLoss": loss.zone,
+        "pods": loss.wanted,
+        "pendingIfUnreachable": {"fewest": loss.unreachable.fewest, "most": loss.unreachable.most},
+        "pendingIfGone": {"fewest": loss.gone.fewest, "most": loss.gone.most},
+    }
 
 
 def _where(manifest: Manifest, place: FieldPosition) -> dict[str, object]:

@@ -20,15 +20,14 @@ from webhook.core.api.well_known import (
     NO_EXECUTE,
     NO_SCHEDULE,
     PREFER_NO_SCHEDULE,
-    TAINT_UNREACHABLE,
     TAINT_UNSCHEDULABLE,
 )
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.owners import controller_kind
 from webhook.core.text import did_you_mean, listed, quoted
 from webhook.core.workloads.kinds import traits
 
-_UNREACHABLE = tuple(Taint(key=TAINT_UNREACHABLE, effect=effect) for effect in (NO_SCHEDULE, NO_EXECUTE))
 _CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 _NOW = "1970-01-01T00:00:00Z"  # any time: what counts is that the pod is being deleted
 
@@ -121,8 +120,8 @@ def happen(what_if: WhatIf, index: ClusterIndex, pods: Mapping[str, Sequence[Pod
     lost = {node.name: node for where in what_if.lose for node in _nodes(where, index)}
     what = " and ".join([*texts, *(f"{each.key} {each.value}" for each in what_if.lose)])
     for node in lost.values():
-        _put(node, index, *_UNREACHABLE)
-    leaving = [pod for name in lost for pod in _intolerant(_movable(pods.get(name, ())), _UNREACHABLE[-1])]
+        _put(node, index, *UNREACHABLE)
+    leaving = [pod for name in lost for pod in _intolerant(_movable(pods.get(name, ())), UNREACHABLE[-1])]
     for pod in leaving:
         index.apply("MODIFIED", replace(pod, metadata=replace(pod.meta, deletion_timestamp=_NOW)))
     replaced = [pod for pod in leaving if not traits(controller_kind(pod) or ("", "")).ordered]

@@ -71,7 +71,7 @@ def with_room(index: ReadOnlyIndex, freed: Mapping[int, Mapping[str, int]]) -> R
     return cast(ReadOnlyIndex, _WithRoom(index, freed))
 
 
-class _Overlay:
+class Overlay:
     """What is not answered here is what the index below answers."""
 
     def __init__(self, below: ReadOnlyIndex) -> None:
@@ -81,7 +81,7 @@ class _Overlay:
         return getattr(self._below, question)
 
 
-class _WithOwners(_Overlay):
+class _WithOwners(Overlay):
     def __init__(self, below: ReadOnlyIndex, owners: Sequence[Owner]) -> None:
         super().__init__(below)
         self._owners = {_identity(owner): owner for owner in owners}
@@ -99,7 +99,7 @@ def _identity(owner: Owner) -> tuple[str, str, str, str]:
     return owner.meta.namespace, group_of(owner.api_version), owner.kind, owner.meta.name
 
 
-class _WithPods(_Overlay):
+class _WithPods(Overlay):
     """The answers about pods that are counted and about what they take from their node."""
 
     def __init__(self, below: ReadOnlyIndex, slot: int, pods: Sequence[Pod]) -> None:
@@ -186,7 +186,7 @@ class _WithPods(_Overlay):
         return {**counts, self._slot: counts.get(self._slot, 0) + number} if number else dict(counts)
 
 
-class _WithoutPods(_Overlay):
+class _WithoutPods(Overlay):
     """The answers about pods that are counted and about what they take from their nodes."""
 
     def __init__(self, below: ReadOnlyIndex, like: Pod, own: Selector, running: Counts) -> None:
@@ -243,7 +243,7 @@ def _less(counts: Counts, others: Counts) -> Counts:
     return {slot: pods for slot, pods in left.items() if pods > 0}
 
 
-class _WithNodes(_Overlay):
+class _WithNodes(Overlay):
     """The answers about nodes, and about what they offer."""
 
     def __init__(self, below: ReadOnlyIndex, added: Sequence[More], changed: Mapping[int, NodeRow]) -> None:
@@ -291,7 +291,7 @@ def _labels(of_model: Mapping[str, str], others: Mapping[str, str], name: str) -
     return {**of_model, **others, **({HOSTNAME: name} if HOSTNAME in of_model else {})}
 
 
-class _WithRoom(_Overlay):
+class _WithRoom(Overlay):
     def __init__(self, below: ReadOnlyIndex, freed: Mapping[int, Mapping[str, int]]) -> None:
         super().__init__(below)
         self._freed = freed

@@ -1,0 +1,66 @@
+"""The cluster after nodes failed, by every question whose answer changes."""
+
+import pytest
+from build import NAMESPACE, cluster, running, selector
+
+from webhook.core.api.selectors import compile_selector
+from webhook.core.api.types import Affinity, PodAffinity, PodAffinityTerm
+from webhook.core.api.well_known import ZONE
+from webhook.core.index.lost_nodes import UNREACHABLE, without_nodes
+
+WEB = compile_selector(selector("app=web"))
+
+
+def after(index, name, *, gone):
+    slot = index.view().slots[name]
+    return without_nodes(index, 1 << slot, gone=gone), slot
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_pods_there_do_not_count(gone):
+    index = cluster("z1: a=2 | z2: b=1")
+    lost, slot = after(index, "a", gone=gone)
+    other = index.view().slots["b"]
+    assert lost.count(NAMESPACE, WEB) == {other: 1}
+    assert lost.count(NAMESPACE, WEB, leaving=True) == {other: 1}
+    assert slot in index.count(NAMESPACE, WEB)
+
+
+def test_unreachable_nodes_are_tainted_and_their_domains_stay():
+    index = cluster("z1: a | z2: b")
+    lost, slot = after(index, "a", gone=False)
+    view = lost.view()
+    assert view.taint_classes == ((UNREACHABLE, 1 << slot),)
+    assert view.column(ZONE).values == ("z1", "z2")
+    assert lost.node("a") is not None
+    assert index.view().taint_classes == ()
+
+
+def test_nodes_that_are_gone_take_their_domains_along():
+    index = cluster("z1: a | z2: b")
+    lost, slot = after(index, "a", gone=True)
+    view = lost.view()
+    assert (view.column(ZONE).values, view.live >> slot & 1) == (("z2",), 0)
+    assert (lost.node("a"), lost.node("b").name) == (None, "b")
+
+
+def test_pods_with_names_keep_them_until_their_node_is_gone():
+    index = cluster("z1: a=1 | z2: b=1")
+    unreachable, gone = after(index, "a", gone=False)[0], after(index, "a", gone=True)[0]
+    assert [each.runs(NAMESPACE, "a-0") for each in (index, unreachable, gone)] == [True, True, False]
+    assert [each.runs(NAMESPACE, "b-0") for each in (unreachable, gone)] == [True, True]
+    assert not gone.runs(NAMESPACE, "nobody")
+
+
+def test_anti_affinity_of_lost_pods_keeps_nobody_away():
+    term = PodAffinityTerm(label_selector=selector("app=web"), topology_key=ZONE)
+    index = cluster("z1: a | z2: b")
+    index.apply("ADDED", running("p", "a", affinity=Affinity(pod_anti_affinity=PodAffinity(required=(term,)))))
+    lost, _ = after(index, "a", gone=False)
+    assert lost.terms_matching(NAMESPACE, {"app": "web"}) == []
+    assert len(after(index, "b", gone=True)[0].terms_matching(NAMESPACE, {"app": "web"})) == 1
+
+
+def test_nobody_there_mounts_a_claim():
+    index = cluster("z1: a")
+    assert after(index, "a", gone=True)[0].claim_users(NAMESPACE, "data") == {}
