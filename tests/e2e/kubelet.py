@@ -22,6 +22,7 @@ import urllib.parse
 import urllib.request
 from typing import NamedTuple
 
+from e2e.controlplane.api import ApiError
 from e2e.controlplane.up import ControlPlane, end_with_parent
 from e2e.memory_group import MemoryGroup, memory_group
 
@@ -130,7 +131,12 @@ class Kubelet:
         placed = {name: pod for name, pod in pods.items() if pod["status"].get("podIP")}
         for name, pod in placed.items():
             folder = self._folder / name
-            self._mount(pod, folder, anew=name not in self._running)
+            try:
+                self._mount(pod, folder, anew=name not in self._running)
+            except ApiError as error:
+                if error.answer.status != 404:
+                    raise
+                continue  # a pod waits for its volumes; one that runs keeps what it has
             if name not in self._running:
                 self._running[name] = self._start(pod, folder)
         for name, each in self._running.items():

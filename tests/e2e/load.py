@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from e2e.controlplane.api import Answer
 from e2e.controlplane.up import ControlPlane
+from e2e.injected import RECORD
 from e2e.objects import path, pod
 
 # Of one length, so that one can be written over the other in what etcd holds.
@@ -49,6 +50,33 @@ def creating_pods(
                 ended.set()
         for future in futures:
             future.result()
+
+
+@contextlib.contextmanager
+def dry_runs(plane: ControlPlane, namespace: str, rate: float) -> Iterator[list[tuple[int, bool]]]:
+    """Meanwhile so many pods a second would be created: for each the status, and whether it would get defaults."""
+    ended = threading.Event()
+    told: list[tuple[int, bool]] = []
+
+    def ask(turns: Iterator[int]) -> None:
+        with contextlib.closing(plane.connect()) as api:
+            began = time.monotonic()
+            for turn in turns:
+                made = pod(f"load-{turn}")
+                answer = api.send("POST", f"{path('Pod', namespace)}?dryRun=All", made)
+                told.append((answer.status, RECORD in answer.body.get("metadata", {}).get("annotations", {})))
+                if ended.wait(max(0.0, began + turn / rate - time.monotonic())):
+                    return
+
+    threads = [threading.Thread(target=ask, args=(itertools.count(first, 3),)) for first in range(3)]
+    for each in threads:
+        each.start()
+    try:
+        yield told
+    finally:
+        ended.set()
+        for each in threads:
+            each.join()
 
 
 @contextlib.contextmanager

@@ -5,9 +5,7 @@ Certificates live for seconds here; what takes a year in a cluster takes half a 
 
 import base64
 import contextlib
-import itertools
 import json
-import socket
 import ssl
 import threading
 import time
@@ -16,8 +14,10 @@ import pytest
 from e2e.helm import Helm, quiet
 from e2e.injected import RECORD
 from e2e.kubelet import Kubelet
+from e2e.load import dry_runs
 from e2e.objects import ZONE, path, pod
 from e2e.registration import GROUP
+from e2e.tls import greeted, trusted_by
 from e2e.waiting import eventually
 
 from certs.authority import CertificateError
@@ -63,17 +63,7 @@ def held(api):
 
 
 def bundle(api):
-    """What the API server trusts."""
-    (webhook,) = api.request("GET", VALIDATING)["webhooks"]
-    return base64.b64decode(webhook["clientConfig"].get("caBundle", ""))
-
-
-def greeted(address, trusted):
-    """The certificate that a new connection is shown, as DER; refused as the API server would refuse it."""
-    context = ssl.create_default_context(cadata=trusted.decode())
-    plain = socket.create_connection((address, 10250), timeout=5)
-    with plain, context.wrap_socket(plain, server_hostname=NAME) as connection:
-        return connection.getpeercert(binary_form=True)
+    return trusted_by(api, VALIDATING)
 
 
 @contextlib.contextmanager
@@ -89,7 +79,7 @@ def watching(plane, kubelet):
                 for address in [each.address for each in kubelet.containers]:
                     for trusted in (before, now):
                         try:
-                            seen.add(greeted(address, trusted))
+                            seen.add(greeted(address, NAME, trusted))
                         except ssl.SSLError as error:
                             refused.append(str(error))
                         except OSError:
@@ -103,32 +93,6 @@ def watching(plane, kubelet):
     finally:
         ended.set()
         thread.join()
-
-
-@contextlib.contextmanager
-def asking(plane, namespace, rate):
-    """Meanwhile so many pods a second would be created: for each what it would have got, and what was said."""
-    ended, told = threading.Event(), []
-
-    def ask(turns):
-        with contextlib.closing(plane.connect()) as api:
-            began = time.monotonic()
-            for turn in turns:
-                made = pod(f"load-{turn}")
-                answer = api.send("POST", f"{path('Pod', namespace)}?dryRun=All", made)
-                told.append((answer.status, RECORD in answer.body.get("metadata", {}).get("annotations", {})))
-                if ended.wait(max(0.0, began + turn / rate - time.monotonic())):
-                    return
-
-    threads = [threading.Thread(target=ask, args=(itertools.count(first, 3),)) for first in range(3)]
-    for each in threads:
-        each.start()
-    try:
-        yield told
-    finally:
-        ended.set()
-        for each in threads:
-            each.join()
 
 
 def restarted(plane):
@@ -154,7 +118,7 @@ def test_ca_leaves_and_replicas_are_replaced_and_no_call_fails(plane, namespace,
     first_pod = f"{path('Pod', namespace)}?dryRun=All", pod("first")
     eventually(lambda: RECORD in plane.api.request("POST", *first_pod)["metadata"].get("annotations", {}))
     first = held(plane.api).signing
-    with asking(plane, namespace, 40) as told, watching(plane, release) as (leaves, refused):
+    with dry_runs(plane, namespace, 40) as told, watching(plane, release) as (leaves, refused):
         restarted(plane)
         eventually(lambda: held(plane.api).signing != first, 60, every=0.2)
         signing = held(plane.api).since
@@ -191,7 +155,7 @@ def test_an_emptied_secret_gives_another_ca_at_once(plane, release):
 
     def trusted():
         with contextlib.suppress(ssl.SSLError):
-            return all(greeted(each.address, bundle(plane.api)) for each in release.containers)
+            return all(greeted(each.address, NAME, bundle(plane.api)) for each in release.containers)
         return False
 
     eventually(trusted, 20, every=0.2)
