@@ -156,6 +156,8 @@ def _run(options: Options, workshop: Path) -> NoReturn:
     _refuse_early(options)
     policy, loaded = _policy(options)
     known = _cluster(options, policy)
+    if options.ca_secret is not None and known.server is None:
+        raise CommandError("--ca-secret is read from a cluster: run it in a pod, or add --kubeconfig")
     cluster = None
     if options.kubeconfig and options.registers:
         cluster = registered.Cluster(options.kubeconfig, options.context, options.advertise)
@@ -284,9 +286,7 @@ def _certificates(options: Options, workshop: Path, own: tuple[str, ...], server
     """The given certificate and key, one of the CA in the cluster, or a throw-away CA and its leaf."""
     if options.cert and options.key:
         return _Served(Path(options.cert), Path(options.key))
-    if options.ca_secret is not None:
-        if server is None:
-            raise CommandError("--ca-secret is read from a cluster: run it in a pod, or add --kubeconfig")
+    if options.ca_secret is not None and server is not None:
         issuing = OwnCa(
             secret=CaSecret(server, *options.ca_secret),
             names=options.tls_name,
