@@ -24,12 +24,13 @@ from webhook.conformance.verdict_cases import Scenario, read_scenario
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, NodeSpec, SpreadConstraint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.explain.explanation import Cause, explain_pod, standstill
+from webhook.core.explain.explanation import explain_pod, standstill
 from webhook.core.index import node_sets
 from webhook.core.scheduler.args import ArgsError
 from webhook.core.scheduler.cycle import decide
 from webhook.core.scheduler.plugins.pod_topology_spread import SYSTEM_DEFAULTS
 from webhook.core.scheduler.problem import take
+from webhook.core.scheduler.verdict import Cause
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
 FILES = sorted(path.name for path in VECTORS.glob("verdict-*.jsonl.gz"))

@@ -14,12 +14,13 @@ from webhook.core.api.types import (
     ResourceRequirements,
 )
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.explain.explanation import Cause, _in_short, explain_pod, rejections, standstill
+from webhook.core.explain.explanation import _in_short, explain_pod, rejections, standstill
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.index import node_sets
 from webhook.core.scheduler.plugins.pod_topology_spread import MISSING_LABEL, TOO_SKEWED, SpreadDefaults
 from webhook.core.scheduler.plugins.status import Status
 from webhook.core.scheduler.problem import take
+from webhook.core.scheduler.verdict import Cause
 
 WEB = "app=web"
 ZONES = constraint(select=WEB)

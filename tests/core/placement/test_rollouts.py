@@ -8,10 +8,11 @@ from manifest import workload as written
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED
 from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout
-from webhook.core.placement.causes import Cause, cause
+from webhook.core.placement.causes import cause
 from webhook.core.placement.closed_forms import takes_every_pod
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import Effort, Outcome, simulate
+from webhook.core.scheduler.verdict import Cause
 from webhook.core.workloads.reading import read_workload
 
 ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"

@@ -9,7 +9,7 @@ from webhook.cli.explaining.pods import Question
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 from webhook.core.api.well_known import NODE_STATES
 from webhook.core.explain.edit_target import command, patch
-from webhook.core.explain.explanation import Balance, Cause, Explanation, standstill
+from webhook.core.explain.explanation import Balance, Explanation, standstill
 from webhook.core.explain.filter_words import CAPACITY_FILTERS, PART_WORDS, PARTS
 from webhook.core.explain.fixes import PodFix
 from webhook.core.explain.obstacles import segment_of
@@ -23,6 +23,7 @@ from webhook.core.explain.reliefs import (
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
+from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural, together
 from webhook.core.yaml_flow import flow
 

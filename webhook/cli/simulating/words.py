@@ -9,9 +9,9 @@ from webhook.cli.simulating.forecast import Forecast
 from webhook.cli.simulating.helps import Help
 from webhook.cli.simulating.play import Ending, Outcomes, Verdict
 from webhook.cli.simulating.room import Room
-from webhook.core.explain.explanation import Cause
 from webhook.core.placement.simulation import Outcome
 from webhook.core.scheduler.problem import NOT_ADMITTED, NOT_EVALUATED
+from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import listed, one_line, plural
 
 _NAMES = 3

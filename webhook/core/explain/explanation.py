@@ -6,7 +6,6 @@ A review needs only the brief form; names of nodes, taints and other pods are fo
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from itertools import islice
 
 from msgspec import Struct
@@ -25,16 +24,8 @@ from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted, Domains, count_domains
 from webhook.core.scheduler.plugins.status import Status
 from webhook.core.scheduler.problem import Problem, not_evaluated, take
-from webhook.core.scheduler.verdict import Verdict
+from webhook.core.scheduler.verdict import Cause, Verdict
 from webhook.core.text import constraint_name
-
-
-class Cause(StrEnum):
-    """What is in the way of a pod that no node admits."""
-
-    SPREAD = "spread"
-    CAPACITY = "capacity"
-    OTHER = "other"
 
 
 def _why(problem: Problem, verdict: Verdict) -> tuple[Cause | None, int]:

@@ -6,7 +6,6 @@ other       neither alone
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 
 from msgspec.structs import replace
 
@@ -17,14 +16,7 @@ from webhook.core.placement.simulation import Effort, always_fits
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.pod_topology_spread import Counted
 from webhook.core.scheduler.problem import Problem
-
-
-class Cause(StrEnum):
-    """What is in the way of the pods."""
-
-    SPREAD = "spread"
-    CAPACITY = "capacity"
-    OTHER = "other"
+from webhook.core.scheduler.verdict import Cause
 
 
 def cause(parties: Sequence[Party], index: ReadOnlyIndex, rollout: Rollout | None, effort: Effort) -> Cause:

@@ -35,10 +35,6 @@ from webhook.core.scheduler.plugins.pod_topology_spread import Eligible
 from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import VOLUME_RESTRICTIONS, is_disk
 
-# Nodes are taken from a set in chunks of this many bits; most often the first chunk has room enough.
-_AT_ONCE = 256
-_FIRST = (1 << _AT_ONCE) - 1
-
 _Homes = Mapping[int, frozenset[int]]  # set of nodes that pinned pods can use -> the domains of those nodes
 _Room = Callable[[int], int]  # slot -> how many of the pods the node takes
 
@@ -324,12 +320,9 @@ def _is_alone(start: Start, here: CandidateNodes) -> bool:
 
 def _sum(room: _Room, nodes: int, enough: int) -> int:
     """The room of these nodes together, counted up to ``enough``: most often a few nodes have that much."""
-    total = base = 0
-    while nodes:
-        for slot in node_sets.to_slots(nodes & _FIRST):
-            total += room(base + slot)
-            if total >= enough:
-                return enough
-        nodes >>= _AT_ONCE
-        base += _AT_ONCE
+    total = 0
+    for slot in node_sets.one_by_one(nodes):
+        total += room(slot)
+        if total >= enough:
+            return enough
     return total

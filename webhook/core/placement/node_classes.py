@@ -17,9 +17,6 @@ from webhook.core.placement.game import DomainSpread, Gate, NodeClass, NodeSprea
 
 _Item = TypeVar("_Item")
 _NONE: Counts = {}
-# Nodes are taken from a set in chunks of this many bits.
-_AT_ONCE = 256
-_FIRST = (1 << _AT_ONCE) - 1
 
 
 class Values(Protocol):
@@ -271,7 +268,7 @@ def _places(gates: Sequence[NodeGate], members: Pods, nodes: int, enough: int) -
     constant = min((each.base // weight[id(each)] + 1 for each in gates if not each.sign), default=enough)
     valued = [each for each in gates if each.sign]
     total, single = 0, True
-    for slot in _slots(nodes):
+    for slot in node_sets.one_by_one(nodes):
         places = constant
         for each in valued:
             value = each.values.get(slot, each.default)
@@ -282,15 +279,6 @@ def _places(gates: Sequence[NodeGate], members: Pods, nodes: int, enough: int) -
             if total >= enough:
                 return enough, False
     return total, single
-
-
-def _slots(nodes: int) -> Iterator[int]:
-    """The slots of a set, of which most often the first few are enough."""
-    base = 0
-    while nodes:
-        yield from (base + slot for slot in node_sets.to_slots(nodes & _FIRST))
-        nodes >>= _AT_ONCE
-        base += _AT_ONCE
 
 
 def _first(nodes: int) -> int:

@@ -4,10 +4,19 @@ Source: kube-scheduler framework/types.go.
 """
 
 from collections.abc import Sequence
+from enum import StrEnum
 from functools import cached_property
 
 from webhook.core.index.node_table import NodeView
 from webhook.core.scheduler.plugins.status import ERROR, OK, Status, StatusOfNodes
+
+
+class Cause(StrEnum):
+    """What is in the way of pods that no node admits; each caller says how it tells."""
+
+    SPREAD = "spread"
+    CAPACITY = "capacity"
+    OTHER = "other"
 
 
 class Verdict:

@@ -17,7 +17,7 @@ from webhook.core.defaulting.pods_to_come import Setting, ToCome, in_a_rollout, 
 from webhook.core.explain.loosening import Changes, Loosenings, with_changes
 from webhook.core.index.overlay import without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.causes import Cause, cause
+from webhook.core.placement.causes import cause
 from webhook.core.placement.closed_forms import same_in_every_order, takes_every_pod
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.preemption import preempted
@@ -30,6 +30,7 @@ from webhook.core.rules.frame.rule import SEARCH
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import TemplateUnderRule, staying
 from webhook.core.scheduler.problem import may_preempt
+from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import plural
 from webhook.core.workloads.workload import Template
 from webhook.core.yaml_flow import one_field
