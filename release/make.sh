@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=$(sed -nE 's/^version = "(.+)"$/\1/p' pyproject.toml)
-architecture=$(python3 -c 'import platform; print({"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()])')
+architecture=$(.venv/bin/python -c 'import platform; print({"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()])')
 seconds=${SOURCE_DATE_EPOCH:-$(date -d "$(sed -n 's/^date //p' image/packages.lock)" +%s)}
 made=dist/release
 rm -rf "$made" && mkdir -p "$made"

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import threading
 from importlib.metadata import distributions
 
 import pytest
@@ -301,4 +300,3 @@ def test_its_exit_code_and_signals_are_the_programs():
 
 def test_nothing_of_a_run_stays_in_the_root(members):
     assert {str(path.relative_to(ROOT)) for path in ROOT.rglob("*")} == members.keys()
-    assert threading.active_count() == 1
