@@ -14,10 +14,10 @@ import pytest
 from chart.rendered import CHART
 from e2e.controlplane.authority import Authority
 from e2e.controlplane.up import ControlPlane
+from e2e.helm import Helm
 from e2e.kubectl import Kubectl
 from e2e.kubelet import Kubelet
-from e2e.registration import GROUP
-from e2e.test_chart import Helm, patched
+from e2e.test_chart import patched
 from e2e.waiting import eventually
 
 from certs.authority import issue_authority, issue_leaf
@@ -26,7 +26,6 @@ from webhook.cli.main import main
 pytestmark = pytest.mark.usefixtures("kubelet")
 NAMESPACE = "doctored"
 NAME = "evenspread-webhook"
-VALIDATING = f"{GROUP}/validatingwebhookconfigurations/evenspread"
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/{NAME}-tls"
 
 
@@ -38,10 +37,10 @@ def content(authority, name=f"{NAME}.{NAMESPACE}.svc"):
 
 @pytest.fixture(name="helm", scope="module")
 def _helm(plane, tmp_path_factory):
-    helm = Helm(plane, tmp_path_factory.mktemp("helm"))
+    helm = Helm(plane, NAMESPACE, tmp_path_factory.mktemp("helm"))
 
     def run(command, *arguments):
-        ran = helm(command, "evenspread", *arguments, namespace=NAMESPACE)
+        ran = helm(command, "evenspread", *arguments)
         assert ran.returncode == 0, ran.stderr
         return ran
 
