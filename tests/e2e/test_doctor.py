@@ -26,6 +26,8 @@ from webhook.cli.main import main
 pytestmark = pytest.mark.usefixtures("kubelet")
 NAMESPACE = "doctored"
 NAME = "evenspread-webhook"
+# Who drains keeps an address that kwok has given to another pod already.
+VALUES = ("--set", "certificates.mode=existingSecret", "--set", "drainSeconds=0")
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/{NAME}-tls"
 
 
@@ -59,7 +61,7 @@ def _kubelet(plane, helm, pod_addresses_are_local, tmp_path_factory):
     kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("kubelet"))
     try:
         with kubelet.at_work():
-            helm("install", "--set", "certificates.mode=existingSecret", "--wait", "--timeout", "50s")
+            helm("install", *VALUES, "--wait", "--timeout", "50s")
             yield kubelet
     finally:
         kubelet.stop()

@@ -1,0 +1,82 @@
+"""The runbook's five switches, one by one, as it prints them: what each stops, how soon, and that it can be undone."""
+
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from chart.rendered import CHART
+from e2e.helm import Helm
+from e2e.kubelet import Kubelet
+from e2e.objects import constraint, path, workload
+from e2e.waiting import eventually
+
+NAMESPACE = "evenspread"
+RUNBOOK = (Path(__file__).parents[2] / "docs" / "runbook.md").read_text()
+SWITCHES = re.findall(r"^### (\d)\. [^\n]*\n.*?```\n(.*?)```.*?```\n(.*?)```", RUNBOOK, re.MULTILINE | re.DOTALL)
+DENIED = constraint(labelSelector={"matchLabels": {"app": "other"}})
+
+
+@pytest.fixture(name="release", scope="module")
+def _release(plane, pod_addresses_are_local, tmp_path_factory):
+    """The chart in a namespace of its own, with a rule that denies."""
+    if not pod_addresses_are_local:
+        pytest.skip("not in a network namespace: netns.sh says why")
+    helm = Helm(plane, NAMESPACE, tmp_path_factory.mktemp("helm"))
+    where = f"/api/v1/namespaces/{NAMESPACE}"
+    eventually(lambda: plane.api.send("GET", where).status == 404, 60, every=0.5)
+    plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    eventually(lambda: plane.api.send("GET", f"{where}/serviceaccounts/default").status == 200)
+    kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("kubelet"))
+    denying = ("--set", "config.ceiling=deny", "--set", "config.rules.selector-not-self=deny")
+    try:
+        with kubelet.at_work():
+            installed = helm("install", "evenspread", *denying, "--wait", "--timeout", "50s")
+            assert installed.returncode == 0, installed.stderr
+            yield
+    finally:
+        kubelet.stop()
+        helm("uninstall", "evenspread")
+        plane.api.send("DELETE", where)
+
+
+@pytest.fixture(name="shell")
+def _shell(plane, namespace, tmp_path):
+    (tmp_path / "charts").symlink_to(CHART.parent)
+    environment = {"HOME": str(tmp_path), "KUBECONFIG": str(plane.admin), "NAMESPACE": namespace}
+    environment["PATH"] = f"{plane.binaries}:{os.environ['PATH']}"
+
+    def run(script):
+        command = ["bash", "-euc", script]
+        ran = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert ran.returncode == 0, f"{script}\n{ran.stderr}"
+
+    return run
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+@pytest.mark.usefixtures("release")
+def test_a_switch_stops_what_it_says_and_can_be_undone(plane, namespace, shell, number):
+    (_, switch, undo) = SWITCHES[number - 1]
+
+    def created():
+        made = workload("Deployment", "web", DENIED)
+        return plane.api.send("POST", f"{path('Deployment', namespace)}?dryRun=All", made).status
+
+    eventually(lambda: created() == 403, 30)
+    shell(switch)
+    began = time.monotonic()
+    eventually(lambda: created() == 201, 30)
+    took = time.monotonic() - began
+    shell(undo)
+    began = time.monotonic()
+    eventually(lambda: created() == 403, 30)
+    print(f"switch {number}: after {took:.1f} s, undone after {time.monotonic() - began:.1f} s")  # with -s
+
+
+def test_there_are_five():
+    assert [number for number, *_ in SWITCHES] == ["1", "2", "3", "4", "5"]
