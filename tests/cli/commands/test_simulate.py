@@ -409,6 +409,12 @@ class TestWhatHelps:
         assert fewer["harms"] == ["5 pods fewer run"]
         assert answer("a: a0 | b: ~b0", "--replicas", "1", manifests=[web(ZONE, replicas=6)])[1] == 0
 
+    def test_less_parallelism_of_a_job(self, answer):
+        made = web(ZONE, kind="Job", replicas=None, spec={"parallelism": 6})
+        found, _ = answer("a: a0 | b: ~b0", manifests=[made])
+        [fewer] = [each for each in found["fixes"] if each["path"] == "spec.parallelism"]
+        assert (found["wanted"], fewer["text"], fewer["from"], fewer["to"]) == (6, "set parallelism: 1", 6, 1)
+
     def test_a_rollout_by_revision_or_with_one_pod_less(self, answer):
         """Zone b is shut, and a may hold no more: the old pods stand in the way of the new ones."""
         strategy = {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}

@@ -147,14 +147,15 @@ def _of_the_strategy(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Hel
 def _of_replicas(trials: _Trials, maker: Maker, verdict: Verdict, end: Ending) -> Iterator[Help]:
     """As many replicas as every order places."""
     fewer = verdict.fewest or 0
-    single = maker.workload.built_in and not maker.workload.is_pod and end.player.rollout is None
+    field = "parallelism" if maker.workload.traits.completes else "replicas"
+    single = maker.workload.built_in and maker.template.path == "spec.template." and end.player.rollout is None
     if not single or not end.player.staying <= fewer < maker.replicas or not fewer:
         return
     if trials.fit(replace(maker, replicas=fewer)):
         yield Help(
-            text=f"set replicas: {fewer}",
+            text=f"set {field}: {fewer}",
             target=maker.title,
-            path="spec.replicas",
+            path=f"spec.{field}",
             before=maker.replicas,
             after=fewer,
             wanted=fewer,
