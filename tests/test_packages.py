@@ -156,8 +156,12 @@ def test_nor_does_what_reads_a_snapshot(light):
 @pytest.mark.parametrize(
     ("command", "purpose", "module", "extra"),
     [
-        pytest.param(("webhook", "--example"), "to serve", "cryptography", "webhook", id="serving"),
-        pytest.param(("webhook", "--help"), "to serve", "cryptography", "webhook", id="how to serve"),
+        pytest.param(
+            ("webhook", "--example"), "to serve and to judge certificates", "cryptography", "webhook", id="serving"
+        ),
+        pytest.param(
+            ("webhook", "--help"), "to serve and to judge certificates", "cryptography", "webhook", id="how to serve"
+        ),
         pytest.param(("audit", "--kubeconfig", "k"), "to read a cluster", "kubernetes", "cluster", id="a cluster"),
     ],
 )

@@ -12,7 +12,7 @@ class _Extra(NamedTuple):
 
 
 _CLUSTER = _Extra("cluster", "to read a cluster")
-_WEBHOOK = _Extra("webhook", "to serve")
+_WEBHOOK = _Extra("webhook", "to serve and to judge certificates")
 # By the module whose import fails.
 _BROUGHT_BY: Mapping[str, _Extra] = {
     "kubernetes": _CLUSTER,
