@@ -81,7 +81,7 @@ e2e-attacks: $(READY)
 
 # Not in CI: cert-manager takes some minutes to build.
 CERT_MANAGER := tests/e2e/test_cert_manager.py
-e2e-cert-manager: $(READY)  ## cert-manager's own controllers issue the chart's certificate (needs Go; the first build takes minutes)
+e2e-cert-manager: $(READY) image  ## cert-manager's own controllers issue the chart's certificate (needs Go; the first build takes minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(CERT_MANAGER) -q
 
