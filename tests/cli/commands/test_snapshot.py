@@ -176,7 +176,9 @@ class TestAFileAsTheCluster:
         spoken = []
         for file in ("nobody.jsonl", str(CLUSTER)):
             entries = json.loads(run("audit", file, "-o", "json")[1])
-            spoken.append(sorted((entry["rule"], entry.get("mode"), entry.get("severity")) for entry in entries))
+            spoken.append(
+                sorted((entry["rule"], str(entry.get("mode")), str(entry.get("severity"))) for entry in entries)
+            )
         assert spoken[0] == spoken[1]
 
     def test_a_terminal_is_no_place_for_it(self, run, monkeypatch):

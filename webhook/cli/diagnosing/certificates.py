@@ -10,6 +10,7 @@ from certs.rotation import certificates_in, read
 from webhook.cli.diagnosing.diagnosis import Diagnosis, State, helm_upgrade, unknown
 from webhook.cli.diagnosing.facts import Configuration, Deployment, Facts, Read, Secret, Unread
 from webhook.cli.diagnosing.registration import release_of
+from webhook.core.api.well_known import APP_COMPONENT
 
 # A leaf of a week is renewed two days and eight hours before its end.
 _SOON = timedelta(days=2)
@@ -76,7 +77,7 @@ def _bundle_fix(facts: Facts, configuration: Configuration) -> str:
     if "cert-manager.io/inject-ca-from" in configuration.metadata.annotations:
         return "kubectl -n cert-manager rollout restart deployment/cert-manager-cainjector"
     if isinstance(facts.deployment, Deployment) and facts.deployment.container.option("ca-secret"):
-        return f"kubectl -n {facts.namespace} rollout restart deployment -l app.kubernetes.io/component=controller"
+        return f"kubectl -n {facts.namespace} rollout restart deployment -l {APP_COMPONENT}=controller"
     return helm_upgrade(release_of(facts), facts.namespace, "--force-conflicts")
 
 

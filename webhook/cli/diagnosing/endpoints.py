@@ -17,6 +17,7 @@ from webhook.cli.diagnosing.facts import (
 )
 from webhook.cli.diagnosing.registration import release_of
 from webhook.core.api.selectors import valid_selector
+from webhook.core.api.well_known import APP_COMPONENT
 from webhook.core.text import listed, together
 
 _UNASKED = "nothing is asked, and the API server goes on without (failurePolicy Ignore), after the timeout of each call"
@@ -113,7 +114,7 @@ def _address_fix(facts: Facts, wanted: int) -> str:
     if facts.pods == ():
         return helm_upgrade(release_of(facts), facts.namespace, "--force-conflicts")
     return (
-        f"kubectl -n {facts.namespace} describe pods -l app.kubernetes.io/component=webhook\n"
+        f"kubectl -n {facts.namespace} describe pods -l {APP_COMPONENT}=webhook\n"
         f"kubectl -n {facts.namespace} logs deployment/{facts.service_name}"
     )
 

@@ -36,6 +36,7 @@ from webhook.cli.diagnosing.facts import (
 from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.cluster.live import Live
 from webhook.config import ConfigError, load_policy
+from webhook.core.api.well_known import APP_COMPONENT, APP_VERSION
 from webhook.core.policy.policy import Policy
 
 _Object = TypeVar("_Object")
@@ -87,7 +88,7 @@ def _place(configurations: Read[tuple[Configuration, ...]], namespace: str) -> t
 
 def _program(deployment: Read[Deployment | None]) -> str:
     labels = deployment.metadata.labels if isinstance(deployment, Deployment) else {}
-    return labels.get("app.kubernetes.io/version", "")
+    return labels.get(APP_VERSION, "")
 
 
 class _Reader:
@@ -114,7 +115,7 @@ class _Reader:
         if name:
             return self.got(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}", Deployment)
         where = f"namespaces/{namespace}/" if namespace else ""
-        labels = "app.kubernetes.io/component=webhook"
+        labels = f"{APP_COMPONENT}=webhook"
         found = self.listed(f"/apis/apps/v1/{where}deployments", Deployment, labelSelector=labels)
         if isinstance(found, Unread):
             return found

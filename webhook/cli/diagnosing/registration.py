@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from webhook.cli.diagnosing.diagnosis import Diagnosis, State, helm_upgrade, unknown
 from webhook.cli.diagnosing.facts import Configuration, Deployment, Facts, RegisteredWebhook, Unread
 from webhook.core.api.selectors import valid_selector
-from webhook.core.api.well_known import NAMESPACE_NAME
+from webhook.core.api.well_known import APP_INSTANCE, NAMESPACE_NAME
 from webhook.core.text import together
 
 _SYSTEM = ("kube-system", "kube-public", "kube-node-lease")
@@ -48,7 +48,7 @@ def registration(facts: Facts) -> Iterator[Diagnosis]:
 def release_of(facts: Facts) -> str:
     """The name of the Helm release."""
     if isinstance(facts.deployment, Deployment):
-        return facts.deployment.metadata.labels.get("app.kubernetes.io/instance", "")
+        return facts.deployment.metadata.labels.get(APP_INSTANCE, "")
     return ""
 
 

@@ -25,6 +25,7 @@ def _loss(loss: ZoneLoss) -> dict[str, object]:
     """What a zone's failure costs one workload, or all of them: then without ``workload``."""
     whose = {"workload": loss.title} if loss.title else {}
     return {
+        "rule": "zone-loss-strands-pods",
         **whose,
         "zoneLoss": loss.zone,
         "pods": loss.wanted,

@@ -108,6 +108,7 @@ JOB_LABELS = (JOB_NAME, CONTROLLER_UID, OLD_JOB_NAME, OLD_CONTROLLER_UID)
 # Recommended labels of any object. Source: kubernetes.io/docs/concepts/overview/working-with-objects/common-labels.
 APP_NAME = "app.kubernetes.io/name"
 APP_INSTANCE = "app.kubernetes.io/instance"
+APP_VERSION = "app.kubernetes.io/version"
 APP_COMPONENT = "app.kubernetes.io/component"
 APP_PART_OF = "app.kubernetes.io/part-of"
 APP_MANAGED_BY = "app.kubernetes.io/managed-by"
