@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance fuzz fuzz-rules claims placing e2e e2e-cluster e2e-apart e2e-attacks e2e-cert-manager image image-test image-lock dist attack attack-short bench lint docs lock FORCE
+.PHONY: help install run test conformance fuzz fuzz-rules claims placing e2e e2e-cluster e2e-apart e2e-attacks e2e-steady e2e-cert-manager image image-test image-lock dist attack attack-short bench lint docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -64,12 +64,13 @@ placing: $(READY)  ## what our search of all orders says of random whole workloa
 e2e: $(READY) image  ## a real API server around the webhook (needs Go; the first build takes ten minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@$(MAKE) --no-print-directory --jobs 3 --keep-going e2e-cluster e2e-apart e2e-attacks
+	@$(MAKE) --no-print-directory e2e-steady
 	@$(MAKE) --no-print-directory attack-short
 
 ATTACKS := tests/e2e/test_hostile.py
 APART := tests/e2e/test_image.py tests/e2e/test_release.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py
 e2e-cluster: $(READY)
-	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(ATTACKS) $(TOWN) $(CERT_MANAGER),--ignore $(file)) -v --durations 5
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(ATTACKS) $(STEADY) $(TOWN) $(CERT_MANAGER),--ignore $(file)) -v --durations 5
 
 # Beside the rest: each has a control plane of its own, and waits for it most of the time.
 e2e-apart: $(READY)
@@ -78,6 +79,11 @@ e2e-apart: $(READY)
 # Beside the rest: it needs no cluster, and waits for most of three minutes.
 e2e-attacks: $(READY)
 	@$(BIN)/python -m pytest -m e2e $(ATTACKS) -q
+
+# After those, by itself: certificates that live for seconds, and replicas that end, while no call may fail.
+STEADY := tests/e2e/test_certificates.py tests/e2e/test_restarts.py tests/e2e/test_upgrade.py
+e2e-steady: $(READY) image
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(STEADY) -q --durations 5
 
 # Not in CI: cert-manager takes some minutes to build.
 CERT_MANAGER := tests/e2e/test_cert_manager.py
