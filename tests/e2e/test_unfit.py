@@ -43,7 +43,7 @@ def test_a_warning_says_what_is_in_the_way_and_what_would_help(plane, kubectl, n
     assert (code, out) == (0, "deployment.apps/web created\n")
     assert err == (
         "Warning: evenspread/replicas-do-not-fit: 3 of 7 fit: zone[0] has fewer zones than minDomains 5;"
-        " no minDomains fits 7\n"
+        " minDomains: 3 fits 7\n"
     )
 
 
@@ -56,7 +56,7 @@ def test_so_does_the_first_line_of_a_denial(plane, kubectl, namespace, refusing)
     assert first == (
         'Error from server (Forbidden): error when creating "STDIN": admission webhook "validate.evenspread.io"'
         f" denied the request: Deployment {namespace}/web: 3 of 7 fit: zone[0] has fewer zones than minDomains 5;"
-        " no minDomains fits 7"
+        " minDomains: 3 fits 7"
     )
     assert blocks[0].startswith("  1 replicas-do-not-fit  ")
 
