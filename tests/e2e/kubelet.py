@@ -137,7 +137,9 @@ class Kubelet:
                 if error.answer.status != 404:
                     raise
                 continue  # a pod waits for its volumes; one that runs keeps what it has
-            if name not in self._running:
+            # kwok gives an address away when its pod is deleted; in a cluster it is free when the container has ended.
+            held = any(each.address == pod["status"]["podIP"] for each in self._leaving)
+            if name not in self._running and not held:
                 self._running[name] = self._start(pod, folder)
         for name, each in self._running.items():
             ready = each.process.poll() is None and each.get("/readyz")[0] == 200
