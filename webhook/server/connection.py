@@ -29,8 +29,9 @@ _HEAD_BYTES = 32 * 1024
 # What waits for the application, or for its turn behind an answer that is not read, on each connection.
 _BUFFER_BYTES = 64 * 1024
 
-# RFC 9110 sections 5.1 and 5.5: a token, a colon, and no control character but a tab.
-_PLAIN_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
+# RFC 9110 sections 5.1 and 5.5: a token, a colon, and no control character but a tab. Nothing is given back: to try
+# each way to share blanks between space and value took 0.6 s for a field of 8 KiB.
+_PLAIN_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++):[ \t]*+([^\x00-\x08\x0a-\x1f\x7f]*+)")
 
 PROTOCOL_PRIVATE_NAMES = (
     (protocol, ("PythonProtocol", "ASGIProtocol")),
