@@ -1,22 +1,28 @@
-"""Debian packages: the locked ones, fetched and unpacked without apt and dpkg, so that any machine can do it."""
+"""Debian packages: the locked ones, fetched by apt from where this machine gets its own, and unpacked without dpkg."""
 
-import hashlib
+import functools
 import io
-import os
+import subprocess
 import tarfile
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Iterator
 from email.parser import HeaderParser
 from fnmatch import fnmatch
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from urllib.parse import unquote
 
 LOCK = Path(__file__).with_name("packages.lock")
 STATUS = Path("var/lib/dpkg/status.d")  # where scanners look in an image without dpkg
-_SNAPSHOT = "http://snapshot.debian.org/archive"
-_SECONDS = 60
+_SITES = (
+    "apt-get",
+    "indextargets",
+    "--no-release-info",  # also before the first apt-get update
+    "--format=$(RELEASE) $(SITE)",
+    "Created-By: Packages",
+    "Component: main",
+)
+_FETCH = ("/usr/lib/apt/apt-helper", "-qq", "-o", "APT::Sandbox::User=root", "download-file")
 _HEADER_BYTES = 60  # of a member of an ar archive
 # What nothing reads in a container: manuals, and what Python needs neither to run nor to import what we import.
 _LEFT_OUT = (
@@ -72,16 +78,17 @@ def unpack_all(archive: tarfile.TarFile, root: Path, members: Iterable[tarfile.T
 
 
 class Package(NamedTuple):
-    """A file of Debian's archive."""
+    """A file of Debian's archive. Shape: ``path`` as in the list of packages of its ``suite``, escaped as in a URL."""
 
     architecture: str
     sha256: str
-    url: str
+    suite: str
+    path: str
 
     @property
     def name(self) -> str:
         """Its name, from the name of the file."""
-        return unquote(self.url).rpartition("/")[2].partition("_")[0]
+        return unquote(self.path).rpartition("/")[2].partition("_")[0]
 
 
 class Lock(NamedTuple):
@@ -98,31 +105,36 @@ def locked(architecture: str) -> Lock:
     return Lock(date, tuple(Package(word, *rest) for word, *rest in lines if word == architecture))
 
 
-def fetched(package: Package, date: str, cache: Path) -> bytes:
-    """The bytes of a package, from the cache, Debian's mirrors, or its archive of former versions.
+def fetched(package: Package, cache: Path) -> bytes:
+    """The bytes of a package, from the cache or by apt, which checks their hash.
 
-    Errors: SystemExit if none has it, or if what came is something else.
+    Errors: SystemExit if apt knows no source of the suite, or if that has the package no more.
     """
     kept = cache / package.sha256
-    if kept.exists():
-        return kept.read_bytes()
-    path = package.url.removeprefix("http://deb.debian.org/")
-    archive, _, rest = path.partition("/")
-    stamp = date.replace("-", "").replace(":", "")
-    for url in (package.url, f"{_SNAPSHOT}/{archive}/{stamp}/{rest}"):
-        try:
-            with urllib.request.urlopen(url, timeout=_SECONDS) as answer:  # noqa: S310 http; the hash says what is right
-                content: bytes = answer.read()
-        except (urllib.error.URLError, TimeoutError):
-            continue
-        if hashlib.sha256(content).hexdigest() != package.sha256:
-            raise SystemExit(f"{url}: not the locked file")
+    if not kept.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        half = kept.with_suffix(f".{os.getpid()}")
-        half.write_bytes(content)
-        half.replace(kept)
-        return content
-    raise SystemExit(f"{package.url} has left Debian's mirrors; make image-lock takes today's packages")
+        with TemporaryDirectory(dir=cache) as folder:
+            half = Path(folder) / "package"
+            command = [*_FETCH, f"{_site(package.suite)}/{package.path}", str(half), f"SHA256:{package.sha256}"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 apt's own
+            if done.returncode:
+                raise SystemExit(f"{package.path}: {done.stderr.strip()}\nmake image-lock takes today's packages")
+            half.replace(kept)
+    return kept.read_bytes()
+
+
+@functools.cache
+def _site(suite: str) -> str:
+    """The address under which apt, as it is configured here, has a suite."""
+    try:
+        said = subprocess.run(_SITES, capture_output=True, text=True, check=True).stdout  # noqa: S603 apt's own
+    except FileNotFoundError:
+        said = ""
+    for line in said.splitlines():
+        known, _, site = line.partition(" ")
+        if known == suite:
+            return site
+    raise SystemExit(f"apt has no source of Debian's {suite}: its packages are fetched as apt is configured here")
 
 
 def unpack(lock: Lock, cache: Path, root: Path) -> None:
@@ -132,7 +144,7 @@ def unpack(lock: Lock, cache: Path, root: Path) -> None:
         (root / "usr" / folder).mkdir(parents=True, exist_ok=True)
         (root / folder).symlink_to(f"usr/{folder}")
     for package in lock.packages:
-        members = dict(_members(fetched(package, lock.date, cache)))
+        members = dict(_members(fetched(package, cache)))
         with tarfile.open(fileobj=io.BytesIO(members["data.tar"])) as opened:
             unpack_all(opened, root, _wanted(opened))
         status = root / STATUS / package.name

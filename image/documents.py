@@ -28,7 +28,6 @@ class _Part(NamedTuple):
     version: str
     sha256: str
     purl: str
-    source: str
     licence: str
 
 
@@ -44,9 +43,7 @@ def write(lock: debian.Lock, python: Iterable[Path], digest: str, seconds: int, 
 def _of_debian(package: debian.Package, root: Path) -> _Part:
     name, version = package.name, debian.version_of(package, root)
     purl = f"pkg:deb/debian/{name}@{quote(version, safe='')}?arch={package.architecture}&distro=debian-12"
-    return _Part(
-        name, version, package.sha256, purl, package.url, _NOTHING_SAID
-    )  # see its copyright file, in the image
+    return _Part(name, version, package.sha256, purl, _NOTHING_SAID)  # see its copyright file, in the image
 
 
 def _of_wheel(wheel: Path) -> _Part:
@@ -57,8 +54,7 @@ def _of_wheel(wheel: Path) -> _Part:
     name = metadata["Name"].lower().replace("_", "-")
     version = metadata["Version"]
     licence = metadata.get("License-Expression") or _NOTHING_SAID  # what is not an expression, SPDX does not take
-    source = f"https://pypi.org/project/{name}/{version}/"
-    return _Part(name, version, hashlib.sha256(content).hexdigest(), f"pkg:pypi/{name}@{version}", source, licence)
+    return _Part(name, version, hashlib.sha256(content).hexdigest(), f"pkg:pypi/{name}@{version}", licence)
 
 
 def _spdx(parts: Iterable[_Part], digest: str, created: str) -> dict[str, Any]:
@@ -96,7 +92,7 @@ def _listed(number: int, part: _Part) -> dict[str, Any]:
         "SPDXID": f"SPDXRef-package-{number}",
         "name": part.name,
         "versionInfo": part.version,
-        "downloadLocation": part.source,
+        "downloadLocation": _NOTHING_SAID,  # whoever builds it has mirrors of his own; the purl names the package
         "filesAnalyzed": False,
         "licenseDeclared": part.licence,
         "licenseConcluded": _NOTHING_SAID,

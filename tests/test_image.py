@@ -1,9 +1,11 @@
 """What the image is made of and how, as far as that needs no image: tests/e2e/test_image.py runs one."""
 
 import fnmatch
+import hashlib
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -101,7 +103,8 @@ def test_every_package_is_locked_once(architecture):
     lock = debian.locked(architecture)
     assert sorted(package.name for package in lock.packages) == PACKAGES == sorted(set(PACKAGES))
     assert all(re.fullmatch(r"[0-9a-f]{64}", package.sha256) for package in lock.packages)
-    assert all(package.url.startswith("http://deb.debian.org/debian") for package in lock.packages)
+    assert {package.suite for package in lock.packages} <= {"bookworm", "bookworm-updates", "bookworm-security"}
+    assert all(package.path.startswith("pool/") for package in lock.packages)
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT00:00:00Z", lock.date)
 
 
@@ -131,7 +134,7 @@ def deb(**files):
     return packed
 
 
-PACKAGE = debian.Package("amd64", "0" * 64, "http://deb.debian.org/debian/pool/tool_1%2b1_amd64.deb")
+PACKAGE = debian.Package("amd64", hashlib.sha256(b"tool").hexdigest(), "bookworm", "pool/tool_1%2b1_amd64.deb")
 
 
 def test_a_package_is_unpacked_as_dpkg_would_on_a_merged_system(tmp_path):
@@ -159,10 +162,45 @@ def test_a_package_is_unpacked_as_dpkg_would_on_a_merged_system(tmp_path):
     assert debian.version_of(PACKAGE, tmp_path / "root") == "1:1+1"
 
 
-def test_a_package_that_is_nowhere_ends_it_with_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    with pytest.raises(SystemExit, match="has left Debian's mirrors; make image-lock takes today's packages"):
-        debian.fetched(PACKAGE, "2026-01-01T00:00:00Z", tmp_path)
+@pytest.fixture
+def archive(tmp_path, monkeypatch):
+    """A folder that apt takes for Debian's archive."""
+    if not shutil.which("apt-get"):
+        pytest.skip("apt, which fetches the packages, is not on this machine")
+    (tmp_path / "sources.list").write_text(f"deb copy:{tmp_path}/archive bookworm main\n")
+    settings = {"Dir::Etc::sourcelist": tmp_path / "sources.list", "Dir::Etc::sourceparts": "/dev/null"}
+    (tmp_path / "apt.conf").write_text("".join(f'{name} "{value}";\n' for name, value in settings.items()))
+    monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
+    (tmp_path / "archive/pool").mkdir(parents=True)
+    debian._site.cache_clear()
+    yield tmp_path / "archive/pool"
+    debian._site.cache_clear()
+
+
+def test_a_package_comes_from_where_apt_gets_its_own(archive, tmp_path):
+    (archive / "tool_1+1_amd64.deb").write_bytes(b"tool")
+    assert debian.fetched(PACKAGE, tmp_path / "cache") == b"tool"
+
+    (archive / "tool_1+1_amd64.deb").unlink()
+    assert debian.fetched(PACKAGE, tmp_path / "cache") == b"tool"
+
+
+@pytest.mark.parametrize(
+    ("there", "reason"),
+    [pytest.param(None, "No such file", id="gone"), pytest.param(b"other", "Hash Sum mismatch", id="other bytes")],
+)
+def test_a_package_that_is_not_to_be_had_ends_it_with_what_to_do(archive, tmp_path, there, reason):
+    if there:
+        (archive / "tool_1+1_amd64.deb").write_bytes(there)
+    with pytest.raises(SystemExit, match=f"(?s)^pool/tool_1.*{reason}.*make image-lock takes today's packages"):
+        debian.fetched(PACKAGE, tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+@pytest.mark.usefixtures("archive")
+def test_a_suite_that_apt_does_not_know_is_said(tmp_path):
+    with pytest.raises(SystemExit, match=r"^apt has no source of Debian's bookworm-updates: "):
+        debian.fetched(PACKAGE._replace(suite="bookworm-updates"), tmp_path / "cache")
 
 
 # -- running it
