@@ -3,6 +3,7 @@
 Labels hold nothing that users choose freely: no names, no namespaces.
 """
 
+import collections
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -46,7 +47,7 @@ class Metrics:
         registry = self._registry = CollectorRegistry()
         self._requests: defaultdict[tuple[str, str, bool], int] = defaultdict(int)
         self._results: defaultdict[tuple[str, str, str], int] = defaultdict(int)
-        self._missing: defaultdict[str, int] = defaultdict(int)
+        self._missing: collections.Counter[str] = collections.Counter()
         self._failed: defaultdict[str, int] = defaultdict(int)
         self._durations: dict[str, Callable[[float], None]] = {}
         self._register_reviews(registry)
@@ -142,18 +143,18 @@ class Metrics:
             observe = self._durations[route] = self._duration.labels(route).observe
         observe(seconds)
 
-    def rules(self, found: Iterable[tuple[str, str]], missing: Iterable[str], failed: Iterable[str] = ()) -> None:
+    def rules(self, found: Iterable[tuple[str, str]], missing: Iterable[str]) -> None:
         """What the rules said of one request.
 
-        Shape: ``found`` are findings with the mode that held, ``missing`` the rules that lacked a fact, and ``failed``
-        those that raised.
+        Shape: ``found`` are findings with the mode that held, ``missing`` the rules that lacked a fact.
         """
         for rule, mode in found:
             self._results[rule, "fail", mode] += 1
-        for rule in missing:
-            self._missing[rule] += 1
-        for rule in failed:
-            self._failed[rule] += 1
+        self._missing.update(missing)
+
+    def rule_failed(self, rule: str) -> None:
+        """One rule that raised."""
+        self._failed[rule] += 1
 
     def fell_back(self, mode: str) -> None:
         """One pod whose hard constraints gave way (``inject``) or would have (``observe``)."""

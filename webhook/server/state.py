@@ -83,15 +83,10 @@ class State:
         self.metrics.answered(route, word, dry_run=request.dry_run, seconds=seconds)
         if answer.failed:
             self.metrics.errors.inc()
-        self.metrics.rules(
-            [(each.finding.rule, each.mode) for each in decision.findings],
-            [each.rule for each in decision.not_evaluated if each.fault is None],
-            [each.rule for each in decision.not_evaluated if each.fault is not None],
-        )
-        for each in decision.not_evaluated:
-            if each.fault is not None:
-                told = {"rule": each.rule, "route": route, **request.logged, **described(each.fault)}
-                _log.error("a rule failed; the others answered", extra={"fields": told})
+        lacked = [each.rule for each in decision.not_evaluated if each.fault is None]
+        self.metrics.rules([(each.finding.rule, each.mode) for each in decision.findings], lacked)
+        if len(lacked) < len(decision.not_evaluated):
+            self._account_for_faults(route, answer)
         if decision.feasibility is not None:
             self.metrics.tried(decision.feasibility.verdict, decision.feasibility.cause)
         if decision.fallback is not None:
@@ -105,6 +100,14 @@ class State:
         level = logging.INFO if said else logging.DEBUG
         if _log.isEnabledFor(level):
             _log.log(level, word, extra={"fields": _told(route, answer, seconds)})
+
+    def _account_for_faults(self, route: str, answer: ReviewAnswer) -> None:
+        """Count and log the rules that raised."""
+        for each in answer.decision.not_evaluated:
+            if each.fault is not None:
+                self.metrics.rule_failed(each.rule)
+                told = {"rule": each.rule, "route": route, **answer.request.logged, **described(each.fault)}
+                _log.error("a rule failed; the others answered", extra={"fields": told})
 
 
 def _told(route: str, answer: ReviewAnswer, seconds: float) -> Mapping[str, object]:

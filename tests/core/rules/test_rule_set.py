@@ -16,9 +16,10 @@ from webhook.core.policy.policy import Mode
 from webhook.core.review import judging, review
 from webhook.core.rules import rule_set
 from webhook.core.rules.frame.rule import NotEvaluated, Rule
-from webhook.core.rules.frame.subject import NO_TIME, Circumstances
+from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, place
 from webhook.core.rules.placement.frame.each_template import PlacementRule
-from webhook.core.rules.rule_set import _FAMILIES, RULES
+from webhook.core.rules.rule_set import _FAMILIES, _OF_ANY_OBJECT, RULES
+from webhook.core.workloads.kinds import BUILT_IN_KINDS
 
 FILE = """
 from webhook.core.policy.policy import Mode
@@ -45,7 +46,7 @@ def evaluate(case):
 
 MADE_UP = PlacementRule(
     id="made-up", title="", severity=Severity.LOW, mode=Mode.WARN, why="", silent="",
-    of_template=evaluate, concerns=lambda subject: subject.workload.kind == "Deployment", unless_warned=True,
+    of_template=evaluate, concerns=lambda subject, _: subject.workload.kind == "Deployment", unless_warned=True,
 )
 """
 WEB = workload("Deployment", "app=web", "zone hard 1 app=web", replicas=6)
@@ -145,3 +146,15 @@ def test_every_rule_has_a_page_and_one_way_to_be_asked(rule):
 def test_rules_that_one_function_answers_for_are_asked_again_together():
     for family in _FAMILIES:
         assert len({(rule.asked_again, rule.of_api) for rule in family.rules}) == 1, family.rules
+
+
+@pytest.mark.parametrize("kind", sorted(kind for _, kind in BUILT_IN_KINDS))
+@pytest.mark.parametrize("index", [None, cluster("a: n1=2 | b: n2")], ids=["alone", "beside a cluster"])
+def test_rules_that_are_not_asked_of_objects_without_constraints_have_no_word_for_them(kind, index):
+    found = examined(workload(kind, "app=web")).workload
+    for offline in (True, False):
+        here = Circumstances(policy=DENY, version=RECENT, index=index, offline=offline)
+        subject = Subject(workload=found, placed=place(found), circumstances=here)
+        silent = [each for each in _FAMILIES if each not in _OF_ANY_OBJECT]
+        assert len(silent) > len(_OF_ANY_OBJECT)
+        assert [answer for each in silent for answer in each.ask(subject)] == []

@@ -21,7 +21,7 @@ from webhook.core.rules.frame.subject import NO_TIME, Circumstances, Subject, pl
 from webhook.core.rules.frame.trials import Tried
 from webhook.core.rules.limits.size import IMMENSE, TIMELY, TOO_COSTLY, TOO_LARGE
 from webhook.core.rules.placement.pod_fits import Feasibility
-from webhook.core.rules.rule_set import BY_ID, evaluate, in_report_order, noted
+from webhook.core.rules.rule_set import BY_ID, evaluate, in_report_order, not_looked_at, noted
 from webhook.core.workloads.reading import parsed, read_meta, read_workload
 from webhook.core.workloads.workload import Workload
 
@@ -91,8 +91,11 @@ def read_object(raw: bytes | Raw | Mapping[str, object], of: TypeMeta, policy: P
     return ReadObject(raw, workload, workload.meta if workload else _NO_META)
 
 
-def evaluated(given: ReadObject, circumstances: Circumstances) -> Evaluation:
-    """What every rule answers; nothing of an object that has no pod template."""
+def evaluated(given: ReadObject, circumstances: Circumstances, limit: str = "") -> Evaluation:
+    """What every rule answers; nothing of an object that has no pod template.
+
+    Shape: none looks at an object that exceeds the ``limit``.
+    """
     workload, error, namespace = given.workload, given.decode_error, circumstances.namespace
     if error is not None:
         return Evaluation(None, (wrong_type(error, lambda: parsed(given.raw)),), decode_error=error)
@@ -101,6 +104,8 @@ def evaluated(given: ReadObject, circumstances: Circumstances) -> Evaluation:
     if namespace and workload.meta.namespace != namespace and not (circumstances.offline and workload.meta.namespace):
         # Where it would be created; rules look there for what else is in the cluster.
         workload = replace(workload, meta=replace(workload.meta, namespace=namespace))
+    if limit:
+        return Evaluation(workload, (), not_looked_at(limit))
     subject = Subject(workload=workload, placed=place(workload), circumstances=circumstances)
     findings, missing, feasibility = evaluate(subject)
     return Evaluation(workload, findings, missing, feasibility=feasibility)
@@ -178,8 +183,9 @@ def with_size(found: Evaluation, policy: Policy, *, costly: bool = False) -> Eva
     Else whoever adds constraints would switch off every rule that looks at the cluster. Of this only denials are told.
     Of an object that is ``costly`` its size is also why time ran out.
     """
-    timely = (replace(each, missing=TOO_COSTLY) if each.missing == NO_TIME else each for each in found.not_evaluated)
-    found = replace(found, not_evaluated=tuple(timely)) if costly else found
+    if costly:
+        told = (replace(each, missing=TOO_COSTLY) if each.missing == NO_TIME else each for each in found.not_evaluated)
+        found = replace(found, not_evaluated=tuple(told))
     missed = [each for each in found.not_evaluated if each.missing in TOO_LARGE]
     if not missed or found.workload is None or policy.too_large == "allow":
         return found

@@ -39,7 +39,7 @@ from webhook.core.rules.frame.rule import SEARCH, NotEvaluated, RuleAnswer
 from webhook.core.rules.frame.subject import Circumstances, Subject, place
 from webhook.core.rules.frame.trials import tried_as_a_whole
 from webhook.core.rules.frame.written import Written
-from webhook.core.rules.limits.cost import is_costly
+from webhook.core.rules.limits.cost import is_costly, weigh
 from webhook.core.rules.placement.pod_fits import Feasibility
 from webhook.core.rules.rule_set import API_RULES, BY_ID, OFFLINE, evaluate_written, noted, with_tried_fixes
 from webhook.core.text import one_line
@@ -109,14 +109,17 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Circumstances,
 
 def _looked_at(given: ReadObject, circumstances: Circumstances) -> Evaluation | None:
     """What every rule says of the object and of its size; None where it should be judged elsewhere."""
-    costly = _is_costly(given, circumstances)
+    costly, limit = _weighed(given, circumstances)
     if costly and circumstances.elsewhere:
         return None
     # What only waits for a search, and cannot have it, is judged without.
     spared = bool(circumstances.unlooked) and not costly
     if spared:
         circumstances = replace(circumstances, unlooked="", elsewhere=True)
-    found = evaluated(given, circumstances)
+    found = evaluated(given, circumstances, limit)
+    # Without a cluster nothing is searched, and no size keeps a rule from looking but one that keeps all from it.
+    if circumstances.index is None and not limit:
+        return found
     if circumstances.elsewhere and not spared and any(each.missing.endswith(SEARCH) for each in found.not_evaluated):
         return None
     return with_size(found, circumstances.policy, costly=costly)
@@ -128,15 +131,15 @@ def _believed(before: ReadObject, old: Evaluation, given: ReadObject, new: Evalu
     Not where its author may have seen to that: of a costly object he changes what findings are about, when others that
     he sent take all of the time.
     """
-    if here.policy.too_large == "allow" or not (_is_costly(before, here) or _is_costly(given, here)):
+    if here.policy.too_large == "allow" or not (_weighed(before, here)[0] or _weighed(given, here)[0]):
         return True
     return new.workload is not None and old.workload is not None and _says(new.workload) == _says(old.workload)
 
 
-def _is_costly(given: ReadObject, circumstances: Circumstances) -> bool:
-    """Whether looking at the object takes longer than others may wait."""
+def _weighed(given: ReadObject, circumstances: Circumstances) -> tuple[bool, str]:
+    """Whether looking at the object takes longer than others may wait, and the limit beyond which no rule looks."""
     index = circumstances.index
-    return given.workload is not None and is_costly(given.workload, 0 if index is None else len(index.view()))
+    return (False, "") if given.workload is None else weigh(given.workload, 0 if index is None else len(index.view()))
 
 
 def _comes_too_early(namespace: str, circumstances: Circumstances) -> bool:

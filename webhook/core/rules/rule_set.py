@@ -28,7 +28,6 @@ from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluate
 from webhook.core.rules.frame.subject import NO_TIME, Subject
 from webhook.core.rules.frame.trials import Tried, tried_in_templates
 from webhook.core.rules.frame.written import Written
-from webhook.core.rules.limits.size import immense
 from webhook.core.rules.placement import (
     affinity_conflicts,
     getting_stuck,
@@ -104,12 +103,14 @@ _ORDER: Mapping[str, int] = {rule.id: -1 if rule.of_api else place for place, ru
 class _Family(NamedTuple):
     """Rules that are decided together by one function.
 
-    Shape: ``slow`` are those of the rules that take longer in a larger cluster.
+    Shape: ``slow`` are those of the rules that take longer in a larger cluster. ``of_any`` is whether one speaks of
+    objects without constraints.
     """
 
     ask: Callable[[Subject], Iterable[RuleAnswer]]
     rules: tuple[Rule, ...]
     slow: tuple[Rule, ...]
+    of_any: bool
 
 
 def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
@@ -121,11 +122,20 @@ def _families(rules: Sequence[Rule]) -> tuple[_Family, ...]:
             asked.setdefault(of_places, []).append(rule)
         if rule.ask is not None:
             asked.setdefault(rule.ask, []).append(rule)
-    families = [_Family(ask, tuple(each), tuple(rule for rule in each if rule.slow)) for ask, each in asked.items()]
+    families = [
+        _Family(
+            ask,
+            rules=tuple(each),
+            slow=tuple(rule for rule in each if rule.slow),
+            of_any=ask is not of_places and any(rule.without_constraints for rule in each),
+        )
+        for ask, each in asked.items()
+    ]
     return tuple(sorted(families, key=lambda family: not any(Need.DRY_RUN in rule.needs for rule in family.rules)))
 
 
 _FAMILIES = _families(RULES)
+_OF_ANY_OBJECT = tuple(each for each in _FAMILIES if each.of_any)
 _ASKED_AGAIN: Mapping[AskedAgain, tuple[_Family, ...]] = {
     when: tuple(each for each in _FAMILIES if all(rule.asked_again is when for rule in each.rules))
     for when in AskedAgain
@@ -147,18 +157,20 @@ class _Evaluated(NamedTuple):
 
 def evaluate(subject: Subject) -> _Evaluated:
     """Ask every rule that applies to the object. One that raises is not evaluated; see `NotEvaluated.fault`."""
-    if not subject.offline and (limit := immense([each.constraint for each in subject.placed])):
-        return _Evaluated((), tuple(NotEvaluated(rule.id, limit) for rule in RULES if rule.id not in _ASKED_ELSEWHERE))
-    answers = _answers(subject, _FAMILIES) if subject.workload.whole else [*_of_a_part(subject)]
-    findings: list[Finding] = []
-    missing: list[NotEvaluated] = []
-    for each in answers:
-        if isinstance(each, Finding):
-            findings.append(each)
-        else:
-            missing.append(each)
-    tried, faults = with_tried_fixes(findings, subject) if subject.circumstances.fixes else Tried(tuple(findings))
-    return _Evaluated(in_report_order(tried), noted((*missing, *faults)), subject.computed(pod_fits.feasibility))
+    answers = _answers(subject) if subject.workload.whole else [*_of_a_part(subject)]
+    missing = [each for each in answers if isinstance(each, NotEvaluated)]
+    findings: tuple[Finding, ...] = ()
+    if len(missing) < len(answers):  # of most objects there is nothing to say
+        findings = tuple(each for each in answers if isinstance(each, Finding))
+        if subject.circumstances.fixes:
+            findings, faults = with_tried_fixes(findings, subject)
+            missing += faults
+    return _Evaluated(in_report_order(findings), noted(missing), subject.computed(pod_fits.feasibility))
+
+
+def not_looked_at(limit: str) -> tuple[NotEvaluated, ...]:
+    """What all rules say at admission of an object at which none looks."""
+    return tuple(NotEvaluated(rule.id, limit) for rule in RULES if rule.id not in _ASKED_ELSEWHERE)
 
 
 def evaluate_written(written: Written) -> Iterator[RuleAnswer]:
@@ -175,7 +187,7 @@ def in_report_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
     """Answers about an operator's object: of rules that need only constraints; those that need a cluster lack it."""
-    yield from (each for each in _answers(subject, _FAMILIES) if BY_ID[each.rule].of_a_part)
+    yield from (each for each in _answers(subject) if BY_ID[each.rule].of_a_part)
     if subject.placed:
         yield from (
             NotEvaluated(rule.id, _OPERATED)
@@ -184,8 +196,10 @@ def _of_a_part(subject: Subject) -> Iterator[RuleAnswer]:
         )
 
 
-def noted(missing: Iterable[NotEvaluated]) -> tuple[NotEvaluated, ...]:
+def noted(missing: Sequence[NotEvaluated]) -> tuple[NotEvaluated, ...]:
     """Each rule once: with what it raised, else with the first fact that it lacked."""
+    if len({each.rule for each in missing}) == len(missing):
+        return tuple(missing)
     by_rule: dict[str, NotEvaluated] = {}
     for each in missing:
         if each.rule not in by_rule or (each.fault is not None and by_rule[each.rule].fault is None):
@@ -222,11 +236,11 @@ def _of_the_object(subject: Subject) -> Iterator[RuleAnswer]:
         yield from guarded(family.rules, family.ask, subject)
 
 
-def _answers(subject: Subject, asked: Iterable[_Family]) -> list[RuleAnswer]:
+def _answers(subject: Subject) -> list[RuleAnswer]:
     """The answers of the families, and of rules for which time ran out, that it did."""
     answers: list[RuleAnswer] = []
-    timely = subject.index is not None and bool(subject.placed) and not subject.late
-    for family in asked:
+    timely = bool(subject.placed) and subject.index is not None and not subject.late
+    for family in _FAMILIES if subject.placed else _OF_ANY_OBJECT:
         try:
             answers.extend(family.ask(subject))
         except Exception as error:  # noqa: BLE001 as `guarded`, which would cost each review a call for each family

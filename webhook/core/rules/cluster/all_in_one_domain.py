@@ -1,6 +1,6 @@
 """The rule about workloads whose running pods are all in one domain, whatever they declare."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -52,19 +52,17 @@ class Away(NamedTuple):
     pods: int
 
 
-def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
+def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """What the rule says of a workload that keeps several pods running."""
     workload, index = subject.workload, subject.index
     if not workload.traits.replicated or workload.replicas in NO_REPLICAS or not workload.templates:
-        return
+        return ()
     missing = subject.lacks("nodes", "pods")
     own = None if missing else own_selector(subject)
     if index is None or own is None:
-        yield NotEvaluated(ALL_IN_ONE.id, missing or NO_SELECTOR)
-        return
+        return (NotEvaluated(ALL_IN_ONE.id, missing or NO_SELECTOR),)
     counts = index.count(workload.meta.namespace, own)
-    if sum(counts.values()) >= _FEWEST:
-        yield from _together(counts, own, subject, index)
+    return _together(counts, own, subject, index) if sum(counts.values()) >= _FEWEST else ()
 
 
 ALL_IN_ONE = Rule(
@@ -87,6 +85,7 @@ ALL_IN_ONE = Rule(
     ask=evaluate,
     needs=(Need.NODES, Need.PODS),
     uses=(Need.VOLUMES,),
+    without_constraints=True,
 )
 
 

@@ -4,7 +4,7 @@ Source: kubernetes-sigs/karpenter scheduling/topology.go, topologygroup.go, topo
 kubernetes-sigs/descheduler removepodsviolatingtopologyspreadconstraint; kubernetes/autoscaler#3879.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -41,16 +41,21 @@ class _Difference(Struct, frozen=True):
     warns: bool | None = None
 
 
-def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
+def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """What the rule says of each constraint."""
     if not subject.placed:
-        return
-    missing = subject.lacks("nodes", "deployments")
-    if subject.index is None or missing:
+        return ()
+    if subject.index is None:
+        return (NotEvaluated(AUTOSCALER.id, subject.lacks()),)
+    return _beside(subject, subject.index)
+
+
+def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
+    if missing := subject.lacks("nodes", "deployments"):
         yield NotEvaluated(AUTOSCALER.id, missing)
-    if subject.index is None or subject.lacks("nodes"):
+    if subject.lacks("nodes"):
         return
-    view = subject.index.view()
+    view = index.view()
     karpenter = has_karpenter(view)
     for template in subject.workload.templates:
         placed = [each for each in subject.placed if each.template is template]
@@ -60,7 +65,7 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
                 for difference in _karpenter(each, placed, ground, subject):
                     yield _finding(each, difference)
         apart = _over_two_keys(placed)
-        if apart and _has_descheduler(subject.index):
+        if apart and _has_descheduler(index):
             yield _one_at_a_time(*apart, placed)
 
 

@@ -53,19 +53,22 @@ class _Terms(Struct, frozen=True):
         return f"{name}{here} here, {there} there"
 
 
-def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
+def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """One finding for each template that counts pods, and is counted by them, under other terms."""
-    counting = [placed for placed in subject.placed if selects(placed.constraint)]
-    if not counting or subject.workload.is_pod:
-        return
+    if subject.workload.is_pod or not any(selects(placed.constraint) for placed in subject.placed):
+        return ()
     missing = subject.lacks()
     if subject.index is None or missing:
-        yield NotEvaluated(DIFFER.id, missing)
-        return
+        return (NotEvaluated(DIFFER.id, missing),)
+    return _beside(subject, subject.index)
+
+
+def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
+    counting = [placed for placed in subject.placed if selects(placed.constraint)]
     differs = False
     for template in subject.workload.templates:
         mine = [placed for placed in counting if placed.template is template]
-        differing = sorted(_group(mine, subject, subject.index), key=lambda each: each[0].meta.name) if mine else []
+        differing = sorted(_group(mine, subject, index), key=lambda each: each[0].meta.name) if mine else []
         if differing:
             differs = True
             yield _disagreement(template, differing, subject)

@@ -1,6 +1,6 @@
 """Rules about the effect of declaring constraints: none, lost defaults, or that constraints are missing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counting import counts_itself
 from webhook.core.rules.frame.edits import Fix, removal
 from webhook.core.rules.frame.own_pods import counts_own_pods_only, own_selector
-from webhook.core.rules.frame.pins import nothing_to_balance
+from webhook.core.rules.frame.pins import are_held, nothing_to_balance
 from webhook.core.rules.frame.rule import Finding, Need, Rule, RuleAnswer, Severity, guarded
 from webhook.core.rules.frame.subject import Placed, Subject, place
 from webhook.core.rules.frame.usable_nodes import UsableNodes, usable_nodes_of
@@ -53,7 +53,7 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
         declared = template.template.pod_spec.constraints
         if not declared and _is_required(subject):
             yield from guarded((SPREAD_REQUIRED,), _required, template, subject)
-        elif declared and _is_spread_by_default(template, subject):
+        elif declared and not _names_both(declared) and _is_spread_by_default(template, subject):
             yield from guarded((DEFAULTS_LOST,), _defaults_lost, template, subject)
     if subject.placed:
         yield from guarded((NO_EFFECT,), _without_effect, subject)
@@ -106,6 +106,7 @@ SPREAD_REQUIRED = Rule(
     why="For platforms that ask every replicated service to say how it is spread. Off unless configured.",
     silent="for a single replica, for kinds that run to completion or on every node, and where defaults are injected.",
     ask=evaluate,
+    without_constraints=True,
 )
 
 
@@ -181,12 +182,17 @@ def _defaults_lost(template: Template, subject: Subject) -> Iterator[Finding]:
     )
 
 
+def _names_both(constraints: Sequence[SpreadConstraint]) -> bool:
+    """Whether they are over hosts and zones, so that the scheduler's own spreading is not missed."""
+    return _SPREAD_KEYS.keys() <= {each.topology_key for each in constraints}
+
+
 def _lost(template: Template, subject: Subject) -> list[str]:
     """The keys over which the scheduler would spread the pods if they had no constraint."""
     # Kubernetes runs one pod where replicas is left out, unless an autoscaler sets it.
     if (template.replicas or 1) < _REPLICATED and not _is_scaled(subject):
         return []
-    if _SPREAD_KEYS.keys() <= {each.topology_key for each in template.template.pod_spec.constraints}:
+    if _names_both(template.template.pod_spec.constraints):
         return []
     keys = _keys_kept_apart(template)
     return [key for key in _SPREAD_KEYS if key not in keys and _may_be_uneven(key, template, subject)]
@@ -257,11 +263,11 @@ def _idle(subject: Subject) -> list[tuple[Placed, _Why]]:
     if subject.workload.traits.on_every_node:
         reasons = [(placed, _on_its_node(placed, subject)) for placed in subject.placed]
     else:
-        serves, single = subject.workload.traits.serves and not _is_scaled(subject), _single_domains(subject)
+        single, held = _single_domains(subject), are_held(subject.workload)
         reasons = [
             (
                 placed,
-                single.get(number) or _pinned(placed, subject) or (_too_few(placed, subject) if serves else None),
+                single.get(number) or (_pinned(placed, subject) if held else None) or _too_few(placed, subject),
             )
             for number, placed in enumerate(subject.placed)
         ]
@@ -369,7 +375,13 @@ def _too_few(placed: Placed, subject: Subject) -> _Why | None:
     replicas, max_skew = placed.template.replicas or 0, placed.constraint.max_skew or 0
     # The usual answers first: without a rolling update's further pods there are too many already.
     enough = max_skew < replicas if placed.constraint.hard else replicas > 1
-    if enough or min(replicas, max_skew) < 1 or not counts_own_pods_only(placed.constraint.selector, workload.selector):
+    if (
+        enough
+        or min(replicas, max_skew) < 1
+        or not workload.traits.serves
+        or _is_scaled(subject)
+        or not counts_own_pods_only(placed.constraint.selector, workload.selector)
+    ):
         return None
     # Old and new pods count together during a rollout.
     most = replicas + _surge(workload, replicas)

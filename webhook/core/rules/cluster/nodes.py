@@ -1,9 +1,10 @@
 """Rules about the nodes that exist: which of them have the topology key."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from webhook.core.api.well_known import SUCCESSORS
 from webhook.core.index.meant_keys import ON_EVERY_NODE, PLACES, meant_by, near
+from webhook.core.index.node_table import NodeView
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, over_another_key
@@ -17,16 +18,17 @@ from webhook.core.text import one_line, plural, quoted
 _NOTICED = 20
 
 
-def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
+def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """The two rules about each constraint; bound pods are skipped."""
     if not subject.placed or (subject.workload.is_pod and subject.placed[0].template.template.pod_spec.node_name):
-        return
+        return ()
     missing = subject.lacks("nodes")
     if subject.index is None or missing:
-        yield NotEvaluated(KEY_UNKNOWN.id, missing)
-        yield NotEvaluated(KEY_PARTIAL.id, missing)
-        return
-    view = subject.index.view()
+        return (NotEvaluated(KEY_UNKNOWN.id, missing), NotEvaluated(KEY_PARTIAL.id, missing))
+    return _beside(subject, subject.index.view())
+
+
+def _beside(subject: Subject, view: NodeView) -> Iterator[RuleAnswer]:
     growing = grows(subject.policy, view)
     on_every_node = subject.workload.traits.on_every_node
     for placed, ground in subject.timely(usable_nodes_of(subject, view)):

@@ -1,6 +1,6 @@
 """The rule about other workloads of the namespace whose pods a constraint counts too."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import combinations
 
@@ -61,24 +61,27 @@ class _Other(Struct, frozen=True):
         return sum(self.counts.values())
 
 
-def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
+def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """What the rule says of each constraint."""
-    counting = [placed for placed in subject.placed if selects(placed.constraint)]
-    if not counting:
-        return
+    if not any(selects(placed.constraint) for placed in subject.placed):
+        return ()
     missing = subject.lacks("pods")
     if missing or subject.index is None:
-        yield NotEvaluated(TOO_WIDE.id, missing)
-        return
+        return (NotEvaluated(TOO_WIDE.id, missing),)
+    return _beside(subject, subject.index)
+
+
+def _beside(subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     own, namespace = own_selector(subject), subject.workload.meta.namespace
+    counting = [placed for placed in subject.placed if selects(placed.constraint)]
     for (_, late, selector), alike in subject.timely(_by_selector(counting, subject.workload).items()):
         if not (late or own is None):
-            pods, others = _foreign(subject, selector, own, subject.index)
+            pods, others = _foreign(subject, selector, own, index)
             if pods and not subject.late:  # else nobody knows whose they are
                 within = sum(_within(pods, _counting(alike, subject)).values())
                 if within:
                     yield _finding(alike, subject, (sum(pods.values()), within), others)
-        elif subject.index.count(namespace, selector):
+        elif index.count(namespace, selector):
             yield NotEvaluated(TOO_WIDE.id, LATE_LABELS if late else NO_SELECTOR)
 
 

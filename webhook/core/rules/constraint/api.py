@@ -4,12 +4,19 @@ Source: `validation` words the errors, `decoding` the refusal of a wrong type.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.apiserver.validation import are_plainly_right, validate_constraints
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.constraint.frame.api_errors import UNREAD_TEMPLATE, Broken, broken_at, fitting, fix_of
+from webhook.core.rules.constraint.frame.api_errors import (
+    UNREAD_TEMPLATE,
+    Broken,
+    broken_at,
+    fitting,
+    fix_of,
+    plainly_right,
+)
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity
 from webhook.core.rules.frame.subject import Subject
 from webhook.core.workloads.reading import reaches_template, takes_any_template
@@ -17,10 +24,13 @@ from webhook.core.workloads.reading import reaches_template, takes_any_template
 _UNMARSHAL = re.compile(r"json: cannot unmarshal (.+) into Go .+ of type (.+)", re.DOTALL)
 
 
-def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
+def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """Every error of every template, in upstream's order; what only the pods will be told is `refused`'s."""
-    if takes_any_template(subject.workload, subject.version):
-        return
+    plain = subject.once(plainly_right) or takes_any_template(subject.workload, subject.version)
+    return () if plain else _errors(subject)
+
+
+def _errors(subject: Subject) -> Iterator[RuleAnswer]:
     for template in subject.workload.templates:
         constraints = template.template.pod_spec.constraints
         if are_plainly_right(constraints):

@@ -46,6 +46,8 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     """The three rules about each constraint; at most one of them has a finding."""
     for placed in subject.placed:
         selector = placed.constraint.selector
+        if selector is not None and _plainly_counts(selector, placed):
+            continue
         if selector is None:
             # With matchLabelKeys it is refused: then there is a finding already.
             if (subject.offline or not subject.workload.built_in) and not placed.constraint.match_label_keys:
@@ -149,11 +151,14 @@ def _keyed(placed: Placed, workload: Workload) -> bool:
     )
 
 
+def _plainly_counts(selector: LabelSelector, placed: Placed) -> bool:
+    """Whether a first look shows that a selector with conditions matches the pods; most do."""
+    wanted = selector.match_labels or {}
+    return bool(wanted) and not selector.match_expressions and wanted.items() <= placed.template.template.labels.items()
+
+
 def _not_self(placed: Placed, selector: LabelSelector, subject: Subject) -> Iterator[RuleAnswer]:
     labels = placed.template.template.labels
-    wanted = selector.match_labels or {}
-    if not selector.match_expressions and wanted.items() <= labels.items():
-        return
     is_open = False
     failing: list[Requirement] = []
     for requirement in requirements(selector):

@@ -71,7 +71,7 @@ def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
     is_deployment = subject.workload.group_kind == DEPLOYMENT
     for placed in subject.placed:
         keys = placed.constraint.match_label_keys
-        if keys:
+        if keys and (len(keys) > 1 or keys[0] != subject.workload.traits.revision):
             yield from guarded((ABSENT, WRONG_KIND), _keys, placed, keys, subject.workload)
         if is_deployment and placed.constraint.hard and not _tells_revisions(placed):
             yield from guarded((MIXED,), _mixed, placed, subject)
@@ -156,10 +156,11 @@ def _keys(placed: Placed, keys: tuple[str, ...], workload: Workload) -> Iterator
 
 def _tells_revisions(placed: Placed) -> bool:
     """Whether old and new pods may be counted apart; a label of the template may be another one in each revision."""
-    labels = placed.template.template.labels
-    if POD_TEMPLATE_HASH in _selected(placed):
+    keys = placed.constraint.match_label_keys or ()
+    if POD_TEMPLATE_HASH in keys or POD_TEMPLATE_HASH in _selected(placed):
         return True
-    return any(key == POD_TEMPLATE_HASH or key in labels for key in placed.constraint.match_label_keys or ())
+    labels = placed.template.template.labels
+    return any(key in labels for key in keys)
 
 
 def _selected(placed: Placed) -> frozenset[str]:

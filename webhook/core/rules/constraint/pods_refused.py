@@ -3,7 +3,7 @@
 It speaks only of what no other rule says: `api` has what is wrong with a template as it stands.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from webhook.core.api.written_selector import is_refused, requirements, selected
 from webhook.core.apiserver.validation import are_plainly_right
 from webhook.core.json_edits import Edit
 from webhook.core.policy.policy import Mode
-from webhook.core.rules.constraint.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of
+from webhook.core.rules.constraint.frame.api_errors import UNREAD_TEMPLATE, broken_at, fix_of, plainly_right
 from webhook.core.rules.frame.counting import LATE_LABELS
 from webhook.core.rules.frame.edits import Fix, all_of, changes
 from webhook.core.rules.frame.rule import AskedAgain, Finding, NotEvaluated, Rule, RuleAnswer, Severity, guarded
@@ -35,10 +35,23 @@ _REVISION_OF_NAME = (
 _HASH = 10  # digits of the largest
 
 
-def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
+def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """What kube-apiserver would say of the next pod of each template, and says nowhere before."""
-    if subject.workload.group_kind in (POD, POD_TEMPLATE):
-        return  # no controller makes pods of them
+    # No controller makes pods of pods and PodTemplates.
+    if subject.workload.group_kind in (POD, POD_TEMPLATE) or _are_plain(subject):
+        return ()
+    return _of_templates(subject)
+
+
+def _are_plain(subject: Subject) -> bool:
+    """Whether a first look shows that nothing is refused of the pods; of most workloads it does."""
+    workload = subject.workload
+    if not workload.built_in or _is_long(workload) or not subject.once(plainly_right):
+        return False
+    return all(each.template.pod_spec.affinity is None for each in workload.templates)
+
+
+def _of_templates(subject: Subject) -> Iterator[RuleAnswer]:
     for template in subject.workload.templates:
         yield from guarded((REFUSED,), _of_template, template, subject)
 
@@ -64,6 +77,7 @@ REFUSED = Rule(
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,
     of_a_part=True,
+    without_constraints=True,
 )
 
 

@@ -18,7 +18,7 @@ from webhook.core.rules.frame.own_pods import counts_own_pods_only
 from webhook.core.rules.frame.rule import Finding, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.text import plural, quoted
-from webhook.core.workloads.workload import Template
+from webhook.core.workloads.workload import Template, Workload
 
 
 def nothing_to_balance(placed: Placed, subject: Subject) -> tuple[str, str] | None:
@@ -104,8 +104,12 @@ def _is_asked(subject: Subject) -> bool:
     return subject.index is None or bool(subject.index.lacks("nodes"))
 
 
+def are_held(workload: Workload) -> bool:
+    """Whether anything but constraints can keep pods from a node or near each other; of most workloads nothing."""
+    return any(map(_is_held, workload.templates))
+
+
 def _is_held(template: Template) -> bool:
-    """Whether anything but constraints can keep the pods from a node or near each other; of most templates nothing."""
     spec = template.template.pod_spec
     return bool(spec.node_selector) or spec.affinity is not None
 

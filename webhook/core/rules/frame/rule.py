@@ -115,6 +115,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     people: why it matters, and when the rule says nothing. ``ask`` may be shared by rules that are decided together;
     ``ask_written`` is for rules about what kube-apiserver drops: at admission nobody asks them. Without ``needs`` the
     rule has nothing to say; what it ``uses`` lets it say more. ``of_api`` rules say what kube-apiserver itself says.
+    Objects without constraints are nothing to a rule, unless it speaks of them too (``without_constraints``).
     ``of_a_part`` rules need no more of an object than its constraints and some labels of its pods, which is all that is
     known of resources of operators. A fix of a rule that ``recounts`` changes which pods a constraint counts.
     ``highest_on_pods`` is the highest mode for Pods, and for whatever the accounts of kube-system create.
@@ -133,6 +134,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     uses: tuple[Need, ...] = ()
     of_api: bool = False
     of_a_part: bool = False
+    without_constraints: bool = False
     asked_again: AskedAgain = AskedAgain.NEVER
     recounts: bool = False
     highest_on_pods: Mode = Mode.DENY

@@ -45,10 +45,16 @@ _OTHER = 0.006  # a volume; a port or a container takes less
 
 def is_costly(workload: Workload, nodes: int) -> bool:
     """Whether rules look at the object for longer than others may wait. What exceeds a limit they do not look at."""
+    return weigh(workload, nodes)[0]
+
+
+def weigh(workload: Workload, nodes: int) -> tuple[bool, str]:
+    """Whether rules look at the object for longer than others may wait, and beyond which limit none looks at all."""
     if cost(workload, nodes) <= MOST_IN_LINE:
-        return False
-    constraints = [each for template in workload.templates for each in template.template.pod_spec.constraints]
-    return not immense(constraints) and (not exceeded(workload) or cost(workload, 0) > MOST_IN_LINE)
+        return False, ""
+    # Whatever is immense costs more than that by what is written alone.
+    limit = immense([each for template in workload.templates for each in template.template.pod_spec.constraints])
+    return not limit and (not exceeded(workload) or cost(workload, 0) > MOST_IN_LINE), limit
 
 
 def cost(workload: Workload, nodes: int) -> float:

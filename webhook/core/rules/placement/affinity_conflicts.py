@@ -1,6 +1,6 @@
 """The rule about constraints and what else decides where a pod may go: node selectors, affinity, volumes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from webhook.core.placement.workload_problem import (
 )
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import changes
-from webhook.core.rules.frame.pins import pinned_by_template
+from webhook.core.rules.frame.pins import are_held, pinned_by_template
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity, short_enough
 from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.frame.usable_nodes import CAPPING_MIN_DOMAINS
@@ -38,12 +38,12 @@ from webhook.core.workloads.workload import Template
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumes")
 
 
-def evaluate(subject: Subject) -> Iterator[Finding]:
+def evaluate(subject: Subject) -> Iterable[Finding]:
     """What no cluster can mend; where one is known, it is asked instead."""
-    yield from pinned_by_template(subject, CONFLICTS.id)
+    return pinned_by_template(subject, CONFLICTS.id) if are_held(subject.workload) else ()
 
 
-def concerns(subject: Subject) -> bool:
+def concerns(subject: Subject, _hard: Sequence[Placed]) -> bool:
     """Whether something of the object besides constraints decides where its pods may go."""
     return subject.workload.claims is not None or any(map(_is_pinned, subject.workload.templates))
 

@@ -1,11 +1,11 @@
 """Whether the order in which pods are placed can leave some without a node, although another order places all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from webhook.core.placement.simulation import Outcome
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Need, NotEvaluated, RuleAnswer, Severity
-from webhook.core.rules.frame.subject import Subject
+from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.placement.frame.shortfall import Question, Shortfall, missing, remedy, rollout, speaks_of, steps
@@ -39,12 +39,12 @@ def of_rollout(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
         yield _finding(ROLLOUT_STUCK, short, said, f"always places {short.replicas}")
 
 
-def rolls(subject: Subject) -> bool:
+def rolls(subject: Subject, hard: Sequence[Placed]) -> bool:
     """Whether a change of the template replaces pods step by step, in a way that is known."""
     workload, strategy = subject.workload, subject.workload.strategy
     at_once = strategy is not None and strategy.type in ("Recreate", "OnDelete")
     return (
-        speaks_of(subject)
+        speaks_of(subject, hard)
         and bool(workload.traits.surges or (workload.traits.ordered and workload.built_in))
         and not at_once
     )

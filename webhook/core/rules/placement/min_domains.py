@@ -1,6 +1,6 @@
 """The rule about minDomains: a number of domains that the cluster does not have, so that maxSkew is a cap."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -25,9 +25,9 @@ _FIELD = "minDomains"
 _record_decoder = msgspec.json.Decoder(InjectionRecord)
 
 
-def concerns(subject: Subject) -> bool:
+def concerns(_subject: Subject, hard: Sequence[Placed]) -> bool:
     """Whether a hard constraint asks for several domains."""
-    return any(map(_is_asking, subject.placed))
+    return any(map(_is_asking, hard))
 
 
 def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:
@@ -63,7 +63,7 @@ MIN_DOMAINS_UNREACHABLE = PlacementRule(
 
 
 def _is_asking(placed: Placed) -> bool:
-    return placed.constraint.hard and 1 < (placed.constraint.min_domains or 1) < CAPPING_MIN_DOMAINS
+    return 1 < (placed.constraint.min_domains or 1) < CAPPING_MIN_DOMAINS
 
 
 def _capped(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed) -> Iterator[Finding]:

@@ -4,18 +4,18 @@ They are listed with the objects of which they could speak, so that a clean resu
 rule that could not look.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import NO_REPLICAS, NOT_IN_THIS_RELEASE, Need, NotEvaluated, Rule, Severity
 from webhook.core.rules.frame.subject import Subject
 
 
-def evaluate(subject: Subject) -> Iterator[NotEvaluated]:
+def evaluate(subject: Subject) -> Iterable[NotEvaluated]:
     """The rule, if it could have spoken of this object; a cluster would not help it yet."""
     workload = subject.workload
-    if workload.traits.replicated and workload.replicas not in NO_REPLICAS:
-        yield NotEvaluated(GROUP_CAP.id, NOT_IN_THIS_RELEASE)
+    could_speak = workload.traits.replicated and workload.replicas not in NO_REPLICAS
+    return (NotEvaluated(GROUP_CAP.id, NOT_IN_THIS_RELEASE),) if could_speak else ()
 
 
 GROUP_CAP = Rule(
@@ -27,4 +27,5 @@ GROUP_CAP = Rule(
     silent="in this release, which does not look for it yet: the rule is listed as not evaluated.",
     ask=evaluate,
     needs=(Need.NODES, Need.PODS, Need.DRY_RUN),
+    without_constraints=True,
 )

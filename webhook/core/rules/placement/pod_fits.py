@@ -5,7 +5,7 @@ controller are not tried alone, since their author wrote another object; neither
 try now: with scheduling gates, with a node already, or for another scheduler.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from msgspec import Struct
@@ -42,11 +42,10 @@ class Feasibility(Struct, frozen=True):
     answer: Finding | NotEvaluated | None = None
 
 
-def evaluate(subject: Subject) -> Iterator[RuleAnswer]:
+def evaluate(subject: Subject) -> Iterable[RuleAnswer]:
     """What the dry run of a pod came to."""
-    tried = subject.once(feasibility)
-    if tried is not None and tried.answer is not None:
-        yield tried.answer
+    tried = subject.once(feasibility) if subject.workload.is_pod else None
+    return () if tried is None or tried.answer is None else (tried.answer,)
 
 
 def of_template(case: TemplateUnderRule) -> Iterator[RuleAnswer]:
@@ -78,6 +77,7 @@ DO_NOT_FIT = PlacementRule(
     unless_warned=True,
     needs=(Need.NODES, Need.PODS, Need.DRY_RUN),
     uses=(Need.VOLUMES,),
+    without_constraints=True,
     highest_on_pods=Mode.WARN,
 )
 

@@ -4,7 +4,7 @@ The number is a bound that no order of placing exceeds; a fix is named only if e
 find a place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.placement.constraint_room import ConstraintRoom
@@ -20,9 +20,9 @@ from webhook.core.text import plural
 _MAX_ZONES_LISTED = 4  # zones whose nodes are listed; of more, the smallest and the largest number
 
 
-def concerns(subject: Subject) -> bool:
+def concerns(_subject: Subject, hard: Sequence[Placed]) -> bool:
     """Whether there are hard constraints over zones and over hosts."""
-    return {ZONE, HOSTNAME} <= {each.constraint.topology_key for each in subject.placed if each.constraint.hard}
+    return len(hard) > 1 and {ZONE, HOSTNAME} <= {each.constraint.topology_key for each in hard}
 
 
 def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:

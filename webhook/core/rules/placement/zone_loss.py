@@ -1,12 +1,12 @@
 """The rule about the loss of a zone, whose nodes hold the replacements of its pods down."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from webhook.core.api.types import IGNORE
 from webhook.core.api.well_known import ZONE
 from webhook.core.policy.policy import Mode, mode_for
 from webhook.core.rules.frame.rule import Finding, Severity
-from webhook.core.rules.frame.subject import Subject
+from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import TemplateUnderRule, counts_tainted_nodes
 from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.placement.frame.lost_zones import Loss, costs_pods, worst_loss
@@ -16,9 +16,9 @@ from webhook.core.text import plural, quoted
 _TOLD = frozenset({Mode.WARN, Mode.DENY})
 
 
-def concerns(subject: Subject) -> bool:
+def concerns(subject: Subject, hard: Sequence[Placed]) -> bool:
     """Whether pods are made anew, and tainted nodes count for them."""
-    return subject.workload.traits.replaces and counts_tainted_nodes(subject)
+    return subject.workload.traits.replaces and counts_tainted_nodes(subject, hard)
 
 
 def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, IGNORE, SCHEDULE_ANYWAY, LabelSelectorRequirement
 from webhook.core.apiserver.field_errors import ErrorType, FieldError
+from webhook.core.apiserver.validation import are_plainly_right
 from webhook.core.json_edits import Edit, value_at
 from webhook.core.rules.frame.edits import Fix, changes, removal
 from webhook.core.rules.frame.own_pods import own_labels
@@ -43,6 +44,14 @@ _DIGITS = re.compile(r"[-+]?[0-9]{1,10}", re.ASCII)
 _LABEL_TEXTS = re.compile(r"\.(?:labels|matchLabels|nodeSelector)[.\[][^\[\]]+\]?|\.(?:values|matchLabelKeys)\[\d+\]")
 _POSITIVE = {"maxSkew", "minDomains"}
 _MAX_INT32 = 2**31 - 1  # maxSkew and minDomains are of this type
+
+
+def plainly_right(subject: Subject) -> bool:
+    """Whether a first look shows that kube-apiserver has nothing against the constraints; asked for by `Subject.once`.
+
+    Shape: also true of an object without any.
+    """
+    return all(are_plainly_right(each.template.pod_spec.constraints) for each in subject.workload.templates)
 
 
 class Broken(Struct, frozen=True):

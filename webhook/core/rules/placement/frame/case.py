@@ -92,10 +92,19 @@ class TemplateUnderRule(Struct, frozen=True, kw_only=True, dict=True):
 
     def fits_today(self) -> bool:
         """Whether all replicas are placed in every order as things are, beside those that run."""
-        return all(start.anew or self._fits(start, self.places.hard, self.wanted, 0) for start in self._starts)
+        # The first start is the cluster as it is.
+        others = [start for start in self._starts[1:] if not start.anew]
+        return self._wanted_fit and all(self._fits(start, self.places.hard, self.wanted, 0) for start in others)
 
     def fits_now(self, replicas: int) -> bool:
         """Whether as many are placed in every order in the cluster as it is, beside those that run."""
+        return self._wanted_fit if replicas == self.wanted else self._fit_now(replicas)
+
+    @cached_property
+    def _wanted_fit(self) -> bool:
+        return self._fit_now(self.wanted)
+
+    def _fit_now(self, replicas: int) -> bool:
         return self._fits(self._starts[0], self.places.hard, replicas, 0)
 
     def _fits(
@@ -182,9 +191,9 @@ _MORE_ON_A_NODE = 16
 _IGNORES = frozenset({None, IGNORE})
 
 
-def counts_tainted_nodes(subject: Subject) -> bool:
+def counts_tainted_nodes(_subject: Subject, hard: Sequence[Placed]) -> bool:
     """Whether a hard constraint counts nodes whose taints the pods do not tolerate."""
-    return any(each.constraint.hard and each.constraint.node_taints_policy in _IGNORES for each in subject.placed)
+    return not _IGNORES.isdisjoint([each.constraint.node_taints_policy for each in hard])
 
 
 def is_replicated(workload: Workload) -> bool:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.rules.frame.rule import AskedAgain, Finding, Need, NotEvaluated, Rule, RuleAnswer, guarded
-from webhook.core.rules.frame.subject import Subject
+from webhook.core.rules.frame.subject import Placed, Subject
 from webhook.core.rules.placement.frame.case import (
     TemplateUnderRule,
     is_replicated,
@@ -15,29 +16,33 @@ from webhook.core.rules.placement.frame.case import (
 class PlacementRule(Rule, frozen=True, kw_only=True):
     """A rule about the places that the pods of a template have in the cluster.
 
-    Shape: ``of_template`` answers of one template; ``concerns`` is whether an object with hard constraints gives it
-    something to look at. With ``unless_warned`` it has no word where another of these rules warns.
+    Shape: ``of_template`` answers of one template; ``concerns`` is whether an object gives it something to look at, by
+    its hard constraints, of which there are some. With ``unless_warned`` it has no word where another of these rules
+    warns.
     """
 
     needs: tuple[Need, ...] = (Need.NODES, Need.PODS)
     asked_again: AskedAgain = AskedAgain.AFTER_RECOUNTS
     of_template: Callable[[TemplateUnderRule], Iterable[RuleAnswer]]
-    concerns: Callable[[Subject], bool]
+    concerns: Callable[[Subject, Sequence[Placed]], bool]
     unless_warned: bool = False
 
 
-def evaluate(rules: Sequence[PlacementRule], subject: Subject) -> Iterator[RuleAnswer]:
+def evaluate(rules: Sequence[PlacementRule], subject: Subject) -> Iterable[RuleAnswer]:
     """What the rules say of a workload, or which of them could not look."""
-    hard = any(placed.constraint.hard for placed in subject.placed)
-    asked = [rule for rule in rules if rule.concerns(subject)] if hard and is_replicated(subject.workload) else []
-    if not asked:
-        return
+    hard = [placed for placed in subject.placed if placed.constraint.hard]
+    if not hard or not is_replicated(subject.workload):
+        return ()
+    asked = [rule for rule in rules if rule.concerns(subject, hard)]
     missing = subject.lacks("nodes", "pods") or unlike_the_scheduler(subject)
     if missing or subject.index is None:
-        yield from (NotEvaluated(rule.id, missing) for rule in asked)
-        return
+        return [NotEvaluated(rule.id, missing) for rule in asked]
+    return _of_templates(asked, subject, subject.index) if asked else ()
+
+
+def _of_templates(asked: list[PlacementRule], subject: Subject, index: ReadOnlyIndex) -> Iterator[RuleAnswer]:
     asked.sort(key=lambda rule: rule.unless_warned)
-    for case in subject.timely(templates_under_rule(subject, subject.index)):
+    for case in subject.timely(templates_under_rule(subject, index)):
         yield from _of_template(asked, case)
 
 

@@ -5,6 +5,7 @@ Each fix that is offered was tried by the engine too: with it every order places
 all made anew.
 """
 
+from collections.abc import Sequence
 from enum import Enum, auto
 from itertools import groupby
 
@@ -84,11 +85,12 @@ class Remedy(Struct, frozen=True):
     fix: Fix
 
 
-def speaks_of(subject: Subject) -> bool:
+def speaks_of(subject: Subject, _hard: Sequence[Placed]) -> bool:
     """Whether the scheduler tries the workload's pods, and nobody else answers for them."""
-    if subject.workload.meta.controller is not None:
+    workload = subject.workload
+    if workload.meta.owner_references and workload.meta.controller is not None:
         return False
-    return not any(each.template.pod_spec.scheduling_gates for each in subject.workload.templates)
+    return not any(each.template.pod_spec.scheduling_gates for each in workload.templates)
 
 
 def missing(case: TemplateUnderRule) -> Shortfall | str | None:
