@@ -4,13 +4,15 @@ Labels hold nothing that users choose freely: no names, no namespaces.
 """
 
 import collections
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import accumulate
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
@@ -49,7 +51,8 @@ class Metrics:
         self._results: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         self._missing: collections.Counter[str] = collections.Counter()
         self._failed: defaultdict[str, int] = defaultdict(int)
-        self._durations: dict[str, Callable[[float], None]] = {}
+        self._durations: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(_SECONDS) + 1))
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._register_reviews(registry)
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         self.errors = counter("evenspread_admission_errors", "Reviews that failed by a bug and were allowed.")
@@ -76,12 +79,6 @@ class Metrics:
     def _register_reviews(self, registry: CollectorRegistry) -> None:
         """What answers come to."""
         histogram, counter = partial(Histogram, registry=registry), partial(Counter, registry=registry)
-        self._duration = histogram(
-            "evenspread_admission_duration_seconds",
-            "From the head of the request to the answer.",
-            ["route"],
-            buckets=_SECONDS,
-        )
         self._fallbacks = counter(
             "evenspread_fallbacks", "Pods whose hard constraints gave way, or would have.", ["mode"]
         )
@@ -118,6 +115,7 @@ class Metrics:
         for (route, decision, dry_run), count in list(self._requests.items()):
             requests.add_metric([route, decision, str(dry_run).lower()], count)
         yield requests
+        yield self._lasted()
         results = CounterMetricFamily(
             "evenspread_rule_results",
             "Findings by the mode that held, rules that lacked a fact (not-evaluated), and rules that failed (error).",
@@ -134,14 +132,20 @@ class Metrics:
             "evenspread_log_lines_dropped", "Log lines that nobody read in time.", value=dropped_lines()
         )
 
+    def _lasted(self) -> Metric:
+        durations = HistogramMetricFamily(
+            "evenspread_admission_duration_seconds", "From the head of the request to the answer.", labels=["route"]
+        )
+        limits = (*map(str, _SECONDS), "+Inf")
+        for route, counts in list(self._durations.items()):
+            durations.add_metric([route], [*zip(limits, accumulate(counts), strict=True)], self._seconds[route])
+        return durations
+
     def answered(self, route: str, decision: str, *, dry_run: bool, seconds: float) -> None:
         """One admission request: ``decision`` is allow, deny or error."""
         self._requests[route, decision, dry_run] += 1
-        # Looking up a label takes the client library as long as counting, so the child is kept.
-        observe = self._durations.get(route)
-        if observe is None:
-            observe = self._durations[route] = self._duration.labels(route).observe
-        observe(seconds)
+        self._seconds[route] += seconds
+        self._durations[route][bisect_left(_SECONDS, seconds)] += 1
 
     def rules(self, found: Iterable[tuple[str, str]], missing: Iterable[str]) -> None:
         """What the rules said of one request.
