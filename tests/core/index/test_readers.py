@@ -5,8 +5,10 @@ import pytest
 
 from webhook.core.api.types import LabelSelector, SpreadConstraint, TypeMeta
 from webhook.core.index.objects import Declared
+from webhook.core.index.owners import as_json
 from webhook.core.index.readers import decode_object, reader
 from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.reading import read_workload
 
 
 def decoded(text, api_version, kind):
@@ -162,6 +164,44 @@ def test_an_owner_without_a_template_field_has_an_unknown_one():
     assert decoded('{"spec": {}}', "apps/v1", "Deployment").templates is None
 
 
+SET = {
+    "replicas": 2,
+    "selector": {"matchLabels": {"app": "web"}},
+    "podManagementPolicy": "Parallel",
+    "ordinals": {"start": 3},
+    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}},
+    "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "late"}}],
+    "template": json.loads(TEMPLATE),
+}
+ROLLED = {"strategy": {"rollingUpdate": {"maxSurge": "30%"}}, "template": json.loads(TEMPLATE)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"), [("StatefulSet", SET), ("Deployment", ROLLED), ("ReplicaSet", {"template": json.loads(TEMPLATE)})]
+)
+def test_a_workload_is_known_as_far_as_it_is_read(kind, spec):
+    meta = {"name": "web", "namespace": "shop"}
+    owner = decoded(json.dumps({"metadata": meta, "spec": spec}), "apps/v1", kind)
+    written = {"metadata": meta, "spec": {**spec, "replicas": 9}}
+    assert read_workload(as_json(owner, 9), api_version="apps/v1", kind=kind) == read_workload(
+        written, api_version="apps/v1", kind=kind
+    )
+    assert b"env" not in owner.spec
+
+
+@pytest.mark.parametrize(
+    ("meta", "spec"),
+    [
+        pytest.param({}, {"template": {"spec": {"priority": "high"}}}, id="broken"),
+        pytest.param({}, {"template": {"spec": {"nodeSelector": {"a": "b" * 9000}}}}, id="immense"),
+        pytest.param(json.loads(f'{{{OWNED} "name": "web"}}'), ROLLED, id="a revision of a Deployment"),
+    ],
+)
+def test_others_are_not(meta, spec):
+    owner = decoded(json.dumps({"metadata": meta, "spec": spec}), "apps/v1", "ReplicaSet")
+    assert as_json(owner, 9) is None
+
+
 def test_a_wrong_type_is_an_error():
     with pytest.raises(msgspec.ValidationError, match=r"Expected `int \| null`, got `str` - at `\$.spec.replicas`"):
         decoded('{"spec": {"replicas": "3"}}', "apps/v1", "Deployment")
@@ -174,3 +214,11 @@ def test_a_page_and_a_line_of_a_watch():
     assert read.page(b'{"items": null}').values == ()
     change = read.change(b'{"type": "ADDED", "object": {"metadata": {"name": "b"}}}')
     assert (change.type, change.value.name) == ("ADDED", "b")
+
+
+def test_of_a_template_s_annotations_few_are_kept():
+    meta = {"annotations": {"evenspread.io/exempt": "x", "checksum/config": "secret"}}
+    text = json.dumps({"metadata": {"name": "web"}, "spec": {"template": {"metadata": meta}}})
+    assert decoded(text, "apps/v1", "Deployment").spec == (
+        b'{"template":{"metadata":{"annotations":{"evenspread.io/exempt":"x"}}}}'
+    )

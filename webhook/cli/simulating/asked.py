@@ -22,7 +22,7 @@ from webhook.core.api.storage import Claim, StorageClass
 from webhook.core.api.types import Pod, Service, TypeMeta
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.objects import Declared
+from webhook.core.index.owners import stands
 from webhook.core.index.readers import decode_object
 from webhook.core.workloads.kinds import POD, group_kind
 from webhook.core.workloads.reading import has_template, stated_type
@@ -165,10 +165,8 @@ def _of_files(
 
 def _stands(maker: Maker, index: ClusterIndex) -> bool:
     """Whether the cluster has the object with this template, as far as it is known: then pods that run are of it."""
-    of, template = maker.workload, maker.template.template
-    owner = index.owner(of.api_version, of.kind, maker.namespace, of.meta.name)
-    said = Declared(template.labels, template.pod_spec.constraints)
-    return owner is not None and owner.templates == (said,)
+    of = maker.workload
+    return stands(maker.template.template, index.owner(of.api_version, of.kind, maker.namespace, of.meta.name))
 
 
 def _apply(manifest: Manifest, stated: TypeMeta, known: ClusterSource, frame: Frame) -> None:

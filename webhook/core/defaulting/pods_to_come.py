@@ -1,6 +1,7 @@
 """The pods of one template that look for a node: as its controller makes them, beside those that run.
 
     to_come         those that are missing; the others stay where they are
+    all_anew        all of them, as if none ran
     in_a_rollout    those of a new revision, which replace the running ones
 
 A StatefulSet's pods come one after the other, unless its podManagementPolicy is Parallel; those with volumes in one
@@ -72,6 +73,15 @@ def to_come(workload: Workload, template: Template, replicas: int, within: Setti
     staying = sum(index.count(within.namespace, within.own).values()) if within.own is not None else 0
     party = Party(problem=problem_of(pod, index, within.policy), pods=max(0, replicas - staying))
     return ToCome(index=index, parties=(party,) if party.pods else (), staying=staying)
+
+
+def all_anew(workload: Workload, template: Template, replicas: int, within: Setting) -> ToCome:
+    """All pods, in a cluster without those that run; none of pods with names, of which those that run keep theirs."""
+    if within.own is None or workload.traits.ordered:
+        return ToCome(index=within.index)
+    running = within.index.count(within.namespace, within.own)
+    below = without_pods(within.index, _pod(workload, template, within), within.own, running)
+    return to_come(workload, template, replicas, replace(within, index=below))
 
 
 def in_a_rollout(workload: Workload, template: Template, replicas: int, within: Setting) -> ToCome:

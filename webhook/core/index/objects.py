@@ -35,6 +35,8 @@ class Owner(Struct, frozen=True, kw_only=True, gc=False):
     Shape: ``replicas`` is None where the kind has none or does not say; for a Job it is how many pods run at once.
     ``templates`` is None where they are not known: for Jobs, for custom resources with a broken template, and for
     ReplicaSets that have a controller, since theirs is a past or present template of that controller.
+    ``spec`` is, in JSON, what `read_workload` reads of the spec of a Deployment, a StatefulSet, or a ReplicaSet without
+    a controller; empty for others, and for one that says more than people write.
     """
 
     api_version: str
@@ -43,6 +45,7 @@ class Owner(Struct, frozen=True, kw_only=True, gc=False):
     replicas: int | None = None
     selector: LabelSelector | None = None
     templates: tuple[Declared, ...] | None = None
+    spec: bytes = b""
 
 
 class ScaleTarget(Struct, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -3,13 +3,16 @@
 Source: the controllers' own labels and annotations in k8s.io/kubernetes pkg/controller and Argo Rollouts.
 """
 
+import msgspec
 from msgspec import Struct
 
 from webhook.core.api.types import LabelSelector, OwnerReference, PodTemplate
 from webhook.core.api.well_known import CONTROLLER_UID, DESIRED_REPLICAS_ANNOTATIONS, OLD_CONTROLLER_UID
-from webhook.core.index.objects import Owner
+from webhook.core.index.objects import Declared, Owner
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.workloads.kinds import JOB, REPLICA_SET, SELECTING, GroupKind, group_kind
+from webhook.core.workloads.reading import read_workload
+from webhook.core.workloads.workload import Workload
 
 _CHAIN = 4  # enough for ReplicaSet, Deployment, an operator's resource and its parent; also ends cycles
 _LONGEST_COUNT = 10  # digits: of a 32-bit number; anybody may write more
@@ -25,6 +28,30 @@ def reference_to(owner: Owner) -> OwnerReference:
     return OwnerReference(
         api_version=owner.api_version, kind=owner.kind, name=owner.meta.name, uid=owner.meta.uid, controller=True
     )
+
+
+def as_json(owner: Owner, replicas: int) -> bytes | None:
+    """The object with so many replicas, as far as it is read; None where the index does not keep its spec."""
+    if not owner.spec:
+        return None
+    spec = {**msgspec.json.decode(owner.spec), "replicas": replicas}
+    return msgspec.json.encode({"metadata": owner.meta, "spec": spec})
+
+
+def maker_of(pod: PodTemplate, index: ReadOnlyIndex) -> Workload | None:
+    """The topmost controller of the pod as an object of its own, as far as it is read; None where that is not kept."""
+    for reference in reversed(controllers(pod, index)):
+        owner = index.owner(reference.api_version, reference.kind, pod.meta.namespace, reference.name)
+        written = None if owner is None or owner.replicas is None else as_json(owner, owner.replicas)
+        if owner is not None and written is not None:
+            return read_workload(written, api_version=owner.api_version, kind=owner.kind)
+    return None
+
+
+def stands(template: PodTemplate, owner: Owner | None) -> bool:
+    """Whether the owner has this template, as far as that is known: then pods of it that run are of this revision."""
+    said = Declared(template.labels, template.pod_spec.constraints)
+    return owner is not None and owner.templates == (said,)
 
 
 class Awaited(Struct, frozen=True, kw_only=True, gc=False):

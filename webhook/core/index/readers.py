@@ -48,7 +48,7 @@ from webhook.core.index.immense_pods import without_excess
 from webhook.core.index.objects import ApiObject, Autoscaler, Declared, Namespace, Owner
 from webhook.core.index.tables import shared
 from webhook.core.workloads.custom_kinds import EmbeddedKind
-from webhook.core.workloads.reading import has_template, read_workload
+from webhook.core.workloads.reading import has_template, read_workload, reduced
 
 READ_ANNOTATIONS = frozenset(
     {SKIP_ANNOTATION, INJECTED_ANNOTATION, MIRROR_ANNOTATION, EXEMPT_ANNOTATION, FALLBACK_ANNOTATION}
@@ -77,10 +77,22 @@ class _Template(Struct, frozen=True):
 _TEMPLATE = msgspec.json.Decoder(_Template)
 
 
-class _ScaledSpec(Struct, frozen=True, kw_only=True):
+_ABSENT = msgspec.Raw()
+
+
+class _ScaledSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
-    template: msgspec.Raw = msgspec.Raw()
+    template: msgspec.Raw = _ABSENT
+    strategy: msgspec.Raw = _ABSENT
+    update_strategy: msgspec.Raw = _ABSENT
+    volume_claim_templates: msgspec.Raw = _ABSENT
+    ordinals: msgspec.Raw = _ABSENT
+    pod_management_policy: msgspec.Raw = _ABSENT
+
+
+# Of a spec as people write it, some 600 bytes are read.
+_LONGEST_SPEC = 8192
 
 
 class _OwnerMeta(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -132,14 +144,27 @@ def _pod(pod: Pod, _: TypeMeta) -> Pod:
 
 
 def _scaled(read: _Scaled, of: TypeMeta) -> Owner:
-    return _owner(of, read.metadata, read.spec.replicas, read.spec.selector, _declared(read.spec.template))
+    spec = read.spec
+    found = _owner(of, read.metadata, spec.replicas, spec.selector, _declared(spec.template))
+    return msgspec.structs.replace(found, spec=_what_is_read(spec))
 
 
 def _replica_set(read: _Scaled, of: TypeMeta) -> Owner:
     # A Deployment keeps ten old ones; its own template is the one that counts.
-    controlled = read.metadata is not None and controller_of(read.metadata.owner_references) is not None
-    templates = None if controlled else _declared(read.spec.template)
-    return _owner(of, read.metadata, read.spec.replicas, read.spec.selector, templates)
+    if read.metadata is None or controller_of(read.metadata.owner_references) is None:
+        return _scaled(read, of)
+    return _owner(of, read.metadata, read.spec.replicas, read.spec.selector)
+
+
+def _what_is_read(written: _ScaledSpec) -> bytes:
+    """`Owner.spec`: without the replicas, and empty for a spec that is broken, as in files."""
+    said = {
+        each.encode_name: value
+        for each in msgspec.structs.fields(_ScaledSpec)
+        if each.name != "replicas" and (value := getattr(written, each.name)) not in (None, _ABSENT)
+    }
+    text = reduced(msgspec.json.encode(said), READ_ANNOTATIONS)
+    return text if len(text) <= _LONGEST_SPEC else b""
 
 
 def _replication_controller(read: _ReplicationController, of: TypeMeta) -> Owner:

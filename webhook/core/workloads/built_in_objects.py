@@ -15,8 +15,8 @@ IntOrText = int | str
 """A count or a percentage, as maxSurge is written."""
 
 
-class _ApiShape(Struct, frozen=True, rename="camel"):
-    """Base of the typed shapes below; they exist only while an object is read."""
+class _ApiShape(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Base of the typed shapes below; they exist only while an object is read, or in JSON."""
 
 
 class RollingUpdate(_ApiShape, frozen=True):
@@ -32,6 +32,7 @@ class StrategyFields(_ApiShape, frozen=True):
 
 class JobSpec(_ApiShape, frozen=True):
     parallelism: Int32 | None = None
+    completions: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplate | None = None
     completion_mode: str | None = None
@@ -64,6 +65,7 @@ class Spec(_ApiShape, frozen=True):
 
     replicas: Int32 | None = None
     parallelism: Int32 | None = None
+    completions: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplate | None = None
     strategy: StrategyFields | None = None
@@ -80,6 +82,25 @@ class Spec(_ApiShape, frozen=True):
 class Object(_ApiShape, frozen=True):
     metadata: ObjectMeta | None = None
     spec: Spec | None = None
+
+
+class _JobCondition(_ApiShape, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class JobStatus(_ApiShape, frozen=True):
+    succeeded: Int32 | None = None
+    conditions: tuple[_JobCondition, ...] | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its controller makes no pod any more. Source: job/utils.go ``IsJobFinished``."""
+        return any(each.type in ("Complete", "Failed") and each.status == "True" for each in self.conditions or ())
+
+
+class Job(Object, frozen=True):
+    status: JobStatus | None = None
 
 
 class ControllerSpec(_ApiShape, frozen=True):

@@ -335,6 +335,16 @@ def resource_name(kind: GroupKind) -> str:
     return f"{kind[1].lower()}s"
 
 
+SCALED = (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
+"""Kinds whose replicas are written as their scale, and whose templates the index keeps."""
+_SCALED_RESOURCES = {(kind[0], resource_name(kind)): kind for kind in SCALED}
+
+
+def scaled_kind(group: str, resource: str) -> GroupKind | None:
+    """The kind whose scale is written at this resource of the API, of those in `SCALED`."""
+    return _SCALED_RESOURCES.get((group, resource))
+
+
 def native_version(kind: GroupKind) -> str:
     """The API version of a kind of Kubernetes itself: ``apps/v1``."""
     return f"{kind[0]}/v1".removeprefix("/")

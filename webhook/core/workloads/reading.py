@@ -5,7 +5,7 @@ Built-in kinds are decoded in one typed pass; custom resources are walked by the
 Source: the API types of k8s.io/api.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -31,6 +31,7 @@ from webhook.core.workloads.custom_kinds import (
 from webhook.core.workloads.kinds import (
     BUILT_IN_KINDS,
     CRON_JOB,
+    JOB,
     KINDS,
     MADE_BY,
     POD,
@@ -66,9 +67,15 @@ def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
 _T = TypeVar("_T")
 
 # What kinds that are built in are decoded as, where it is not the common `built_in_objects.Object`.
-_DECODED: Mapping[GroupKind, type] = {POD: PodTemplate, REPLICATION_CONTROLLER: built_in_objects.Controller}
+_DECODED: Mapping[GroupKind, type] = {
+    POD: PodTemplate,
+    REPLICATION_CONTROLLER: built_in_objects.Controller,
+    JOB: built_in_objects.Job,
+}
 _NAMED = msgspec.json.Decoder(Named)
 _OBJECT = msgspec.json.Decoder(built_in_objects.Object)
+_SPEC = msgspec.json.Decoder(built_in_objects.Spec)
+_JOB = msgspec.json.Decoder(built_in_objects.Job)
 _POD = msgspec.json.Decoder(PodTemplate)
 _CONTROLLER = msgspec.json.Decoder(built_in_objects.Controller)
 _CONSTRAINTS = msgspec.json.Decoder(tuple[OperatedConstraint, ...] | None)
@@ -102,6 +109,22 @@ def read_workload(
         return _READERS.get(key, _read_object)(raw, api_version, key)
     layout = own or _layout(key)
     return None if layout is None else _walk(parsed(raw), api_version, key, layout)
+
+
+def reduced(spec: bytes, annotations: Container[str]) -> bytes:
+    """What `read_workload` reads of the spec of a built-in kind, as JSON; empty for a spec that does not fit its type.
+
+    Shape: of the template's annotations, only these are kept.
+    """
+    try:
+        read = _SPEC.decode(spec)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return b""
+    if read.template is not None and read.template.meta.annotations:
+        meta = read.template.meta
+        kept = {key: value for key, value in (meta.annotations or {}).items() if key in annotations}
+        read = replace(read, template=replace(read.template, metadata=replace(meta, annotations=kept or None)))
+    return msgspec.json.encode(read)
 
 
 def read_exactly(
@@ -255,14 +278,16 @@ def _read_controller(raw: bytes | Raw | Mapping[str, object], api_version: str, 
 
 
 def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind: GroupKind) -> Workload:
-    found = _typed(raw, _OBJECT, kind[1])
+    found = _typed(raw, _JOB, kind[1]) if kind == JOB else _typed(raw, _OBJECT, kind[1])
     spec = found.spec or _NO_SPEC
     row = KINDS[kind]
     site = row.layout.sites[0]
     job: built_in_objects.JobSpec | built_in_objects.Spec = spec
     if kind == CRON_JOB:
         job = (spec.job_template.spec if spec.job_template else None) or _NO_JOB_SPEC
-    replicas = job.parallelism if row.completes else spec.replicas if site.replicas else None
+    replicas = spec.replicas if site.replicas else None
+    if row.completes:
+        replicas = _at_once(job, found.status if isinstance(found, built_in_objects.Job) else None)
     return Workload(
         api_version=api_version,
         group=kind[0],
@@ -281,6 +306,22 @@ def _read_object(raw: bytes | Raw | Mapping[str, object], api_version: str, kind
         indexed=row.completes and job.completion_mode == "Indexed",
         manual_selector=row.completes and job.manual_selector is True,
     )
+
+
+def _at_once(
+    job: built_in_objects.JobSpec | built_in_objects.Spec, status: built_in_objects.JobStatus | None
+) -> int | None:
+    """How many pods of a Job run at once from here on; None where it does not say.
+
+    Source: job/job_controller.go ``manageJob``.
+    """
+    if status is not None and status.has_ended:
+        return 0
+    done = (status and status.succeeded) or 0
+    if job.completions is None:
+        # Of a work queue: once a pod has succeeded, no other is started.
+        return 0 if done else job.parallelism
+    return min(max(0, job.completions - done), 1 if job.parallelism is None else job.parallelism)
 
 
 def _claims(spec: built_in_objects.Spec) -> ClaimTemplates:

@@ -3,7 +3,7 @@
 import pytest
 from build import NAMESPACE, ROOMY, autoscaler, cluster, running
 from core.rules.placement.places import HOST, ZONE, asked, with_node
-from manifest import FIXED, GROWING, decide, examined, request, said, told
+from manifest import FIXED, GROWING, decide, examined, request, said, template, told
 from msgspec import convert
 from msgspec.structs import replace
 
@@ -227,6 +227,102 @@ class TestReplicasThatCanGetStuck:
     def test_rarely_they_are_a_note(self):
         often = replace(FIXED, stuck_threshold=0.9)
         assert told(STUCK, asked(HOST, **STATEFUL), pinned(), often)[0].startswith("audit ")
+
+
+def job(**more):
+    return asked(ZONE, kind="Job", replicas=7, **more)
+
+
+def training(*constraints, pod_labels="app=web"):
+    """Seven pods of a kind whose objects have no selector."""
+    spec = {"pytorchReplicaSpecs": {"Worker": {"replicas": 7, "template": template(pod_labels, *constraints)}}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "web", "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+class TestPodsThatComplete:
+    TOO_MANY = "warn 2 of 7 fit: cordoned zone c stays at 0; zone ScheduleAnyway fits 7"
+    OF_THE_JOB = "app=web batch.kubernetes.io/job-name=web"
+
+    @pytest.mark.parametrize(
+        ("manifest", "expected"),
+        [
+            pytest.param(job(), [TOO_MANY], id="a work queue"),
+            pytest.param(job(spec={"completions": 9}), [TOO_MANY], id="more completions than pods at once"),
+            pytest.param(job(spec={"completions": 2}), [], id="no more pods at once than completions"),
+            pytest.param({**job(spec={"completions": 9}), "status": {"succeeded": 7}}, [], id="few are left"),
+            pytest.param({**job(), "status": {"succeeded": 1}}, [], id="a work queue that is done"),
+            pytest.param(
+                {**job(), "status": {"conditions": [{"type": "Failed", "status": "True"}]}}, [], id="it has failed"
+            ),
+            pytest.param(job(spec={"suspend": True}), [], id="suspended"),
+            pytest.param(
+                {
+                    **job(),
+                    "kind": "CronJob",
+                    "spec": {"jobTemplate": {"spec": {"parallelism": 7, "template": template("app=web", ZONE)}}},
+                },
+                [],
+                id="some day",
+            ),
+        ],
+    )
+    def test_are_told_of_at_once(self, manifest, expected):
+        assert told(DO_NOT_FIT, manifest, cordoned(), FIXED) == expected
+
+    def test_that_run_keep_their_places(self):
+        index = cordoned()
+        for node in ("a0", "b0"):
+            index.apply("ADDED", running(f"web-{node}", node, self.OF_THE_JOB))
+        found = told(DO_NOT_FIT, asked(ZONE, kind="Job", replicas=3), index, FIXED)
+        assert found == ["warn 2 of 3 fit: cordoned zone c stays at 0; maxSkew: 2 fits 3"]
+        assert told(DO_NOT_FIT, asked(ZONE, kind="Job", replicas=2), index, FIXED) == []
+
+    def test_are_stuck_for_a_while_only(self):
+        manifest = asked(ZONE, "hostname hard 2 app=web", kind="Job", replicas=10)
+        [line] = told(STUCK, manifest, cluster(TestASearchForWhichOthersWouldWait.NODES), FIXED)
+        assert line.startswith("audit some orders place 7 of 10")
+
+    def test_are_told_of_when_a_job_is_resumed(self):
+        decision = decide(job(), job(spec={"suspend": True}), FIXED, index=cordoned())
+        assert any(DO_NOT_FIT in line for line in decision.warnings)
+
+
+class TestPodsOfKindsWithoutASelector:
+    def test_are_told_of_before_the_first_runs(self):
+        assert told(DO_NOT_FIT, training(ZONE), cordoned(), FIXED) == [TestPodsThatComplete.TOO_MANY]
+
+    @pytest.mark.parametrize(
+        ("manifest", "index", "missing"),
+        [
+            pytest.param(
+                training(ZONE),
+                cordoned("a: a0=1 | b: b0 | c: c0"),
+                "which pods are its own: the kind has no selector",
+                id="pods have the labels",
+            ),
+            pytest.param(
+                training("zone hard 1 job=web", pod_labels=""),
+                cordoned(),
+                "which pods are its own: the kind has no selector",
+                id="there are no labels",
+            ),
+            pytest.param(
+                training("zone hard 1 training.kubeflow.org/job-name=web"),
+                cordoned(),
+                "which labels its controller adds, on which constraints depend",
+                id="its controller's labels are counted",
+            ),
+        ],
+    )
+    def test_what_is_not_known_is_said(self, manifest, index, missing):
+        assert said(DO_NOT_FIT, manifest, index=index) == [
+            f"not evaluated: whether all replicas fit is unknown: {missing}"
+        ]
 
 
 class TestRollouts:

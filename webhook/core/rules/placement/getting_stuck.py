@@ -12,8 +12,9 @@ from webhook.core.rules.placement.frame.shortfall import Question, Shortfall, mi
 
 _NEEDS = (Need.NODES, Need.PODS, Need.DRY_RUN)
 _MODES = (
-    "It is audit where fewer orders than `stuckThreshold` end so, and where that is not known; where something else "
-    "than spread is in the way; where nodes can be added (`capacity`), and where preemption may make room."
+    "It is audit where fewer orders than `stuckThreshold` end so, and where that is not known; for Jobs, since a pod "
+    "that completes lets the next one in; where something else than spread is in the way; where nodes can be added "
+    "(`capacity`), and where preemption may make room."
 )
 
 
@@ -57,12 +58,13 @@ STUCK = PlacementRule(
     mode=Mode.WARN,
     why="The scheduler places one pod at a time and never moves one: two constraints can exclude each other on the "
     "way. An order that ends so was found, not guessed. A fix is named only if with it every order places all pods.",
-    silent="without a cluster; for Jobs, DaemonSets and single pods; where another rule about places warns; for "
+    silent="without a cluster; for CronJobs, DaemonSets and single pods; where another rule about places warns; for "
     "objects with a controller, scheduling gates or another scheduler. Where there are more orders than there is time "
     f"for and none was found, it is listed as not evaluated. {_MODES}",
     needs=_NEEDS,
     of_template=of_template,
     concerns=speaks_of,
+    of_jobs=True,
     unless_warned=True,
     highest_on_pods=Mode.WARN,
 )

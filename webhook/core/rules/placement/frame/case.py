@@ -36,7 +36,7 @@ from webhook.core.rules.frame.subject import Placed, Subject, noun_of
 from webhook.core.scheduler.profile import DEFAULT_SCHEDULER
 from webhook.core.text import plural, quoted
 from webhook.core.workloads.controller_labels import may_be_added
-from webhook.core.workloads.kinds import REVISION_LABELS
+from webhook.core.workloads.kinds import JOB, REVISION_LABELS
 from webhook.core.workloads.workload import Template, Workload
 
 _Item = TypeVar("_Item")
@@ -196,9 +196,10 @@ def counts_tainted_nodes(_subject: Subject, hard: Sequence[Placed]) -> bool:
     return not _IGNORES.isdisjoint([each.constraint.node_taints_policy for each in hard])
 
 
-def is_replicated(workload: Workload) -> bool:
-    """Whether the object makes several equal pods that run at the same time."""
-    return workload.traits.replicated and workload.replicas not in NO_REPLICAS and not workload.suspended
+def is_replicated(workload: Workload, *, jobs: bool = False) -> bool:
+    """Whether the object makes several equal pods that run at the same time; with ``jobs`` also until they complete."""
+    several = workload.traits.replicated or (jobs and workload.group_kind == JOB)
+    return several and workload.replicas not in NO_REPLICAS and not workload.suspended
 
 
 def templates_under_rule(subject: Subject, index: ReadOnlyIndex) -> Iterator[TemplateUnderRule]:
@@ -260,7 +261,7 @@ def _places(
     """What the cluster says of so many pods of this template; None where a selector cannot be read."""
     workload, labels = subject.workload, template.template.labels
     meta = ObjectMeta(name=workload.meta.name, namespace=namespace_of(workload.meta.namespace), labels=labels)
-    keys = {key for each in placed for key in _keys(each.constraint)}
+    keys = {key for each in placed for key in selected_by(each.constraint)}
     # True for a label that differs between revisions: with such a key, pods of no other workload count.
     late = {key: key in REVISION_LABELS for key in keys if may_be_added(workload, key, in_template=key in labels)}
     pod = as_admitted(Pod(metadata=meta, spec=template.template.spec), index, subject.version)
@@ -269,7 +270,7 @@ def _places(
     return None if places.problem.hard.error else places
 
 
-def _keys(constraint: SpreadConstraint) -> Iterator[str]:
+def selected_by(constraint: SpreadConstraint) -> Iterator[str]:
     """The keys of labels that decide which pods the constraint counts."""
     yield from constraint.match_label_keys or ()
     yield from selected_keys(constraint.selector)

@@ -17,23 +17,25 @@ class PlacementRule(Rule, frozen=True, kw_only=True):
     """A rule about the places that the pods of a template have in the cluster.
 
     Shape: ``of_template`` answers of one template; ``concerns`` is whether an object gives it something to look at, by
-    its hard constraints, of which there are some. With ``unless_warned`` it has no word where another of these rules
-    warns.
+    its hard constraints, of which there are some. It is asked about Jobs too if it is ``of_jobs``. With
+    ``unless_warned`` it has no word where another of these rules warns.
     """
 
     needs: tuple[Need, ...] = (Need.NODES, Need.PODS)
     asked_again: AskedAgain = AskedAgain.AFTER_RECOUNTS
     of_template: Callable[[TemplateUnderRule], Iterable[RuleAnswer]]
     concerns: Callable[[Subject, Sequence[Placed]], bool]
+    of_jobs: bool = False
     unless_warned: bool = False
 
 
 def evaluate(rules: Sequence[PlacementRule], subject: Subject) -> Iterable[RuleAnswer]:
     """What the rules say of a workload, or which of them could not look."""
     hard = [placed for placed in subject.placed if placed.constraint.hard]
-    if not hard or not is_replicated(subject.workload):
+    if not hard or not is_replicated(subject.workload, jobs=True):
         return ()
-    asked = [rule for rule in rules if rule.concerns(subject, hard)]
+    is_job = not is_replicated(subject.workload)
+    asked = [rule for rule in rules if (rule.of_jobs or not is_job) and rule.concerns(subject, hard)]
     missing = subject.lacks("nodes", "pods") or unlike_the_scheduler(subject)
     if missing or subject.index is None:
         return [NotEvaluated(rule.id, missing) for rule in asked]

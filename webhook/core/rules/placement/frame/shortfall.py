@@ -12,12 +12,12 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
+from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.defaulting.next_pod import namespace_of
-from webhook.core.defaulting.pods_to_come import Setting, ToCome, in_a_rollout, to_come
+from webhook.core.defaulting.pods_to_come import Setting, ToCome, all_anew, in_a_rollout, to_come
 from webhook.core.explain.loosening import Changes, Loosenings, with_changes
-from webhook.core.index.overlay import without_pods
-from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.owners import stands
 from webhook.core.placement.causes import cause
 from webhook.core.placement.closed_forms import same_in_every_order, takes_every_pod
 from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
@@ -29,10 +29,11 @@ from webhook.core.rules.frame.edits import Fix, all_of, changes, softening
 from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector
 from webhook.core.rules.frame.rule import SEARCH
 from webhook.core.rules.frame.subject import Placed, Subject
-from webhook.core.rules.placement.frame.case import TemplateUnderRule, staying
+from webhook.core.rules.placement.frame.case import TemplateUnderRule, selected_by, staying
 from webhook.core.scheduler.problem import may_preempt
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import plural
+from webhook.core.workloads.controller_labels import labels_given, may_be_created_with
 from webhook.core.workloads.workload import Template
 from webhook.core.yaml_flow import one_field
 
@@ -43,10 +44,14 @@ _MAX_FIXES_TRIED, _MAX_FIXES_TRIED_OFFLINE = 12, 30
 
 
 class Question(Enum):
-    """Which pods look for a node: those that are missing, or all in a rolling update."""
+    """Which pods look for a node: those that are missing, all as if none ran, or all in a rolling update."""
 
     MISSING = auto()
+    ANEW = auto()
     ROLLOUT = auto()
+
+
+_PODS = {Question.MISSING: to_come, Question.ANEW: all_anew, Question.ROLLOUT: in_a_rollout}
 
 
 class Shortfall(Struct, frozen=True):
@@ -131,7 +136,9 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
     pods = [each.problem.pod for each in came.parties]
     devices = any(each.pod_spec.resource_claims for each in pods)
     makes_room = victims is not None or (rolling and any(map(may_preempt, pods)))
-    told = why is Cause.SPREAD and replicas == case.wanted and not (case.grows or devices or makes_room)
+    # What is stuck of a Job goes on when one of its pods completes.
+    goes_on = case.subject.workload.traits.completes and found.outcome is Outcome.STUCK
+    told = why is Cause.SPREAD and replicas == case.wanted and not (case.grows or devices or makes_room or goes_on)
     mode = Mode.DENY if told else Mode.AUDIT
     return Shortfall(case, question, replicas, came.staying, found, why, mode, victims)
 
@@ -154,21 +161,45 @@ def _effort(case: TemplateUnderRule) -> Effort:
     return _OFFLINE if case.subject.offline else _WAITING
 
 
-def _coming(
-    case: TemplateUnderRule, question: Question, template: Template, replicas: int, index: ReadOnlyIndex | None = None
-) -> ToCome:
-    subject = case.subject
-    own, workload = own_selector(subject), subject.workload
+def _coming(case: TemplateUnderRule, question: Question, template: Template, replicas: int) -> ToCome:
+    subject, own = case.subject, case.once(_own_pods)
+    workload = subject.workload
     if own is None:
         return ToCome(index=case.index, unknown=NO_SELECTOR)
+    if case.once(_gets_other_labels):
+        return ToCome(index=case.index, unknown="which labels its controller adds, on which constraints depend")
     within = Setting(
-        index=index or case.index,
+        index=case.index,
         policy=subject.policy,
         version=subject.version,
         namespace=namespace_of(workload.meta.namespace),
         own=own,
+        applied=case.once(_stands),
     )
-    return (to_come if question is Question.MISSING else in_a_rollout)(workload, template, replicas, within)
+    return _PODS[question](workload, template, replicas, within)
+
+
+def _own_pods(case: TemplateUnderRule) -> Selector | None:
+    """The selector of the workload's pods; of a kind without one their labels, as long as no pod has them."""
+    own, labels = own_selector(case.subject), case.placed[0].template.template.labels
+    if own is not None or case.subject.workload.traits.selects or not labels:
+        return own
+    alike, namespace = selector_from_labels(labels), namespace_of(case.subject.workload.meta.namespace)
+    return None if case.index.count(namespace, alike, leaving=True) else alike
+
+
+def _stands(case: TemplateUnderRule) -> bool:
+    """Whether only the number of pods is new."""
+    of, template = case.subject.workload, case.placed[0].template.template
+    return stands(template, case.index.owner(of.api_version, of.kind, namespace_of(of.meta.namespace), of.meta.name))
+
+
+def _gets_other_labels(case: TemplateUnderRule) -> bool:
+    """Whether constraints select pods by labels that only the controller of a custom kind knows."""
+    workload, template = case.subject.workload, case.placed[0].template
+    asked = {key for each in case.placed for key in selected_by(each.constraint)}
+    unknown = asked - labels_given(workload, template.template).keys()
+    return any(may_be_created_with(workload, key) for key in unknown)
 
 
 def remedy(short: Shortfall) -> Remedy | None:
@@ -228,21 +259,12 @@ def _always_fit(short: Shortfall, template: Template) -> bool:
     """Whether every order places all pods of the template, beside those that run and all made anew."""
     case = short.case
     effort = _TRIAL if case.subject.offline else _WAITING
-    for question in dict.fromkeys((Question.MISSING, short.question)):
+    anew = (Question.ANEW,) if case.running else ()
+    for question in dict.fromkeys((Question.MISSING, short.question, *anew)):
         came = _coming(case, question, template, short.replicas)
         if came.parties and not always_fits(came.game(), effort):
             return False
-    anew = _anew(case, template, short.replicas) if case.running else None
-    return anew is None or always_fits(anew.game(), effort)
-
-
-def _anew(case: TemplateUnderRule, template: Template, replicas: int) -> ToCome | None:
-    """All pods in a cluster without those that run; None for pods with names, of which those that run keep theirs."""
-    own = own_selector(case.subject)
-    if own is None or case.subject.workload.traits.ordered:
-        return None
-    below = without_pods(case.index, case.places.problem.pod, own, case.places.running)
-    return _coming(case, Question.MISSING, template, replicas, below)
+    return True
 
 
 def in_the_way(short: Shortfall) -> str:
