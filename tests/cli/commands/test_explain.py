@@ -362,6 +362,7 @@ class TestJson:
                     "text": text,
                     "nodes": ["a"],
                     "changes": [{"path": f"spec.topologySpreadConstraints[0]{field}", "value": value}],
+                    "fits": None,
                     "patch": None,
                     "command": None,
                 }
@@ -409,6 +410,55 @@ class TestJson:
         [group] = json.loads(out)
         assert (code, group["pods"], group["cause"]) == (1, ["shop/x", "shop/y"], "spread")
         assert group["fixes"][0]["text"] == "add nodeTaintsPolicy: Honor"
+
+
+class TestWhatAFixDoesToAllReplicas:
+    FITS = "    all 3 replicas then fit in every order"
+
+    def below(self, out):
+        """What stands below the fixes, by the first word that tells them apart."""
+        lines = out.splitlines()
+        start = next(number for number, line in enumerate(lines) if line.startswith("fix, smallest first"))
+        return [line for line in lines[start:] if line.startswith("    ") and "replicas" in line]
+
+    def test_of_a_manifest(self, ask):
+        _, out, _ = ask(TAINTED, "-", manifest=workload("Deployment", "app=web", ZONE, replicas=3))
+        assert self.below(out) == [self.FITS, "    2 of 3 replicas then fit", self.FITS]
+
+    def test_of_a_pod_that_waits(self, ask):
+        deployment = workload("Deployment", "app=web", ZONE, replicas=3)
+        objects = [
+            deployment,
+            owned("ReplicaSet", "web-1", "Deployment/web"),
+            waiting("new", ZONE, owner="ReplicaSet/web-1"),
+        ]
+        _, out, _ = ask(TAINTED, "pod/new", "-n", "shop", objects=objects)
+        assert self.below(out) == [self.FITS, "    2 of 3 replicas then fit", self.FITS]
+        _, out, _ = ask(TAINTED, "pod/new", "-n", "shop", "-o", "json", objects=objects)
+        assert [each["fits"] for each in json.loads(out)["fixes"]] == [
+            {"min": 3, "max": 3, "wanted": 3},
+            {"min": 2, "max": 2, "wanted": 3},
+            {"min": 3, "max": 3, "wanted": 3},
+        ]
+
+    @pytest.mark.parametrize(
+        "manifest",
+        [
+            pytest.param(workload("Deployment", "app=web", ZONE, replicas=1), id="a single pod"),
+            pytest.param(workload("Deployment", "app=web", ZONE, selector=""), id="pods that nobody selects"),
+            pytest.param(
+                workload(
+                    "StatefulSet",
+                    "app=web",
+                    ZONE,
+                    spec={"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}]},
+                ),
+                id="volumes that are not known",
+            ),
+        ],
+    )
+    def test_is_not_said_where_it_is_not_known(self, ask, manifest):
+        assert self.below(ask(TAINTED, "-", manifest=manifest)[1]) == []
 
 
 class TestManifests:

@@ -17,6 +17,7 @@ from webhook.cli.explaining.as_json import Json, one_or_all, render, shape
 from webhook.cli.explaining.page import render as render_page
 from webhook.cli.explaining.pods import Question, of_object, of_pod, waiting, waiting_of, with_siblings
 from webhook.cli.explaining.refused import Refused, refused_of
+from webhook.cli.explaining.replicas import after
 from webhook.cli.explaining.words import AnsweredQuestion
 from webhook.cli.live_cluster import Given
 from webhook.cli.terminal import collect_rarely, colored, print_faults, print_results
@@ -89,20 +90,19 @@ def explain(  # noqa: PLR0913 one parameter an option
     if what is None:
         context.exit(_pending(known, named, frame, output, everywhere=all_namespaces))
     asked = _asked(what, known, frame)
-    answers = [
-        AnsweredQuestion(
-            question=each,
-            explanation=explain_pod(problem_of(each.pod, known.index, frame.policy), known.index),
-            missing=known.missing,
-            options=given.words if known.server is not None else "",
-        )
-        for each in asked.questions
-    ]
+    options = given.words if known.server is not None else ""
+    answers = [_answer(each, known, frame, options) for each in asked.questions]
     _print(answers, output)
     if asked.holes or not answers:
         context.exit(Exit.UNREADABLE)
     nowhere = any(each.question.refused or (each.explanation.cause and not each.question.bound) for each in answers)
     context.exit(Exit.FINDINGS if nowhere else Exit.FINE)
+
+
+def _answer(question: Question, known: ClusterSource, frame: Frame, options: str) -> AnsweredQuestion:
+    explanation = explain_pod(problem_of(question.pod, known.index, frame.policy), known.index)
+    replicas = after(explanation.fixes, question, frame, known.index)
+    return AnsweredQuestion(question, explanation, known.missing, options, replicas)
 
 
 def _print(answers: Sequence[AnsweredQuestion], output: str) -> None:

@@ -1,11 +1,13 @@
 """``-o json`` and ``-o yaml`` of ``evenspread explain``; its shape is a promise."""
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Literal
 
 import msgspec
 import yaml
 
+from webhook.cli.explaining.replicas import Replicas
 from webhook.cli.explaining.words import AnsweredQuestion, not_evaluated_lines, relief_text
 from webhook.core.explain.edit_target import EditTarget
 from webhook.core.explain.explanation import Balance
@@ -41,7 +43,7 @@ def shape(answer: AnsweredQuestion) -> Json:
             {"without": list(way.parts), "nodes": [*explanation.verdict.nodes.names_of(way.nodes)]}
             for way in explanation.ways
         ],
-        "fixes": [_fix(each, answer) for each in explanation.fixes],
+        "fixes": [_fix(each, told, answer) for each, told in zip_longest(explanation.fixes, answer.replicas)],
         "reliefs": [
             {
                 "what": each.what,
@@ -55,7 +57,7 @@ def shape(answer: AnsweredQuestion) -> Json:
     }
 
 
-def _fix(fix: PodFix, answer: AnsweredQuestion) -> Json:
+def _fix(fix: PodFix, replicas: Replicas | None, answer: AnsweredQuestion) -> Json:
     explanation, path = answer.explanation, answer.question.path
     changes = [
         {
@@ -68,6 +70,7 @@ def _fix(fix: PodFix, answer: AnsweredQuestion) -> Json:
         "text": fix_text(fix, explanation.balances),
         "nodes": [*explanation.verdict.nodes.names_of(fix.open)],
         "changes": changes,
+        "fits": None if replicas is None else {"min": replicas.fewest, "max": replicas.most, "wanted": replicas.wanted},
         "patch": answer.patch(fix),
         "command": answer.command(fix),
     }

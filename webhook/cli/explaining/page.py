@@ -6,6 +6,7 @@ Names from outside are bounded; tables fit 80 columns while names are of the usu
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from webhook.cli.explaining.pods import Question
 from webhook.cli.explaining.refused import Refused
@@ -252,15 +253,20 @@ def _some(explanation: Explanation, members: int, indent: int = 7) -> str:
 def _help(answer: AnsweredQuestion, paint: Paint) -> Iterator[str]:
     """What would help: changes of the pod and where to write them, then changes of the cluster."""
     explanation = answer.explanation
-    lines = [(one_line(fix_text(fix, explanation.balances), 200), fix.nodes) for fix in explanation.fixes]
+    lines = [
+        (one_line(fix_text(fix, explanation.balances), 200), fix.nodes, all_pods.text if all_pods else "")
+        for fix, all_pods in zip_longest(explanation.fixes, answer.replicas)
+    ]
     tolerations = [relief for relief in explanation.reliefs if relief.what == "toleration"]
-    lines += [(one_line(relief_text(each, explanation), 400), each.nodes.bit_count()) for each in tolerations]
+    lines += [(one_line(relief_text(each, explanation), 400), each.nodes.bit_count(), "") for each in tolerations]
     if not explanation.fixes and any(balance.hard for balance in explanation.balances):
         yield "no change of its spread constraints alone helps\n"
     if lines:
         yield f"{paint('fix', GREEN)}, smallest first; with each of them a node admits this pod:\n"
-        width = max(52, *(len(text) for text, _ in lines if len(text) <= _WIDEST), 0)
-        yield from (f"  {text:{width}}  {plural(nodes, 'node')}\n" for text, nodes in lines)
+        width = max(52, *(len(text) for text, _, _ in lines if len(text) <= _WIDEST), 0)
+        for text, nodes, all_pods in lines:
+            yield f"  {text:{width}}  {plural(nodes, 'node')}\n"
+            yield f"    {all_pods}\n" * bool(all_pods)
     yield from _edit(answer, paint)
     others = [relief_text(relief, explanation) for relief in explanation.reliefs if relief.what != "toleration"]
     if others:

@@ -27,7 +27,7 @@ from webhook.core.defaulting.next_pod import (
 from webhook.core.explain.edit_target import EditTarget, object_title, target
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.owners import controller_kind, controllers
+from webhook.core.index.owners import controller_kind, controllers, maker_of
 from webhook.core.placement.daemon_pods import for_node, node_of, tolerant, wanted_nodes
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.cycle import decide
@@ -48,7 +48,8 @@ class Question(Struct, frozen=True, kw_only=True):
     ``unknown`` are kinds of which its admission depends on something that is not known (`AdmissionFacts`).
     ``refused`` is why kube-apiserver refuses it, or the pods that are to come beside it.
     ``target`` is what to edit in the cluster, None for a manifest, which is itself what to edit. ``settled`` says in
-    words that there is nothing to explain, empty where there is.
+    words that there is nothing to explain, empty where there is. ``maker`` is the object that makes such pods, with
+    one template, None for a pod that nobody makes and where it is not known.
     """
 
     title: str
@@ -60,6 +61,7 @@ class Question(Struct, frozen=True, kw_only=True):
     refused: tuple[Refused, ...] = ()
     target: EditTarget | None = None
     settled: str = ""
+    maker: Workload | None = None
 
     @property
     def bound(self) -> bool:
@@ -106,6 +108,7 @@ def of_object(
                 *not_admitted(workload, template, made.template, frame, index),
             ),
             target=target(ready.pod, index) if applied else None,
+            maker=workload if len(workload.templates) == 1 and not workload.is_pod else None,
         )
         if workload.group_kind == DAEMON_SET:
             yield from _of_nodes(question, title, workload, index, frame.policy)
@@ -168,7 +171,8 @@ def of_pod(pod: Pod, policy: Policy, index: ClusterIndex | None = None) -> Quest
     if controller_kind(pod) == DAEMON_SET and (node := node_of(pod)):
         title = f"{title} for node {one_line(node, 64)}"
     where = None if index is None else target(pod, index)
-    return Question(title=title, pod=pod, notes=_notes(pod, policy), target=where)
+    maker = None if index is None else maker_of(pod, index)
+    return Question(title=title, pod=pod, notes=_notes(pod, policy), target=where, maker=maker)
 
 
 def waiting_of(kind: str, name: str, namespace: str, index: ClusterIndex) -> tuple[Pod, ...]:

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from webhook.cli.explaining.pods import Question
+from webhook.cli.explaining.replicas import Replicas
 from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 from webhook.core.api.well_known import NODE_STATES
 from webhook.core.explain.edit_target import command, patch
@@ -41,13 +42,15 @@ class AnsweredQuestion(Struct, frozen=True):
     """A question and what there is to say.
 
     Shape: ``missing`` has a line for what of the cluster could not be read; ``options`` name a live cluster for
-    kubectl, as the command line did.
+    kubectl, as the command line did. ``replicas`` says what each fix does to all pods of the workload, None where that
+    is not known; none of it was asked for if it is empty.
     """
 
     question: Question
     explanation: Explanation
     missing: tuple[str, ...] = ()
     options: str = ""
+    replicas: tuple[Replicas | None, ...] = ()
 
     def patch(self, fix: PodFix) -> list[dict[str, object]] | None:
         """The fix as a JSON patch of the object to edit; None where there is none."""

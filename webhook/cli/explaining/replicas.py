@@ -1,0 +1,90 @@
+"""What a fix of one pod does to all pods of its workload: they look for nodes one after the other, in every order.
+
+A fix counts for all only if they fit both beside those that run and made anew, as a change of the template makes them.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.cli.checking.frame import Frame
+from webhook.cli.explaining.pods import Question
+from webhook.core.defaulting.pods_to_come import Setting, ToCome, all_anew, to_come
+from webhook.core.explain.fixes import PodFix
+from webhook.core.explain.loosening import with_changes
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.simulation import Effort, Outcome, Simulation, simulate
+from webhook.core.text import plural
+from webhook.core.workloads.own_selector import selector_of
+from webhook.core.workloads.workload import Template, Workload
+
+_EFFORT = Effort(states=5_000)  # for each fix: some tenths of a second
+
+
+class Replicas(Struct, frozen=True):
+    """How many pods of a workload have a node in the end: the fewest and the most over all orders."""
+
+    wanted: int
+    fewest: int
+    most: int
+
+    @property
+    def text(self) -> str:
+        """``all 6 replicas then fit in every order``."""
+        if self.fewest == self.wanted:
+            return f"all {plural(self.wanted, 'replica')} then fit in every order"
+        if self.most == self.wanted:
+            return f"some orders then place {self.fewest:,} of {plural(self.wanted, 'replica')}"
+        fit = f"{self.fewest:,}" if self.fewest == self.most else f"{self.fewest:,} to {self.most:,}"
+        return f"{fit} of {plural(self.wanted, 'replica')} then fit"
+
+
+def after(
+    fixes: Sequence[PodFix], question: Question, frame: Frame, index: ReadOnlyIndex
+) -> tuple[Replicas | None, ...]:
+    """What each fix does; None where that is not known, and for a single pod."""
+    maker = question.maker
+    own = None if maker is None else selector_of(maker)
+    if maker is None or own is None or len(maker.templates) != 1 or (maker.replicas or 0) < 2:
+        return (None,) * len(fixes)
+    within = Setting(
+        index=index,
+        policy=frame.policy,
+        version=frame.version,
+        namespace=question.pod.meta.namespace,
+        own=own,
+    )
+    return tuple(_after(fix, question, maker, within) for fix in fixes)
+
+
+def _after(fix: PodFix, question: Question, maker: Workload, within: Setting) -> Replicas | None:
+    (template,) = maker.templates
+    if len(template.template.pod_spec.constraints) != len(question.pod.pod_spec.constraints):
+        return None  # those of the pod were injected
+    wanted, played = maker.replicas or 0, list[Replicas]()
+    for came in _pods(maker, _with(template, fix), wanted, within):
+        found = None if came.unknown else _played(came)
+        if found is None or found.fewest is None or found.most is None:
+            return None
+        played.append(Replicas(wanted, came.staying + found.fewest, came.staying + found.most))
+    return min(played, key=lambda each: (each.most, each.fewest), default=None)
+
+
+def _pods(maker: Workload, template: Template, wanted: int, within: Setting) -> Iterator[ToCome]:
+    """Those that are missing, and all of them where some run; nothing where none looks for a node."""
+    for pods in (to_come, all_anew):
+        came = pods(maker, template, wanted, within)
+        if came.parties or came.unknown:
+            yield came
+
+
+def _played(came: ToCome) -> Simulation | None:
+    found = simulate(came.game(), _EFFORT)
+    return None if found.outcome is Outcome.UNKNOWN else found
+
+
+def _with(template: Template, fix: PodFix) -> Template:
+    spec = template.template.pod_spec
+    spec = replace(spec, topology_spread_constraints=with_changes(spec.constraints, fix.changes))
+    return replace(template, template=replace(template.template, spec=spec))
