@@ -96,6 +96,11 @@ class _GroupVersionKind(Struct, frozen=True, gc=False):
     kind: str = ""
 
 
+class _GroupVersionResource(Struct, frozen=True, gc=False):
+    group: str = ""
+    resource: str = ""
+
+
 class _User(Struct, frozen=True):
     username: str = ""
     groups: tuple[str, ...] | None = None
@@ -105,6 +110,7 @@ class _AdmissionRequest(Struct, frozen=True, rename="camel"):
     uid: str
     kind: _GroupVersionKind
     operation: str
+    resource: _GroupVersionResource | None = None
     sub_resource: str | None = None
     name: str | None = None
     namespace: str | None = None
@@ -172,6 +178,8 @@ def decode_review(body: bytes) -> AdmissionRequest:
         group=asked.kind.group,
         version=asked.kind.version,
         kind=asked.kind.kind,
+        resource_group=asked.resource.group if asked.resource else "",
+        resource=asked.resource.resource if asked.resource else "",
         sub_resource=asked.sub_resource or "",
         namespace=asked.namespace or "",
         name=asked.name or "",

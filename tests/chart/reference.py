@@ -118,8 +118,8 @@ def _for_helm(node):
 def with_kinds(text):
     """The template with the kinds as `evenspread webhook --kubeconfig` registers them."""
     (registered,) = configurations("https://x", b"", Defaults())[0]["webhooks"]
-    # Pods have a rule of their own in the template.
-    sent = [f'"{rule["apiGroups"][0]}" "{" ".join(rule["resources"])}"' for rule in registered["rules"][1:]]
+    # Pods and scales have rules of their own in the template.
+    sent = [f'"{rule["apiGroups"][0]}" "{" ".join(rule["resources"])}"' for rule in registered["rules"][2:]]
     text, rules = re.subn(
         r"(\$resources := dict\n).*?(\n      }})",
         _within("\n".join(f"        {each}" for each in sent)),

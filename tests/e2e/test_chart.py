@@ -207,7 +207,9 @@ def test_nobody_waits_who_changes_no_spec(plane, namespace, release):
         running(plane, namespace, 2)
     with asked(release):
         patched(plane, where, {"metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}}})
+    with asked(release, validate=1):
         patched(plane, f"{where}/scale", {"spec": {"replicas": 12}})
+    with asked(release):
         running(plane, namespace, 12)
         plane.api.request("DELETE", f"{path('Pod', namespace)}/{running(plane, namespace, 12)[0]['metadata']['name']}")
         running(plane, namespace, 12)

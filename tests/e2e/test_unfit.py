@@ -61,6 +61,21 @@ def test_so_does_the_first_line_of_a_denial(plane, kubectl, namespace, refusing)
     assert blocks[0].startswith("  1 replicas-do-not-fit  ")
 
 
+def test_who_scales_a_workload_is_told_and_not_denied(plane, kubectl, namespace, refusing):
+    fits = workload("Deployment", "web", TOO_MANY, replicas=2)
+    assert kubectl("-n", namespace, "create", "-f", "-", stdin=fits)[0] == 0
+    eventually(lambda: len(pods(plane, namespace)) == 2, 20)
+    time.sleep(0.3)  # the watch is some milliseconds behind
+    with registered(plane, namespace, refusing.server):
+        code, out, err = kubectl("-n", namespace, "scale", "deployment/web", "--replicas=7")
+
+    assert (code, out) == (0, "deployment.apps/web scaled\n")
+    assert err == (
+        "Warning: evenspread/replicas-do-not-fit: 3 of 7 fit: zone[0] has fewer zones than minDomains 5;"
+        " minDomains: 3 fits 7\n"
+    )
+
+
 @pytest.mark.parametrize("asks", [False, True])
 def test_what_cannot_be_met_gives_way_where_the_pod_asks(plane, namespace, warning, asks):
     """Of four pods the fourth finds no zone; it is created when the first three have theirs."""

@@ -21,7 +21,7 @@ from webhook.core.api.well_known import (
     SKIP_ANNOTATION,
 )
 from webhook.core.policy.policy import Defaults
-from webhook.core.workloads.kinds import KINDS, MADE_BY, POD, resource_name
+from webhook.core.workloads.kinds import KINDS, MADE_BY, POD, SCALED, resource_name
 
 REGISTRATION_NAME = "evenspread-local"
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -31,10 +31,12 @@ _SYSTEM = ("kube-system", "kube-public", "kube-node-lease")
 
 _WRITES = ("CREATE", "UPDATE")
 # Group, resources, operations. A pod's constraints cannot change after its creation.
+_SCALES = ("apps", tuple(f"{resource_name(kind)}/scale" for kind in SCALED), ("UPDATE",))
 _PODS = (POD[0], (resource_name(POD),), ("CREATE",))
 _REVIEWED = [kind for kind, row in KINDS.items() if row.reviewed and kind != POD]
 _VALIDATED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     _PODS,
+    _SCALES,
     *(
         (group, tuple(resource_name(kind) for kind in _REVIEWED if kind[0] == group), _WRITES)
         for group in dict.fromkeys(group for group, _ in _REVIEWED)
@@ -66,6 +68,12 @@ _TO_VALIDATE = {
         f"!object.metadata.ownerReferences.exists(owner, {_CONTROLLED}"
         "request.kind.group + '/' + request.kind.kind + ' of ' + owner.apiVersion.split('/')[0] + '/' + owner.kind "
         f"in [{_MADE}])"
+    ),
+    # Autoscalers read no warnings.
+    "not-scaled-by-a-controller": (
+        "!has(request.subResource) || request.subResource != 'scale' || !has(request.userInfo.username) || "
+        f"!(request.userInfo.username in ['{CONTROLLER_MANAGER}'] || "
+        f"request.userInfo.username.startsWith('{KUBE_SYSTEM_ACCOUNT}'))"
     ),
 }
 _UNCONSTRAINED = "!has(object.spec.topologySpreadConstraints) || size(object.spec.topologySpreadConstraints) == 0"

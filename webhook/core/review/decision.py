@@ -16,13 +16,19 @@ from webhook.core.workloads.workload import Workload
 
 
 class AdmissionRequest(Struct, frozen=True, kw_only=True):
-    """An admission request, as far as a decision depends on it."""
+    """An admission request, as far as a decision depends on it.
+
+    Shape: ``resource`` is the API's plural of what is written, ``resource_group`` its group: those of ``kind``, but for
+    a subresource, of which ``kind`` is another.
+    """
 
     uid: str
     operation: str
     group: str
     version: str
     kind: str
+    resource_group: str = ""
+    resource: str = ""
     sub_resource: str = ""
     namespace: str = ""
     name: str = ""

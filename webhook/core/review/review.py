@@ -32,6 +32,7 @@ from webhook.core.review.judging import (
     without_sizes,
 )
 from webhook.core.review.messages import denial, warnings_of
+from webhook.core.review.scaling import as_update, warned
 from webhook.core.review.unexamined import why_unexamined
 from webhook.core.rules.constraint.api import wrong_type
 from webhook.core.rules.constraint.unknown_fields import UNKNOWN_FIELD
@@ -68,19 +69,20 @@ def review(request: AdmissionRequest, circumstances: Circumstances, *, waited: b
     that was faster than our watch, since its labels could decide what becomes of a finding.
     """
     # Short cuts first; every other object is examined by all rules.
-    if request.object is None or request.sub_resource or request.operation not in _REVIEWED:
+    asked = as_update(request, circumstances.index) if request.sub_resource else request
+    if asked is None or asked.object is None or asked.operation not in _REVIEWED:
         return Decision(reason="nothing to review")
-    given = read_object(request.object, request.stated, circumstances.policy)
-    if reason := why_unexamined(request, given, circumstances):
+    given = read_object(asked.object, asked.stated, circumstances.policy)
+    if reason := why_unexamined(asked, given, circumstances):
         return Decision(reason=reason)
     here = replace(
         circumstances,
         remaining=_briefly(circumstances.remaining),
-        namespace=request.namespace,
-        creating=request.operation == "CREATE",
+        namespace=asked.namespace,
+        creating=asked.operation == "CREATE",
         fixes=False,
     )
-    return _reviewed(request, given, here, waited=waited)
+    return _reviewed(asked, given, here, waited=waited)
 
 
 def _reviewed(request: AdmissionRequest, given: ReadObject, here: Circumstances, *, waited: bool) -> Decision:
@@ -99,6 +101,8 @@ def _reviewed(request: AdmissionRequest, given: ReadObject, here: Circumstances,
     meta = new.workload.meta if new.workload else _NO_META
     target = target_of(meta, request.kind, request.namespace, request.name, here.index)
     judged = judge(new, here, target, meta)
+    if request.sub_resource:
+        judged = warned(judged)
     if request.kind == "Pod" or _KUBE_SYSTEM_USERS in request.groups:
         judged = tuple(map(never_denied_for_places, judged))
     if before is not None and old is not None:
@@ -330,7 +334,7 @@ def _is_read(new: Evaluation, old: Evaluation | None) -> bool:
 
 def _relevant(workload: Workload) -> tuple[object, ...]:
     """The parts of an object that a finding can be about."""
-    return (workload.replicas, [each.replicas for each in workload.templates], _says(workload))
+    return (workload.replicas, workload.suspended, [each.replicas for each in workload.templates], _says(workload))
 
 
 def _says(workload: Workload) -> tuple[object, ...]:

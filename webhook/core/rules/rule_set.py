@@ -92,6 +92,8 @@ OF_PODS_WITHOUT_NODES = frozenset(
         nodes.KEY_PARTIAL,
     )
 )
+# Rules whose answer depends on how many pods a workload has; a change of their number rolls nothing out.
+OF_REPLICAS = frozenset(rule.id for rule in RULES if isinstance(rule, PlacementRule)) - {getting_stuck.ROLLOUT_STUCK.id}
 # At admission kube-apiserver itself has asked these, or dropped what they look at.
 _ASKED_ELSEWHERE = OFFLINE | API_RULES
 
