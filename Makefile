@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance fuzz fuzz-rules claims placing e2e e2e-cluster e2e-apart e2e-attacks e2e-steady e2e-cert-manager image image-test image-lock dist attack attack-short bench lint docs lock FORCE
+.PHONY: help install run test conformance fuzz fuzz-rules claims placing e2e e2e-cluster e2e-apart e2e-attacks e2e-steady e2e-cert-manager image image-test image-lock dist attack attack-short soak soak-short bench lint docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -65,12 +65,13 @@ e2e: $(READY) image  ## a real API server around the webhook (needs Go; the firs
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@$(MAKE) --no-print-directory --jobs 3 --keep-going e2e-cluster e2e-apart e2e-attacks
 	@$(MAKE) --no-print-directory e2e-steady
+	@$(MAKE) --no-print-directory soak-short
 	@$(MAKE) --no-print-directory attack-short
 
 ATTACKS := tests/e2e/test_hostile.py
 APART := tests/e2e/test_image.py tests/e2e/test_release.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py
 e2e-cluster: $(READY)
-	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(ATTACKS) $(STEADY) $(TOWN) $(CERT_MANAGER),--ignore $(file)) -v --durations 5
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(ATTACKS) $(STEADY) $(SOAK) $(TOWN) $(CERT_MANAGER),--ignore $(file)) -v --durations 5
 
 # Beside the rest: each has a control plane of its own, and waits for it most of the time.
 e2e-apart: $(READY)
@@ -99,6 +100,14 @@ attack-short: $(READY) image
 attack: $(READY) image  ## everything hostile that is known, for long, beside a large cluster; prints a table (needs Go, and root or cgroups)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@ATTACK=full tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q --tb line
+
+# By itself: every request that fails or is late counts.
+SOAK := tests/e2e/test_soak.py
+soak-short: $(READY)
+	@$(BIN)/python -m pytest -m e2e $(SOAK) -q --tb line
+
+soak: $(READY)  ## 200 reviews a second while certificates, policies, clocks and processes change, for long; prints a table (needs Go)
+	@SOAK=full $(BIN)/python -m pytest -m e2e $(SOAK) -q --tb line
 
 BENCH ?= short
 bench: $(READY)  ## figures beside a Go server and kube-scheduler; BENCH=full for all of them (needs Go, taskset, two cores)

@@ -66,7 +66,7 @@ def create(plane, namespace, pods, pids):
 def empty(folder, authority):
     """The Go webhook: where it listens, and its process ids."""
     certified(folder, authority)
-    command = [built(folder), "serve", "-cert", folder / "tls.crt", "-key", folder / "tls.key"]
+    command = [built(), "serve", "-cert", folder / "tls.crt", "-key", folder / "tls.key"]
     with running(list(map(str, command)), {}, lambda line: ":" in line) as (process, line):
         yield Server(f"https://{line.strip()}/empty", authority.pem), [process.pid]
 

@@ -88,7 +88,7 @@ def main():
     spawn = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         directory = Path(name)
-        program = built(directory)
+        program = built()
         ready, asked = spawn.Queue(), spawn.Value("b", 0)
         process = spawn.Process(target=stub, args=(directory, counts, ready, asked), daemon=True)
         process.start()

@@ -1,8 +1,9 @@
-// The peer and the load of `make bench`: a Go net/http webhook with the same answer, and a load generator that costs
-// little enough to keep a server busy from one core.
+// The peer and the load of `make bench` and `make soak`: a Go net/http webhook with the same answer, a load generator that
+// costs little enough to keep a server busy from one core, and a load at a steady rate by kube-apiserver's own client.
 //
 //	peer serve -cert F -key F -listen HOST:PORT
 //	peer load -url https://HOST:PORT/validate -ca F -body F -connections N -seconds S [-rate R]
+//	peer steady -peers 'HOST:PORT …' -ca F -body F [-rate R]   (obeys the lines of its input: steady.go)
 package main
 
 import (
@@ -12,7 +13,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fail("usage: peer serve|load …")
+		fail("usage: peer serve|load|steady …")
 	}
 	var err error
 	switch os.Args[1] {
@@ -20,8 +21,10 @@ func main() {
 		err = serve(os.Args[2:])
 	case "load":
 		err = load(os.Args[2:])
+	case "steady":
+		err = steady(os.Args[2:])
 	default:
-		fail("usage: peer serve|load …")
+		fail("usage: peer serve|load|steady …")
 	}
 	if err != nil {
 		fail(err.Error())

@@ -322,8 +322,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if left[limit:]:
                 meta["continue"] = f"token-{next(api._numbers)}"
                 api.tokens[meta["continue"]] = (version, left[limit:])
-        items = [{key: value for key, value in made.items() if key not in {"apiVersion", "kind"}} for made in left]
-        self.json(200, {"kind": "List", "metadata": meta, "items": items[:limit]})
+        page = [
+            {key: value for key, value in made.items() if key not in {"apiVersion", "kind"}} for made in left[:limit]
+        ]
+        self.json(200, {"kind": "List", "metadata": meta, "items": page})
 
     def watch(self, request):
         api = self.server.api

@@ -20,6 +20,7 @@ from e2e.attacks.tenant import Credentials, hammer
 from e2e.controlplane import flags
 from e2e.controlplane.up import ControlPlane
 from e2e.objects import ROLLOUT_CRD, path
+from e2e.tables import printed
 
 SOURCE = "10.65.0.1"  # no API server, and no pod
 PODS_OF_AN_APP = 150
@@ -66,14 +67,8 @@ class Town(NamedTuple):
 
 @pytest.fixture(name="rows", scope="module")
 def _rows(pytestconfig):
-    """The table, printed at the end."""
-    rows = []
-    yield rows
-    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        print("\n")
-        for row in (COLUMNS, ["---"] * len(COLUMNS), *rows):
-            print("| " + " | ".join(row) + " |")
+    with printed(pytestconfig, COLUMNS) as rows:
+        yield rows
 
 
 @pytest.fixture(name="town", scope="module")

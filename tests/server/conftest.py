@@ -116,6 +116,33 @@ def serving(*arguments, environment=None, before="", stalled=False, stdin=None):
         process.stderr.close()
 
 
+# Code for `serving`: the process, and what it forks, read from a file how many seconds ahead their clock is.
+_SHIFTED = """
+import os, pathlib, threading, time
+_true, _ahead = time.time, [0.0]
+time.time = lambda: _true() + _ahead[0]
+def _follow():
+    while True:
+        _ahead[0] = float(pathlib.Path({!r}).read_text())
+        time.sleep(0.05)
+os.register_at_fork(after_in_child=lambda: threading.Thread(target=_follow, daemon=True).start())
+"""
+
+
+class Clock:
+    """The clock of servers that are started with its code."""
+
+    def __init__(self, directory):
+        self._file = directory / "clock"
+        self.code = _SHIFTED.format(str(self._file))
+        self.ahead(0)
+
+    def ahead(self, seconds):
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(str(seconds))
+        fresh.replace(self._file)
+
+
 def strict_policy(directory):
     file = directory / "policy.yaml"
     file.write_text(STRICT)
