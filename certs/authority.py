@@ -94,12 +94,20 @@ def expires(pem: bytes) -> datetime:
     return certificate_of(pem).not_valid_after_utc
 
 
+def begins(pem: bytes) -> datetime:
+    """From when on the first certificate of a PEM bundle is valid, in UTC.
+
+    Errors: CertificateError.
+    """
+    return certificate_of(pem).not_valid_before_utc
+
+
 def issued(pem: bytes) -> datetime:
     """When a certificate of ours was issued: its first hour lies before that.
 
     Errors: CertificateError.
     """
-    return certificate_of(pem).not_valid_before_utc + CLOCK_SKEW
+    return begins(pem) + CLOCK_SKEW
 
 
 def renewal_time(pem: bytes) -> datetime:

@@ -62,6 +62,9 @@ class Metrics:
             "Connections that the server ended or refused: made-room, over-share, refused, body-bytes, late.",
             ["port", "reason"],
         )
+        self.certificate_begin = gauge(
+            "evenspread_certificate_not_before_timestamp_seconds", "From when on the served certificate is valid."
+        )
         self.certificate_expiry = gauge(
             "evenspread_certificate_expiry_timestamp_seconds", "When the served certificate ends."
         )

@@ -105,6 +105,8 @@ def clocks(town: Town) -> None:
     for ahead in (TEN_YEARS, -TEN_YEARS, 0):
         town.clock.ahead(ahead)
         town.dialling("one", parts=3)
+        said = [each.get("/readyz") for each in town.servers]
+        assert [(status, "certificate: ok\n" in text) for status, text in said] == [(200, ahead == 0)] * 2
 
 
 def rolling_restart(town: Town) -> None:

@@ -11,9 +11,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-from server.conftest import Server, eventually, posted, read_reply, review, serving
+from server.attack import answers
+from server.conftest import Clock, Server, eventually, posted, read_reply, review, serving
 
-from certs.authority import CertificateError, Pair, certificate_of, issue_authority, issue_leaf
+from certs.authority import CertificateError, Pair, begins, certificate_of, expires, issue_authority, issue_leaf
 from certs.store import write_pair
 from webhook.server.tls import RotatingTls
 
@@ -32,7 +33,7 @@ def test_only_ciphers_that_authenticate_what_they_encrypt_are_offered(tmp_path):
     assert {name for name in names if "GCM" not in name and "CHACHA20" not in name} == set()
 
 
-class Clock:
+class Monotonic:
     def __init__(self):
         self.now = 0.0
 
@@ -87,7 +88,7 @@ def client_identity(directory, authority):
 
 
 def test_with_a_client_ca_only_its_clients_are_answered(tmp_path):
-    first, second, clock = leaf(), leaf(), Clock()
+    first, second, clock = leaf(), leaf(), Monotonic()
     authority, other = issue_authority(NOW, common_name="clients"), issue_authority(NOW, common_name="other")
     (tmp_path / "clients.crt").write_bytes(authority.certificate)
     tls = RotatingTls(*write_pair(tmp_path / "tls", first), tmp_path / "clients.crt", clock=clock)
@@ -115,7 +116,7 @@ def serial(pair):
 
 @pytest.mark.parametrize("name", [pytest.param("localhost", id="with SNI"), pytest.param(None, id="without SNI")])
 def test_new_files_are_served_on_a_later_handshake(tmp_path, name):
-    clock, first, second = Clock(), leaf(), leaf()
+    clock, first, second = Monotonic(), leaf(), leaf()
     tls = RotatingTls(*write_pair(tmp_path, first), clock=clock)
     assert handshake(tls, name) == serial(first)
     write_pair(tmp_path, second)
@@ -126,7 +127,7 @@ def test_new_files_are_served_on_a_later_handshake(tmp_path, name):
 
 
 def test_a_mismatched_pair_keeps_the_last_good_one_until_it_is_mended(tmp_path):
-    clock, first, second = Clock(), leaf(), leaf()
+    clock, first, second = Monotonic(), leaf(), leaf()
     certificate, key = write_pair(tmp_path, first)
     tls = RotatingTls(certificate, key, clock=clock)
     key.write_bytes(second.key)
@@ -150,7 +151,7 @@ def test_a_mismatched_pair_keeps_the_last_good_one_until_it_is_mended(tmp_path):
     ],
 )
 def test_files_that_cannot_be_read_keep_the_last_good_pair(tmp_path, spoil):
-    clock, first = Clock(), leaf()
+    clock, first = Monotonic(), leaf()
     certificate, key = write_pair(tmp_path, first)
     tls = RotatingTls(certificate, key, clock=clock)
     spoil(certificate, key)
@@ -243,6 +244,42 @@ def fresh(server: Server, seen, failures, done):
                 seen.append(number)
         except Exception as error:  # noqa: BLE001 every kind of failure counts
             failures.append(repr(error))
+
+
+def test_a_certificate_out_of_its_time_shows_and_does_not_end_readiness(tmp_path):
+    """The caller's clock judges it, and may be right where ours is not; without an endpoint nothing would be better."""
+    made, clock = leaf(), Clock(tmp_path)
+    certificate, key = write_pair(tmp_path / "tls", made)
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(CA.certificate)
+    with serving("--cert", str(certificate), "--key", str(key), before=clock.code) as started:
+        server = started._replace(ca=str(authority))
+        for days, said in {
+            8: f"ended at {expires(made.certificate):%Y-%m-%dT%H:%M:%SZ}, by this machine's clock",
+            -1: f"not valid before {begins(made.certificate):%Y-%m-%dT%H:%M:%SZ}, by this machine's clock",
+            0: "ok",
+        }.items():
+            clock.ahead(days * 86400)
+            eventually(lambda said=said: f"certificate: {said}\n" in server.get("/readyz")[1])
+            assert server.get("/readyz")[0] == 200
+            assert answers(server) < 5
+        life = [server.metric(f"evenspread_certificate_{each}_timestamp_seconds") for each in ("not_before", "expiry")]
+    assert life == [each(made.certificate).timestamp() for each in (begins, expires)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "fault"),
+    [
+        pytest.param(-3601, "not valid before 2026-11-21T23:00:00Z", id="before its first second"),
+        pytest.param(-3600, "", id="its first second"),
+        pytest.param(7 * 86400 - 1, "", id="its last second"),
+        pytest.param(7 * 86400, "ended at 2026-11-29T00:00:00Z", id="after its last second"),
+    ],
+)
+def test_the_life_of_a_certificate_by_a_clock(tmp_path, seconds, fault):
+    born = datetime(2026, 11, 22, tzinfo=UTC)
+    made = issue_leaf(issue_authority(born), ("localhost",), born)
+    assert RotatingTls(*write_pair(tmp_path, made)).time_fault(born + timedelta(seconds=seconds)) == fault
 
 
 def test_expiry_is_a_metric(server):

@@ -58,7 +58,9 @@ async def follow_certificates(state: State, tls: RotatingTls) -> None:
     counted = 0
     while True:
         tls.refresh()
-        state.certificate_fault = tls.fault
+        late = tls.time_fault(datetime.fromtimestamp(state.clock(), UTC))
+        state.certificate_fault = "; ".join(filter(None, (tls.fault, late and f"{late}, by this machine's clock")))
+        state.metrics.certificate_begin.set(tls.begins.timestamp())
         state.metrics.certificate_expiry.set(tls.expires.timestamp())
         if state.own_certificate is not None and state.own_certificate.authority_expires is not None:
             state.metrics.authority_expiry.set(state.own_certificate.authority_expires.timestamp())

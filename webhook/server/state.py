@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from webhook.admission import Engine, ReviewAnswer
 from webhook.cluster.feed import Feed
@@ -16,10 +16,13 @@ _log = logging.getLogger("webhook.decisions")
 class State:
     """The current engine, readiness, and the accounting of requests."""
 
-    def __init__(self, engine: Engine, metrics: Metrics, feed: Feed | None = None) -> None:
+    def __init__(
+        self, engine: Engine, metrics: Metrics, feed: Feed | None = None, *, clock: Callable[[], float] = time.time
+    ) -> None:
         self.engine = engine
         self.metrics = metrics
         self.feed = feed
+        self.clock = clock
         if feed is not None:
             metrics.follow_cluster(
                 lambda: [Known(e.resource, e.objects, e.events, e.age, e.synced) for e in feed.standings()]
@@ -33,7 +36,7 @@ class State:
 
     def today(self) -> str:
         """The date, as ISO text (UTC)."""
-        number = int(time.time()) // 86_400
+        number = int(self.clock()) // 86_400
         # Formatting takes longer than most rules: once a day is enough.
         if self._day[0] != number:
             self._day = (number, time.strftime("%Y-%m-%d", time.gmtime(number * 86_400)))
@@ -41,7 +44,7 @@ class State:
 
     def now(self) -> str:
         """The time to the second, as ISO text (UTC)."""
-        number = int(time.time())
+        number = int(self.clock())
         # As above, once a second.
         if self._second[0] != number:
             self._second = (number, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(number)))
@@ -54,10 +57,11 @@ class State:
         cluster: what is known of it serves, and its age is told. A certificate that has ended does not either: who
         judges that is the caller, whose clock may be right where ours is not.
         """
+        own_fault = self.own_certificate.fault if self.own_certificate is not None else ""
         lines = {
             "serving": "draining" if self.draining else "ok",
             "configuration": self.config_fault or "ok",
-            "certificate": self.certificate_fault or (self.own_certificate and self.own_certificate.fault) or "ok",
+            "certificate": "; ".join(filter(None, (self.certificate_fault, own_fault))) or "ok",
             **self._cluster(),
         }
         known = self.feed is None or self.feed.synced

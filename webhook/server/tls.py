@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from certs.authority import CertificateError, expires
+from certs.authority import CertificateError, begins, expires
 from certs.store import read_pair
 from webhook.logs import bounded
 
@@ -45,7 +45,7 @@ class RotatingTls:
         self._clock = clock
         self._looked = clock()
         self._signature = self._stat()
-        self._current, self.expires = self._load()
+        self._current, self.begins, self.expires = self._load()
         self.faults = 0
         self.fault = ""
         # The outer context decides whether a client's certificate is requested, the chosen one whether it is accepted.
@@ -64,7 +64,7 @@ class RotatingTls:
             return
         self._signature = signature
         try:
-            self._current, self.expires = self._load()
+            self._current, self.begins, self.expires = self._load()
         except CertificateError as error:
             self.faults += 1
             self.fault = bounded(str(error))
@@ -72,6 +72,12 @@ class RotatingTls:
         else:
             self.fault = ""
             _log.info("serving a new certificate", extra={"fields": {"expires": self.expires.isoformat()}})
+
+    def time_fault(self, now: datetime) -> str:
+        """What a client with this clock has against the certificate's life; empty if nothing."""
+        if now < self.begins:
+            return f"not valid before {self.begins:%Y-%m-%dT%H:%M:%SZ}"
+        return f"ended at {self.expires:%Y-%m-%dT%H:%M:%SZ}" if now >= self.expires else ""
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _outer: ssl.SSLContext) -> None:
         self.refresh()
@@ -84,14 +90,14 @@ class RotatingTls:
             return None
         return tuple((stat.st_mtime_ns, stat.st_ino, stat.st_size) for stat in stats)
 
-    def _load(self) -> tuple[ssl.SSLContext, datetime]:
+    def _load(self) -> tuple[ssl.SSLContext, datetime, datetime]:
         pair = read_pair(self._certificate, self._key)
         context = _context(self._client_ca)
         try:
             context.load_cert_chain(self._certificate, self._key, password=_no_password)
         except (ssl.SSLError, OSError) as error:
             raise CertificateError(f"{self._certificate} and {self._key}: {error}") from error
-        return context, expires(pair.certificate)
+        return context, begins(pair.certificate), expires(pair.certificate)
 
 
 def _context(client_ca: Path | None) -> ssl.SSLContext:
