@@ -15,8 +15,6 @@ Source: gunicorn 27.0.1 workers/gasgi.py.
 """
 
 import asyncio
-import contextlib
-import ctypes
 import gc
 import logging
 import os
@@ -35,6 +33,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.asgi import protocol
 from gunicorn.workers import gasgi
 
+from webhook.server.allocator import give_memory_back, keep_large_blocks_apart
 from webhook.server.asgi import AdmissionApp
 from webhook.server.connection import Connection, HealthConnection, Parser
 from webhook.server.connection_table import ConnectionTable
@@ -93,6 +92,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
 
     def init_process(self) -> None:
         """Make gunicorn use our parser, with enough file descriptors for all connections."""
+        keep_large_blocks_apart()
         _raise_descriptor_limit(self.cfg.worker_connections + HEALTH_CONNECTIONS + _OTHER_DESCRIPTORS)
         protocol.PythonProtocol = Parser
         protocol._CACHED_SERVER_HEADER = b""  # noqa: SLF001 who attacks need not be told what answers
@@ -195,13 +195,7 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]  # gunicorn publishes no t
                         table.end(connection, "late")
             tables = self.admission_table, self.health_table
             if all(each.idle for each in self.admission_table) and any(each.drained(_MUCH_BYTES) for each in tables):
-                _give_memory_back()
-
-
-def _give_memory_back() -> None:
-    """Have the C library return what bodies and connections took; it would keep it, in pieces. Takes 1 to 2 ms."""
-    with contextlib.suppress(OSError, AttributeError):  # a C library without it
-        ctypes.CDLL(None).malloc_trim(0)
+                give_memory_back()
 
 
 def _raise_descriptor_limit(wanted: int) -> None:
