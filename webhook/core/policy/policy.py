@@ -217,7 +217,8 @@ def mode_for(policy: Policy, rule: str, default: Mode, since: str) -> Mode:
     configured = policy.rules.get(rule)
     if configured is not None:
         return configured
-    return default.capped(Mode.AUDIT) if release(since) > release(policy.rules_version) else default
+    is_newer = since != policy.rules_version and release(since) > release(policy.rules_version)
+    return default.capped(Mode.AUDIT) if is_newer else default
 
 
 def release(text: str) -> tuple[int, ...]:

@@ -1,0 +1,52 @@
+"""How many bytecodes and Python functions one review takes, which is the same on a busy machine and on an idle one.
+
+    python -m bench.bytecodes
+
+The cases are those of `bench.static_review`, each a call of the server's own short way from the bytes of a body to the
+bytes of the response, without a cluster and beside 5,000 nodes. What C code does is not counted: decoding, matching of
+regular expressions, operations on sets of nodes.
+"""
+
+import sys
+
+from bench.static_review import CASES, ENGINE, beside_nodes
+from webhook.metrics import Metrics
+from webhook.server.asgi import AdmissionApp
+from webhook.server.state import State
+
+TARGET, HEADERS = b"/validate?timeout=2s", [(b"content-type", b"application/json")]
+WARM = 3
+
+
+def counted(app, body):
+    """Bytecodes and functions of one call, after a few that fill caches."""
+    for _ in range(WARM):
+        assert app.direct(TARGET, HEADERS, body) is not None
+    bytecodes = functions = 0
+
+    def trace(frame, event, _):
+        nonlocal bytecodes, functions
+        if event == "call":
+            functions += 1
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        bytecodes += event == "opcode"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        app.direct(TARGET, HEADERS, body)
+    finally:
+        sys.settrace(None)
+    return bytecodes, functions
+
+
+def main():
+    print(f"{'case':30} {'bytecodes':>10} {'functions':>10} {'beside 5,000 nodes':>20} {'functions':>10}")
+    apps = [AdmissionApp(State(engine, Metrics()), None) for engine in (ENGINE, beside_nodes(0))]
+    for case, body in CASES.items():
+        alone, beside = (counted(app, body) for app in apps)
+        print(f"{case:30} {alone[0]:10,} {alone[1]:10,} {beside[0]:20,} {beside[1]:10,}")
+
+
+if __name__ == "__main__":
+    main()
