@@ -76,6 +76,20 @@ def test_an_object_is_judged_by_facts_of_one_moment():
     assert found == [(2, 3), (3, 3)]
 
 
+def test_an_object_is_not_judged_anew_for_events_about_others():
+    known, seen = cluster("z1: a=2"), []
+
+    def judge(asked):
+        pods = sum(asked.count("shop", WEB).values())
+        known.apply("ADDED", running(f"new-{len(seen)}", "a", namespace="other"))
+        seen.append((pods, len(asked.pod_names("shop"))))
+        return seen[-1]
+
+    assert judged(judge, known, threading.Lock()) == (2, 2)
+    assert judged_afar(judge, Direct(known, threading.Lock())) == (2, 2)
+    assert len(seen) == 2
+
+
 def test_in_the_end_the_changes_wait():
     known, lock, seen = cluster("z1: a=2"), threading.Lock(), []
 

@@ -1,7 +1,8 @@
 """What a review asked of the cluster, and the answers: facts of one moment, which need no lock any more.
 
 Events are applied between two questions of a review. If one was, its facts are of several moments: all its questions
-are asked again at once, and the object is judged anew. The same facts give the same decision, here and elsewhere.
+are asked again at once, and if one has another answer now, the object is judged anew. The same facts give the same
+decision, here and elsewhere.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -67,9 +68,9 @@ def judged(
     facts = Facts(Direct(index, lock))
     for _ in range(_MAX_DECISIONS):
         decision = judge(cast(ReadOnlyIndex, facts))
-        if facts.of_one_moment:
+        # Most events are of pods that nothing was asked about.
+        if facts.of_one_moment or not facts.ask_again():
             return decision
-        facts.ask_again()
     with lock:
         return judge(index)
 
@@ -82,9 +83,8 @@ def judged_afar(judge: Callable[[ReadOnlyIndex], _Decision], asking: Asking) -> 
     facts = Facts(asking)
     decision = judge(cast(ReadOnlyIndex, facts))
     for _ in range(_MAX_DECISIONS - 1):
-        if facts.of_one_moment:
+        if facts.of_one_moment or not facts.ask_again():
             break
-        facts.ask_again()
         decision = judge(cast(ReadOnlyIndex, facts))
     return decision
 
@@ -101,11 +101,12 @@ class Facts:
 
     lacks = ReadOnlyIndex.lacks  # follows from `lacking`, which is asked once
 
-    def ask_again(self) -> None:
-        """Replace all answers by those of this moment."""
+    def ask_again(self) -> bool:
+        """Replace all answers by those of this moment, and say whether one of them is another than before."""
         self._revision, answers = self._asking.all(self._questions.values())
-        self.known = dict(zip(self._questions, answers, strict=True))
+        before, self.known = self.known, dict(zip(self._questions, answers, strict=True))
         self.of_one_moment = True
+        return self.known != before
 
     def ask(self, key: Hashable, name: str, of: tuple[object, ...], named: Mapping[str, object]) -> object:
         """The answer to a new question, which is known by this key from now on."""
