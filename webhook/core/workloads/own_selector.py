@@ -2,19 +2,13 @@
 
 from webhook.core.api.selectors import Selector, selector_from_labels, valid_selector
 from webhook.core.api.types import LabelSelector
-from webhook.core.api.well_known import JOB_NAME
-from webhook.core.workloads.kinds import JOB, REPLICATION_CONTROLLER
+from webhook.core.workloads.kinds import REPLICATION_CONTROLLER
 from webhook.core.workloads.workload import Workload
 
 
 def selector_of(workload: Workload) -> Selector | None:
-    """The selector of the workload's pods; None if the kind has none, or if it is invalid.
-
-    Shape: a Job gets its own when it is created; until then its name stands for it.
-    """
+    """The selector of the workload's pods; None if the kind has none, or if it is invalid."""
     written = workload.selector
-    if written is None and workload.group_kind == JOB and workload.meta.name and not workload.manual_selector:
-        return selector_from_labels({JOB_NAME: workload.meta.name})
     if written is None and workload.group_kind == REPLICATION_CONTROLLER and workload.templates:
         return selector_from_labels(workload.templates[0].template.labels)
     return compiled(written)

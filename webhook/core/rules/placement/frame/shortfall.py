@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector, selector_from_labels
-from webhook.core.api.well_known import HOSTNAME
+from webhook.core.api.well_known import HOSTNAME, JOB_NAME
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.defaulting.pods_to_come import Setting, ToCome, all_anew, in_a_rollout, to_come
 from webhook.core.explain.loosening import Changes, Loosenings, with_changes
@@ -34,6 +34,7 @@ from webhook.core.scheduler.problem import may_preempt
 from webhook.core.scheduler.verdict import Cause
 from webhook.core.text import plural
 from webhook.core.workloads.controller_labels import labels_given, may_be_created_with
+from webhook.core.workloads.kinds import JOB
 from webhook.core.workloads.workload import Template
 from webhook.core.yaml_flow import one_field
 
@@ -180,11 +181,17 @@ def _coming(case: TemplateUnderRule, question: Question, template: Template, rep
 
 
 def _own_pods(case: TemplateUnderRule) -> Selector | None:
-    """The selector of the workload's pods; of a kind without one their labels, as long as no pod has them."""
-    own, labels = own_selector(case.subject), case.placed[0].template.template.labels
-    if own is not None or case.subject.workload.traits.selects or not labels:
+    """The selector of the workload's pods; of a kind without one their labels, as long as no pod has them.
+
+    Shape: a Job gets a selector when it is created; until then its name stands for it.
+    """
+    workload, labels = case.subject.workload, case.placed[0].template.template.labels
+    own = own_selector(case.subject)
+    if own is None and workload.group_kind == JOB and workload.meta.name:
+        return selector_from_labels({JOB_NAME: workload.meta.name})
+    if own is not None or workload.traits.selects or not labels:
         return own
-    alike, namespace = selector_from_labels(labels), namespace_of(case.subject.workload.meta.namespace)
+    alike, namespace = selector_from_labels(labels), namespace_of(workload.meta.namespace)
     return None if case.index.count(namespace, alike, leaving=True) else alike
 
 
