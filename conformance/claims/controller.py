@@ -1,6 +1,6 @@
 """What a controller makes of a manifest: its pods, as the API server gets them, and which of them run."""
 
-from conformance.claims.worlds import HASH
+from conformance.claims.worlds import HASH, OLD_HASH
 
 LISTS = {
     "Node": "nodes",
@@ -102,6 +102,21 @@ def question(world, replicas=None, manifest=None, **more):
     else:
         asked["template"], asked["replicas"] = pod_of(manifest), wanted
     return asked
+
+
+def rollout(world, manifest=None):
+    """A rolling update of the Deployment in the world to the manifest's template, as `oracle place` takes it."""
+    manifest = manifest or world["workload"]
+    replicas = replicas_of(manifest)
+    written = manifest["spec"].get("strategy", {}).get("rollingUpdate", {})
+    surge, unavailable = written.get("maxSurge", -(-replicas // 4)), written.get("maxUnavailable", replicas // 4)
+    return {
+        "id": world["id"],
+        **cluster_of(world),
+        "template": pod_of(manifest, labels={"pod-template-hash": OLD_HASH}),
+        "replicas": replicas,
+        "rollout": {"leaving": own_names(world), "surge": surge, "unavailable": unavailable or int(not surge)},
+    }
 
 
 def ordinal(manifest, number):

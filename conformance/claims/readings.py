@@ -12,6 +12,7 @@ from conformance.claims.together import RULE as DIFFER
 from conformance.claims.together import differ, one_controller, others, short
 from conformance.claims.worlds import HOSTNAME, NAMESPACE, ZONE
 
+ROLLOUT = "rollout-can-get-stuck"
 FIT = re.compile(r"at most (\d+) (?:of (\d+) fit|pods? fit)")
 HOLD = re.compile(r"holds? at most (\d+)(?: of (\d+))? pods?")
 LOSS = re.compile(r"if zone (\S+) goes NotReady, (?:at least )?(\d+) of (\d+) stay Pending")
@@ -239,6 +240,7 @@ def no_place(world, finding):
         yield f"without hard constraints {len(free)} nodes take it, it says {finding.detail.partition(';')[0]}"
 
 
+ROLLOUT_PLACES = re.compile(r"^(some orders of a rollout place|a rollout places at most) (\d+) of (\d+) new pods")
 REPLICAS_FIT = re.compile(r"^(?:(\d+) to )?(\d+) of (\d+) fit")
 ORDERS_PLACE = re.compile(r"^some orders place (\d+) of (\d+)")
 
@@ -274,6 +276,26 @@ def get_stuck(world, finding):
     if placed["exact"] and (placed["most"] != placed["queued"] or placed["staying"] + placed["fewest"] > fewest):
         yield f"orders end {placed['ends']}, {placed['staying']} stay, it says {fewest} of {wanted} in some"
     yield from spread_is_the_cause(world, finding, wanted)
+
+
+def rollout_stuck(world, finding):
+    """Of a Deployment: some order places as few new pods as it says, and another all, or none places more."""
+    found = ROLLOUT_PLACES.search(finding.summary)
+    if found is None:
+        yield f"not understood: {finding.summary}"
+        return
+    if not world.is_rolled:
+        return
+    said, wanted = int(found[2]), int(found[3])
+    placed = world.roll()
+    some = found[1].startswith("some")
+    if placed["exact"] and (placed["most"] < wanted if some else placed["most"] != said):
+        yield f"orders end {placed['ends']}, it says {finding.summary}"
+    if placed["exact"] and some and placed["fewest"] > said:
+        yield f"no order places fewer than {placed['fewest']}, it says {said}"
+    free = world.roll(softened(world.manifest))
+    if free["exact"] and ("cause: spread" in finding.detail) != (free["fewest"] == wanted):
+        yield f"without hard constraints {free['fewest']} of {wanted} find a place in every order"
 
 
 def softened(manifest):
@@ -329,5 +351,6 @@ READINGS = {
     "spread-without-effect": (without_effect, False),
     "replicas-do-not-fit": (do_not_fit, True),
     "replicas-can-get-stuck": (get_stuck, True),
+    ROLLOUT: (rollout_stuck, True),
     DIFFER: (differ, False),
 }

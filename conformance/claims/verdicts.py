@@ -4,12 +4,12 @@ from functools import cached_property
 
 import msgspec
 
-from conformance.claims.controller import most_of, question, replicas_of
-from conformance.claims.readings import FIT, HOLD, LOSS, READINGS, edited
+from conformance.claims.controller import most_of, own_names, question, replicas_of, rollout
+from conformance.claims.readings import FIT, HOLD, LOSS, READINGS, ROLLOUT, edited
 from conformance.claims.silences import silence, wrongly_silent
 from conformance.claims.together import RULE as DIFFER
 from conformance.claims.together import unspoken
-from conformance.claims.worlds import NOW, ZONE
+from conformance.claims.worlds import NAMESPACE, NOW, ZONE
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.api.types import Pod, TypeMeta
 from webhook.core.index.readers import decode_object
@@ -53,6 +53,18 @@ class Inspection:
 
     def place(self, **more):
         return self.referee.place(self.question(**more))
+
+    @cached_property
+    def is_rolled(self):
+        """Whether the referee knows the rollout: of a Deployment, whose pods stand on nodes that are there."""
+        nodes = {each["metadata"]["name"] for each in self.nodes()}
+        own = own_names(self.world)
+        there = all(each["spec"].get("nodeName") in nodes for each in self.pods() if f"{NAMESPACE}/{each['metadata']['name']}" in own)
+        return self.manifest["kind"] == "Deployment" and there
+
+    def roll(self, manifest=None):
+        """What a rolling update of the Deployment to this template comes to."""
+        return self.referee.place(rollout(self.world, manifest))
 
     @cached_property
     def index(self):
@@ -164,6 +176,10 @@ def of_places(inspected, finding, fixed):
         if placed["fewest"] < placed["queued"]:
             start = "placed anew" if anew else "beside those that run"
             yield f"after it, {start}, some order places {placed['fewest']} of {placed['queued']}"
+    if finding.rule == ROLLOUT and inspected.is_rolled:
+        rolled = inspected.roll(fixed)
+        if rolled["exact"] and rolled["fewest"] < wanted:
+            yield f"after it some order of a rollout places {rolled['fewest']} of {wanted}"
     if (lost := LOSS.search(finding.summary)) is not None:
         lose = {"key": ZONE, "value": lost[1], "truth": "unreachable"}
         today = inspected.place(manifest=fixed)

@@ -43,6 +43,7 @@ def world(seed, number):
     objects += others(rng, nodes, labels)
     objects += peers(random.Random(f"{seed}/{number}/peers"), nodes, manifest)
     objects += own_pods(rng, manifest, nodes)
+    strategy(random.Random(f"{seed}/{number}/strategy"), manifest)
     if kind in {"Deployment", "StatefulSet", "Rollout"} and rng.random() < 0.08:
         objects.append(autoscaler(manifest, replicas + rng.randint(1, 6)))
     if kind == "StatefulSet" and rng.random() < 0.75:
@@ -298,6 +299,14 @@ def peers(rng, nodes, manifest):
     if rng.random() < 0.1 and manifest["kind"] != "Pod":
         manifest["metadata"]["ownerReferences"] = [{"apiVersion": "example.com/v1", "kind": "App", "name": "all", "uid": "uid-all", "controller": True}]
     return found
+
+
+def strategy(rng, manifest):
+    """Some Deployments say how many pods more and fewer there may be; drawn from numbers of their own, as peers are."""
+    if manifest["kind"] == "Deployment" and rng.random() < 0.4:
+        surge = rng.randint(0, 2)
+        rolling = {"maxSurge": surge, "maxUnavailable": rng.randint(0 if surge else 1, 2)}
+        manifest["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": rolling}
 
 
 def other_terms(rng, constraint, selector):
