@@ -4,7 +4,7 @@ Union, intersection and size of a set take a fraction of a microsecond for thous
 bytes or to a list of slots takes about ten.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
 
 # The letters 0 and 1 as numbers, and numbers as these letters: Python translates and counts in C, far faster than we.
@@ -42,6 +42,11 @@ def from_slots(slots: Iterable[int], size: int) -> int:
     for slot in listed:
         members[slot] = 1
     return from_flags(members)
+
+
+def below(amounts: Sequence[int], wanted: int) -> int:
+    """The slots with less than the wanted amount."""
+    return from_flags(bytes([amount < wanted for amount in amounts]))
 
 
 def one_by_one(nodes: int) -> Iterator[int]:

@@ -101,7 +101,7 @@ def game_of(parties: Sequence[Party], index: ReadOnlyIndex, *, rollout: Rollout 
         together.most,
         singled=rollout is not None and bool(rollout.turns),
     )
-    gates = [*_resources(together, nodes.changing, index), *_rooms_and_ports(together)]
+    gates = [*_rooms_and_ports(together)]
     apart: list[list[Apart]] = [[] for _ in parties]
     for crowd, key, weights in together.kept_apart():
         column = view.column(key)
@@ -111,6 +111,8 @@ def game_of(parties: Sequence[Party], index: ReadOnlyIndex, *, rollout: Rollout 
         else:
             apart[crowd].append(Apart(nodes.key(column), weights))
     limits = [_limits(number, together, cycle, nodes, gates) for number, cycle in enumerate(cycles)]
+    on_one = _most_on_one(together, nodes, gates, [on_nodes for on_nodes, _ in limits])
+    gates += _resources(together, nodes.changing, on_one, index)
     crowds = [
         Crowd(
             pods=party.pods,
@@ -220,19 +222,43 @@ class _Together(Struct, frozen=True):
         )
 
 
-def _resources(together: _Together, relevant: int, index: ReadOnlyIndex) -> Iterator[NodeGate]:
-    """The gates of resources that some node is too short of for all of the pods."""
+def _most_on_one(
+    together: _Together, nodes: Nodes, gates: Sequence[NodeGate], limits: Sequence[Sequence[Limit]]
+) -> Pods:
+    """An upper bound of each party's pods on any one node, before resources are asked: of few, most nodes have enough.
+
+    Shape: ``limits`` are those on nodes, of each party.
+    """
+    found = []
+    for number, (party, open_) in enumerate(zip(together.parties, nodes.open, strict=True)):
+        there = max(party.leaving.values(), default=0)
+        most = [
+            each.base // each.weights[number] + 1
+            for each in gates
+            if each.crowd == number and each.weights[number] and each.sign <= 0
+        ]
+        for limit in limits[number]:
+            counting = nodes.by_node[limit.spread]
+            if counting.weights[number] and open_ and not open_ & ~counting.nodes:
+                most.append(counting.highest_minimum(sum(map(mul, counting.weights, together.most))) + limit.over + 1)
+        found.append(max(there, min([there + party.pods, *most])))
+    return tuple(found)
+
+
+def _resources(together: _Together, relevant: int, on_one: Pods, index: ReadOnlyIndex) -> Iterator[NodeGate]:
+    """The gates of resources that some node is too short of for as many pods as it may get."""
     amounts = [
         {PODS: 1, **dict(each.problem.request.amounts)} if NODE_RESOURCES_FIT in each.problem.filters else {}
         for each in together.parties
     ]
     for name in dict.fromkeys(name for each in amounts for name in each):
         weights = tuple(each.get(name, 0) for each in amounts)
-        needed = sum(map(mul, weights, together.most))
+        needed = sum(map(mul, weights, on_one))
         free = index.short_of(name, needed)
-        if free is None:
+        nodes = relevant & node_sets.below(free, needed) if free is not None else 0
+        if free is None or not nodes:
             continue
-        short = Short(free, needed, relevant)
+        short = Short(free, needed, nodes)
         for crowd, weight in enumerate(weights):
             if weight:
                 yield NodeGate(crowd, weights, -weight, 1, short)

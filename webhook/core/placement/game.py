@@ -245,10 +245,10 @@ class Game:
             for number, crowd in enumerate(self.crowds)
         )
 
-    def moves(self, state: State) -> list[Move]:
-        """What may happen next; nothing in a terminal state."""
+    def moves(self, state: State, placed: Pods | None = None) -> list[Move]:
+        """What may happen next; nothing in a terminal state. Shape: ``placed`` is what `placed` says of the state."""
         facts = [self._class_facts(number, each) for number, each in enumerate(state)]
-        placed = self.placed(state)
+        placed = self.placed(state) if placed is None else placed
         found = self._deletions(state, placed)
         lowest = [self._lowest(number, facts) for number in range(len(self.node_spreads))]
         spread = [_counted(each, facts, self.classes) for each in self.domain_spreads]

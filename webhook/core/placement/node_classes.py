@@ -30,7 +30,7 @@ class Values(Protocol):
 
 
 class Short(Struct, frozen=True):
-    """What is free of a resource on those of the nodes that have less than enough of it."""
+    """What is free of a resource on those nodes that have less than enough of it."""
 
     free: Sequence[int]
     enough: int
@@ -43,7 +43,7 @@ class Short(Struct, frozen=True):
 
     def __iter__(self) -> Iterator[int]:
         """See `Values`."""
-        return (slot for slot in node_sets.to_slots(self.nodes) if self.free[slot] < self.enough)
+        return iter(node_sets.to_slots(self.nodes))
 
 
 class NodeGate(Struct, frozen=True):
@@ -105,6 +105,10 @@ class Counting(Struct, frozen=True):
             else (self.nodes.bit_count() - self._holding(self.nodes).bit_count())
         )
         return lowest if held > pods else None
+
+    def highest_minimum(self, pods: int) -> int:
+        """What the global minimum cannot exceed with so many more pods; some node counts."""
+        return (sum(self.counts.values()) + pods) // self.nodes.bit_count()
 
     def _lowest(self, nodes: int) -> int | None:
         if not nodes:
@@ -169,7 +173,8 @@ def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
         None if nodes.by_node or nodes.singled or _is_over_full(nodes, gates) else _sharing(gates, len(nodes.open))
     )
     if sharing is not None:
-        return [_pool(nodes, part, sharing) for part in parts]
+        own = {members: (of, _special(of, nodes.view.size)) for members, of in sharing.items()}
+        return [_pool(nodes, part, own) for part in parts]
     sources: list[Values | Counts]
     sources = [*(each.values for each in gates if each.sign), *(each.counts for each in nodes.by_node), *nodes.leaving]
     special = node_sets.from_slots([slot for each in sources for slot in each], nodes.view.size)
@@ -237,14 +242,22 @@ def _sharing(gates: Sequence[NodeGate], crowds: int) -> dict[Pods, list[NodeGate
     return sharing
 
 
-def _pool(nodes: Nodes, part: int, sharing: Mapping[Pods, Sequence[NodeGate]]) -> NodeClass:
-    """All of these nodes as one, which takes as many pods as they do together."""
+def _special(gates: Sequence[NodeGate], size: int) -> int:
+    """The nodes on which one of the gates has a value of its own."""
+    return node_sets.from_slots([slot for each in gates if each.sign for slot in each.values], size)
+
+
+def _pool(nodes: Nodes, part: int, sharing: Mapping[Pods, tuple[Sequence[NodeGate], int]]) -> NodeClass:
+    """All of these nodes as one, which takes as many pods as they do together.
+
+    Shape: ``sharing`` has gates, and the nodes on which one of them has a value of its own.
+    """
     first = _first(part)
     gates: list[tuple[Gate, ...]] = [() for _ in nodes.open]
     packs = False
-    for members, of_members in sharing.items():
+    for members, (of_members, special) in sharing.items():
         enough = sum(map(mul, members, nodes.most))
-        places, single = _places(of_members, members, part, enough)
+        places, single = _places(of_members, members, part & special, part & ~special, enough)
         if places < enough:
             gate = (Gate(members, places - 1),)
             gates = [gate if is_in else own for is_in, own in zip(members, gates, strict=True)]
@@ -262,23 +275,27 @@ def _pool(nodes: Nodes, part: int, sharing: Mapping[Pods, Sequence[NodeGate]]) -
     )
 
 
-def _places(gates: Sequence[NodeGate], members: Pods, nodes: int, enough: int) -> tuple[int, bool]:
-    """How many pods of these crowds the nodes take, counted up to ``enough``, and whether none takes several."""
+def _places(gates: Sequence[NodeGate], members: Pods, special: int, others: int, enough: int) -> tuple[int, bool]:
+    """How many pods of these crowds the nodes take, counted up to ``enough``, and whether none takes several.
+
+    Shape: gates have no value of their own on the ``others``.
+    """
     weight = {id(each): each.weights[members.index(1)] for each in gates}
-    constant = min((each.base // weight[id(each)] + 1 for each in gates if not each.sign), default=enough)
-    valued = [each for each in gates if each.sign]
-    total, single = 0, True
-    for slot in node_sets.one_by_one(nodes):
-        places = constant
-        for each in valued:
-            value = each.values.get(slot, each.default)
+
+    def rooms(slot: int) -> Iterator[int]:
+        for each in gates:
+            value = each.values.get(slot, each.default) if each.sign else 0
             if value is not None:
-                places = min(places, (each.base + each.sign * value) // weight[id(each)] + 1)
-        if places > 0:
-            total, single = total + places, single and places == 1
-            if total >= enough:
-                return enough, False
-    return total, single
+                yield (each.base + each.sign * value) // weight[id(each)] + 1
+
+    of_others = max(0, min(rooms(-1), default=enough))
+    total, single = others.bit_count() * of_others, not others or of_others <= 1
+    for slot in node_sets.one_by_one(special):
+        if total >= enough:
+            break
+        places = max(0, min(rooms(slot), default=enough))
+        total, single = total + places, single and places <= 1
+    return (enough, False) if total >= enough else (total, single)
 
 
 def _first(nodes: int) -> int:

@@ -59,10 +59,11 @@ def search(game: Game, most: int, *, tick: Callable[[int], None] = lambda _: Non
         following: dict[object, float] = {}
         for key, chance in layer.items():
             state = reached[key].state
-            moves = game.moves(state)
+            placed = game.placed(state)
+            moves = game.moves(state, placed)
             if not moves:
                 ends.append((key, chance))
-            for move, share in _shares(game, state, moves).items():
+            for move, share in _shares(game.waiting(placed), moves).items():
                 after = game.after(state, move)
                 name = canonical(after)
                 if name not in reached:
@@ -74,9 +75,8 @@ def search(game: Game, most: int, *, tick: Callable[[int], None] = lambda _: Non
     return Found(found, tuple(chance for _, chance in ends), not layer, len(reached))
 
 
-def _shares(game: Game, state: State, moves: list[Move]) -> Mapping[Move, float]:
+def _shares(waiting: Pods, moves: list[Move]) -> Mapping[Move, float]:
     """How probable each move is: of all waiting pods that have a node, and all pods that may go, one; then a node."""
-    waiting = game.waiting(game.placed(state))
     nodes: dict[tuple[int, bool], int] = {}
     for move in moves:
         chosen = move.crowd, move.gone

@@ -59,8 +59,8 @@ def run_node_resources_fit(request: PodRequest, room: Room) -> Ran:
         parts: list[_Part] = [((), asked, 0)]
         for name, amount in ((PODS, 1), *request.amounts):
             if name in room.free:
-                short = _below(room.free[name], amount)
-                never = _below(room.allocatable[name], amount) if name in room.allocatable else 0
+                short = node_sets.below(room.free[name], amount)
+                never = node_sets.below(room.allocatable[name], amount) if name in room.allocatable else 0
                 parts = _split(parts, TOO_MANY_PODS if name == PODS else f"Insufficient {name}", short, never)
         failed: list[StatusOfNodes] = []
         for reasons, nodes, never in parts:
@@ -81,8 +81,3 @@ def _split(parts: Sequence[_Part], reason: str, failing: int, never: int) -> lis
         if nodes & ~failing:
             divided.append((reasons, nodes & ~failing, unresolved))
     return divided
-
-
-def _below(amounts: Sequence[int], wanted: int) -> int:
-    """The nodes with less than the wanted amount."""
-    return node_sets.from_flags(bytes([amount < wanted for amount in amounts]))
