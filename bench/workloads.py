@@ -2,8 +2,9 @@
 
 A cluster of 5,000 unequal nodes in three zones (sizes, taints, cordons, pools of few nodes, each filled at random), and
 workloads of 2 to 200 replicas, some of which run already: hard constraints on zones, hosts or both, requests of all
-sizes, node affinity to few nodes, tolerations, anti-affinity. The effort is that of a review, in numbers: a run repeats
-on any machine.
+sizes, node affinity to few nodes, tolerations, anti-affinity. Every second one is for a pool with hardly more room than
+it needs, unequal nodes in unequal zones, and drawn until no closed form knows the answer: there orders matter. The
+effort is that of a review, in numbers: a run repeats on any machine.
 """
 
 import random
@@ -18,6 +19,7 @@ from webhook.core.api.types import Node, Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index.cluster_index import ClusterIndex
+from webhook.core.placement.closed_forms import same_in_every_order
 from webhook.core.placement.crowds import Party, game_of
 from webhook.core.placement.simulation import Effort, Outcome, simulate
 from webhook.core.scheduler.problem import take
@@ -26,6 +28,7 @@ NODES, OTHERS = 5_000, 30_000
 ADMISSION = Effort(states=300, orders=20, moves=2_000)
 ZONE, HOSTNAME, POOL = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "example.com/pool"
 CPU = ("100m", "250m", "500m", "1", "2", "4", "8", "16")
+TIGHT = 100  # pools
 _DECODE = {kind: msgspec.json.Decoder(kind) for kind in (Node, Pod)}
 
 
@@ -33,12 +36,15 @@ def made(kind, manifest):
     return _DECODE[kind].decode(msgspec.json.encode(manifest))
 
 
-def node(rng, number):
+def node(rng, number, pool=None):
+    """A node; of a tight ``pool``, one with room for one to six pods of a CPU."""
     labels = {HOSTNAME: f"n{number}", ZONE: rng.choice("aaabbc")}
-    if rng.random() < 0.1:
-        labels[POOL] = f"p{int(rng.paretovariate(0.6)) % 60}"
-    room = {"cpu": str(rng.choice([4, 8, 16, 32, 64])), "memory": "256Gi", "pods": rng.choice(["30", "110", "250"])}
-    taints = [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}] if rng.random() < 0.15 else None
+    if pool is not None or rng.random() < 0.1:
+        labels[POOL] = f"p{int(rng.paretovariate(0.6)) % 60}" if pool is None else pool
+    cpu = rng.choice([4, 8, 16, 32, 64]) if pool is None else rng.randint(1, 6)
+    room = {"cpu": str(cpu), "memory": "256Gi", "pods": rng.choice(["30", "110", "250"])}
+    key = "dedicated" if pool is None else "tight"
+    taints = [{"key": key, "value": "x", "effect": "NoSchedule"}] if pool or rng.random() < 0.15 else None
     spec = {"taints": taints, "unschedulable": rng.random() < 0.02}
     return made(
         Node, {"metadata": {"name": f"n{number}", "labels": labels}, "spec": spec, "status": {"allocatable": room}}
@@ -52,25 +58,52 @@ def pod(name, labels, cpu, **spec):
 
 
 def filled(rng):
-    index = ClusterIndex()
-    for number in range(NODES):
-        index.apply("ADDED", node(rng, number))
-    for number in range(OTHERS):
-        where = f"n{rng.randrange(NODES)}"
-        index.apply("ADDED", made(Pod, pod(f"other-{number}", {"app": "other"}, rng.choice(CPU[:6]), nodeName=where)))
-    return index
+    """The cluster, and how many pods of a CPU each tight pool takes."""
+    index, tight, number = ClusterIndex(), {}, 0
+    for pool in range(TIGHT):
+        name, number_of = f"t{pool}", rng.choice([3, 4, 6, 8, 12, 24, 48])
+        for _ in range(number_of):
+            one = node(rng, number, name)
+            index.apply("ADDED", one)
+            tight[name] = tight.get(name, 0) + int(one.status.allocatable["cpu"])
+            number += 1
+    loose = range(number, NODES)
+    for each in loose:
+        index.apply("ADDED", node(rng, each))
+    for each in range(OTHERS):
+        where = f"n{rng.choice(loose)}"
+        index.apply("ADDED", made(Pod, pod(f"other-{each}", {"app": "other"}, rng.choice(CPU[:6]), nodeName=where)))
+    return index, tight, loose
+
+
+def spread(rng, labels, keys, skews):
+    selector = {"labelSelector": {"matchLabels": labels}, "whenUnsatisfiable": "DoNotSchedule"}
+    return [{"topologyKey": key, "maxSkew": rng.choice(skews), **selector} for key in keys]
+
+
+def tight_workload(rng, number, tight):
+    """One that nearly fills its pool: its pod, and replicas."""
+    labels, pool = {"app": f"app-{number}"}, rng.choice([*tight])
+    given = spread(rng, labels, (ZONE, HOSTNAME), [1, 2, 2, 3])
+    spec = {"nodeSelector": {POOL: pool}, "tolerations": [{"key": "tight", "operator": "Exists"}]}
+    one = made(Pod, pod("w", labels, "1", topologySpreadConstraints=given, **spec))
+    return as_created(one, RECORDED), min(200, max(2, round(tight[pool] * rng.uniform(0.05, 0.7)))), 0
+
+
+def undecided(rng, number, index, tight):
+    """A tight workload that no closed form answers, if some of these is one."""
+    for _ in range(30):
+        found = tight_workload(rng, number, tight)
+        if same_in_every_order(game_of([Party(problem=take(index, found[0]), pods=found[1])], index).game) is None:
+            break
+    return found
 
 
 def workload(rng, number):
     """Its pod, replicas that look for a node, and how many run."""
     labels = {"app": f"app-{number}"}
-    selector = {"labelSelector": {"matchLabels": labels}, "whenUnsatisfiable": "DoNotSchedule"}
     keys = rng.choice([(ZONE,), (HOSTNAME,), (ZONE, HOSTNAME), (ZONE, HOSTNAME), (ZONE, HOSTNAME)])
-    spec = {
-        "topologySpreadConstraints": [
-            {"topologyKey": key, "maxSkew": rng.choice([1, 1, 2, 5]), **selector} for key in keys
-        ]
-    }
+    spec = {"topologySpreadConstraints": spread(rng, labels, keys, [1, 1, 2, 5])}
     if rng.random() < 0.3:
         spec["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
     if rng.random() < 0.3:
@@ -92,11 +125,11 @@ def workload(rng, number):
 def main():
     seed, count = map(int, (*sys.argv[1:], *("13", "1000")[len(sys.argv) - 1 :]))
     rng = random.Random(seed)  # noqa: S311 - any workloads will do
-    index, outcomes, times, unknown = filled(rng), Counter(), [], []
+    (index, tight, loose), outcomes, times, unknown = filled(rng), Counter(), [], []
     for number in range(count):
-        incoming, replicas, there = workload(rng, number)
+        incoming, replicas, there = undecided(rng, number, index, tight) if number % 2 else workload(rng, number)
         for each in range(there):
-            one = pod(f"app-{number}-{each}", dict(incoming.labels), "100m", nodeName=f"n{rng.randrange(NODES)}")
+            one = pod(f"app-{number}-{each}", dict(incoming.labels), "100m", nodeName=f"n{rng.choice(loose)}")
             index.apply("ADDED", made(Pod, one))
         began = time.perf_counter()
         party = Party(problem=take(index, incoming), pods=replicas)

@@ -1,12 +1,17 @@
 """How many pods every order places; `test_brute_force` compares the same with all orders."""
 
+import random
+
 import pytest
 from build import cluster, constraint, pod
 
+from conformance.placing import worlds
+from conformance.placing.ours import game_in
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.placement.closed_forms import same_in_every_order
+from webhook.core.placement.closed_forms import Ends, possible_ends, same_in_every_order
 from webhook.core.placement.crowds import Party, game_of
 from webhook.core.placement.game import Crowd, DomainSpread, Game, Gate, Limit, NodeClass, NodeSpread
+from webhook.core.placement.search import search
 from webhook.core.scheduler.problem import take
 
 ONE_POD_A_NODE = {"cpu": "4", "memory": "8Gi", "pods": "1"}
@@ -48,14 +53,15 @@ def test_pods_that_their_constraint_does_not_count(text, expected):
     assert placed(text, 9, spread(ZONE), labelled="app=api", resources=ONE_POD_A_NODE) == expected
 
 
-UNEQUAL = "a: a0=0 | b: b0=0 b1=0 b2=0 b3=0"
+UNEQUAL, THREE_IN_B = "a: a0=0 | b: b0=0 b1=0 b2=0 b3=0", "a: a0=0 | b: b0=0 b1=0 b2=0"
 
 
 @pytest.mark.parametrize(
     ("text", "labelled", "constraints", "expected"),
     [
         pytest.param(UNEQUAL, "app=web", [spread(ZONE), spread(HOSTNAME)], 3, id="both count the pods"),
-        pytest.param(UNEQUAL, "app=web", [spread(ZONE), spread(HOSTNAME, 2)], None, id="orders may differ"),
+        pytest.param(UNEQUAL, "app=web", [spread(ZONE), spread(HOSTNAME, 2)], 5, id="four hosts never get a pod each"),
+        pytest.param(THREE_IN_B, "app=web", [spread(ZONE), spread(HOSTNAME, 2)], None, id="orders differ"),
         pytest.param(
             "a: a0=3 | b: b0=0 b1=0",
             "app=api",
@@ -77,9 +83,10 @@ def test_a_host_without_room_holds_the_level():
     ("text", "pods", "expected"),
     [
         pytest.param("a: a0=0 a1=0 | b: b0=0 b1=0", 8, 8, id="too few for any order to get stuck"),
-        pytest.param("a: a0=0 a1=0 | b: b0=0 b1=0", 9, None, id="one more might"),
+        pytest.param("a: a0=0 a1=0 | b: b0=0 b1=0", 99, 99, id="equal zones never stop"),
         pytest.param("a: a0=1 a1=0 | b: b0=0 b1=0", 7, 7, id="pods that run fill, too"),
-        pytest.param("a: a0=0 | b: b0=0 b1=0 b2=0", 5, None, id="a small zone is soon full"),
+        pytest.param(THREE_IN_B, 5, 5, id="a small zone is soon full"),
+        pytest.param(THREE_IN_B, 6, None, id="unless each host of the other has a pod"),
     ],
 )
 def test_hosts_that_may_differ_by_two(text, pods, expected):
@@ -87,7 +94,7 @@ def test_hosts_that_may_differ_by_two(text, pods, expected):
 
 
 def test_with_too_few_zones_their_maxskew_is_a_cap():
-    assert placed("a: a0=0 a1=0 | b: b0=0 b1=0", 8, spread(ZONE, min_domains=3), spread(HOSTNAME, 2)) is None
+    assert placed("a: a0=0 a1=0 | b: b0=0 b1=0", 8, spread(ZONE, min_domains=3), spread(HOSTNAME, 2)) == 2
 
 
 def by_hand(**changed):
@@ -110,3 +117,55 @@ def by_hand(**changed):
 )
 def test_games_by_hand(limits, expected):
     assert same_in_every_order(by_hand(**limits)) == expected
+
+
+def ends(text, pods, *constraints, **more):
+    index = cluster(text, **more)
+    return possible_ends(game_of([Party(problem=take(index, pod(constraints=constraints)), pods=pods)], index).game)
+
+
+@pytest.mark.parametrize(
+    ("text", "pods", "expected"),
+    [
+        pytest.param(THREE_IN_B, 6, Ends((5,), fits=True), id="with a host left empty its zone stops at 3"),
+        pytest.param(THREE_IN_B, 9, Ends((5, 7), fits=False), id="its hosts never get two each"),
+        pytest.param("a: a0=0 a1=0 | b: b0=0 ~b1=1", 9, Ends((8,), fits=False), id="a host without room stays at 1"),
+    ],
+)
+def test_how_orders_can_end(text, pods, expected):
+    assert ends(text, pods, spread(ZONE), spread(HOSTNAME, 2)) == expected
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        pytest.param([spread(ZONE)], id="one constraint"),
+        pytest.param([spread(ZONE, select="app=db"), spread(HOSTNAME, 2)], id="of other pods"),
+    ],
+)
+def test_of_other_games_ends_are_not_known(constraints):
+    assert ends(f"{UNEQUAL} | c: c0=3", 9, *constraints) is None
+    assert possible_ends(by_hand(on_nodes=(Limit(0, 0),), on_domains=(Limit(0, 0),))) is None
+
+
+def test_no_order_ends_otherwise():
+    seen = reached = 0
+    for number in range(150):
+        rng = random.Random(f"ends/{number}")  # noqa: S311 - any worlds will do
+        nodes = worlds.zones(rng, cpu=lambda r: r.choice("123"))
+        given = [worlds.constraint(ZONE, rng.choice([1, 1, 2]), worlds.WEB, minDomains=rng.choice([1, 1, 1, 4]))]
+        given.append(worlds.constraint(HOSTNAME, rng.choice([2, 2, 3]), worlds.WEB))
+        template = worlds.pod("w", worlds.WEB, given, cpu="1")
+        pods = worlds.running(rng, nodes, worlds.WEB, 3)
+        world = {"nodes": nodes, "pods": pods, "replicas": rng.randint(2, 8), "template": template}
+        game = game_in(world).game
+        known = possible_ends(game)
+        if known is None:
+            continue
+        found, wanted = search(game, 20_000), game.crowds[0].pods
+        ended = {sum(end.placed) for end in found.ends}
+        assert found.exact
+        assert ended <= {*known.stuck, *[wanted] * known.fits}, number
+        assert known.fits or known.stuck
+        seen, reached = seen + 1, reached + (ended == {*known.stuck, *[wanted] * known.fits})
+    assert (seen > 60, reached > seen / 2) == (True, True)

@@ -15,6 +15,7 @@ from webhook.conformance.verdict_cases import read_scenario
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout
+from webhook.core.placement.closed_forms import takes_every_pod
 from webhook.core.placement.search import search
 from webhook.core.placement.simulation import Outcome, simulate
 from webhook.core.workloads.reading import read_workload
@@ -137,9 +138,16 @@ def test_every_order_ends_as_by_brute_force(number):
     came = ours(world)
     assert not came.unknown
     if came.parties:
-        assert outcomes(came) == {*Ordinals(world).ends()}
+        found = outcomes(came)
+        assert found == {*Ordinals(world).ends()}
+        if takes_every_pod(came.game().game):
+            assert found == {(sum(each.pods for each in came.parties), 0)}
     else:
         assert {*Ordinals(world).ends()} == {(0, 0)}
+
+
+def test_with_room_for_all_every_pod_is_replaced():
+    assert takes_every_pod(ours(small("a", "b", on=["a0", "b1", "a0", "b1", "a0"])).game().game)
 
 
 def small(*zones, on, **more):

@@ -5,6 +5,8 @@ from build import NAMESPACE, cluster, policy
 from manifest import pods_term
 from manifest import workload as written
 
+from conformance.placing.ours import game_in
+from conformance.placing.worlds import world
 from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.version import RECORDED
 from webhook.core.defaulting.pods_to_come import Setting, in_a_rollout
@@ -46,6 +48,9 @@ def rolling(nodes, *constraints, replicas=4, **more):
         pytest.param(TWO, [f"{ZONE} minDomains:3"], {}, False, id="too few domains"),
         pytest.param(TWO, [f"{HOST} minDomains:3"], {}, False, id="too few hosts"),
         pytest.param(TWO, [ZONE], FULL, False, id="little room"),
+        pytest.param("a: a0=1 a1=1 a2=0 | b: b0=2 b1=0 b2=0", [ZONE], FULL, False, id="for six pods a zone"),
+        pytest.param("a: a0=1 a1=1 a2=0 a3=0 | b: b0=2 b1=0 b2=0 b3=0", [ZONE], FULL, True, id="for eight"),
+        pytest.param("a: a0=2 a1=2 a2=0 a3=0", [], FULL, True, id="room on several nodes"),
         pytest.param(TWO, [ZONE, "hostname hard 2 app=web"], {}, False, id="two constraints"),
         pytest.param(TWO, [], pods_term("podAntiAffinity", "zone"), False, id="anti-affinity"),
         pytest.param(TWO, [], pods_term("podAffinity", "zone"), False, id="affinity"),
@@ -59,6 +64,16 @@ def test_every_order_ends(nodes, constraints, more, known):
     if known:
         assert all(end.done for end in found.ends)
         assert simulate(game).outcome is Outcome.FITS
+
+
+def test_of_random_ones_none_that_is_known_to_end_gets_stuck():
+    known = 0
+    for number in range(60):
+        game = game_in(world("rollout", "takes", number)).game
+        if takes_every_pod(game):
+            assert all(end.done for end in search(game, 20_000).ends), number
+            known += 1
+    assert known > 10
 
 
 @pytest.mark.parametrize(

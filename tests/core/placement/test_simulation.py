@@ -172,13 +172,23 @@ def test_one_order_ends_as_all_do_where_they_do_not_differ():
 
 
 def test_orders_that_all_get_stuck_prove_that_not_every_order_fits():
-    apart = simulated("a: a0=0 | b: b0=0 b1=0", 9, spread(ZONE), spread(HOSTNAME, 2))
     index = cluster("a: a0=0 | b: b0=0 b1=0")
-    problem = take(index, pod(constraints=(spread(ZONE), spread(HOSTNAME, 2))))
-    found = simulate(game_of([Party(problem=problem, pods=apart.most + 1)], index), BY_HAND)
+    both = [pod(f"app=web part={each}", constraints=(spread(ZONE), spread(HOSTNAME, 2))) for each in "xy"]
+    parties = [Party(problem=take(index, each), pods=5) for each in both]
+    found = simulate(game_of(parties, index), BY_HAND)
     assert (found.outcome, found.stuck, found.fewest, found.most) == (Outcome.UNKNOWN, 1.0, None, None)
     assert len(found.witness) == sum(found.placed)
     assert simulate(redis(1), Effort(states=1, orders=0)).stuck is None
+
+
+def test_of_orders_that_can_only_get_stuck_the_numbers_are_known():
+    """All of them: `closed_forms.possible_ends`."""
+    text, given = "a: a0=0 | b: b0=0 b1=0", (spread(ZONE), spread(HOSTNAME, 2))
+    index = cluster(text)
+    every, party = simulated(text, 10, *given), Party(problem=take(index, pod(constraints=given)), pods=10)
+    some = simulate(game_of([party], index), BY_HAND)
+    assert (some.outcome, some.fewest, some.most) == (Outcome.NO_FIT, every.fewest, every.most)
+    assert (some.sampled, every.sampled) == (BY_HAND.orders, 0)
 
 
 def test_nodes_without_the_key_keep_nobody_apart():

@@ -3,17 +3,20 @@
 So it is with pods that are alike and count themselves under one constraint (`bounds.addable`). So it is also with a
 second one over nodes whose maxSkew is 1: then only the emptiest nodes take a pod, so it matters how many pods are in
 which zone and not on which of its nodes, and a pod in one zone takes no place from another zone. With a larger maxSkew
-over nodes, all are placed in every order if they are too few for any order to get stuck.
+over nodes orders may differ, and few numbers tell how they can end (`possible_ends`).
 """
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from webhook.core.placement.bounds import Cell, addable
 from webhook.core.placement.bounds import Limit as Bound
 from webhook.core.placement.game import DomainSpread, Game, Limit, NodeClass, NodeSpread
+
+_NO_LEVEL = 2**31
 
 
 def same_in_every_order(game: Game) -> int | None:
@@ -40,27 +43,39 @@ def same_in_every_order(game: Game) -> int | None:
 def takes_every_pod(game: Game) -> bool:
     """Whether the new pods of a rollout always have a node: then no order gets stuck, as old pods may go after each.
 
-    Shape: so it is if nothing but one constraint is in their way, and each domain that counts has a node with room for
-    any number: that of the domain with the fewest pods. False also where that is not known.
+    Shape: so it is if nothing but one constraint is in their way, and there is room for all pods, old and new, in each
+    domain that counts: so in that with the fewest pods, which is open. False also where that is not known.
     """
-    if game.rollout is None or game.rollout.turns:
+    if game.rollout is None or (game.rollout.turns and len(game.crowds) > 2):
         return False
-    new = game.rollout.new
-    crowd = game.crowds[new]
+    new = 1 - game.rollout.old
+    crowd, every = game.crowds[new], sum(of.size * sum(of.start) for of in game.classes)
     limits = (*crowd.on_nodes, *crowd.on_domains)
     if crowd.apart or crowd.near is not None or len(limits) > 1 or any(each.over < 0 for each in limits):
         return False
-    free = [of for of in game.classes if of.open[new] and not of.gates[new]]
-    if not free:
-        return False
-    if crowd.on_domains:
-        over = game.domain_spreads[limits[0].spread]
-        return over.enough and {of.domains[over.key] for of in free} >= {*over.eligible}
+    every += sum(each.pods for each in game.crowds)
     if crowd.on_nodes:
         hosts = game.node_spreads[limits[0].spread]
         counting = [of for of in game.classes if of.held[limits[0].spread] is not None]
-        return hosts.floor is None and all(of in free for of in counting)
-    return True
+        return hosts.floor is None and all(_takes(of, new, every) >= every for of in counting)
+    if crowd.on_domains:
+        over = game.domain_spreads[limits[0].spread]
+        inside = [[of for of in game.classes if of.domains[over.key] == each] for each in over.eligible]
+        return over.enough and all(_take(classes, new, every) for classes in inside)
+    return _take(game.classes, new, every)
+
+
+def _take(classes: Sequence[NodeClass], crowd: int, pods: int) -> bool:
+    """Whether these nodes always have a place for one more of the crowd, of so many pods of all crowds."""
+    return sum(of.size * _takes(of, crowd, pods) for of in classes) >= pods
+
+
+def _takes(of: NodeClass, crowd: int, most: int) -> int:
+    """So many pods of any crowds, at most ``most``, that a node with fewer of them takes another of this crowd."""
+    if not of.open[crowd]:
+        return 0
+    rooms = [each.bound // max(1, *each.weights) + 1 for each in of.gates[crowd]]
+    return max(0, min([most, *rooms]))
 
 
 def _room(of: NodeClass) -> int | None:
@@ -130,9 +145,34 @@ class _Zone(Struct):
             pods -= taken
 
 
-def _over_both(game: Game, zone: Limit, host: Limit) -> int | None:
-    """Fill level by level: a host takes its next pod once none has fewer."""
-    zones, hosts = game.domain_spreads[zone.spread], game.node_spreads[host.spread]
+class Ends(NamedTuple):
+    """How orders may end: with so many pods placed and no place for more, the fewest first, or with all of them."""
+
+    stuck: tuple[int, ...]
+    fits: bool
+
+
+def possible_ends(game: Game) -> Ends | None:
+    """How orders may end under one constraint over zones and one over hosts; not all of that need come about.
+
+    Shape: None for any other game.
+    """
+    if len(game.crowds) != 1 or game.rollout is not None:
+        return None
+    (crowd,) = game.crowds
+    if crowd.apart or crowd.near is not None or not len(crowd.on_nodes) == len(crowd.on_domains) == 1:
+        return None
+    zone, host = crowd.on_domains[0], crowd.on_nodes[0]
+    zones = _zones(game, zone, host)
+    if zones is None:
+        return None
+    enough = game.domain_spreads[zone.spread].enough
+    return _ends(zones, game.node_spreads[host.spread], Bound(zone.over + 1, enough), host.over + 1, crowd.pods)
+
+
+def _zones(game: Game, zone: Limit, host: Limit) -> list[_Zone] | None:
+    """The zones with their hosts; None where a host counts for one constraint only, or pods are not counted."""
+    zones = game.domain_spreads[zone.spread]
     if not zones.weights[0]:
         return None
     inside = {each: _Zone(zones.base[each], Counter()) for each in zones.eligible}
@@ -141,9 +181,71 @@ def _over_both(game: Game, zone: Limit, host: Limit) -> int | None:
         if held is None or of.domains[0] not in inside:
             return None
         inside[of.domains[0]].hosts[Cell(held, _room(of))] += of.size
-    every, left = list(inside.values()), game.crowds[0].pods
+    return list(inside.values())
+
+
+def _ends(zones: Sequence[_Zone], hosts: NodeSpread, of_zones: Bound, max_skew: int, wanted: int) -> Ends:
+    """Raise the minimum over hosts level by level.
+
+    In an end each host of a zone is full or maxSkew above that minimum, or the zone is maxSkew above the minimum over
+    zones. The zone with the fewest pods is of the first kind, so the level tells how many pods each zone has. It can
+    be left once every zone may have the pods that bring all of its hosts to the next one.
+    """
+    level, highest, stuck = _level(zones, hosts), _highest_level(zones, hosts), list[int]()
+    while True:
+        blocked = [_filled_up(each, level + max_skew) for each in zones]
+        filled = (each.pods + room for each, room in zip(zones, blocked, strict=True))
+        top = (min(filled, default=0) if of_zones.enough else 0) + of_zones.max_skew
+        placed = [min(room, max(0, top - each.pods)) for each, room in zip(zones, blocked, strict=True)]
+        if sum(placed) >= wanted:
+            return Ends(tuple(stuck), fits=True)
+        if hosts.floor == level or any(
+            pods <= room - _least_gap(each, level, max_skew)
+            for each, room, pods in zip(zones, blocked, placed, strict=True)
+        ):
+            stuck.append(sum(placed))
+        level += 1
+        if level > highest or any(_filled_up(each, level) > pods for each, pods in zip(zones, placed, strict=True)):
+            return Ends(tuple(stuck), fits=False)
+
+
+def _filled_up(zone: _Zone, level: int) -> int:
+    """How many pods it takes until each host of the zone is at the level or full."""
+    return sum(
+        many * max(0, level - cell.pods if cell.room is None else min(level - cell.pods, cell.room))
+        for cell, many in zone.hosts.items()
+    )
+
+
+def _highest_level(zones: Sequence[_Zone], hosts: NodeSpread) -> int:
+    """The highest minimum over hosts that room allows."""
+    most = [_NO_LEVEL if cell.room is None else cell.pods + cell.room for zone in zones for cell in zone.hosts]
+    return min(most if hosts.floor is None else [*most, hosts.floor], default=0)
+
+
+def _least_gap(zone: _Zone, level: int, max_skew: int) -> int:
+    """The fewest pods by which one host of the zone falls short of what it could have, if it stays at the level."""
+    return min(
+        (
+            max_skew if cell.room is None else min(max_skew, cell.pods + cell.room - level)
+            for cell in zone.hosts
+            if cell.pods <= level
+        ),
+        default=_NO_LEVEL,
+    )
+
+
+def _over_both(game: Game, zone: Limit, host: Limit) -> int | None:
+    """Fill level by level: a host takes its next pod once none has fewer."""
+    every, left = _zones(game, zone, host), game.crowds[0].pods
+    if every is None:
+        return None
+    zones, hosts = game.domain_spreads[zone.spread], game.node_spreads[host.spread]
     if host.over:
-        return left if zones.enough and left <= _fewest_stuck(every, host.over + 1) else None
+        found = _ends(every, hosts, Bound(zone.over + 1, zones.enough), host.over + 1, left)
+        if found.fits:
+            return None if found.stuck else left
+        return found.stuck[0] if len(found.stuck) == 1 else None
     level = _level(every, hosts)
     while left:
         placed = _filled(every, level, zones, zone.over, left)
@@ -151,22 +253,6 @@ def _over_both(game: Game, zone: Limit, host: Limit) -> int | None:
         if not placed or level == (level := _level(every, hosts)):
             break
     return game.crowds[0].pods - left
-
-
-def _fewest_stuck(zones: Sequence[_Zone], max_skew: int) -> int:
-    """How many pods have to be placed at least before an order can get stuck.
-
-    The zone with the fewest pods is open, so each of its hosts is full or at least maxSkew above the minimum over
-    hosts; and every other zone has as many pods as that zone.
-    """
-    found = []
-    for lowest in zones:
-        filled = lowest.pods
-        for cell, many in lowest.hosts.items():
-            up = max(0, max_skew - cell.pods)
-            filled += many * (up if cell.room is None else min(up, cell.room))
-        found.append(sum(max(0, filled - each.pods) for each in zones))
-    return min(found, default=0)
 
 
 def _level(zones: Sequence[_Zone], hosts: NodeSpread) -> int:

@@ -16,7 +16,7 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from webhook.core.placement.closed_forms import same_in_every_order
+from webhook.core.placement.closed_forms import possible_ends, same_in_every_order
 from webhook.core.placement.crowds import ClusterGame
 from webhook.core.placement.game import Game, Move, Pods, State
 from webhook.core.placement.rollout import worst_skew
@@ -61,12 +61,13 @@ class Step(Struct, frozen=True):
 class Simulation(Struct, frozen=True):
     """What becomes of the pods that look for a node.
 
-    Shape: ``fewest`` and ``most`` are the numbers placed over all orders, None where they are not proven;
-    ``stuck`` is the probability of an end with pods that no node admits, if each step takes one of the waiting pods and
-    one of its nodes with the same probability. It is None where nobody knows; of ``sampled`` orders, it is the share.
-    ``witness`` is the shortest order found that ends with a pod missing, ``placed`` the pods of each party at its end.
-    ``ends`` are the different numbers of pods of each party at the ends of all orders, none where not all are known.
-    ``skew`` is as in `worst_skew`, None for anything but a rolling update of pods without names.
+    Shape: ``fewest`` and ``most`` are the numbers placed over all orders, None where they are not proven; of orders
+    that were ``sampled``, bounds that none exceeds. ``stuck`` is the probability of an end with pods that no node
+    admits, if each step takes one of the waiting pods and one of its nodes with the same probability. It is None where
+    nobody knows; of ``sampled`` orders, it is the share. ``witness`` is the shortest order found that ends with a pod
+    missing, ``placed`` the pods of each party at its end. ``ends`` are the different numbers of pods of each party at
+    the ends of all orders, none where not all are known. ``skew`` is as in `worst_skew`, None for anything but a
+    rolling update of pods without names.
     """
 
     outcome: Outcome
@@ -161,6 +162,7 @@ def _steps(of: ClusterGame, moves: Sequence[Move]) -> tuple[Step, ...]:
 def _sampled(of: ClusterGame, wanted: int, effort: Effort, states: int) -> Simulation:
     """What single orders say: packing nodes and zones, levelling them, and then at random."""
     game, left, stuck, orders, fits = of.game, effort.moves, 0, 0, False
+    known = possible_ends(game)
     worst: tuple[State, list[Move]] | None = None
     numbers = _numbers()
     for number in range(effort.orders):
@@ -176,10 +178,12 @@ def _sampled(of: ClusterGame, wanted: int, effort: Effort, states: int) -> Simul
             worst = end, moves
     if worst is None:
         return Simulation(Outcome.UNKNOWN, wanted, sampled=orders, stuck=0.0 if orders else None, states=states)
+    never = known is not None and not known.fits
     return Simulation(
-        Outcome.STUCK if fits else Outcome.UNKNOWN,
+        Outcome.STUCK if fits else Outcome.NO_FIT if never else Outcome.UNKNOWN,
         wanted,
-        most=wanted if fits else None,
+        None if known is None else known.stuck[0],
+        wanted if fits else known.stuck[-1] if known is not None and never else None,
         stuck=stuck / orders,
         sampled=orders,
         states=states,
