@@ -5,9 +5,15 @@ from pathlib import Path
 
 import pytest
 from cli.snapshots import running, snapshot
-from manifest import workload
+from manifest import PLAIN, TODAY, pods_term, workload
 
+from conformance.placing.ours import index_of
+from conformance.placing.worlds import world
+from webhook.cli.checking import zone_losses
+from webhook.cli.checking.frame import Frame
 from webhook.cli.main import main
+from webhook.core.api.types import TypeMeta
+from webhook.core.workloads.reading import read_exactly, read_workload
 
 CLUSTER = str(Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl")
 
@@ -94,3 +100,41 @@ def test_the_page_has_a_line_for_each_zone(run):
     table = out.partition("PENDING IF ONE ZONE FAILS")[2].splitlines()
     assert table[0].split() == ["OUT", "OF", "REACH", "GONE", "OF", "PODS"]
     assert [line.split()[0] for line in table[1:4]] == ["eu-central-1a", "eu-central-1b", "eu-central-1c"]
+
+
+def read(manifest):
+    value, _ = read_exactly(json.dumps(manifest).encode(), TypeMeta(api_version="apps/v1", kind=manifest["kind"]))
+    return read_workload(value, PLAIN.workloads, api_version="apps/v1", kind=manifest["kind"])
+
+
+def small_worlds(family):
+    """Workloads in small clusters, with no constraint, soft ones, and those that the family has."""
+    for number in range(24):
+        of = world(family, "zones", number)
+        pod = of["template"]["spec"]
+        given = pod.pop("topologySpreadConstraints", ())
+        if number % 3:
+            soft = {"whenUnsatisfiable": "ScheduleAnyway"} if number % 3 == 1 else {}
+            pod["topologySpreadConstraints"] = [
+                {name: value for name, value in (each | soft).items() if not (soft and name == "minDomains")}
+                for each in given
+            ]
+        kind = "Deployment" if number % 2 else "StatefulSet"
+        yield of["id"], read(workload(kind, "app=web", replicas=of["replicas"], **pod)), index_of(of)
+
+
+@pytest.mark.parametrize("family", ["policies and taints", "affinity", "resources"])
+def test_what_is_said_without_a_search_is_what_the_search_says(family, monkeypatch):
+    for name, made, index in small_worlds(family):
+        frame = Frame(policy=PLAIN, today=TODAY, index=index)
+        quick = zone_losses.zone_losses([made], frame)
+        with monkeypatch.context() as patched:
+            patched.setattr(zone_losses, "_sure_nodes", lambda *_: 0)
+            assert quick == zone_losses.zone_losses([made], frame), name
+
+
+def test_where_enough_nodes_are_free_nothing_is_searched(losses, monkeypatch):
+    monkeypatch.delattr(zone_losses, "simulate")
+    apart = pods_term("podAntiAffinity", "hostname")
+    found = losses("a: a0=1 | b: b0 b1", "zone soft 1 app=web", replicas=1, **apart)
+    assert told(found) == [(0, 0), (0, 0)]

@@ -2,6 +2,9 @@
 
 Each workload is looked at alone, beside all that runs elsewhere; pods that other workloads lose look for a node too, so
 together there may be more. Pods of Jobs and DaemonSets are not counted, nor those without a controller.
+
+Most workloads need no search: if a pod takes a place from others only on its own node, and as many nodes outside the
+zone take one as there are pods, every order places all.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,12 +17,13 @@ from webhook.core.api.selectors import Selector, first_untolerated
 from webhook.core.api.types import Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NO_EXECUTE, ZONE
 from webhook.core.defaulting.next_pod import namespace_of
-from webhook.core.defaulting.pods_to_come import Setting, to_come
+from webhook.core.defaulting.pods_to_come import Setting, next_problem, to_come
 from webhook.core.explain.edit_target import object_title
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import UNREACHABLE, without_nodes
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Effort, simulate
+from webhook.core.scheduler.cycle import decide
 from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.workload import Template, Workload
 
@@ -62,9 +66,11 @@ def zone_losses(workloads: Iterable[Workload], frame: Frame) -> tuple[ZoneLoss, 
     if zones.sets is None or not 1 < len(zones.values) <= _MOST_ZONES:
         return ()
     listed = [each for each in map(_asked, workloads) if each is not None]
+    sure = [_sure_nodes(each, index, frame) for each in listed]
     totals, found = [], []
     for zone, lost in sorted(zip(zones.values, zones.sets, strict=True)):
-        mine = [*_of_zone(zone, lost, listed, index, frame)]
+        open_ = [each for each, nodes in zip(listed, sure, strict=True) if (nodes & ~lost).bit_count() < each.wanted]
+        mine = [*_of_zone(zone, lost, open_, index, frame)]
         found += [each for each in mine if each.unreachable != _NONE or each.gone != _NONE]
         wanted = sum(each.wanted for each in listed)
         unreachable, gone = _sum(each.unreachable for each in mine), _sum(each.gone for each in mine)
@@ -115,8 +121,25 @@ def _stays(tolerations: tuple[Toleration, ...]) -> bool:
     return first_untolerated(evicting, for_ever, FILTERING_EFFECTS) is None
 
 
-def _pending(asked: _Asked, index: ReadOnlyIndex, frame: Frame) -> Pending:
-    within = Setting(
+def _sure_nodes(asked: _Asked, index: ReadOnlyIndex, frame: Frame) -> int:
+    """Nodes that take one of the pods each, whichever zone is lost and wherever the others are; none if unknown.
+
+    Shape: a lost zone takes away pods and nodes, so what admits a pod before does so afterwards, unless that is a
+    matter of other nodes: of hard constraints (injection may choose others then), of pods that want to be near, and of
+    volumes that are told by ordinals.
+    """
+    spec = asked.template.template.pod_spec
+    may_get = frame.policy.defaults.mode == "inject" and not spec.constraints
+    if may_get or (asked.workload.claims is not None and asked.workload.claims.names):
+        return 0
+    problem = next_problem(asked.workload, asked.template, _setting(asked, index, frame))
+    near = problem.neighbours
+    apart = all(problem.nodes.column(each.topology_key).one_each for each in near.own)
+    return decide(problem).feasible if apart and not (problem.hard.constraints or near.wanted) else 0
+
+
+def _setting(asked: _Asked, index: ReadOnlyIndex, frame: Frame) -> Setting:
+    return Setting(
         index=index,
         policy=frame.policy,
         version=frame.version,
@@ -124,7 +147,10 @@ def _pending(asked: _Asked, index: ReadOnlyIndex, frame: Frame) -> Pending:
         own=asked.own,
         applied=True,
     )
-    came = to_come(asked.workload, asked.template, asked.wanted, within)
+
+
+def _pending(asked: _Asked, index: ReadOnlyIndex, frame: Frame) -> Pending:
+    came = to_come(asked.workload, asked.template, asked.wanted, _setting(asked, index, frame))
     if came.unknown:
         return Pending(None, None)
     if not came.parties:
