@@ -89,6 +89,18 @@ def answer(ask):
     return answer
 
 
+@pytest.fixture
+def policy(tmp_path):
+    """The option for a configuration of one line more."""
+
+    def policy(line):
+        head = "apiVersion: config.evenspread.io/v1alpha1\nkind: SpreadPolicy\n"
+        (tmp_path / "policy.yaml").write_text(f"{head}{line}\n")
+        return "--config", str(tmp_path / "policy.yaml")
+
+    return policy
+
+
 class TestThePage:
     def test_the_whole_of_it(self, ask):
         code, out, err = ask(TAINTED, manifests=[web(ZONE)])
@@ -484,10 +496,67 @@ class TestWhatMakesRoom:
         found, _ = answer("a: a0", "--all", objects=objects)
         assert (found["addNodes"], found["preempts"]) == ([{"like": "a0", "labels": {}, "nodes": 2}], None)
 
+    @pytest.mark.parametrize(
+        ("configured", "cause"),
+        [pytest.param("fixed", "spread", id="fixed"), pytest.param("growing", "capacity", id="growing")],
+    )
+    def test_where_nodes_can_be_added(self, ask, answer, policy, configured, cause):
+        given = {"manifests": [web(ZONE, replicas=2)]}
+        asked = policy(f"capacity: {configured}")
+        found, code = answer("a: a0 | b: ~b0", *asked, **given)
+        assert (code, found["verdict"], found["cause"]) == (1, "does-not-fit", cause)
+        _, out, _ = ask("a: a0 | b: ~b0", *asked, **given)
+        assert ("web #2 waits, cause today: spread" in out) == (cause == "capacity")
+        assert ("nodes can be added here, so that the" in out) == (cause == "capacity")
+
+    def test_in_a_zone_that_has_no_node_yet(self, answer, policy):
+        given = {"manifests": [web("zone hard 1 app=web minDomains:2", replicas=2)]}
+        assert answer("a: a0", **given)[0]["addNodes"] is None
+        found, _ = answer("a: a0", *policy("domains: {topology.kubernetes.io/zone: [a, b]}"), **given)
+        assert found["addNodes"] == [{"like": "a0", "labels": {"topology.kubernetes.io/zone": "b"}, "nodes": 1}]
+
     def test_nothing_is_tried_without_end(self, answer, monkeypatch):
         monkeypatch.setattr("webhook.cli.simulating.room._STATES", 1)
         found, _ = answer("a: a0 | b: b0", manifests=[web(ZONE, replicas=200, containers=holding("1"))])
         assert (found["verdict"], found["addNodes"]) == ("does-not-fit", None)
+
+
+def autoscaler(most, **more):
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    meta = {"name": "web", "namespace": "shop"}
+    kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
+    return {**kind, "metadata": meta, "spec": {"scaleTargetRef": target, "maxReplicas": most}, **more}
+
+
+class TestAtTheAutoscalersMaximum:
+    @pytest.mark.parametrize("of_cluster", [True, False])
+    def test_of_the_files_or_the_cluster(self, answer, of_cluster):
+        made, scaler = web(ZONE, replicas=2), [autoscaler(9)]
+        given = {"objects": scaler, "manifests": [made]} if of_cluster else {"manifests": [made, *scaler]}
+        found, code = answer("a: a0 | b: ~b0", **given)
+        assert (code, found["verdict"]) == (1, "does-not-fit")
+        assert found["atMaximum"] == {"verdict": "does-not-fit", "wanted": 9, "fits": {"min": 1, "max": 1}}
+
+    def test_is_a_line_of_the_page(self, ask):
+        code, out, _ = ask("a: a0 | b: ~b0", manifests=[web(ZONE, replicas=1), autoscaler(9)])
+        assert code == 0
+        assert "at the autoscaler's maximum (9 pods) it does not fit: 1 of 9 pods gets a node" in out
+
+    def test_of_several_workloads(self, ask):
+        _, out, _ = ask("a: a0", manifests=[web(replicas=1), web(name="api", replicas=1), autoscaler(3)])
+        assert "at each autoscaler's maximum (4 pods) they fit: all 4 pods get a node" in out
+
+    @pytest.mark.parametrize(
+        ("arguments", "most"),
+        [
+            pytest.param([], 2, id="no more than there are"),
+            pytest.param(["--replicas", "1"], 9, id="a number that is asked for"),
+            pytest.param(["--rollout"], 9, id="a rolling update"),
+        ],
+    )
+    def test_is_not_asked_for(self, answer, arguments, most):
+        found, _ = answer("a: a0", *arguments, manifests=[web(replicas=2), autoscaler(most)])
+        assert found["atMaximum"] is None
 
 
 def holding(cpu):

@@ -36,14 +36,12 @@ def _shape(answer: Answer) -> Json:
         "witness": [_move(each) for each in end.moves] if end is not None and waits else [],
         "blocking": _blocking(end) if end is not None and waits else None,
         "fixes": [_fix(each) for _, found in answer.ends for each in found],
-        "workloads": {
-            player.title: {"verdict": str(each.outcome), "wanted": each.wanted, "fits": _fits(each)}
-            for player, each in zip(of.players, of.each, strict=True)
-        },
+        "workloads": {player.title: _verdict(each) for player, each in zip(of.players, of.each, strict=True)},
         "rollout": _rollout(of) if rolling else None,
         "addNodes": [msgspec.to_builtins(each) for each in answer.room.added] or None,
         "preempts": answer.room.preempts,
         "stuckProbability": {"uniform": stuck, "scored": _scored(answer)},
+        "atMaximum": None if answer.scaled is None else _verdict(answer.scaled),
         "mostLikely": [_likely(each, of) for each in answer.likely.placed] if answer.likely is not None else None,
         "notEvaluated": not_evaluated_lines(answer),
         "message": verdict(of),
@@ -68,6 +66,10 @@ def _scored(answer: Answer) -> float | None:
 def _likely(each: Likely, of: Outcomes) -> Json:
     owners = [player for player in of.players for _ in player.parties]
     return {"workload": owners[each.party].title, "node": each.node, "best": each.best}
+
+
+def _verdict(found: Verdict) -> Json:
+    return {"verdict": str(found.outcome), "wanted": found.wanted, "fits": _fits(found)}
 
 
 def _fits(found: Verdict) -> Json:

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.run import CheckRun
+from webhook.cli.checking.run import CheckRun, with_autoscalers
 from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.explaining import find_object
@@ -26,7 +26,7 @@ from webhook.core.index.owners import stands
 from webhook.core.index.readers import decode_object
 from webhook.core.workloads.kinds import POD, group_kind
 from webhook.core.workloads.reading import has_template, stated_type
-from webhook.manifests.reading.files import STDIN, read_files
+from webhook.manifests.reading.files import STDIN, File, read_files
 from webhook.manifests.reading.manifest import Manifest
 from webhook.snapshot.load import Item
 
@@ -129,7 +129,15 @@ def asked(of: Wanted, known: ClusterSource, frame: Frame, *, replicas: int | Non
         raise CommandError(f"{what}: nothing in it makes pods that look for a node", Exit.UNREADABLE)
     for each in found:
         introduce(each, known.index)
+    if replicas is None:
+        found = [replace(each, most=_most(each, known.index)) for each in found]
     return Asked(makers=tuple(found), pods=pods, everything=of.everything, namespace=namespace, holes=holes)
+
+
+def _most(maker: Maker, index: ClusterIndex) -> int:
+    of = maker.workload
+    scaler = index.autoscaler(of.api_version, of.kind, maker.namespace, of.meta.name)
+    return 0 if scaler is None else scaler.spec.max_replicas
 
 
 def _object(
@@ -148,8 +156,10 @@ def _object(
 def _of_files(
     files: Sequence[str], known: ClusterSource, frame: Frame, replicas: int | None
 ) -> tuple[list[Maker], bool]:
-    seen, found = CheckRun(), list[Maker]()
-    for manifest in seen.manifests(read_files(files, unpack=True), duplicates=False):
+    seen, found, read = CheckRun(), list[Maker](), [*read_files(files, unpack=True)]
+    for scaler in with_autoscalers(frame, [each for each in read if isinstance(each, File)]).scalers:
+        known.index.apply("ADDED", scaler)
+    for manifest in seen.manifests(read, duplicates=False):
         stated = TypeMeta(api_version=manifest.api_version, kind=manifest.kind)
         try:
             mine = [*makers(manifest.value, stated, frame, applied=False, replicas=replicas)]

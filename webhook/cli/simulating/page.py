@@ -12,7 +12,16 @@ from webhook.cli.simulating import room
 from webhook.cli.simulating.helps import Help
 from webhook.cli.simulating.play import Ending, Moved, Outcomes
 from webhook.cli.simulating.pods import Player
-from webhook.cli.simulating.words import Answer, doubt, likely_line, not_evaluated_lines, odds, told, verdict
+from webhook.cli.simulating.words import (
+    Answer,
+    doubt,
+    likely_line,
+    not_evaluated_lines,
+    odds,
+    scaled_line,
+    told,
+    verdict,
+)
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.explain.explanation import Balance, Explanation
 from webhook.core.explain.obstacles import segment_of
@@ -33,7 +42,7 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
     if answer.event:
         yield paint(f"if {one_line(answer.event, 200)}:", BOLD) + "\n"
     yield from _wrapped(verdict(of), paint, _COLORS[of.whole.outcome])
-    for line in (doubt(of), odds(of), likely_line(answer)):
+    for line in (doubt(of), odds(of), likely_line(answer), scaled_line(answer)):
         if line:
             yield from _wrapped(line, paint)
     for note in answer.notes:
@@ -42,8 +51,8 @@ def render(answer: Answer, *, color: bool) -> Iterator[str]:
         yield from _each(answer, paint)
     for end, found in answer.ends if len(answer.ends) == 1 and not of.alone else ():
         yield from ["\n"] * (len(of.players) > 1 and bool(end.waiting))
-        yield from _ending(end, found, of, paint)
-    for line in room.told(answer.room):
+        yield from _ending(end, found, answer, paint)
+    for line in room.told(answer.room, grows=answer.grows):
         yield "\n"
         yield from _wrapped(f"or {line}", paint, GREEN)
     lines = not_evaluated_lines(answer)
@@ -64,7 +73,7 @@ def _each(answer: Answer, paint: Paint) -> Iterator[str]:
         indent = "" if told_here else "  "
         yield from _wrapped(f"{indent}{player.title} {told(each)}", paint, _COLORS[each.outcome], indent=f"{indent}  ")
         if end is not None and told_here:
-            yield from (f"  {line}" for line in _waits(end, paint))
+            yield from (f"  {line}" for line in _waits(end, paint, grown=answer.grown))
             yield from _wrapped(f"  fix: {found[0].text}", paint, indent="    ") if found else ()
     if len(bad) > _MAX_WORKLOADS:
         yield f"\nand {plural(len(bad) - _MAX_WORKLOADS, 'more workload')}: -o json has all\n"
@@ -74,18 +83,18 @@ def _each(answer: Answer, paint: Paint) -> Iterator[str]:
         yield f"\nthe other {who}{' alone' * bool(of.alone)}\n"
 
 
-def _ending(end: Ending, found: Sequence[Help], of: Outcomes, paint: Paint) -> Iterator[str]:
+def _ending(end: Ending, found: Sequence[Help], answer: Answer, paint: Paint) -> Iterator[str]:
     """How it ends: what waits, the way there, the domains, and what would help."""
-    yield from _waits(end, paint)
-    yield from _way(end, of, paint)
+    yield from _waits(end, paint, grown=answer.grown)
+    yield from _way(end, answer.outcomes, paint)
     for balance in end.after.balances:
         yield "\n"
         yield from _picture(balance, end, paint)
     yield from _help(found, end.player, paint)
 
 
-def _waits(end: Ending, paint: Paint) -> Iterator[str]:
-    """What the first pod that waits waits for."""
+def _waits(end: Ending, paint: Paint, *, grown: bool) -> Iterator[str]:
+    """What the first pod that waits waits for; with ``grown`` until nodes are added."""
     if not end.waiting:
         return
     after = end.after
@@ -93,7 +102,9 @@ def _waits(end: Ending, paint: Paint) -> Iterator[str]:
         nodes = listed([one_line(each, _NAME) for each in end.pinned], 3) or "no node"
         yield from _wrapped(f"{end.waiting} waits: its volumes can be used on {nodes} only", paint)
         return
-    yield from _wrapped(f"{end.waiting} waits, {cause_summary(after)}", paint, RED)
+    summary = cause_summary(after)
+    waits = summary.replace("cause: ", "cause today: ", 1) if grown else summary
+    yield from _wrapped(f"{end.waiting} waits, {waits}", paint, RED)
     if line := in_the_way(after):
         yield from _wrapped(line, paint)
 

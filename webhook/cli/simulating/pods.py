@@ -34,7 +34,7 @@ class Maker(Struct, frozen=True, kw_only=True):
     """One pod template of an object, and how many pods there are to be.
 
     Shape: ``applied`` says that the object is from the cluster. ``own`` selects the pods that it has, None where that
-    is not known.
+    is not known. ``most`` are the pods that an autoscaler may ask for, 0 without one.
     """
 
     title: str
@@ -44,6 +44,7 @@ class Maker(Struct, frozen=True, kw_only=True):
     replicas: int
     applied: bool
     own: Selector | None = None
+    most: int = 0
 
 
 class Loose(Struct, frozen=True, kw_only=True):

@@ -46,14 +46,19 @@ def room(of: Outcomes, frame: Frame, index: ClusterIndex) -> Room:
     parties = parties_of(of.players)
     rolling = any(each.rollout is not None for each in of.players)
     return Room(
-        added=nodes_to_add(parties, index, fits),
+        added=nodes_to_add(parties, index, fits, frame.policy.domains),
         preempts=None if rolling else preempted(parties, index, of.simulation, _EFFORT),
     )
 
 
-def told(of: Room) -> list[str]:
-    """A sentence for each: ``add 2 empty nodes like worker-a1 in zone a``."""
+def told(of: Room, *, grows: bool) -> list[str]:
+    """A sentence for each: ``add 2 empty nodes like worker-a1 in zone a``.
+
+    Shape: ``grows`` says that nodes can be added.
+    """
     found = [f"add {together(map(_told, of.added))}"] if of.added else []
+    if found and grows:
+        found[0] += "; nodes can be added here, so that the cause is capacity"
     if of.preempts is not None:
         found.append(f"preempt {plural(of.preempts, 'pod')} of lower priority, which the scheduler does by itself")
     return found

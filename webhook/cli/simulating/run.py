@@ -11,7 +11,7 @@ from webhook.cli.simulating.asked import Asked
 from webhook.cli.simulating.changes import Event, WhatIf, happen
 from webhook.cli.simulating.forecast import forecast
 from webhook.cli.simulating.helps import Help, helps
-from webhook.cli.simulating.play import Ending, Outcomes, alone, ending, play, undecided
+from webhook.cli.simulating.play import Ending, Outcomes, Verdict, alone, ending, play, undecided
 from webhook.cli.simulating.pods import Loose, Maker, Player, loose_player, loose_pods, next_of, player
 from webhook.cli.simulating.room import Room, room
 from webhook.cli.simulating.words import Answer
@@ -19,6 +19,7 @@ from webhook.core.api.types import Pod
 from webhook.core.explain.explanation import Explanation, explain_pod
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.placement.simulation import Effort, Outcome
+from webhook.core.policy.capacity import grows
 from webhook.core.text import listed, plural
 
 _TOGETHER = 12  # parties of pods that are looked at together: the states of more are as good as endless
@@ -79,7 +80,18 @@ class Run(Struct, frozen=True, kw_only=True):
             notes=tuple(self._notes(event, players)),
             unseen=tuple(self._unseen(others)),
             room=Room() if stopped else room(outcomes, self.frame, self.index),
+            scaled=None if stopped else self._scaled(players),
+            grows=grows(self.frame.policy, self.index.view()),
         )
+
+    def _scaled(self, players: Sequence[Player]) -> Verdict | None:
+        """The verdict with each workload at its autoscaler's maximum; None where none may ask for more."""
+        makers = [each.maker for each in players if each.maker is not None]
+        if self.asked.everything or self.rollout or all(each.most <= each.replicas for each in makers):
+            return None
+        most = [replace(each, replicas=max(each.most, each.replicas)) for each in makers]
+        again = [player(each, self.frame, self.index) for each in most]
+        return play(again, self.index, self.effort, self.tick).whole
 
     def _played(self, players: Sequence[Player]) -> Outcomes:
         """All together; of many, or where that is not decided, each alone too."""

@@ -26,7 +26,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     Shape: ``event`` is what has happened to the cluster, empty for nothing. ``ends`` are those of the players that may
     not fit, if all do of the last one; each with what would help. ``notes`` are sentences about the pods, ``unseen``
     those about what was not looked at. ``room`` is what would make room for all of them, ``likely`` where the scheduler
-    would most likely put them.
+    would most likely put them. ``scaled`` is the verdict with as many pods as autoscalers may ask for, None without any
+    that may ask for more. ``grows`` says that nodes can be added.
     """
 
     outcomes: Outcomes
@@ -36,6 +37,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     unseen: tuple[str, ...] = ()
     room: Room = Room()
     likely: Forecast | None = None
+    scaled: Verdict | None = None
+    grows: bool = False
 
     @property
     def fits(self) -> bool:
@@ -48,10 +51,20 @@ class Answer(Struct, frozen=True, kw_only=True):
         return self.ends[0][0] if self.ends else None
 
     @property
+    def grown(self) -> bool:
+        """Whether nodes can be added with which all pods fit."""
+        return self.grows and bool(self.room.added)
+
+    @property
     def cause(self) -> Cause | None:
-        """What is in the way of the first pod that waits; None where none does."""
+        """What is in the way of the first pod that waits; None where none does.
+
+        Shape: where nodes can be added, and with some of them all pods would fit, it is capacity.
+        """
         if self.end is None or not self.end.waiting:
             return None
+        if self.grown:
+            return Cause.CAPACITY
         # A node that admits it is one that its volumes cannot be used from.
         return self.end.after.cause or Cause.OTHER
 
@@ -133,6 +146,17 @@ def odds(of: Outcomes) -> str:
     said = f"{exact.numerator:,} in {exact.denominator:,}" if abs(exact - found.stuck) < 1e-9 else ""
     share = said or f"{found.stuck * 100:.2g} %"
     return f"{share} of these orders get stuck, if every pod and every node is as likely as any other"
+
+
+def scaled_line(answer: Answer) -> str:
+    """What becomes of as many pods as autoscalers may ask for; empty where none may ask for more."""
+    of, scaled = answer.outcomes, answer.scaled
+    if scaled is None:
+        return ""
+    several = len(of.players) > 1
+    whose = "each autoscaler's" if several else "the autoscaler's"
+    subject = "they" if several else "it"
+    return f"at {whose} maximum ({plural(scaled.wanted, 'pod')}) {subject} {told(scaled, several=several)}"
 
 
 def likely_line(answer: Answer) -> str:

@@ -36,13 +36,15 @@ class Added(Struct, frozen=True):
     nodes: int
 
 
-def nodes_to_add(parties: Sequence[Party], index: ReadOnlyIndex, fits: Fits) -> tuple[Added, ...]:
+def nodes_to_add(
+    parties: Sequence[Party], index: ReadOnlyIndex, fits: Fits, others: Mapping[str, Sequence[str]] | None = None
+) -> tuple[Added, ...]:
     """The fewest nodes with which all pods fit in every order; none where that is not found.
 
-    Shape: ``fits`` says whether they do in another cluster.
+    Shape: ``fits`` says whether they do in another cluster. ``others`` are domains by key that may have no node yet.
     """
     problem, found = parties[0].problem, list[More]()
-    domains, classes = _domains(problem), _classes(problem, index)
+    domains, classes = _domains(problem, others or {}), _classes(problem, index)
 
     def helps(shape: Sequence[int], models: int) -> bool:
         found[:] = [_more(problem, models, domains[each], nodes) for each, nodes in Counter(shape).items()]
@@ -84,8 +86,11 @@ def _fewest(helps: Callable[[int], bool], fewer: int, enough: int) -> None:
         helps(enough)
 
 
-def _domains(problem: Problem) -> list[_Where]:
-    """The domains that nodes have, those with the fewest nodes first; one without labels where there is none."""
+def _domains(problem: Problem, others: Mapping[str, Sequence[str]]) -> list[_Where]:
+    """The domains that nodes have, those with the fewest nodes first; one without labels where there is none.
+
+    Shape: ``others`` are as in `nodes_to_add`, and count where one key alone matters.
+    """
     view = problem.nodes
     keys = dict.fromkeys(each.topology_key for each in problem.hard.constraints if each.topology_key != HOSTNAME)
     numbers = [view.column(key) for key in keys]
@@ -94,6 +99,8 @@ def _domains(problem: Problem) -> list[_Where]:
         for slot in node_sets.to_slots(view.live)
         if all(column.of[slot] >= 0 for column in numbers)
     )
+    if len(keys) == 1:
+        found.update({(value,): 0 for key in keys for value in others.get(key, ())})
     several = sorted(found, key=lambda each: (found[each], each))[:_MOST_DOMAINS]
     return [dict(zip(keys, each, strict=True)) for each in several]
 
