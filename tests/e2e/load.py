@@ -10,6 +10,7 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from e2e.controlplane.api import Answer
 from e2e.controlplane.up import ControlPlane
@@ -77,6 +78,40 @@ def dry_runs(plane: ControlPlane, namespace: str, rate: float) -> Iterator[list[
         ended.set()
         for each in threads:
             each.join()
+
+
+class Written(NamedTuple):
+    """What was said to somebody who creates a workload. Unit: seconds, of the monotonic clock."""
+
+    status: int
+    message: str
+    began: float
+    took: float
+
+
+@contextlib.contextmanager
+def writing(plane: ControlPlane, namespace: str, made: dict) -> Iterator[list[Written]]:
+    """Meanwhile somebody creates a workload all the time, one after the other, and only as a trial.
+
+    Shape: what was said so far; after the block, all of it.
+    """
+    ended = threading.Event()
+    said: list[Written] = []
+
+    def work() -> None:
+        with contextlib.closing(plane.connect()) as api:
+            while not ended.wait(0.01):
+                began = time.monotonic()
+                answer = api.send("POST", f"{path(made['kind'], namespace)}?dryRun=All", made)
+                said.append(Written(answer.status, answer.message, began, time.monotonic() - began))
+
+    writer = threading.Thread(target=work)
+    writer.start()
+    try:
+        yield said
+    finally:
+        ended.set()
+        writer.join()
 
 
 @contextlib.contextmanager

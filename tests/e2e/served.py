@@ -59,11 +59,7 @@ class Webhook(NamedTuple):
         return sum(float(value) for labels, value in found if label in labels)
 
     def workers(self) -> list[int]:
-        """The children of the process, and theirs."""
-        found = _children(self.process.pid)
-        for pid in found:
-            found += _children(pid)
-        return found
+        return descendants(self.process.pid)
 
     def kill(self) -> None:
         """SIGKILL to all of it at once, as when the machine runs out of memory."""
@@ -118,6 +114,14 @@ def serving(folder: pathlib.Path, policy: dict, *arguments: str, address: str = 
         yield webhook
     finally:
         webhook.kill()
+
+
+def descendants(pid: int) -> list[int]:
+    """The children of a process, and theirs."""
+    found = _children(pid)
+    for each in found:
+        found += _children(each)
+    return found
 
 
 def _children(pid: int) -> list[int]:

@@ -5,15 +5,13 @@ the user's, and without a template that checks names.
 """
 
 import base64
-import contextlib
 import pathlib
-import threading
-import time
 from datetime import UTC, datetime
 
 import pytest
 from e2e.helm import Helm, quiet
 from e2e.kubelet import Kubelet
+from e2e.load import writing
 from e2e.objects import clean, constraint, path, workload
 from e2e.registration import GROUP
 from e2e.waiting import eventually
@@ -65,28 +63,6 @@ def certificate():
     return {"metadata": {"name": f"{RELEASE}-webhook-tls"}, "data": data}
 
 
-@contextlib.contextmanager
-def writing(plane, namespace):
-    """Somebody who creates workloads all the time; gives what was said of each, as status and message."""
-    said, ended = [], threading.Event()
-
-    def work():
-        api = plane.connect()
-        while not ended.is_set():
-            created = api.send("POST", f"{path('Deployment', namespace)}?dryRun=All", clean("Deployment"))
-            said.append((created.status, created.message))
-            time.sleep(0.01)
-        api.close()
-
-    writer = threading.Thread(target=work)
-    writer.start()
-    try:
-        yield said
-    finally:
-        ended.set()
-        writer.join()
-
-
 def denied(plane, namespace):
     """What the release is there for."""
     wrong = workload("Rollout", "web", constraint(maxSkew=0))
@@ -95,12 +71,12 @@ def denied(plane, namespace):
 
 def refused(said):
     assert len(said) > 20
-    return [each for each in said if each[0] != 201]
+    return [each for each in said if each.status != 201]
 
 
 def test_an_upgrade_stops_nobody(plane, namespace, helm, release):
     before = {each.process.pid for each in release.containers}
-    with writing(plane, namespace) as said, release.at_work():
+    with writing(plane, namespace, clean("Deployment")) as said, release.at_work():
         upgraded = helm("upgrade", RELEASE, "--reset-then-reuse-values", "--set", "podLabels.chart=new", *WAITING)
 
     assert (upgraded.returncode, quiet(upgraded.stderr), refused(said)) == (0, "", [])
@@ -121,7 +97,7 @@ def test_an_upgrade_that_is_refused_changes_nothing(plane, namespace, helm):
 
 def test_a_rollback_and_an_uninstall_amid_it_stop_nobody_and_leave_what_is_yours(plane, namespace, helm, release):
     """Helm 4 deletes webhook configurations before the rest, so that nothing is sent to pods that are gone."""
-    with writing(plane, namespace) as said:
+    with writing(plane, namespace, clean("Deployment")) as said:
         with release.at_work():
             back = helm("rollback", RELEASE, "1")
             (configuration,) = plane.api.request("GET", VALIDATING)["items"]
