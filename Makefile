@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance fuzz fuzz-rules claims placing e2e e2e-cluster e2e-apart e2e-attacks e2e-steady e2e-cert-manager image image-test image-lock dist attack attack-short soak soak-short bench lint docs lock FORCE
+.PHONY: help install run test conformance fuzz fuzz-rules fuzz-inputs claims placing e2e e2e-cluster e2e-apart e2e-attacks e2e-steady e2e-cert-manager image image-test image-lock dist attack attack-short soak soak-short bench lint docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -54,6 +54,9 @@ fuzz: $(READY)  ## fresh verdicts on 100,000 nodes and more, odd objects among t
 FOR ?= 60
 fuzz-rules: $(READY)  ## random objects beside random clusters, for FOR=n seconds: whatever they hold, no rule and no fix raises; SEED=n
 	@PYTHONPATH=tests $(BIN)/python -m properties.anything $(SEED) $(FOR)
+
+fuzz-inputs: $(READY)  ## the kept inputs of tests/fuzzing and changes of them, for FOR=n seconds: reviews, selectors, policies, snapshots; SEED=n
+	@PYTHONPATH=tests:. $(BIN)/python -m fuzzing $(SEED) $(FOR)
 
 claims: $(READY)  ## every claim about a random cluster, every fix and silence, against Kubernetes' own filters; SEED=n COUNT=n (needs Go)
 	@conformance/claims.sh $(SEED) $(COUNT) $(CURDIR)/$(BIN)/python
