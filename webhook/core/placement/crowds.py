@@ -255,10 +255,12 @@ def _resources(together: _Together, relevant: int, on_one: Pods, index: ReadOnly
         weights = tuple(each.get(name, 0) for each in amounts)
         needed = sum(map(mul, weights, on_one))
         free = index.short_of(name, needed)
-        nodes = relevant & node_sets.below(free, needed) if free is not None else 0
-        if free is None or not nodes:
+        if free is None:
             continue
-        short = Short(free, needed, nodes)
+        slots = [slot for slot in node_sets.to_slots(relevant) if free[slot] < needed]
+        if not slots:
+            continue
+        short = Short(free, needed, node_sets.from_slots(slots, len(free)))
         for crowd, weight in enumerate(weights):
             if weight:
                 yield NodeGate(crowd, weights, -weight, 1, short)
