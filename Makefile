@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance fuzz fuzz-rules fuzz-inputs claims placing e2e e2e-cluster e2e-apart e2e-attacks e2e-steady e2e-cert-manager image image-test image-lock dist attack attack-short soak soak-short bench lint docs lock FORCE
+.PHONY: help install run test conformance fuzz fuzz-rules fuzz-inputs claims placing e2e e2e-cluster e2e-apart e2e-attacks e2e-steady e2e-cert-manager image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -99,6 +99,10 @@ e2e-cert-manager: $(READY) image  ## cert-manager's own controllers issue the ch
 TOWN := tests/e2e/test_attacks.py
 attack-short: $(READY) image
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(TOWN) -q --tb line
+
+transcript: $(READY) image  ## install the chart, throw its switches, take it out; writes what is seen into docs/first-install.md (needs Go)
+	@tests/e2e/controlplane/build.sh >/dev/null
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e/first_install.py -q
 
 attack: $(READY) image  ## everything hostile that is known, for long, beside a large cluster; prints a table (needs Go, and root or cgroups)
 	@tests/e2e/controlplane/build.sh >/dev/null

@@ -1,0 +1,139 @@
+"""Does what docs/install.md and the runbook say, in a cluster that has never seen evenspread, and writes it down.
+
+`make transcript` writes docs/first-install.md; nothing in it is by hand. Commands run as a person would type them.
+"""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from chart.rendered import CHART
+from e2e.helm import quiet
+from e2e.kubelet import Kubelet
+from e2e.objects import path, workload
+from e2e.test_switches import DENIED, NAMESPACE, SWITCHES
+from e2e.waiting import eventually
+
+PAGE = Path(__file__).parents[2] / "docs" / "first-install.md"
+HEAD = """\
+# A first install, as it went
+
+`make transcript` has typed these commands into a cluster that had never seen evenspread (a real control plane of
+tests/e2e, the pods are processes out of the image), and written down what they printed, but for what every
+`helm upgrade` repeats (…). [Install](install.md) and the [runbook](runbook.md) say why one would type them.
+"""
+MANIFEST = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: web}]
+      topologySpreadConstraints:
+      - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule,
+         labelSelector: {matchLabels: {app: wbe}}}
+"""
+TRY = "kubectl -n shop apply --dry-run=server -f web.yaml"
+
+
+def changed(notes):
+    """What an upgrade says that another does not."""
+    told = re.findall(r"^  (?:denies|patches|sees|if down) .*\n|^Nothing is asked.*\n", notes, re.MULTILINE)
+    return "".join([notes.partition("\n")[0], "\n…\n", *told, "…\n"])
+
+
+class Terminal:
+    """Types commands and keeps what is seen."""
+
+    def __init__(self, plane, home):
+        self._home = home
+        self._environment = {"HOME": str(home), "KUBECONFIG": str(plane.admin), "NAMESPACE": "shop"}
+        self._environment["PATH"] = f"{plane.binaries}:{os.environ['PATH']}"
+        self.seen = [HEAD]
+
+    def say(self, text):
+        self.seen.append(f"\n{text}\n")
+
+    def type(self, *commands):
+        self.seen.append("\n```console\n")
+        for command in commands:
+            done = subprocess.run(
+                ["bash", "-c", f"{command} 2>&1"],  # noqa: S607 the machine's
+                cwd=self._home,
+                env=self._environment,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            printed = quiet(done.stdout)
+            self.seen.append(f"$ {command}\n{changed(printed) if command.startswith('helm upgrade') else printed}")
+        self.seen.append("```\n")
+
+
+@pytest.fixture(name="terminal")
+def _terminal(plane, tmp_path):
+    for name in (NAMESPACE, "shop"):
+        plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        eventually(
+            lambda name=name: plane.api.send("GET", f"/api/v1/namespaces/{name}/serviceaccounts/default").status == 200
+        )
+    (tmp_path / "charts").symlink_to(CHART.parent)
+    (tmp_path / "web.yaml").write_text(MANIFEST)
+    kubelet = Kubelet(plane, NAMESPACE, tmp_path / "kubelet")
+    try:
+        with kubelet.at_work():
+            yield Terminal(plane, tmp_path)
+    finally:
+        kubelet.stop()
+
+
+@pytest.mark.usefixtures("pod_addresses")  # the Service is dialled
+def test_a_first_install(plane, terminal):
+    tried = f"{path('Deployment', 'shop')}?dryRun=All"
+
+    def answered(status):
+        made = workload("Deployment", "web", DENIED)
+        eventually(lambda: plane.api.send("POST", tried, made).status == status, 30)
+
+    terminal.say("## Installing it")
+    terminal.type(
+        "helm install evenspread charts/evenspread -n evenspread --create-namespace --wait",
+        "kubectl -n evenspread get deployments,services,secrets",
+        "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+    )
+    terminal.say(
+        "## A mistake, while everything is observed\n\n`web.yaml` counts `app: wbe` where the pods have `app: web`:"
+    )
+    terminal.type("cat web.yaml", TRY)
+    terminal.say("## The same, denied")
+    terminal.type(
+        "helm upgrade evenspread charts/evenspread -n evenspread --reuse-values --set config.ceiling=deny"
+        " --set config.rules.selector-not-self=deny"
+    )
+    answered(403)
+    terminal.type(TRY)
+    terminal.say("## The five switches, and back")
+    for number, switch, undo in SWITCHES:
+        terminal.say(f"### Switch {number}")
+        terminal.type(switch.strip())
+        answered(201)
+        terminal.type(TRY)
+        terminal.say("Back:")
+        terminal.type(undo.strip())
+        answered(403)
+        terminal.type(TRY)
+    terminal.say("## Taking it out")
+    terminal.type(
+        "helm uninstall evenspread -n evenspread",
+        "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,clusterroles,clusterrolebindings"
+        " -l app.kubernetes.io/name=evenspread",
+        TRY,
+    )
+    PAGE.write_text(re.sub(r"[ \t]+$", "", "".join(terminal.seen), flags=re.MULTILINE))
