@@ -1,6 +1,6 @@
 """What each field of an object costs a review, repeated ever more often, beside a large cluster.
 
-    python -m bench.field_cost [--in-line] [NODES] [PATH ...]
+    python -m bench.field_cost [--in-line] [--kib N] [--kind Pod|Deployment] [NODES] [PATH ...]
 
 Every list and map that evenspread reads in a pod is found in its types; nothing is left to guess. Each is filled with
 so many entries as fit into KIB of JSON, all different, in a pod and in a Deployment, and where lists are nested, in
@@ -245,6 +245,8 @@ def cases():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--in-line", action="store_true")
+    parser.add_argument("--kib", type=int, nargs=1, default=KIB)
+    parser.add_argument("--kind", nargs=1, default=("Pod", "Deployment"))
     parser.add_argument("nodes", type=int, nargs="?", default=NODES)
     parser.add_argument("paths", nargs="*")
     given = parser.parse_args()
@@ -257,8 +259,8 @@ def main():
         name = " x ".join(".".join(each) for each in parts)
         if wanted and name not in wanted:
             continue
-        for kind in ("Pod", "Deployment"):
-            for kib in KIB:
+        for kind in given.kind:
+            for kib in given.kib:
                 number, asked = filled(kind, parts, kib)
                 if given.in_line:
                     took, what, longest = in_line(engine, asked)
