@@ -1,5 +1,7 @@
 """Whole workloads: `replicas-do-not-fit`, `replicas-can-get-stuck` and `rollout-can-get-stuck`, beside silent twins."""
 
+import json
+
 import pytest
 from build import NAMESPACE, ROOMY, autoscaler, cluster, running
 from core.rules.placement.places import HOST, ZONE, asked, with_node
@@ -9,9 +11,10 @@ from msgspec.structs import replace
 
 from webhook.core.api.admission_objects import PriorityClass
 from webhook.core.api.storage import Claim, PersistentVolume, StorageClass
-from webhook.core.api.types import Container, ContainerPort, ResourceRequirements
+from webhook.core.api.types import Container, ContainerPort, ResourceRequirements, TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import ZONE as ZONE_KEY
+from webhook.core.index.readers import decode_object
 from webhook.core.policy.policy import Messages
 from webhook.core.review.review import review
 from webhook.core.rules.frame.subject import Circumstances
@@ -323,6 +326,38 @@ class TestPodsOfKindsWithoutASelector:
         assert said(DO_NOT_FIT, manifest, index=index) == [
             f"not evaluated: whether all replicas fit is unknown: {missing}"
         ]
+
+
+class TestReplicasOfTheRevisionThatRuns:
+    """Of a Deployment whose template the cluster has, only the number of replicas is new."""
+
+    MANIFEST = asked(f"{ZONE} keys:pod-template-hash", replicas=3)
+
+    def known(self, *objects):
+        index = cordoned()
+        for node in ("a0", "b0"):
+            index.apply("ADDED", running(f"web-{node}", node, "app=web pod-template-hash=h"))
+        for each in objects:
+            of = TypeMeta(api_version="apps/v1", kind=each["kind"])
+            index.apply("ADDED", decode_object(json.dumps(each).encode(), of))
+        return index
+
+    def test_are_counted_beside_it(self):
+        above = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u", "controller": True}
+        revision = {
+            "kind": "ReplicaSet",
+            "metadata": {"name": "web-h", "namespace": NAMESPACE, "ownerReferences": [above]},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web", "pod-template-hash": "h"}}},
+        }
+        index = self.known(self.MANIFEST, revision)
+        assert told(DO_NOT_FIT, self.MANIFEST, index, FIXED)[0].startswith("warn 2 of 3 fit")
+        index.lack("replicasets", "403 Forbidden")
+        assert said(DO_NOT_FIT, self.MANIFEST, index=index) == [
+            "not evaluated: whether all replicas fit is unknown: replicasets: 403 Forbidden"
+        ]
+
+    def test_a_new_revision_is_counted_alone(self):
+        assert told(DO_NOT_FIT, self.MANIFEST, self.known(), FIXED) == []
 
 
 class TestRollouts:

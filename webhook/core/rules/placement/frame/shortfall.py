@@ -167,8 +167,8 @@ def _coming(case: TemplateUnderRule, question: Question, template: Template, rep
     workload = subject.workload
     if own is None:
         return ToCome(index=case.index, unknown=NO_SELECTOR)
-    if case.once(_gets_other_labels):
-        return ToCome(index=case.index, unknown="which labels its controller adds, on which constraints depend")
+    if unknown := case.once(_unknown_labels):
+        return ToCome(index=case.index, unknown=unknown)
     within = Setting(
         index=case.index,
         policy=subject.policy,
@@ -201,12 +201,16 @@ def _stands(case: TemplateUnderRule) -> bool:
     return stands(template, case.index.owner(of.api_version, of.kind, namespace_of(of.meta.namespace), of.meta.name))
 
 
-def _gets_other_labels(case: TemplateUnderRule) -> bool:
-    """Whether constraints select pods by labels that only the controller of a custom kind knows."""
+def _unknown_labels(case: TemplateUnderRule) -> str:
+    """What is missing to know by which labels constraints select the pods; empty where nothing is."""
     workload, template = case.subject.workload, case.placed[0].template
     asked = {key for each in case.placed for key in selected_by(each.constraint)}
     unknown = asked - labels_given(workload, template.template).keys()
-    return any(may_be_created_with(workload, key) for key in unknown)
+    if any(may_be_created_with(workload, key) for key in unknown):
+        return "which labels its controller adds, on which constraints depend"
+    # The next pod may be of the revision that runs, which its ReplicaSet has.
+    by_revision = workload.traits.in_replica_sets and workload.traits.revision in asked and case.once(_stands)
+    return case.index.lacks("replicasets") if by_revision else ""
 
 
 def remedy(short: Shortfall) -> Remedy | None:
