@@ -10,10 +10,9 @@ import subprocess
 import pytest
 import yaml
 from e2e.controlplane.up import end_with_parent, without_proxy
-from e2e.helm import Helm, quiet
-from e2e.kubelet import Kubelet
 from e2e.objects import constraint, path, workload
 from e2e.registration import GROUP
+from e2e.released import released
 from e2e.tls import greeted, trusted_by
 from e2e.waiting import eventually
 
@@ -56,20 +55,13 @@ def _cert_manager(plane, pod_addresses_are_local, tmp_path_factory):
 
 @pytest.fixture(name="release", scope="module")
 def _release(plane, cert_manager, tmp_path_factory):
-    helm = Helm(plane, NAMESPACE, tmp_path_factory.mktemp("helm"))
-    plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("managed"))
+    folder = tmp_path_factory.mktemp("managed")
     try:
-        with kubelet.at_work():
-            installed = helm(
-                "install", "evenspread", "--set", "certificates.mode=certManager", "--wait", "--timeout", "50s"
-            )
-            assert (installed.returncode, quiet(installed.stderr)) == (0, ""), cert_manager.read_text()[-2000:]
+        with released(plane, NAMESPACE, folder, "--set", "certificates.mode=certManager") as kubelet:
             yield kubelet
-    finally:
-        kubelet.stop()
-        helm("uninstall", "evenspread")
-        plane.api.send("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+    except AssertionError:
+        print(cert_manager.read_text()[-2000:])
+        raise
 
 
 def bundle(plane):

@@ -11,12 +11,11 @@ import threading
 import time
 
 import pytest
-from e2e.helm import Helm, quiet
 from e2e.injected import RECORD
-from e2e.kubelet import Kubelet
 from e2e.load import dry_runs
 from e2e.objects import ZONE, path, pod
 from e2e.registration import GROUP
+from e2e.released import released
 from e2e.tls import greeted, trusted_by
 from e2e.waiting import eventually
 
@@ -43,18 +42,8 @@ VALUES = (
 def _release(plane, pod_addresses_are_local, tmp_path_factory):
     if not pod_addresses_are_local:
         pytest.skip("not in a network namespace: netns.sh says why")
-    helm = Helm(plane, NAMESPACE, tmp_path_factory.mktemp("helm"))
-    plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("rotating"))
-    try:
-        with kubelet.at_work():
-            installed = helm("install", "evenspread", *VALUES, "--wait", "--timeout", "50s")
-            assert (installed.returncode, quiet(installed.stderr)) == (0, "")
-            yield kubelet
-    finally:
-        kubelet.stop()
-        helm("uninstall", "evenspread")
-        plane.api.send("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+    with released(plane, NAMESPACE, tmp_path_factory.mktemp("rotating"), *VALUES) as kubelet:
+        yield kubelet
 
 
 def held(api):

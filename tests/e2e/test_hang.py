@@ -6,11 +6,10 @@ import signal
 import time
 
 import pytest
-from e2e.helm import Helm, quiet
-from e2e.kubelet import Kubelet
 from e2e.load import writing
 from e2e.objects import clean, constraint, workload
 from e2e.registration import GROUP
+from e2e.released import released
 from e2e.served import descendants
 from e2e.waiting import eventually
 
@@ -29,18 +28,8 @@ WRONG = workload("Rollout", "web", constraint(maxSkew=0))
 def _release(plane, pod_addresses_are_local, tmp_path_factory):
     if not pod_addresses_are_local:
         pytest.skip("not in a network namespace: netns.sh says why")
-    helm = Helm(plane, NAMESPACE, tmp_path_factory.mktemp("helm"))
-    plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("hanging"))
-    try:
-        with kubelet.at_work():
-            installed = helm("install", "evenspread", *VALUES, "--wait", "--timeout", "50s")
-            assert (installed.returncode, quiet(installed.stderr)) == (0, "")
-            yield kubelet
-    finally:
-        kubelet.stop()
-        helm("uninstall", "evenspread")
-        plane.api.send("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+    with released(plane, NAMESPACE, tmp_path_factory.mktemp("hanging"), *VALUES) as kubelet:
+        yield kubelet
 
 
 def led_to(plane):

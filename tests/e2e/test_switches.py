@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from chart.rendered import CHART
-from e2e.helm import Helm
-from e2e.kubelet import Kubelet
 from e2e.objects import constraint, path, workload
+from e2e.released import released
 from e2e.waiting import eventually
 
 NAMESPACE = "evenspread"
@@ -24,22 +23,9 @@ def _release(plane, pod_addresses_are_local, tmp_path_factory):
     """The chart in a namespace of its own, with a rule that denies."""
     if not pod_addresses_are_local:
         pytest.skip("not in a network namespace: netns.sh says why")
-    helm = Helm(plane, NAMESPACE, tmp_path_factory.mktemp("helm"))
-    where = f"/api/v1/namespaces/{NAMESPACE}"
-    eventually(lambda: plane.api.send("GET", where).status == 404, 60, every=0.5)
-    plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    eventually(lambda: plane.api.send("GET", f"{where}/serviceaccounts/default").status == 200)
-    kubelet = Kubelet(plane, NAMESPACE, tmp_path_factory.mktemp("kubelet"))
     denying = ("--set", "config.ceiling=deny", "--set", "config.rules.selector-not-self=deny")
-    try:
-        with kubelet.at_work():
-            installed = helm("install", "evenspread", *denying, "--wait", "--timeout", "50s")
-            assert installed.returncode == 0, installed.stderr
-            yield
-    finally:
-        kubelet.stop()
-        helm("uninstall", "evenspread")
-        plane.api.send("DELETE", where)
+    with released(plane, NAMESPACE, tmp_path_factory.mktemp("switched"), *denying):
+        yield
 
 
 @pytest.fixture(name="shell")
