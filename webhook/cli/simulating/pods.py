@@ -24,7 +24,7 @@ from webhook.core.placement.crowds import Party
 from webhook.core.placement.game import Rollout
 from webhook.core.scheduler.problem import Problem
 from webhook.core.text import one_line
-from webhook.core.workloads.kinds import CRON_JOB, TEMPLATED, group_kind
+from webhook.core.workloads.kinds import TEMPLATED, group_kind
 from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.reading import read_exactly, read_workload
 from webhook.core.workloads.workload import Template, Workload
@@ -204,7 +204,7 @@ def of_cluster(objects: Iterable[tuple[TypeMeta, Raw]], frame: Frame, namespace:
                 or made_by
                 or workload.suspended
                 or maker.own is None
-                or workload.group_kind == CRON_JOB
+                or workload.traits.completes
                 or (namespace and maker.namespace != namespace)
             ):
                 continue
