@@ -264,7 +264,7 @@ def feed(folder, *kinds):
 
 
 def measured(variant, folder, url, results):
-    import webhook.core.objects  # noqa: F401, PLC0415 as above
+    import webhook.core.index.cluster_index  # noqa: F401, PLC0415 as above
 
     if variant != "barest":
         import kubernetes.client  # noqa: F401, PLC0415 as above

@@ -260,6 +260,11 @@ class TestWhatTheInputDoesNotHold:
         assert "topology-key-unknown" not in gaps(out)
         assert rows(out, "spread-without-effect") == ["StatefulSet/web spread-without-effect"]
 
+    def test_a_whole_cluster_says_what_memory_a_replica_takes(self, run):
+        said = "a replica of the webhook takes about 90 MiB beside this cluster\n"
+        assert said in run("audit", stdin=snapshot(NAMED))[1]
+        assert "MiB" not in run("audit", stdin=listed(NAMED))[1]
+
     def test_a_snapshot_says_what_could_not_be_read(self, run):
         header = {"kind": "Snapshot", "missing": {"nodes": "403 Forbidden"}}
         lines = "\n".join(json.dumps(each) for each in (header, owned("StatefulSet", "web")))

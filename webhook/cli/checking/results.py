@@ -44,7 +44,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     Shape: ``kinds`` counts the objects by kind, ``workloads`` those with a pod template that were examined, ``owned``
     those that were skipped because their controller was examined; ``clean`` has file and title of workloads without
-    findings. ``losses`` are asked for of whole clusters only.
+    findings. ``losses`` are asked for of whole clusters only; ``whole`` says that the input states to be one.
     """
 
     rows: tuple[Row, ...] = ()
@@ -57,6 +57,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
     owned: int = 0
     clean: tuple[tuple[str, str], ...] = ()
     losses: tuple[ZoneLoss, ...] = ()
+    whole: bool = False
 
     @property
     def objects(self) -> int:

@@ -73,7 +73,7 @@ def examine_cluster(
                 # Its controller is not in the input: the first of the objects that it made stands for the others.
                 elsewhere.add(key)
         progress(seen.objects)
-    return structs.replace(seen.result(), losses=zone_losses(workloads, frame))
+    return structs.replace(seen.result(), losses=zone_losses(workloads, frame), whole=header is not None)
 
 
 def _stated_header(files: Sequence[File | InputFault]) -> Header | None:

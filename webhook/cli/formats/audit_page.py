@@ -1,7 +1,8 @@
 """The page of ``evenspread audit``: what was looked at, what would be refused, where it is worst, then each finding."""
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.checking.row_text import fix, message
@@ -18,6 +19,9 @@ _MAX_KINDS_NAMED = 8
 _MAX_ROWS = 10
 _LONGEST = 60  # characters of a name
 _SEVERITIES = tuple(reversed(Severity))
+# As measured by bench/memory.py: the program, and what it keeps of an object. Of other kinds there are few.
+_BASE_MIB = 80
+_OBJECT_KIB = {"Pod": 0.51, "ReplicaSet": 1.06, "Node": 1.47}
 _TOLD = frozenset({Mode.WARN, Mode.DENY})
 
 
@@ -53,7 +57,16 @@ def _looked_at(result: RunResult) -> Iterator[str]:
     rest = sum(count for _, count in kinds[_MAX_KINDS_NAMED:])
     yield f"{plural(result.objects, 'object')}: {shown}{f', {rest:,} of other kinds' if rest else ''}\n"
     owned = f", and with them {plural(result.owned, 'object')} that they made" if result.owned else ""
-    yield f"{plural(result.workloads, 'workload')} looked at{owned}\n\n"
+    yield f"{plural(result.workloads, 'workload')} looked at{owned}\n"
+    if result.whole:
+        yield f"a replica of the webhook takes about {_replica_mib(result.kinds)} MiB beside this cluster\n"
+    yield "\n"
+
+
+def _replica_mib(kinds: Mapping[str, int]) -> int:
+    """MiB of memory, but for what lists and requests take for a moment; rounded up to the next ten."""
+    total = _BASE_MIB + sum(kinds.get(kind, 0) * kib for kind, kib in _OBJECT_KIB.items()) / 1024
+    return math.ceil(total / 10) * 10
 
 
 def _totals(result: RunResult, counted: Sequence[Row], paint: Paint) -> Iterator[str]:
