@@ -69,7 +69,9 @@ class Inspection:
     @cached_property
     def index(self):
         index = ClusterIndex(RECORDED)
-        for each in self.world["objects"]:
+        # What has pods is in the cluster.
+        applied = [self.world["workload"]] if own_names(self.world) else []
+        for each in [*self.world["objects"], *applied]:
             raw = msgspec.json.encode(each)
             if each["kind"] == "Pod":
                 index.apply_pod("ADDED", _POD.decode(raw), each["metadata"]["name"])
