@@ -369,6 +369,7 @@ def _workload(team: _Team) -> Iterator[_Json]:
 def _controller(team: _Team, made: _Made, labels: dict[str, str], **meta: object) -> _Json:
     counts = {"DaemonSet": {}, "Job": {"parallelism": team.replicas}}.get(made.kind, {"replicas": team.replicas})
     selected = {"batch.kubernetes.io/controller-uid": made.uid} if made.kind == "Job" else labels
+    over = {"succeeded": team.replicas, "conditions": [{"type": "Complete", "status": "True"}]}
     return {
         "apiVersion": made.api_version,
         "kind": made.kind,
@@ -378,6 +379,7 @@ def _controller(team: _Team, made: _Made, labels: dict[str, str], **meta: object
             "selector": selected if made.kind == "ReplicationController" else {"matchLabels": selected},
             "template": {"metadata": {"labels": labels}, "spec": _pod_spec(team, team.constraints)},
         },
+        **({"status": over} if made.kind == "Job" and team.phase == "Succeeded" else {}),
     }
 
 
