@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance fuzz fuzz-rules fuzz-inputs claims placing e2e e2e-cluster e2e-apart e2e-attacks e2e-steady e2e-cert-manager image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
+.PHONY: help install run test conformance fuzz fuzz-rules fuzz-inputs claims placing e2e e2e-cluster e2e-apart e2e-attacks e2e-steady e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -74,7 +74,7 @@ e2e: $(READY) image  ## a real API server around the webhook (needs Go; the firs
 ATTACKS := tests/e2e/test_hostile.py
 APART := tests/e2e/test_image.py tests/e2e/test_release.py tests/e2e/test_outage.py tests/e2e/test_verdicts.py tests/e2e/test_callers.py
 e2e-cluster: $(READY)
-	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(ATTACKS) $(STEADY) $(SOAK) $(TOWN) $(CERT_MANAGER),--ignore $(file)) -v --durations 5
+	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e tests/e2e $(foreach file,$(APART) $(ATTACKS) $(STEADY) $(SOAK) $(TOWN) $(CERT_MANAGER) $(ALERTS),--ignore $(file)) -v --durations 5
 
 # Beside the rest: each has a control plane of its own, and waits for it most of the time.
 e2e-apart: $(READY)
@@ -94,6 +94,11 @@ CERT_MANAGER := tests/e2e/test_cert_manager.py
 e2e-cert-manager: $(READY) image  ## cert-manager's own controllers issue the chart's certificate (needs Go; the first build takes minutes)
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(CERT_MANAGER) -q
+
+# Not in CI: promtool is in no package that is installed here.
+ALERTS := tests/e2e/test_alerts.py
+alerts: $(READY)  ## the chart's alerts as Prometheus evaluates them (needs promtool in PATH: Debian's package prometheus)
+	@$(BIN)/python -m pytest -m e2e $(ALERTS) -q
 
 # After all others, by itself: it measures how long others wait while somebody attacks.
 TOWN := tests/e2e/test_attacks.py
