@@ -126,7 +126,10 @@ def _layer(fill: Callable[[Path], None], made_of: Iterable[str], seconds: int, p
         fill(made.root)
         printed = _interpreter(packer or made.root, "-m", "image.pack", str(made.root), str(made.file), str(seconds))
         (half / "descriptor.json").write_text(printed)
-        half.rename(folder)
+        try:
+            half.rename(folder)
+        except OSError:  # another build has made the same meanwhile
+            shutil.rmtree(half)
     return Layer(folder, json.loads((folder / "descriptor.json").read_text()))
 
 
