@@ -20,7 +20,7 @@ VERDICT = re.compile(r"^(.+) (KEPT|BROKEN)$", re.MULTILINE)
 # Contract -> the file that gets a line, and the line.
 BREAKS = {
     "imports point downwards": ("webhook/config/faults.py", "import webhook.metrics"),
-    "the rooms of the core": ("webhook/core/placement/bounds.py", "import webhook.core.policy.policy"),
+    "the rooms of the core": ("webhook/core/placement/proofs/bounds.py", "import webhook.core.policy.policy"),
     "no rule knows another rule": (
         "webhook/core/rules/placement/zone_loss.py",
         "import webhook.core.rules.placement.min_domains",
@@ -32,7 +32,7 @@ BREAKS = {
     ),
     "inside the API server's room": ("webhook/core/workloads/kinds.py", "import webhook.core.apiserver.go_types"),
     "inside the workloads' room": ("webhook/core/policy/capacity.py", "import webhook.core.workloads.built_in_objects"),
-    "inside the index": ("webhook/core/policy/capacity.py", "import webhook.core.index.template_table"),
+    "inside the index": ("webhook/core/policy/capacity.py", "import webhook.core.index.tables.template_table"),
     "who judges cannot change the index": (
         "webhook/core/policy/capacity.py",
         "import webhook.core.index.cluster_index",
@@ -72,6 +72,10 @@ BREAKS = {
     "inside the controller": ("webhook/cli/commands/version.py", "import webhook.controller.health"),
     "inside the example": ("webhook/cli/commands/version.py", "import webhook.example.make"),
     "inside the server": ("webhook/cli/commands/version.py", "import webhook.server.tls"),
+    "inside the processes for costly objects": (
+        "webhook/server/asgi.py",
+        "import webhook.server.costly.process",
+    ),
     "inside the cluster's room": ("webhook/cli/commands/version.py", "import webhook.cluster.wire"),
     "inside the snapshots' room": ("webhook/cli/commands/version.py", "import webhook.snapshot.projection"),
     "formats print what they are given": (

@@ -76,15 +76,15 @@ def test_every_module_that_one_room_alone_imports_is_closed_and_no_other_is():
     ("importers", "expected"),
     [
         pytest.param([], "webhook.core.index", id="nobody"),
-        pytest.param(["webhook.core.index.tables"], "webhook.core.index", id="its own room"),
+        pytest.param(["webhook.core.index.overlay"], "webhook.core.index", id="its own room"),
         pytest.param(["webhook.core.index"], "webhook.core.index", id="its own room's first file"),
         pytest.param(["webhook.core.indexing"], "webhook.core", id="a room whose name begins alike"),
-        pytest.param(["webhook.core.index.tables", "webhook.cluster.feed"], "webhook", id="another floor"),
+        pytest.param(["webhook.core.index.overlay", "webhook.cluster.feed"], "webhook", id="another floor"),
         pytest.param(["certs.make"], "", id="another package"),
     ],
 )
 def test_the_home_of_a_module_is_around_all_who_import_it(importers, expected):
-    assert home("webhook.core.index.node_table", importers) == expected
+    assert home("webhook.core.index.node_sets", importers) == expected
 
 
 def test_paths_are_told_from_other_code():

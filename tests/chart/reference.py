@@ -14,7 +14,7 @@ from pathlib import Path
 import helm_python
 import yaml
 
-from webhook.cluster.registration import configurations
+from webhook.cluster.writing.registration import configurations
 from webhook.config.schema_checks import resolved, schema
 from webhook.core.policy.policy import Defaults
 

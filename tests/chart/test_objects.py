@@ -15,8 +15,8 @@ from server.conftest import serving
 from certs.authority import issue_authority, issue_leaf
 from certs.store import write_pair
 from webhook.cli.main import evenspread
-from webhook.cluster.registration import configurations
 from webhook.cluster.resources import BUILT_IN_RESOURCES, watched
+from webhook.cluster.writing.registration import configurations
 from webhook.config import parse_policy
 from webhook.config.schema_checks import schema
 from webhook.core.api.version import RECORDED

@@ -10,8 +10,8 @@ from cluster.stored import NOW, StoredApi, silent
 from certs.authority import CertificateError, expires, trust_fault
 from certs.rotation import Lives, certificates_in, read
 from certs.store import live_paths, read_pair
-from webhook.cluster.ca_secret import CaSecret
 from webhook.cluster.connection import ClusterError
+from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.server.own_certificate import OwnCertificate
 

@@ -10,8 +10,8 @@ import pytest
 from cluster.stored import StoredApi, silent
 
 from certs.rotation import Lives
-from webhook.cluster.ca_secret import CaSecret
-from webhook.cluster.lease import Elector
+from webhook.cluster.writing.ca_secret import CaSecret
+from webhook.cluster.writing.lease import Elector
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.health import HealthServer
 from webhook.controller.run import Controller

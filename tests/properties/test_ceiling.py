@@ -34,10 +34,10 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.json_edits import applied
-from webhook.core.placement.bounds import addable_pinned
-from webhook.core.placement.constraint_room import addable_together, constraint_rooms
-from webhook.core.placement.pinned_claims import Missing
-from webhook.core.placement.workload_problem import candidate_nodes, survey
+from webhook.core.placement.proofs.bounds import addable_pinned
+from webhook.core.placement.proofs.constraint_room import addable_together, constraint_rooms
+from webhook.core.placement.proofs.pinned_claims import Missing
+from webhook.core.placement.proofs.workload_problem import candidate_nodes, survey
 from webhook.core.policy.policy import Mode
 from webhook.core.review.review import examine
 from webhook.core.rules.frame.subject import Circumstances

@@ -7,7 +7,7 @@ from gunicorn.asgi.parser import ParseError, PythonProtocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.server.connection import Parser
+from webhook.server.connections.connection import Parser
 
 names = st.sampled_from(
     [b"Host", b"Content-Length", b"Content-Type", b"Transfer-Encoding", b"Connection", b"X-Y", b"x_y"]

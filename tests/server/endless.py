@@ -1,6 +1,6 @@
 """The process that judges costly objects, where looking at one never ends."""
 
-from webhook.server import costly_process
+from webhook.server.costly import process as costly_process
 
 
 def decided(_job, _server):

@@ -15,9 +15,10 @@ from manifest import RECENT, TODAY, request
 from webhook.core.index.facts import Direct
 from webhook.core.rules.limits.size import BUSY, TOO_COSTLY
 from webhook.metrics import Metrics
-from webhook.server import costly, costly_process
-from webhook.server.costly import MOST_JOBS, SHARE, Judges
-from webhook.server.costly_job import Failed, Job, decision_of
+from webhook.server.costly import pool as costly
+from webhook.server.costly import process as costly_process
+from webhook.server.costly.job import Failed, Job, decision_of
+from webhook.server.costly.pool import MOST_JOBS, SHARE, Judges
 
 pytestmark = pytest.mark.slow
 

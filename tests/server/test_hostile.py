@@ -8,7 +8,7 @@ from server.conftest import eventually, posted, read_reply, review, serving, str
 
 DENIED = BODY.replace(b'{"padding": ""}', b'{"topologySpreadConstraints": [{"maxSkew": 0}]}')
 HASTY = (
-    "from webhook.server import connection, request_body; "
+    "from webhook.server import request_body; from webhook.server.connections import connection; "
     "request_body._BODY_SECONDS = connection.FIRST_REQUEST_SECONDS = 2.0; "
 )
 

@@ -10,7 +10,7 @@ from certs.authority import expires, trust_fault
 from certs.rotation import Lives, ensured, read, rotated
 from certs.store import live_paths, read_pair
 from webhook.admission import Engine
-from webhook.cluster.ca_secret import CaSecret, _decoded
+from webhook.cluster.writing.ca_secret import CaSecret, _decoded
 from webhook.core.api.version import RECORDED
 from webhook.core.policy.policy import Policy
 from webhook.metrics import Metrics

@@ -17,7 +17,8 @@ from server.conftest import PROGRAM, eventually, posted, read_reply, review, ser
 from certs.authority import Pair, issue_authority, issue_leaf
 from certs.store import write_pair
 from webhook.cli.main import main
-from webhook.server import connection, worker
+from webhook.server import worker
+from webhook.server.connections import connection
 
 NOW = datetime.now(UTC)
 CA = issue_authority(NOW)

@@ -11,7 +11,8 @@ CLIENTS = 4
 
 
 def test_who_reads_no_answers_is_ended_and_fills_no_memory():
-    with serving(before="from webhook.server import connection; connection.UNREAD_SECONDS = 2.0; ") as server:
+    shorter = "from webhook.server.connections import connection; connection.UNREAD_SECONDS = 2.0; "
+    with serving(before=shorter) as server:
         answers(server)
         before = server.resident()
         context = server.tls()

@@ -17,8 +17,8 @@ from webhook.core.apiserver.decoding import DecodeError, decode
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.pod_table import FINISHED
 from webhook.core.index.readers import decode_object
+from webhook.core.index.tables.pod_table import FINISHED
 from webhook.core.scheduler.args import ArgsError, decode_args
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.default_selector import default_selector, pod_services

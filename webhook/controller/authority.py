@@ -12,9 +12,9 @@ from datetime import datetime
 
 from certs.authority import expires
 from certs.rotation import Authorities, Lives, ensured, rotated
-from webhook.cluster.ca_bundle import publish
-from webhook.cluster.ca_secret import CaSecret
 from webhook.cluster.connection import ApiServer
+from webhook.cluster.writing.ca_bundle import publish
+from webhook.cluster.writing.ca_secret import CaSecret
 
 # As often as the replicas look at the Secret.
 LOOK_SECONDS = 10.0

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from webhook.cluster.lease import RETRY_SECONDS, Elector
+from webhook.cluster.writing.lease import RETRY_SECONDS, Elector
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.health import HealthServer, Page
 from webhook.logs import bounded, described

@@ -20,8 +20,8 @@ from webhook.admission import CALLER_SECONDS, MAX_REVIEW_BYTES, ReviewAnswer, Re
 from webhook.core.index.facts import Direct
 from webhook.core.review.decision import AdmissionRequest
 from webhook.logs import bounded
-from webhook.server.costly import Judges
-from webhook.server.costly_job import Job, decision_of
+from webhook.server.costly.job import Job, decision_of
+from webhook.server.costly.pool import Judges
 from webhook.server.first_lists import FirstLists
 from webhook.server.owner_wait import OwnerWait
 from webhook.server.request_body import (

@@ -12,7 +12,7 @@ from pathlib import Path
 from certs.authority import Pair, expires
 from certs.rotation import Authorities, Lives, ensured, leaf_due, new_leaf
 from certs.store import write_pair
-from webhook.cluster.ca_secret import CaSecret
+from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.logs import bounded
 
 # cert-manager's webhook does so too; a request costs the API server less than a millisecond.

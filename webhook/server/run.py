@@ -20,8 +20,8 @@ from msgspec import Struct
 from certs.authority import Pair
 from certs.rotation import Lives
 from webhook.admission import Engine
-from webhook.cluster.ca_secret import CaSecret
 from webhook.cluster.feed import Feed
+from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.config import Loaded
 from webhook.metrics import Metrics
 from webhook.server import file_watchers

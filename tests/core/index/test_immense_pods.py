@@ -9,8 +9,8 @@ from webhook.core.api.selectors import compile_selector
 from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.immense_pods import MOST_PARTS
-from webhook.core.index.pod_table import MOST_TERMS_ON_A_SHELF
 from webhook.core.index.readers import decode_object
+from webhook.core.index.tables.pod_table import MOST_TERMS_ON_A_SHELF
 
 POD = TypeMeta(api_version="v1", kind="Pod")
 APP = compile_selector(LabelSelector(match_labels={"app": "web"}))

@@ -16,9 +16,9 @@ from webhook.core.api.types import (
     PodAffinityTerm,
     ResourceRequirements,
 )
-from webhook.core.index import tables
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.node_table import NO_NODE
+from webhook.core.index.tables import shrinking as tables
+from webhook.core.index.tables.node_table import NO_NODE
 
 SIZE = 2048  # bytes of the repeated field
 # An object of a few bytes may hold this many: its own tables, and what those of the index grew by.

@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from webhook.core.placement import constraint_room, every_order, workload_problem
+from webhook.core.placement.proofs import constraint_room, every_order, workload_problem
 from webhook.core.scheduler.problem import FILTERS
 
 # Where a whole workload asks for what the filter decides, and by which words of the code.

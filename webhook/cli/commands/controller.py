@@ -12,9 +12,9 @@ import click
 from webhook import logs
 from webhook.cli.commands.certificate_options import ObjectName, ca_options, lives
 from webhook.cli.exit_codes import CommandError
-from webhook.cluster.ca_secret import CaSecret
 from webhook.cluster.connection import Account, ApiServer, ClusterError
-from webhook.cluster.lease import Elector
+from webhook.cluster.writing.ca_secret import CaSecret
+from webhook.cluster.writing.lease import Elector
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.run import Controller, run
 

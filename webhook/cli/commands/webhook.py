@@ -22,10 +22,10 @@ from webhook.admission import Engine
 from webhook.cli.commands.certificate_options import ca_options, lives
 from webhook.cli.exit_codes import CommandError
 from webhook.cli.serving import example, registered
-from webhook.cluster.ca_secret import CaSecret
 from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import watched
+from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.config import ConfigError, Loaded, load_policy
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex

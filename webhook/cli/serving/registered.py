@@ -19,7 +19,7 @@ import click
 
 from webhook.cli.exit_codes import CommandError
 from webhook.cluster.connection import Account, ApiServer, ClusterError
-from webhook.cluster.registration import REGISTRATION_NAME, configurations, register, unregister
+from webhook.cluster.writing.registration import REGISTRATION_NAME, configurations, register, unregister
 from webhook.server.run import Plan, serve
 
 _UNREACHABLE, _OUR_FAULT = 4, 5

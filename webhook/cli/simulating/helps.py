@@ -20,9 +20,9 @@ from webhook.core.explain.fixes import ConstraintChange, PodFix
 from webhook.core.explain.loosening import Changes, Loosenings, value_of, with_changes
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.index import node_sets
-from webhook.core.index.node_table import NodeRow
 from webhook.core.index.overlay import with_nodes
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.node_table import NodeRow
 from webhook.core.placement.simulation import Effort, Outcome
 from webhook.core.text import one_line, plural, together
 from webhook.core.workloads.rolling_update import unavailable_of

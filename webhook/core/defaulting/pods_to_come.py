@@ -23,7 +23,7 @@ from webhook.core.index.overlay import with_owners, with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.crowds import ClusterGame, Party, game_of
 from webhook.core.placement.game import Rollout, Turn
-from webhook.core.placement.pinned_claims import Ordinal, ordinals
+from webhook.core.placement.proofs.pinned_claims import Ordinal, ordinals
 from webhook.core.policy.policy import Policy
 from webhook.core.scheduler.problem import Problem
 from webhook.core.workloads.rolling_update import surge_of, unavailable_of, unavailable_ordinals

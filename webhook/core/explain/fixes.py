@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from webhook.core.api.types import DO_NOT_SCHEDULE, HONOR, LabelSelector, Pod
 from webhook.core.apiserver.validation import soft_fields
 from webhook.core.index.meant_keys import meant_by, near
-from webhook.core.index.node_table import NodeView
+from webhook.core.index.tables.node_table import NodeView
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.pod_topology_spread import Constraint, Counted, Domains
 from webhook.core.scheduler.problem import Problem

@@ -23,9 +23,9 @@ from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.api.written_selector import requirement_in_words
 from webhook.core.explain.filter_words import PARTS
 from webhook.core.index import node_sets
-from webhook.core.index.node_table import NodeView
-from webhook.core.index.pod_table import Term
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.tables.pod_table import Term
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import (

@@ -17,7 +17,7 @@ from webhook.core.explain.filter_words import CAPACITY_FILTERS, PARTS
 from webhook.core.explain.fixes import changed
 from webhook.core.explain.obstacles import toleration_for, untolerated
 from webhook.core.index import node_sets
-from webhook.core.index.node_table import NO_NODE
+from webhook.core.index.tables.node_table import NO_NODE
 from webhook.core.scheduler.cycle import Cycle, decide
 from webhook.core.scheduler.plugins.node_resources_fit import NODE_RESOURCES_FIT
 from webhook.core.scheduler.plugins.status import UNRESOLVABLE

@@ -22,16 +22,16 @@ from webhook.core.api.types import Node, ObjectMeta, Pod, Service
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.api.well_known import DEFAULT_CLASS, NAMESPACE_NAME
 from webhook.core.apiserver.admission_plugins import AdmissionFacts
-from webhook.core.index.admission_table import AdmissionTable
-from webhook.core.index.node_table import Nodes, NodeView
 from webhook.core.index.objects import ApiObject, Autoscaler, Namespace, Owner
-from webhook.core.index.pod_groups import LEARN_AT, Counts
-from webhook.core.index.pod_table import FINISHED, HostPort, Mounted, Pods
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.score_table import ScoreFacts, ScoreTable
-from webhook.core.index.storage_drivers import Handle, StorageDrivers
-from webhook.core.index.tables import drop, drop_under, put_under
-from webhook.core.index.template_table import Templates
+from webhook.core.index.tables.admission_table import AdmissionTable
+from webhook.core.index.tables.node_table import Nodes, NodeView
+from webhook.core.index.tables.pod_groups import LEARN_AT, Counts
+from webhook.core.index.tables.pod_table import FINISHED, HostPort, Mounted, Pods
+from webhook.core.index.tables.score_table import ScoreFacts, ScoreTable
+from webhook.core.index.tables.shrinking import drop, drop_under, put_under
+from webhook.core.index.tables.storage_drivers import Handle, StorageDrivers
+from webhook.core.index.tables.template_table import Templates
 from webhook.core.workloads.kinds import GroupKind, group_of
 
 Event = Literal["ADDED", "MODIFIED", "DELETED"]  # the words of a watch; a list is events ADDED

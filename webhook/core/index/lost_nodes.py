@@ -10,10 +10,10 @@ from typing import cast
 from webhook.core.api.selectors import EVERYTHING, Selector
 from webhook.core.api.types import Node, Taint
 from webhook.core.api.well_known import NO_EXECUTE, NO_SCHEDULE, TAINT_UNREACHABLE
-from webhook.core.index.node_table import NodeView
 from webhook.core.index.overlay import Overlay
-from webhook.core.index.pod_groups import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.tables.pod_groups import Counts
 
 UNREACHABLE = tuple(Taint(key=TAINT_UNREACHABLE, effect=effect) for effect in (NO_SCHEDULE, NO_EXECUTE))
 

@@ -13,12 +13,12 @@ from webhook.core.api.resources import PODS, existing_request
 from webhook.core.api.selectors import Selector
 from webhook.core.api.types import Pod, named_claims
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.index.node_table import NodeRow, NodeView
 from webhook.core.index.objects import Owner
-from webhook.core.index.pod_groups import Counts, bump
-from webhook.core.index.pod_table import HostPort, Mounted, extras_of
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.score_table import ScoreFacts, ScoreTable
+from webhook.core.index.tables.node_table import NodeRow, NodeView
+from webhook.core.index.tables.pod_groups import Counts, bump
+from webhook.core.index.tables.pod_table import HostPort, Mounted, extras_of
+from webhook.core.index.tables.score_table import ScoreFacts, ScoreTable
 from webhook.core.workloads.kinds import group_of
 
 

@@ -12,12 +12,12 @@ from webhook.core.api.storage import Claim, CsiDriver, PersistentVolume, Storage
 from webhook.core.api.types import Node, Pod, Service
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.admission_plugins import AdmissionFacts
-from webhook.core.index.node_table import NodeView
 from webhook.core.index.objects import Autoscaler, Owner
-from webhook.core.index.pod_groups import Counts
-from webhook.core.index.pod_table import HostPort, Mounted
-from webhook.core.index.score_table import ScoreFacts
-from webhook.core.index.storage_drivers import Handle
+from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.tables.pod_groups import Counts
+from webhook.core.index.tables.pod_table import HostPort, Mounted
+from webhook.core.index.tables.score_table import ScoreFacts
+from webhook.core.index.tables.storage_drivers import Handle
 
 
 class ReadOnlyIndex(Protocol):

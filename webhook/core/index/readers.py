@@ -46,7 +46,7 @@ from webhook.core.api.well_known import (
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.index.immense_pods import without_excess
 from webhook.core.index.objects import ApiObject, Autoscaler, Declared, Namespace, Owner
-from webhook.core.index.tables import shared
+from webhook.core.index.tables.shrinking import shared
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.core.workloads.reading import has_template, read_workload, reduced
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from webhook.core.placement.bounds import Cell, addable
-from webhook.core.placement.bounds import Limit as Bound
 from webhook.core.placement.game import DomainSpread, Game, Limit, NodeClass, NodeSpread
+from webhook.core.placement.proofs.bounds import Cell, addable
+from webhook.core.placement.proofs.bounds import Limit as Bound
 
 _NO_LEVEL = 2**31
 

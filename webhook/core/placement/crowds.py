@@ -13,9 +13,9 @@ from msgspec import Struct
 from webhook.core.api import gates
 from webhook.core.api.resources import PODS
 from webhook.core.index import node_sets
-from webhook.core.index.pod_groups import Counts
-from webhook.core.index.pod_table import Term
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.pod_groups import Counts
+from webhook.core.index.tables.pod_table import Term
 from webhook.core.placement.game import Apart, Crowd, Game, Limit, Move, Near, NodeClass, Pods, Rollout, Turn, more
 from webhook.core.placement.node_classes import (
     Counting,

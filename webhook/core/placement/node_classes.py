@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from webhook.core.index import node_sets
-from webhook.core.index.node_table import Column, NodeView
-from webhook.core.index.pod_groups import Counts
+from webhook.core.index.tables.node_table import Column, NodeView
+from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.placement.game import DomainSpread, Gate, NodeClass, NodeSpread, Pods
 
 _Item = TypeVar("_Item")

@@ -13,10 +13,10 @@ from webhook.core.api.resources import PodRequest, incoming_request, is_extended
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod
 from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver.admission_plugins import LIMIT_RANGE, PRIORITY_CLASS, RUNTIME_CLASS
-from webhook.core.index.node_table import NodeView
 from webhook.core.index.overlay import with_pods
-from webhook.core.index.pod_table import HostPort, host_ports
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.tables.pod_table import HostPort, host_ports
 from webhook.core.scheduler.plugins import pod_topology_spread
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, Neighbours, count_neighbours
 from webhook.core.scheduler.plugins.node_affinity import NODE_AFFINITY

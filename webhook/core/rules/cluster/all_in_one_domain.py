@@ -11,9 +11,9 @@ from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.defaulting.next_pod import after_admission, namespace_of, next_pod, problem_of
 from webhook.core.explain.explanation import without_spread
 from webhook.core.explain.fixes import changed
-from webhook.core.index.node_table import Column
-from webhook.core.index.pod_groups import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.node_table import Column
+from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counting import OWN_LABELS, foreign_pods, readable_selector, selects
 from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from webhook.core.api.well_known import SUCCESSORS
 from webhook.core.index.meant_keys import ON_EVERY_NODE, PLACES, meant_by, near
-from webhook.core.index.node_table import NodeView
+from webhook.core.index.tables.node_table import NodeView
 from webhook.core.policy.capacity import grows
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, over_another_key

@@ -14,8 +14,8 @@ from webhook.core.defaulting.next_pod import after_admission, namespace_of, next
 from webhook.core.explain.fixes import changed
 from webhook.core.index import node_sets
 from webhook.core.index.objects import Owner
-from webhook.core.index.pod_groups import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.policy.policy import Mode, profile_for
 from webhook.core.rules.frame.counting import (
     LATE_LABELS,

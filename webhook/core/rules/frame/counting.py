@@ -7,8 +7,8 @@ from webhook.core.api.selectors import Selector, SelectorError
 from webhook.core.api.types import SpreadConstraint
 from webhook.core.api.well_known import JOB_LABELS
 from webhook.core.api.written_selector import has_conditions
-from webhook.core.index.pod_groups import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.scheduler.plugins.pod_topology_spread import counting_selector
 from webhook.core.workloads.kinds import REVISION_LABELS
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from webhook.core.api.selectors import compile_required_nodes
 from webhook.core.api.types import HONOR, IGNORE
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.index.node_table import NodeView
+from webhook.core.index.tables.node_table import NodeView
 from webhook.core.policy.capacity import domain_count
 from webhook.core.policy.policy import Policy
 from webhook.core.rules.frame.subject import Placed, Subject

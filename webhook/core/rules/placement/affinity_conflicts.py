@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from webhook.core.api.types import named_claims
-from webhook.core.placement.bounds import Home, addable_pinned
-from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
-from webhook.core.placement.pinned_claims import Missing
-from webhook.core.placement.workload_problem import (
+from webhook.core.placement.proofs.bounds import Home, addable_pinned
+from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.proofs.pinned_claims import Missing
+from webhook.core.placement.proofs.workload_problem import (
     CandidateNodes,
     Restriction,
     candidate_nodes,

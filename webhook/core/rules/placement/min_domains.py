@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from webhook.core.api.well_known import INJECTED_ANNOTATION
 from webhook.core.defaulting.injection import InjectionRecord
-from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
-from webhook.core.placement.workload_problem import CountedConstraint
+from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.proofs.workload_problem import CountedConstraint
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, changes
 from webhook.core.rules.frame.rule import Finding, Severity

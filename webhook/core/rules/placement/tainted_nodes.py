@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from webhook.core.api.types import IGNORE
-from webhook.core.placement.constraint_room import ConstraintRoom
+from webhook.core.placement.proofs.constraint_room import ConstraintRoom
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Severity, short_enough
 from webhook.core.rules.frame.subject import Placed

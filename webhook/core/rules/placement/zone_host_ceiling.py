@@ -7,7 +7,7 @@ find a place.
 from collections.abc import Iterator, Sequence
 
 from webhook.core.api.well_known import HOSTNAME, ZONE
-from webhook.core.placement.constraint_room import ConstraintRoom
+from webhook.core.placement.proofs.constraint_room import ConstraintRoom
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Finding, Severity
 from webhook.core.rules.frame.subject import Placed, Subject

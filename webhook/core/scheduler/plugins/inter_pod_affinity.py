@@ -18,11 +18,11 @@ from msgspec import Struct
 
 from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector, SelectorError
 from webhook.core.api.types import Pod, PodAffinityTerm
-from webhook.core.index.node_table import NodeView
-from webhook.core.index.pod_groups import Counts
-from webhook.core.index.pod_table import Term, resolve_term
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.score_table import preferred_terms
+from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.tables.pod_groups import Counts
+from webhook.core.index.tables.pod_table import Term, resolve_term
+from webhook.core.index.tables.score_table import preferred_terms
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, unresolvable, unschedulable
 
 INTER_POD_AFFINITY = "InterPodAffinity"

@@ -22,9 +22,9 @@ from webhook.core.api.selectors import Selector, SelectorError, compile_selector
 from webhook.core.api.types import HONOR, IGNORE, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index import node_sets
-from webhook.core.index.node_table import Column, NodeView
-from webhook.core.index.pod_groups import Counts
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.node_table import Column, NodeView
+from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.scheduler.plugins.default_selector import default_selector
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, failure, unresolvable, unschedulable
 from webhook.core.scheduler.profile import SYSTEM_CONSTRAINTS

@@ -22,11 +22,11 @@ from webhook.core.api.storage import (
 from webhook.core.api.types import Pod, Volume, named_claims
 from webhook.core.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from webhook.core.index import node_sets
-from webhook.core.index.node_table import NodeView
-from webhook.core.index.pod_groups import Counts
-from webhook.core.index.pod_table import Mounted
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.storage_drivers import Handle
+from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.tables.pod_groups import Counts
+from webhook.core.index.tables.pod_table import Mounted
+from webhook.core.index.tables.storage_drivers import Handle
 from webhook.core.scheduler.plugins.node_selection import nodes_of_terms
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, Status, StatusOfNodes, unresolvable, unschedulable
 

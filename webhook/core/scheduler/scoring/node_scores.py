@@ -17,10 +17,10 @@ from msgspec import Struct
 from webhook.core.api.resources import CPU, MEMORY, scored_request
 from webhook.core.api.types import Taint
 from webhook.core.index import node_sets
-from webhook.core.index.pod_groups import Counts
-from webhook.core.index.pod_table import resolve_term
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.score_table import preferred_terms
+from webhook.core.index.tables.pod_groups import Counts
+from webhook.core.index.tables.pod_table import resolve_term
+from webhook.core.index.tables.score_table import preferred_terms
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.inter_pod_affinity import INTER_POD_AFFINITY, pods_meeting_all, with_namespaces
 from webhook.core.scheduler.plugins.node_affinity import NODE_AFFINITY

@@ -18,10 +18,10 @@ from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.index import node_sets
 from webhook.core.index.pod_admission import as_admitted
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.constraint_room import ConstraintRoom, addable_together, constraint_rooms
-from webhook.core.placement.every_order import Start, fits, starts
-from webhook.core.placement.pinned_claims import Missing, Ordinals, ordinals
-from webhook.core.placement.workload_problem import (
+from webhook.core.placement.proofs.constraint_room import ConstraintRoom, addable_together, constraint_rooms
+from webhook.core.placement.proofs.every_order import Start, fits, starts
+from webhook.core.placement.proofs.pinned_claims import Missing, Ordinals, ordinals
+from webhook.core.placement.proofs.workload_problem import (
     CandidateNodes,
     CountedConstraint,
     WorkloadProblem,

@@ -9,9 +9,9 @@ from webhook.core.api.selectors import first_untolerated
 from webhook.core.api.types import IGNORE, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, NO_EXECUTE, NO_SCHEDULE, TAINT_UNREACHABLE, ZONE
 from webhook.core.index import node_sets
-from webhook.core.placement.bounds import stranded
-from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
-from webhook.core.placement.workload_problem import CountedConstraint
+from webhook.core.placement.proofs.bounds import stranded
+from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.proofs.workload_problem import CountedConstraint
 from webhook.core.rules.frame.subject import Placed
 from webhook.core.rules.placement.frame.case import TemplateUnderRule
 

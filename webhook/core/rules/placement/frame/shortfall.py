@@ -20,10 +20,10 @@ from webhook.core.explain.loosening import Changes, Loosenings, with_changes
 from webhook.core.index.owners import stands
 from webhook.core.placement.causes import cause
 from webhook.core.placement.closed_forms import same_in_every_order, takes_every_pod
-from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.preemption import preempted
+from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.proofs.workload_problem import CandidateNodes, candidate_nodes
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, always_fits, simulate
-from webhook.core.placement.workload_problem import CandidateNodes, candidate_nodes
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.edits import Fix, all_of, changes, softening
 from webhook.core.rules.frame.own_pods import NO_SELECTOR, own_selector

@@ -8,7 +8,7 @@ from itertools import islice
 
 from webhook.core.api.selectors import EQUALS, IN, Requirement, Selector
 from webhook.core.index.objects import Owner
-from webhook.core.index.tables import drop, drop_under, put_under
+from webhook.core.index.tables.shrinking import drop, drop_under, put_under
 
 OwnerKey = tuple[str, str, str]  # group, kind, name
 

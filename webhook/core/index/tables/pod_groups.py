@@ -24,7 +24,7 @@ from webhook.core.api.well_known import (
     WORKER_INDEX,
     ZONE,
 )
-from webhook.core.index.tables import discard, drop, drop_under, shared
+from webhook.core.index.tables.shrinking import discard, drop, drop_under, shared
 
 # Keys whose values are known to differ from pod to pod, or are copied from the node.
 _MANY_VALUED = frozenset(

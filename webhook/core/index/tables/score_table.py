@@ -12,10 +12,10 @@ from webhook.core.api.resources import CPU, MEMORY, existing_request, scored_exi
 from webhook.core.api.types import Node, Pod, PodAffinity, PodAffinityTerm, Taint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import PREFER_NO_SCHEDULE
-from webhook.core.index.node_table import NodeView
-from webhook.core.index.pod_groups import bump
-from webhook.core.index.pod_table import Term, resolve_term
-from webhook.core.index.tables import drop
+from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.tables.pod_groups import bump
+from webhook.core.index.tables.pod_table import Term, resolve_term
+from webhook.core.index.tables.shrinking import drop
 
 # What a required affinity term of an existing pod weighs for a pod that it matches.
 # Source: config/v1/defaults.go SetDefaults_InterPodAffinityArgs.

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from webhook.cluster.connection import ClusterError
-from webhook.cluster.registration import REGISTRATION_NAME, configurations, register, unregister
+from webhook.cluster.writing.registration import REGISTRATION_NAME, configurations, register, unregister
 from webhook.core.policy.policy import Defaults
 
 MADE = configurations("https://127.0.0.1:8443", b"the CA", Defaults(mode="inject"))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from webhook.core.api.storage import CsiDriver, CsiNode, PersistentVolume, StorageCapacity, VolumeAttachment
-from webhook.core.index.tables import drop, drop_under, put_under
+from webhook.core.index.tables.shrinking import drop, drop_under, put_under
 
 DriverObject = CsiDriver | CsiNode | StorageCapacity | VolumeAttachment
 Handle = tuple[str, str]  # driver, and what it calls the volume

@@ -10,9 +10,9 @@ from webhook.core.api.selectors import selector_from_labels
 from webhook.core.api.types import ObjectMeta, Pod
 from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.pod_defaults import as_created
-from webhook.core.placement.every_order import fits, starts
-from webhook.core.placement.pinned_claims import Missing
-from webhook.core.placement.workload_problem import candidate_nodes, survey
+from webhook.core.placement.proofs.every_order import fits, starts
+from webhook.core.placement.proofs.pinned_claims import Missing
+from webhook.core.placement.proofs.workload_problem import candidate_nodes, survey
 
 ZONE, HOST = "zone hard 1 app=web", "hostname hard 1 app=web"
 SMALL = {"cpu": "2", "pods": "110"}

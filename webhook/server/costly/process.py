@@ -1,6 +1,6 @@
 """A process that judges costly objects, one after the other, for the server that started it.
 
-    python -m webhook.server.costly_process DESCRIPTOR
+    python -m webhook.server.costly.process DESCRIPTOR
 
 It has no index: what rules ask of the cluster it asks the server. It ends with the server, and in the middle of a job
 that takes too long.
@@ -19,12 +19,12 @@ from typing import Any, BinaryIO
 from msgspec.structs import replace
 
 from webhook.core.index.facts import IndexQuestion, judged_afar
-from webhook.core.index.node_table import NodeRow, NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.node_table import NodeRow, NodeView
 from webhook.core.review.decision import Decision
 from webhook.core.review.review import review
 from webhook.core.rules.frame.subject import Circumstances
-from webhook.server.costly_job import LENGTH, Answered, Asked, Failed, Job, NewView, Nodes, Ready, packed, unpacked
+from webhook.server.costly.job import LENGTH, Answered, Asked, Failed, Job, NewView, Nodes, Ready, packed, unpacked
 
 # The container's memory is the server's first: above this, the job fails.
 _MOST_BYTES = 256 * 1024 * 1024

@@ -17,11 +17,11 @@ from collections import Counter
 from typing import Any
 
 from webhook.core.index.facts import Direct
-from webhook.core.index.node_table import NodeView
+from webhook.core.index.tables.node_table import NodeView
 from webhook.core.review.decision import AdmissionRequest, Decision
 from webhook.core.rules.limits.size import BUSY, TOO_COSTLY
 from webhook.metrics import Metrics
-from webhook.server.costly_job import (
+from webhook.server.costly.job import (
     LENGTH,
     Answered,
     Asked,
@@ -34,7 +34,7 @@ from webhook.server.costly_job import (
     unpacked,
 )
 
-_PROCESS = "webhook.server.costly_process"
+_PROCESS = "webhook.server.costly.process"
 # The second is there while the first starts anew, which takes some 0.2 s. Each has 25 MiB, and the nodes.
 _PROCESSES = 2
 MOST_JOBS = 8  # at half a second each, the last of those that wait begins within what callers wait by default

@@ -15,7 +15,7 @@ from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Pod
 from webhook.core.api.types import Node, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS
 from webhook.core.index import node_sets
-from webhook.core.index.tables import drop, drop_under
+from webhook.core.index.tables.shrinking import drop, drop_under
 
 # Up to this many values a column keeps a set of nodes for each. Zones and node pools have few values, hostnames
 # thousands; the limit has to stay below 256, since a value's number must fit a byte.

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from webhook.core.placement.bounds import (
+from webhook.core.placement.proofs.bounds import (
     Cell,
     Home,
     Limit,

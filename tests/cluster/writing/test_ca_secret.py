@@ -7,8 +7,8 @@ import pytest
 from cluster.stored import NOW, StoredApi, silent
 
 from certs.rotation import Lives, ensured, read
-from webhook.cluster.ca_secret import CaSecret
 from webhook.cluster.connection import ClusterError, RefusedError
+from webhook.cluster.writing.ca_secret import CaSecret
 
 PATH = "/api/v1/namespaces/platform/secrets/evenspread-ca"
 EMPTY = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "evenspread-ca", "labels": {"app": "x"}}}

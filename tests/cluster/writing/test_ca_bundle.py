@@ -6,8 +6,8 @@ import pytest
 from cluster.stored import NOW, StoredApi, silent
 
 from certs.authority import CertificateError, issue_authority
-from webhook.cluster.ca_bundle import publish
 from webhook.cluster.connection import ClusterError, RefusedError
+from webhook.cluster.writing.ca_bundle import publish
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 VALIDATING = f"{GROUP}/validatingwebhookconfigurations/evenspread"

@@ -10,7 +10,7 @@ from webhook.core.apiserver.admission_plugins import (
     AdmissionFacts,
     disagree,
 )
-from webhook.core.index.tables import drop, drop_under, put_under
+from webhook.core.index.tables.shrinking import drop, drop_under, put_under
 
 AdmissionObject = LimitRange | PriorityClass | RuntimeClass
 

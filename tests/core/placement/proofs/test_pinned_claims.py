@@ -5,7 +5,7 @@ from build import cluster
 from msgspec import convert
 
 from webhook.core.api.storage import Claim, CsiNode, PersistentVolume, StorageClass
-from webhook.core.placement.pinned_claims import Missing, ordinals
+from webhook.core.placement.proofs.pinned_claims import Missing, ordinals
 from webhook.core.workloads.workload import ClaimTemplates
 
 ZONE = "topology.kubernetes.io/zone"

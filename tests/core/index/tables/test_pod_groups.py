@@ -5,7 +5,7 @@ from build import pod, running, selector
 
 from webhook.core.api.selectors import compile_selector
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.pod_groups import NamespacePods
+from webhook.core.index.tables.pod_groups import NamespacePods
 
 
 def counted(index, text, **more):

@@ -8,7 +8,7 @@ from cluster.stored import StoredApi, silent
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cluster.lease import Elector
+from webhook.cluster.writing.lease import Elector
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/platform/leases/evenspread-controller"
 EMPTY = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "evenspread-controller"}}

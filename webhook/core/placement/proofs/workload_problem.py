@@ -22,10 +22,10 @@ from webhook.core.api.selectors import Selector, first_untolerated
 from webhook.core.api.types import Pod, PodAffinityTerm, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS, NODE_STATES
 from webhook.core.index import node_sets
-from webhook.core.index.node_table import NodeView
-from webhook.core.index.pod_groups import Counts
-from webhook.core.index.pod_table import Term
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.node_table import NodeView
+from webhook.core.index.tables.pod_groups import Counts
+from webhook.core.index.tables.pod_table import Term
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins import inter_pod_affinity
 from webhook.core.scheduler.plugins.node_name import NODE_NAME

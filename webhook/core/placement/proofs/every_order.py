@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from webhook.core.api.storage import READ_WRITE_ONCE_POD
 from webhook.core.index import node_sets
-from webhook.core.placement.bounds import Cell, addable
-from webhook.core.placement.constraint_room import ConstraintRoom, constraint_rooms
-from webhook.core.placement.pinned_claims import Missing
-from webhook.core.placement.workload_problem import (
+from webhook.core.placement.proofs.bounds import Cell, addable
+from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
+from webhook.core.placement.proofs.pinned_claims import Missing
+from webhook.core.placement.proofs.workload_problem import (
     MAX_HOME_DOMAINS,
     CandidateNodes,
     CountedConstraint,

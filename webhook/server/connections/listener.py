@@ -9,8 +9,8 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from webhook.server.connection import FIRST_REQUEST_SECONDS, Connection
-from webhook.server.connection_table import ConnectionTable, source_of
+from webhook.server.connections.connection import FIRST_REQUEST_SECONDS, Connection
+from webhook.server.connections.connection_table import ConnectionTable, source_of
 
 # As long as a burst is waited for elsewhere; then it is the others' turn.
 _AT_ONCE = 64

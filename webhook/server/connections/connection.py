@@ -16,7 +16,7 @@ from typing import Any
 from gunicorn.asgi import protocol
 from gunicorn.asgi.parser import LimitRequestHeaders, PythonProtocol
 
-from webhook.server.connection_table import ConnectionTable
+from webhook.server.connections.connection_table import ConnectionTable
 
 # From being accepted to the end of the first head; kube-apiserver gives up a handshake after as long.
 FIRST_REQUEST_SECONDS = 10.0

@@ -11,7 +11,7 @@ from webhook.core.api.types import Node, NodeSpec, NodeStatus, ObjectMeta, Taint
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.cluster_index import ClusterIndex
-from webhook.core.index.node_table import NO_NODE, NodeView
+from webhook.core.index.tables.node_table import NO_NODE, NodeView
 from webhook.core.scheduler.cycle import Cycle
 from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_of_terms
 from webhook.core.scheduler.problem import take

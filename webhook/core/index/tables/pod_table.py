@@ -22,9 +22,9 @@ from webhook.core.api.types import (
     named_claims,
 )
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.index.node_table import Nodes
-from webhook.core.index.pod_groups import Counts, NamespacePods, PodRecord, Requirements, bump
-from webhook.core.index.tables import discard, drop, drop_under, put_under
+from webhook.core.index.tables.node_table import Nodes
+from webhook.core.index.tables.pod_groups import Counts, NamespacePods, PodRecord, Requirements, bump
+from webhook.core.index.tables.shrinking import discard, drop, drop_under, put_under
 
 FINISHED = frozenset({"Succeeded", "Failed"})
 # A term is looked up by namespace and label if that takes at most this many entries: their product can be immense.

@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from webhook.core.api.storage import READ_WRITE_ONCE_POD, WAIT_FOR_FIRST_CONSUMER, Claim
 from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
-from webhook.core.index.node_table import NodeView
 from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.index.tables.node_table import NodeView
 from webhook.core.scheduler.plugins.volumes import usable_from
 from webhook.core.workloads.workload import ClaimTemplates
 

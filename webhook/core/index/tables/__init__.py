@@ -1,0 +1,1 @@
+"""What the index is made of: a table for each kind of thing that it knows."""

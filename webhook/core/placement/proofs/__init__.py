@@ -1,0 +1,1 @@
+"""How many equal pods of one workload fit, in closed form: bounds, and proofs that hold for every order."""

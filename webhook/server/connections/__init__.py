@@ -1,0 +1,1 @@
+"""Connections: accepting them, which one gives way where there is no room for all, and reading one."""
