@@ -9,6 +9,7 @@ the other. Needs Go and taskset.
 """
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import statistics
@@ -18,7 +19,9 @@ import time
 import urllib.error
 import urllib.request
 from datetime import UTC, datetime
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.cluster_list import PER_NODE, Stub, serve
 from bench.serve import BODY, SERVER_CORE, built, load, on, running, theirs
@@ -77,14 +80,21 @@ def until_ready(url):
     sys.exit("the webhook did not become ready")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pods", type=int, default=150_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=5.0)
-    given = parser.parse_args()
+class Servers(NamedTuple):
+    """What answers, where, and what asks. Shape: while ``asked`` is 1, pods move."""
+
+    program: Path
+    directory: Path
+    ours: str
+    go: str
+    asked: Synchronized
+
+
+@contextlib.contextmanager
+def beside_a_cluster(pods):
+    """The webhook, which knows the stub's cluster, and the Go server."""
     # The namespace that the reviews name: one that the webhook does not know would be waited for.
-    counts = {"pods": given.pods, "nodes": given.pods // PER_NODE, "namespaces": 1}
+    counts = {"pods": pods, "nodes": pods // PER_NODE, "namespaces": 1}
     spawn = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         directory = Path(name)
@@ -102,18 +112,30 @@ def main():
         with watching(directory) as (_, line), theirs(directory, program) as (peer, _):
             said = json.loads(line)
             until_ready(said["health"])
-            compare(program, directory, {"still": said["url"], "events": said["url"], "Go": peer}, asked, given)
+            yield Servers(program, directory, said["url"], peer, asked)
         process.terminate()
 
 
-def compare(program, directory, urls, asked, given):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pods", type=int, default=150_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    given = parser.parse_args()
+    with beside_a_cluster(given.pods) as servers:
+        compare(servers, given)
+
+
+def compare(servers, given):
+    urls = {"still": servers.ours, "events": servers.ours, "Go": servers.go}
     results = {name: [] for name in urls}
     for _ in range(given.rounds):
         for name, url in urls.items():
-            asked.value = name == "events"
+            servers.asked.value = name == "events"
             time.sleep(0.5)
-            results[name].append(load(program, directory, url, connections=32, rate=RATE, seconds=given.seconds))
-            asked.value = 0
+            asking = {"connections": 32, "rate": RATE, "seconds": given.seconds}
+            results[name].append(load(servers.program, servers.directory, url, **asking))
+            servers.asked.value = 0
     print(f"{RATE} reviews/s, {given.pods} pods, {given.rounds} rounds of {given.seconds:g} s; p50 / p99 ms")
     for name, made in results.items():
         p50, p99 = (statistics.median(each[key] for each in made) for key in ("p50Milliseconds", "p99Milliseconds"))

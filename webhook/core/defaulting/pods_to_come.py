@@ -21,7 +21,7 @@ from webhook.core.api.version import KubernetesVersion
 from webhook.core.defaulting.next_pod import after_admission, next_pod, problem_of
 from webhook.core.index.overlay import with_owners, with_pods, without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.placement.crowds import ClusterGame, Party, game_of
+from webhook.core.placement.crowds import ClusterGame, Party, game_of, small_game_of
 from webhook.core.placement.game import Rollout, Turn
 from webhook.core.placement.proofs.pinned_claims import Ordinal, ordinals
 from webhook.core.policy.policy import Policy
@@ -49,6 +49,10 @@ class ToCome(Struct, frozen=True, kw_only=True):
     def game(self) -> ClusterGame:
         """The game of these pods alone; several may be played as one, of the parties of all."""
         return game_of(self.parties, self.index, rollout=self.rollout)
+
+    def small_game(self) -> ClusterGame | None:
+        """As `game`; None where others would wait for it."""
+        return small_game_of(self.parties, self.index, rollout=self.rollout)
 
 
 class Setting(Struct, frozen=True, kw_only=True):

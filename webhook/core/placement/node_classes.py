@@ -169,14 +169,11 @@ def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
     """The classes of all nodes that a pod may go to or leave."""
     masks = [*nodes.open, *(each.nodes for each in (*nodes.by_node, *nodes.by_domain))]
     parts = _parts(nodes.changing, masks, nodes.columns)
-    sharing = (
-        None if nodes.by_node or nodes.singled or _is_over_full(nodes, gates) else _sharing(gates, len(nodes.open))
-    )
+    sharing = _pooling(nodes, gates)
     if sharing is not None:
         own = {members: (of, _special(of, nodes.view.size)) for members, of in sharing.items()}
         return [_pool(nodes, part, own) for part in parts]
-    sources: list[Values | Counts]
-    sources = [*(each.values for each in gates if each.sign), *(each.counts for each in nodes.by_node), *nodes.leaving]
+    sources = _sources(nodes, gates)
     special = node_sets.from_slots([slot for each in sources for slot in each], nodes.view.size)
     found = []
     for part in parts:
@@ -189,6 +186,23 @@ def classes_of(nodes: Nodes, gates: Sequence[NodeGate]) -> list[NodeClass]:
         alike = ((slots[0], node_sets.from_slots(slots, nodes.view.size)) for slots in by_values.values())
         found += [_class(nodes, gates, *each) for each in alike]
     return found
+
+
+def unlike(nodes: Nodes, gates: Sequence[NodeGate]) -> int:
+    """How many nodes have values of their own, each of which may be a class."""
+    return 0 if _pooling(nodes, gates) is not None else len({slot for each in _sources(nodes, gates) for slot in each})
+
+
+def _sources(nodes: Nodes, gates: Sequence[NodeGate]) -> list[Values | Counts]:
+    """What nodes have values of their own in."""
+    return [*(each.values for each in gates if each.sign), *(each.counts for each in nodes.by_node), *nodes.leaving]
+
+
+def _pooling(nodes: Nodes, gates: Sequence[NodeGate]) -> dict[Pods, list[NodeGate]] | None:
+    """As `_sharing`, where nothing else tells nodes apart."""
+    if nodes.by_node or nodes.singled or _is_over_full(nodes, gates):
+        return None
+    return _sharing(gates, len(nodes.open))
 
 
 def _class(nodes: Nodes, gates: Sequence[NodeGate], slot: int, alike: int) -> NodeClass:

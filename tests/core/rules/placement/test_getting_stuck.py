@@ -450,5 +450,13 @@ class TestASearchForWhichOthersWouldWait:
             "whether every order places all replicas is unknown: all orders would have to be searched, and others wait"
         )
 
+    @pytest.mark.parametrize(("nodes", "costly"), [(200, False), (201, True)])
+    def test_is_begun_elsewhere_where_many_nodes_have_pods_of_their_own(self, nodes, costly):
+        """A closed form answers here, once the game is made: which takes too long already."""
+        index = cluster("a: " + " ".join(f"n{number}=1" for number in range(nodes)))
+        here = Circumstances(policy=FIXED, version=RECORDED, index=index, elsewhere=True)
+        manifest = asked("hostname hard 1 app=web", replicas=nodes, **strategy(1, 0))
+        assert review(request(manifest), here).costly is costly
+
     def test_is_not_needed_where_a_closed_form_answers(self):
         assert not self.judged(asked(ZONE, replicas=10), elsewhere=True).costly

@@ -146,11 +146,14 @@ def _shortfall(case: TemplateUnderRule, question: Question, replicas: int) -> Sh
 
 def _played(case: TemplateUnderRule, came: ToCome) -> Simulation | str | None:
     """What the engine says; None where all pods fit, words if that is not known."""
-    game = came.game()
+    elsewhere = case.subject.circumstances.elsewhere
+    game = came.small_game() if elsewhere else came.game()
+    # A search, and a game of many nodes that differ, take longer than reviews in the same process may wait.
+    if game is None:
+        return SEARCH
     if takes_every_pod(game.game):
         return None
-    # A search takes longer than reviews in the same process may wait.
-    if case.subject.circumstances.elsewhere and same_in_every_order(game.game) is None:
+    if elsewhere and same_in_every_order(game.game) is None:
         return SEARCH
     found = simulate(game, _effort(case))
     if found.outcome is Outcome.UNKNOWN:
