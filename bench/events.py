@@ -137,9 +137,16 @@ def compare(servers, given):
             results[name].append(load(servers.program, servers.directory, url, **asking))
             servers.asked.value = 0
     print(f"{RATE} reviews/s, {given.pods} pods, {given.rounds} rounds of {given.seconds:g} s; p50 / p99 ms")
+    printed(results)
+
+
+def printed(results):
+    """A line of medians for each name."""
+    width = max(map(len, results))
     for name, made in results.items():
         p50, p99 = (statistics.median(each[key] for each in made) for key in ("p50Milliseconds", "p99Milliseconds"))
-        print(f"{name:>8} {p50:6.2f} / {p99:6.2f}   p99 of each round {[each['p99Milliseconds'] for each in made]}")
+        rounds = [each["p99Milliseconds"] for each in made]
+        print(f"{name:>{width}} {p50:6.2f} / {p99:6.2f}   p99 of each round {rounds}")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,8 @@ core, the load the other. Needs Go and taskset.
 import argparse
 import concurrent.futures
 import json
-import statistics
 
-from bench.events import beside_a_cluster
+from bench.events import beside_a_cluster, printed
 from bench.serve import BODY, load
 
 OTHERS = 100  # a second
@@ -63,9 +62,7 @@ def main():
             results["others, beside"].append(ask(servers.directory, OTHERS))
             results["100 replicas"].append(beside.result())
     print(f"{OTHERS} and {given.rate} reviews/s, {given.pods} pods, {given.rounds} rounds; p50 / p99 ms")
-    for name, made in results.items():
-        p50, p99 = (statistics.median(each[key] for each in made) for key in ("p50Milliseconds", "p99Milliseconds"))
-        print(f"{name:>15} {p50:6.2f} / {p99:6.2f}   p99 of each round {[each['p99Milliseconds'] for each in made]}")
+    printed(results)
 
 
 if __name__ == "__main__":

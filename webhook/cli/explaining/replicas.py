@@ -6,13 +6,12 @@ A fix counts for all only if they fit both beside those that run and made anew, 
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.explaining.pods import Question
 from webhook.core.defaulting.pods_to_come import Setting, ToCome, all_anew, to_come
 from webhook.core.explain.fixes import PodFix
-from webhook.core.explain.loosening import with_changes
+from webhook.core.explain.loosening import template_with
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Effort, Outcome, Simulation, simulate
 from webhook.core.text import plural
@@ -63,7 +62,7 @@ def _after(fix: PodFix, question: Question, maker: Workload, within: Setting) ->
     if len(template.template.pod_spec.constraints) != len(question.pod.pod_spec.constraints):
         return None  # those of the pod were injected
     wanted, played = maker.replicas or 0, list[Replicas]()
-    for came in _pods(maker, _with(template, fix), wanted, within):
+    for came in _pods(maker, template_with(template, fix.changes), wanted, within):
         found = None if came.unknown else _played(came)
         if found is None or found.fewest is None or found.most is None:
             return None
@@ -82,9 +81,3 @@ def _pods(maker: Workload, template: Template, wanted: int, within: Setting) -> 
 def _played(came: ToCome) -> Simulation | None:
     found = simulate(came.game(), _EFFORT)
     return None if found.outcome is Outcome.UNKNOWN else found
-
-
-def _with(template: Template, fix: PodFix) -> Template:
-    spec = template.template.pod_spec
-    spec = replace(spec, topology_spread_constraints=with_changes(spec.constraints, fix.changes))
-    return replace(template, template=replace(template.template, spec=spec))

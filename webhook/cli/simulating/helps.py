@@ -17,7 +17,7 @@ from webhook.core.api.types import Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, HOSTNAME, NODE_STATES, TAINT_UNSCHEDULABLE
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.explain.fixes import ConstraintChange, PodFix
-from webhook.core.explain.loosening import Changes, Loosenings, value_of, with_changes
+from webhook.core.explain.loosening import Changes, Loosenings, template_with, value_of
 from webhook.core.explain.obstacles import segment_of
 from webhook.core.index import node_sets
 from webhook.core.index.overlay import with_nodes
@@ -120,10 +120,7 @@ def _of_constraints(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Help
 
 def _with(maker: Maker, changes: Changes) -> Maker:
     """The maker with other constraints."""
-    template = maker.template.template
-    constraints = with_changes(template.pod_spec.constraints, changes)
-    spec = replace(template.pod_spec, topology_spread_constraints=constraints)
-    return replace(maker, template=replace(maker.template, template=replace(template, spec=spec)))
+    return replace(maker, template=template_with(maker.template, changes))
 
 
 def _of_the_strategy(trials: _Trials, maker: Maker, end: Ending) -> Iterator[Help]:

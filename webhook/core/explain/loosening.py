@@ -13,6 +13,7 @@ from msgspec.structs import fields, replace
 from webhook.core.api.types import HONOR, SpreadConstraint
 from webhook.core.apiserver.validation import soft_fields
 from webhook.core.explain.fixes import ConstraintChange
+from webhook.core.workloads.workload import Template
 
 Changes = tuple[ConstraintChange, ...]
 
@@ -105,6 +106,13 @@ def with_changes(
         if written is not None:
             kept[each.index] = replace(written, **{_NAMES[each.field]: each.value}) if each.field else None
     return tuple(each for each in kept if each is not None)
+
+
+def template_with(template: Template, changes: Iterable[ConstraintChange]) -> Template:
+    """The template with its constraints after the changes."""
+    spec = template.template.pod_spec
+    spec = replace(spec, topology_spread_constraints=with_changes(spec.constraints, changes))
+    return replace(template, template=replace(template.template, spec=spec))
 
 
 def value_of(constraint: SpreadConstraint, field: str) -> object:

@@ -10,13 +10,12 @@ from enum import Enum, auto
 from itertools import groupby
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from webhook.core.api.selectors import Selector, selector_from_labels
 from webhook.core.api.well_known import HOSTNAME, JOB_NAME
 from webhook.core.defaulting.next_pod import namespace_of
 from webhook.core.defaulting.pods_to_come import Setting, ToCome, all_anew, in_a_rollout, to_come
-from webhook.core.explain.loosening import Changes, Loosenings, with_changes
+from webhook.core.explain.loosening import Changes, Loosenings, template_with
 from webhook.core.index.owners import stands
 from webhook.core.placement.causes import cause
 from webhook.core.placement.closed_forms import same_in_every_order, takes_every_pod
@@ -237,16 +236,10 @@ def remedy(short: Shortfall) -> Remedy | None:
     def fits(changes: Changes) -> bool:
         nonlocal left
         left -= 1
-        return left >= 0 and not case.subject.late and _always_fit(short, _with(template, changes))
+        return left >= 0 and not case.subject.late and _always_fit(short, template_with(template, changes))
 
     found = next(choices.that_help(fits), None)
     return None if found is None else _in_words(case, found)
-
-
-def _with(template: Template, changes: Changes) -> Template:
-    constraints = with_changes(template.template.pod_spec.constraints, changes)
-    spec = replace(template.template.pod_spec, topology_spread_constraints=constraints)
-    return replace(template, template=replace(template.template, spec=spec))
 
 
 def _in_words(case: TemplateUnderRule, several: Changes) -> Remedy:
