@@ -26,6 +26,7 @@ from certs.store import live_paths, write_pair
 
 BODY = CASES["one warning"]  # denied, so that each request writes a line of the log
 DRAIN_SECONDS = 3
+ROOM = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 
 
 class Load:
@@ -175,11 +176,14 @@ def town(folder: Path, seconds: float, rate: int, pods: int) -> Iterator[Town]:
 
 
 def _fill(api: FakeApi, pods: int) -> None:
-    """A cluster of so many pods, thirty a node."""
+    """A cluster of so many pods, thirty a node, which has room for eighty more.
+
+    In a full one each review would also look for what is in the way, which is not what is measured here.
+    """
     api.put("namespaces", "shop")
     for number in range(pods // 30):
         labels = {"kubernetes.io/hostname": f"n{number}", "topology.kubernetes.io/zone": f"z{number % 3}"}
-        api.put("nodes", f"n{number}", metadata={"labels": labels})
+        api.put("nodes", f"n{number}", metadata={"labels": labels}, status={"allocatable": ROOM})
     for number in range(pods):
         labels = {"app": f"app-{number // 150}"}
         spec = {"nodeName": f"n{number % (pods // 30)}", "containers": [{"name": "c"}]}

@@ -221,7 +221,7 @@ _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
         cycle.problem.pod, cycle.required, cycle.eligible.usable, cycle.enforced
     ),
     NODE_PORTS: lambda cycle: run_node_ports(cycle.problem.ports, cycle.problem.taken_ports),
-    NODE_RESOURCES_FIT: lambda cycle: run_node_resources_fit(cycle.problem.request, cycle.problem.room),
+    NODE_RESOURCES_FIT: lambda cycle: run_node_resources_fit(cycle.problem.room),
     VOLUME_RESTRICTIONS: lambda cycle: run_volume_restrictions(
         cycle.problem.pod, cycle.problem.storage, cycle.problem.nodes
     ),

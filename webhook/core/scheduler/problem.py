@@ -62,7 +62,7 @@ NOT_ADMITTED: Mapping[str, str] = {
 }
 
 
-_NO_CONSTRAINTS, _ANY_ROOM = Counted(), Room({}, {})
+_NO_CONSTRAINTS, _ANY_ROOM = Counted(), Room({}, {}, {})
 
 
 def not_evaluated(problem: "Problem") -> tuple[str, ...]:

@@ -13,6 +13,8 @@ them only when they are back (nodeTaintsPolicy Honor), nothing is known meanwhil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property, reduce
+from operator import or_
 
 from msgspec import Struct
 
@@ -65,7 +67,7 @@ class CountedConstraint(Struct, frozen=True):
     certain: bool
 
 
-class WorkloadProblem(Struct, frozen=True):
+class WorkloadProblem(Struct, frozen=True, dict=True):
     """Everything that decides where the pods of one template can go, at one moment.
 
     Shape: ``running`` are the workload's own pods by slot. ``away`` are nodes that are assumed to be back soon.
@@ -83,6 +85,11 @@ class WorkloadProblem(Struct, frozen=True):
     free: tuple[tuple[Sequence[int], int], ...]
     freed: Mapping[int, tuple[int, ...]]
     apart: tuple[Counts, ...] = ()
+
+    @cached_property
+    def full(self) -> int:
+        """The nodes that have too little free for even one of the pods, before anything is freed."""
+        return reduce(or_, (node_sets.below(free, amount) for free, amount in self.free), 0)
 
 
 class CandidateNodes(Struct, frozen=True):

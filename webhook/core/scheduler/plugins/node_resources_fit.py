@@ -6,6 +6,7 @@ Source: kube-scheduler framework/plugins/noderesources/fit.go.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -22,16 +23,33 @@ TOO_MANY_PODS = "Too many pods"
 _Part = tuple[tuple[str, ...], int, int]
 
 
-class Room(Struct, frozen=True):
+class Room(Struct, frozen=True, dict=True):
     """Free and allocatable amounts of the resources that a pod requests.
 
-    Shape: by slot. ``free`` has only resources that are short on some node, in the order of reasons; ``allocatable``
-    only those of which some node could never have enough.
+    Shape: ``free`` and ``allocatable`` are by slot. ``free`` has only resources that are short on some node, in the
+    order of reasons, and ``wanted`` what the pod requests of them; ``allocatable`` only those of which some node could
+    never have enough.
     Unit: cpu in milli-CPU, everything else in whole units.
     """
 
     free: Mapping[str, tuple[int, ...]]
     allocatable: Mapping[str, tuple[int, ...]]
+    wanted: Mapping[str, int]
+
+    @cached_property
+    def short(self) -> tuple[tuple[str, int, int], ...]:
+        """For each resource upstream's reason, the nodes with too little of it, and those that never have enough.
+
+        Computed once: a review asks several times about the same pod, and 5,000 nodes are compared for each.
+        """
+        return tuple(
+            (
+                TOO_MANY_PODS if name == PODS else f"Insufficient {name}",
+                node_sets.below(free, self.wanted[name]),
+                node_sets.below(self.allocatable[name], self.wanted[name]) if name in self.allocatable else 0,
+            )
+            for name, free in self.free.items()
+        )
 
 
 def room_for(request: PodRequest, index: ReadOnlyIndex) -> Room:
@@ -39,29 +57,28 @@ def room_for(request: PodRequest, index: ReadOnlyIndex) -> Room:
 
     Source: noderesources/fit.go ``fitsRequest``.
     """
-    free = {}
-    for name, amount in ((PODS, 1), *request.amounts):
+    free, amounts = {}, dict(((PODS, 1), *request.amounts))
+    for name, amount in amounts.items():
         short = index.short_of(name, amount) if amount > 0 else None
         if short is not None:
             free[name] = short
     # Only for what is short somewhere does it matter whether the node could ever have enough. The number of pods is
     # left out: upstream never calls it unresolvable.
     wanted = {name: index.never_enough(name, amount) for name, amount in request.amounts if name in free}
-    return Room(free, {name: has for name, has in wanted.items() if has is not None})
+    return Room(
+        free, {name: has for name, has in wanted.items() if has is not None}, {name: amounts[name] for name in free}
+    )
 
 
-def run_node_resources_fit(request: PodRequest, room: Room) -> Ran:
+def run_node_resources_fit(room: Room) -> Ran:
     """The result of NodeResourcesFit. Source: noderesources/fit.go ``fitsRequest``."""
 
     def decide(asked: int) -> list[StatusOfNodes]:
         # Nodes that lack the same resources share their reasons, so sets are divided once for each resource, instead of
         # collecting reasons node by node.
         parts: list[_Part] = [((), asked, 0)]
-        for name, amount in ((PODS, 1), *request.amounts):
-            if name in room.free:
-                short = node_sets.below(room.free[name], amount)
-                never = node_sets.below(room.allocatable[name], amount) if name in room.allocatable else 0
-                parts = _split(parts, TOO_MANY_PODS if name == PODS else f"Insufficient {name}", short, never)
+        for reason, short, never in room.short:
+            parts = _split(parts, reason, short, never)
         failed: list[StatusOfNodes] = []
         for reasons, nodes, never in parts:
             if reasons:
