@@ -165,6 +165,30 @@ def test_pods_that_volumes_hold(nodes, constraints, pods, fields, expected):
     assert fits(start, found.hard, held(pods, found)) is expected
 
 
+FULL = " ".join(f"full{n}=2" for n in range(60))  # of nodes that take two pods
+
+
+@pytest.mark.parametrize(
+    ("nodes", "own", "joining", "anew"),
+    [
+        pytest.param(f"a: {FULL} | b: n1 n2=1", "team=new", 3, 3, id="room behind many full nodes"),
+        pytest.param(f"a: {FULL} | b: n1=2", "team=new", 0, 0, id="no room at all"),
+        pytest.param(f"a: {FULL} | b: n1 n2=1", "app=web", 3, 20, id="its own pods fill them, and go"),
+    ],
+)
+def test_full_nodes(nodes, own, joining, anew):
+    found = places(nodes, own=own, resources={"cpu": "9", "pods": "2"})
+    now = next(starts(found, candidate_nodes(found)))
+    assert [number for number in range(1, 21) if fits(now, (), Missing({}, number))] == [*range(1, joining + 1)]
+    assert most(found) == anew
+
+
+def test_full_nodes_that_its_own_pods_leave():
+    found = places(f"a: {FULL} | b: n1 n2=1", resources={"cpu": "9", "pods": "2"})
+    *_, anew = starts(found, candidate_nodes(found))
+    assert [fits(anew, (), Missing({}, pods)) for pods in (124, 125)] == [True, False]
+
+
 def test_room_for_volumes():
     found = places("a: n1 | b: n2")
     (start,) = starts(found, candidate_nodes(found))
