@@ -14,10 +14,11 @@ from pathlib import Path
 
 from webhook.cli.checking import whole_cluster
 from webhook.cli.checking.frame import Frame
-from webhook.cli.checking.zone_losses import zone_losses
 from webhook.cli.terminal import collect_rarely
 from webhook.cluster.resources import BUILT_IN_RESOURCES
 from webhook.core.policy.policy import Policy
+from webhook.core.scan import workload_scan
+from webhook.core.scan.zone_losses import zone_losses
 from webhook.manifests.reading.files import read_files
 
 NODES, ZONES, NAMESPACES = 5_000, "abc", 300
@@ -97,7 +98,7 @@ def main():
         spent.append(time.process_time() - began)
         return found
 
-    whole_cluster.zone_losses = timed
+    workload_scan.zone_losses = timed
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cluster.jsonl"
         with path.open("w") as file:
@@ -107,9 +108,8 @@ def main():
         whole = time.process_time() - began
     print(f"{result.objects:,} objects, {workloads:,} workloads on {NODES:,} nodes: {whole:.1f} s of processor time")
     print(f"of these {sum(spent):.1f} s for the loss of each zone, {sum(spent) / workloads * 1e3:.1f} ms a workload")
-    for each in result.losses:
-        if not each.title:
-            print(f"zone {each.zone}: {each.unreachable} unreachable, {each.gone} gone of {each.wanted:,} pods")
+    for each in result.scan.zones:
+        print(f"zone {each.zone}: {each.unreachable} unreachable, {each.gone} gone of {each.wanted:,} pods")
 
 
 if __name__ == "__main__":

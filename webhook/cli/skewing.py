@@ -1,20 +1,25 @@
 """``evenspread skew``: whose pods are looked at, the table, and the JSON."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from webhook.cli.checking.frame import Frame
-from webhook.cli.explaining.as_json import Json
-from webhook.cli.simulating.pods import Maker
-from webhook.cli.terminal import BOLD, GREEN, RED, YELLOW, Paint
-from webhook.core.defaulting.injection import Injection
-from webhook.core.defaulting.next_pod import after_admission, next_pod, problem_of
-from webhook.core.explain.explanation import Balance
+from webhook.cli.cluster_source import ClusterSource
+from webhook.cli.terminal import BOLD, GREEN, RED, YELLOW, Paint, say
+from webhook.core.api.types import ObjectMeta
+from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.explain.obstacles import segment_of
-from webhook.core.explain.skews import Origin, Skew, skews
-from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.scan.actual_skew import workload_skews
+from webhook.core.scan.as_values import Json, skew_values
+from webhook.core.scan.representatives import Representatives
+from webhook.core.scan.scanned import ActualSkew, Origin
+from webhook.core.scan.surroundings import Surroundings, key_of, stands_for, surroundings
 from webhook.core.text import one_line, plural
+from webhook.core.workloads.custom_kinds import EmbeddedKind
+from webhook.core.workloads.kinds import POD, group_kind
+from webhook.core.workloads.reading import has_template, read_exactly, read_meta, read_workload
+from webhook.snapshot.load import Item
 
 _NAME = 60
 # More are summed up: hosts mostly.
@@ -22,29 +27,69 @@ _MOST_DOMAINS = 6
 _FROM = {Origin.DECLARED: "template", Origin.INJECTED: "injected", Origin.DEFAULT: "scheduler"}
 
 
-class Standing(Struct, frozen=True):
+class Standing(Struct, frozen=True, kw_only=True):
     """A constraint of a workload, and how its pods stand."""
 
-    maker: Maker
-    skew: Skew
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    skew: ActualSkew
 
 
-def standings(makers: Iterable[Maker], frame: Frame, index: ReadOnlyIndex) -> list[Standing]:
-    """The constraints of all templates: what is above maxSkew first, then by namespace and name."""
-    found = []
-    for maker in makers:
-        template = next_pod(maker.workload, maker.template, maker.namespace, index, applied=True).template
-        ready = after_admission(template, maker.namespace, frame.policy, index, frame.version)
-        injected = isinstance(ready.injected, Injection)
-        found += [
-            Standing(maker, each) for each in skews(problem_of(ready.pod, index, frame.policy), injected=injected)
-        ]
-    return sorted(found, key=lambda each: (not each.skew.exceeded, each.maker.namespace, each.maker.title))
+def keeping(embedded: tuple[EmbeddedKind, ...]) -> Callable[[Item], bool]:
+    """What to keep of a cluster while it is read: workloads, and of the pods of one controller the first."""
+    first = Representatives((), embedded)
+
+    def keep(item: Item) -> bool:
+        api_version, kind = _type(item)
+        if not has_template(api_version, kind, embedded):
+            return False
+        if kind != POD[1]:
+            return True
+        meta = read_meta(item.raw)
+        return meta.controller is not None and first.takes(api_version, kind, meta)
+
+    return keep
+
+
+def standings(known: ClusterSource, frame: Frame, namespace: str) -> list[Standing]:
+    """The constraints of all workloads that were kept: what is above maxSkew first, then by namespace and name.
+
+    Shape: ``namespace`` is the only one that is looked at; empty for all.
+    """
+    within = surroundings(frame.circumstances())
+    named = [(item, read_meta(item.raw)) for item in known.kept]
+    present = {key_of(meta.namespace, *_type(item), meta.name) for item, meta in named}
+    chosen = Representatives(present, frame.policy.workloads)
+    mine = [each for each in named if namespace in {"", each[1].namespace} and chosen.takes(*_type(each[0]), each[1])]
+    found = [each for item, meta in mine for each in _of_item(item, meta, within, known.source)]
+    return sorted(found, key=lambda each: (not each.skew.above, each.namespace, each.kind, each.name))
+
+
+def _type(item: Item) -> tuple[str, str]:
+    return item.of.api_version or "", item.of.kind or ""
+
+
+def _of_item(item: Item, meta: ObjectMeta, within: Surroundings, source: str) -> Iterable[Standing]:
+    (api_version, kind), embedded = _type(item), within.circumstances.policy.workloads
+    stand_in = stands_for(group_kind(api_version, kind), api_version, meta, embedded) is not None
+    try:
+        value, _ = read_exactly(item.raw, item.of)
+        workload = read_workload(value, embedded, api_version=api_version, kind=kind)
+    except DecodeError as error:
+        say(f"{source}: note: {one_line(f'{kind} {meta.namespace}/{meta.name}')}: {error.message}: not counted")
+        return ()
+    skews = () if workload is None else workload_skews(workload, within, stand_in=stand_in)
+    return tuple(
+        Standing(api_version=api_version, kind=kind, namespace=meta.namespace, name=meta.name, skew=each)
+        for each in skews
+    )
 
 
 def is_broken(of: Standing) -> bool:
     """Whether a hard constraint is above its maxSkew: no pod more would be let into the fullest domain."""
-    return of.skew.exceeded and of.skew.balance.hard
+    return of.skew.above and of.skew.hard
 
 
 def render(found: Sequence[Standing], where: str, *, color: bool) -> Iterator[str]:
@@ -58,7 +103,7 @@ def render(found: Sequence[Standing], where: str, *, color: bool) -> Iterator[st
     for number, row in enumerate(rows):
         line = "  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[-1]])
         yield paint(line, *_colour(found[number - 1] if number else None)) + "\n"
-    above = [each for each in found if each.skew.exceeded]
+    above = [each for each in found if each.skew.above]
     hard = sum(map(is_broken, above))
     ends = f"{len(above)} of {plural(len(found), 'constraint')} above maxSkew"
     yield "\n" + paint(f"{ends}, {hard} of them DoNotSchedule" if above else ends, RED if hard else GREEN) + "\n"
@@ -67,52 +112,43 @@ def render(found: Sequence[Standing], where: str, *, color: bool) -> Iterator[st
 def _colour(of: Standing | None) -> Sequence[str]:
     if of is None:
         return (BOLD,)
-    return () if not of.skew.exceeded else (RED,) if is_broken(of) else (YELLOW,)
+    return () if not of.skew.above else (RED,) if is_broken(of) else (YELLOW,)
 
 
 def _row(of: Standing) -> tuple[str, ...]:
-    balance = of.skew.balance
+    skew = of.skew
     return (
-        one_line(of.maker.namespace, _NAME),
-        one_line(f"{of.maker.workload.kind}/{of.maker.workload.meta.name}", _NAME),
-        one_line(balance.name, _NAME),
-        str(balance.domains.constraint.max_skew),
-        f"{of.skew.skew}{'!' if of.skew.exceeded else ''}",
-        balance.written.when_unsatisfiable or "",
-        _FROM[of.skew.origin],
-        _counts(balance),
+        one_line(of.namespace, _NAME),
+        one_line(f"{of.kind}/{of.name}", _NAME),
+        one_line(skew.name, _NAME),
+        str(skew.max_skew),
+        "?" if skew.skew is None else f"{skew.skew}{'!' if skew.above else ''}",
+        skew.when_unsatisfiable,
+        _FROM[skew.origin],
+        _counts(skew) + _outside(skew),
     )
 
 
-def _counts(balance: Balance) -> str:
+def _counts(of: ActualSkew) -> str:
     """``a 3, b 1, c 0``; of many domains the fewest and the most."""
-    counts = balance.domains.counts
+    counts = of.domains
     if not counts:
-        return f"no node with {segment_of(balance.domains.constraint.topology_key)} counts"
+        return f"no node with {segment_of(of.topology_key)} counts"
     if len(counts) <= _MOST_DOMAINS:
-        return ", ".join(f"{one_line(name, _NAME)} {number}" for name, number in sorted(counts.items()))
+        return ", ".join(f"{one_line(name, _NAME)} {number}" for name, number in counts.items())
     fewest, most = min(counts.values()), max(counts.values())
     empty = sum(not number for number in counts.values())
     rest = f", {empty:,} of them empty" if empty and most else ""
     return f"{f'{fewest} to {most}' if most else 'none'} in {len(counts):,} domains{rest}"
 
 
+def _outside(of: ActualSkew) -> str:
+    """Pods on nodes that do not count, which the scheduler leaves out."""
+    pods = sum(of.outside.values())
+    return f"; {plural(pods, 'pod')} on nodes that do not count" if pods else ""
+
+
 def shape(of: Standing) -> Json:
     """The JSON of a constraint."""
-    balance, workload = of.skew.balance, of.maker.workload
-    parsed = balance.domains.constraint
-    return {
-        "namespace": of.maker.namespace,
-        "kind": workload.kind,
-        "apiVersion": workload.api_version,
-        "name": workload.meta.name,
-        "topologyKey": parsed.topology_key,
-        "whenUnsatisfiable": balance.written.when_unsatisfiable,
-        # A Service and a ReplicaSet, from which the scheduler deduces it, may ask for the same.
-        "selector": ",".join(dict.fromkeys(each.text for each in parsed.selector.requirements)),
-        "maxSkew": parsed.max_skew,
-        "skew": of.skew.skew,
-        "globalMinimum": balance.domains.global_minimum,
-        "domains": dict(sorted(balance.domains.counts.items())),
-        "origin": str(of.skew.origin),
-    }
+    named = {"namespace": of.namespace, "kind": of.kind, "apiVersion": of.api_version, "name": of.name}
+    return {**named, **skew_values(of.skew)}

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 # Plain scalars begin with a letter: after a digit, a sign or a point, some readers see a number or a date.
 _PLAIN = re.compile(r"[A-Za-z](?:[A-Za-z0-9_./-]*[A-Za-z0-9])?", re.ASCII)
-_NO_TEXT = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
+# Words that some reader takes for a boolean or for nothing.
+NO_TEXT = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 
 
 def plain(value: object) -> object:
@@ -36,7 +37,7 @@ def flow_scalar(value: object) -> str:
     """A scalar; a text is quoted if some reader could take it for something else."""
     if not isinstance(value, str):
         return json.dumps(value)
-    if _PLAIN.fullmatch(value) and value.lower() not in _NO_TEXT:
+    if _PLAIN.fullmatch(value) and value.lower() not in NO_TEXT:
         return value
     if value.isprintable():
         return json.dumps(value, ensure_ascii=False)

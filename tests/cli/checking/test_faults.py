@@ -46,8 +46,8 @@ def rules(result):
 def test_audit_keeps_the_report_on_the_whole_cluster(capsys):
     whole, broken = examine_cluster([CLUSTER], FRAME), examine_cluster([CLUSTER], BROKEN)
     assert rules(whole) == rules(broken) | {"selector-too-wide"}
-    assert [(each.title, each.rule, str(each.error)) for each in broken.failures] == [
-        ("Deployment shop/cart", "selector-too-wide", "broken on purpose")
+    assert [(each.title, each.part, str(each.error)) for each in broken.failures] == [
+        ("Deployment shop/cart", "the rule selector-too-wide", "broken on purpose")
     ]
     assert (exit_code(whole, "high"), exit_code(broken, "high")) == (Exit.FINDINGS, Exit.OUR_FAULT)
     assert exit_code(broken, "never") == Exit.OUR_FAULT
@@ -81,7 +81,7 @@ def test_check_goes_on_after_an_object_that_nothing_can_be_done_with(capsys, mon
             raise RuntimeError(name)
 
     result = look(files, replace(FRAME, policy=_Unreadable()))
-    assert [(each.rule, each.title) for each in result.failures] == [("", "Deployment shop/cart")]
+    assert [(each.part, each.title) for each in result.failures] == [("the review", "Deployment shop/cart")]
     assert exit_code(result, "never") == Exit.OUR_FAULT
     monkeypatch.setenv("EVENSPREAD_DEBUG", "1")
     print_failures(result.failures)
@@ -101,7 +101,7 @@ def test_a_fix_that_raises_is_a_fault_of_its_rule(monkeypatch):
     unfixable(monkeypatch)
     broken = look(files, only)
     assert rules(broken) == rules(whole)
-    assert [(each.title, each.rule) for each in broken.failures] == [("Deployment shop/cart", "max-skew")]
+    assert [(each.title, each.part) for each in broken.failures] == [("Deployment shop/cart", "the rule max-skew")]
     assert (exit_code(whole, "never"), exit_code(broken, "never")) == (Exit.FINE, Exit.OUR_FAULT)
 
 

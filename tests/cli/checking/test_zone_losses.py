@@ -9,10 +9,12 @@ from manifest import PLAIN, TODAY, pods_term, workload
 
 from conformance.placing.ours import index_of
 from conformance.placing.worlds import world
-from webhook.cli.checking import zone_losses
-from webhook.cli.checking.frame import Frame
 from webhook.cli.main import main
 from webhook.core.api.types import TypeMeta
+from webhook.core.api.version import RECORDED
+from webhook.core.rules.frame.subject import Circumstances
+from webhook.core.scan import zone_losses
+from webhook.core.scan.surroundings import surroundings
 from webhook.core.workloads.reading import read_exactly, read_workload
 
 CLUSTER = str(Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl")
@@ -126,11 +128,11 @@ def small_worlds(family):
 @pytest.mark.parametrize("family", ["policies and taints", "affinity", "resources"])
 def test_what_is_said_without_a_search_is_what_the_search_says(family, monkeypatch):
     for name, made, index in small_worlds(family):
-        frame = Frame(policy=PLAIN, today=TODAY, index=index)
-        quick = zone_losses.zone_losses([made], frame)
+        within = surroundings(Circumstances(policy=PLAIN, version=RECORDED, today=TODAY, index=index))
+        quick = zone_losses.zone_losses(made, within)
         with monkeypatch.context() as patched:
-            patched.setattr(zone_losses, "_sure_nodes", lambda *_: 0)
-            assert quick == zone_losses.zone_losses([made], frame), name
+            patched.setattr(zone_losses._Asked, "sure_nodes", lambda _: 0)
+            assert quick == zone_losses.zone_losses(made, within), name
 
 
 def test_where_enough_nodes_are_free_nothing_is_searched(losses, monkeypatch):

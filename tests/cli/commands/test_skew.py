@@ -72,6 +72,9 @@ def test_the_json(ask):
             "globalMinimum": 1,
             "domains": {"a": 2, "b": 1},
             "origin": "declared",
+            "minDomains": None,
+            "outside": {},
+            "path": "spec.template.spec.topologySpreadConstraints[0]",
         }
     ]
 

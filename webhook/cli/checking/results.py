@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from webhook.cli.checking.failures import Failure
-from webhook.cli.checking.zone_losses import ZoneLoss
 from webhook.cli.exit_codes import Exit
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
+from webhook.core.scan.scanned import ClusterScan
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
@@ -44,7 +44,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
     Shape: ``kinds`` counts the objects by kind, ``workloads`` those with a pod template that were examined, ``owned``
     those that were skipped because their controller was examined; ``clean`` has file and title of workloads without
-    findings. ``losses`` are asked for of whole clusters only; ``whole`` says that the input states to be one.
+    findings. ``scan`` is of whole clusters only; ``whole`` says that the input states to be one.
     """
 
     rows: tuple[Row, ...] = ()
@@ -56,7 +56,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
     workloads: int = 0
     owned: int = 0
     clean: tuple[tuple[str, str], ...] = ()
-    losses: tuple[ZoneLoss, ...] = ()
+    scan: ClusterScan | None = None
     whole: bool = False
 
     @property

@@ -18,7 +18,7 @@ from webhook.core.workloads.reading import has_template
 from webhook.manifests.reading.carried_texts import carried
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
-from webhook.manifests.reading.manifest import FieldPosition, Manifest, read_manifests
+from webhook.manifests.reading.manifest import Manifest, read_manifests
 
 
 def look(
@@ -44,8 +44,9 @@ def with_autoscalers(frame: Frame, files: Iterable[File]) -> Frame:
     return structs.replace(frame, scalers=scalers)
 
 
-def _as_written(place: FieldPosition) -> str:
+def as_written(manifest: Manifest, path: str) -> str:
     """A number or a boolean as written in the text; parsed JSON may have 1 for 1.0."""
+    place = manifest.locate(path)
     return place.text[place.caret :][: place.width].rpartition(":")[2].strip()
 
 
@@ -109,11 +110,20 @@ class CheckRun:
             examined = examine(
                 manifest.value,
                 frame.circumstances(manifest.namespace or frame.namespace),
-                as_written=lambda path: _as_written(manifest.locate(path)),
+                as_written=lambda path: as_written(manifest, path),
             )
         except Exception as error:  # noqa: BLE001 whatever one object does to us, the others are looked at
-            self._failures.append(Failure(manifest.file, manifest.title, "", error))
+            self.fail(manifest, "the review", error)
             return Examination()
+        self.collect(manifest, examined, frame)
+        return examined
+
+    def fail(self, manifest: Manifest, part: str, error: Exception) -> None:
+        """Note that a part of the program raised on an object; ``part`` as in `Failure`."""
+        self._failures.append(Failure(manifest.file, manifest.title, part, error))
+
+    def collect(self, manifest: Manifest, examined: Examination, frame: Frame) -> None:
+        """Collect what was said of one object, which is counted elsewhere."""
         told = [each for each in examined.findings if not frame.rules or each.finding.rule in frame.rules]
         misspelt = right_paths(each.finding for each in told if not each.waived)
         told = [each for each in told if each.finding.path not in misspelt]
@@ -137,9 +147,10 @@ class CheckRun:
         asked = [gap for gap in examined.not_evaluated if not frame.rules or gap.rule in frame.rules]
         self._gaps.update({(gap.rule, gap.missing) for gap in asked})
         self._failures += (
-            Failure(manifest.file, manifest.title, gap.rule, gap.fault) for gap in asked if gap.fault is not None
+            Failure(manifest.file, manifest.title, f"the rule {gap.rule}", gap.fault)
+            for gap in asked
+            if gap.fault is not None
         )
-        return examined
 
     def result(self) -> RunResult:
         """The result of the run; if there was no object and no fault, a fault says so."""

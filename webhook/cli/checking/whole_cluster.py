@@ -1,7 +1,6 @@
 """A whole cluster -> a result: like `run`, but each template is examined once, in the object that its author wrote.
 
-ReplicaSets of a Deployment and their pods repeat its template; they are skipped if the controller is in the input. Of
-the pods of a controller that is not in the input, one is examined.
+Which objects these are says `core.scan.representatives`; what is said of each is what a scan says of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,16 +10,18 @@ from msgspec import Raw, structs
 
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import RunResult
-from webhook.cli.checking.run import CheckRun
-from webhook.cli.checking.zone_losses import zone_losses
+from webhook.cli.checking.run import CheckRun, as_written
 from webhook.cli.exit_codes import no_namespace
-from webhook.core.api.types import Named, OwnerReference, TypeMeta
+from webhook.core.api.types import Named, ObjectMeta, TypeMeta
 from webhook.core.api.version import KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.readers import decode_object
-from webhook.core.workloads.kinds import group_kind, group_of
-from webhook.core.workloads.reading import has_template, makes
-from webhook.core.workloads.workload import Workload
+from webhook.core.scan.cluster_scan import cluster_scan
+from webhook.core.scan.representatives import Representatives
+from webhook.core.scan.scanned import ScannedWorkload
+from webhook.core.scan.surroundings import ObjectKey, Surroundings, key_of, surroundings
+from webhook.core.scan.workload_scan import REVIEW, scan_object
+from webhook.core.workloads.reading import has_template
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File
 from webhook.manifests.reading.manifest import Manifest
@@ -28,9 +29,9 @@ from webhook.snapshot.load import Header, absent, read_header
 
 _NAMED = msgspec.json.Decoder(Named)
 
-_NAMESPACE = ("v1", "Namespace")
+_NO_META = ObjectMeta()
 
-_Key = tuple[str, str, str, str]  # namespace, group, kind, name
+_NAMESPACE = ("v1", "Namespace")
 
 
 def examine_cluster(
@@ -42,12 +43,12 @@ def examine_cluster(
     of 150,000 pods would take a GiB in addition to their text; reading their JSON again takes seven seconds.
     Errors: CommandError for a namespace that the input does not have.
     """
-    here, index, kinds, namespaces = set[_Key](), ClusterIndex(frame.version), set[str](), set[str]()
+    here, index, kinds, namespaces = set[ObjectKey](), ClusterIndex(frame.version), set[str](), set[str]()
     for manifest in CheckRun().manifests(files, duplicates=False):
         kinds.add(manifest.kind)
         namespaces.add(manifest.name if (manifest.api_version, manifest.kind) == _NAMESPACE else manifest.namespace)
         if has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
-            here.add((manifest.namespace, group_of(manifest.api_version), manifest.kind, manifest.name))
+            here.add(key_of(manifest.namespace, manifest.api_version, manifest.kind, manifest.name))
         _index(manifest, frame, index)
     if frame.namespace and namespaces and frame.namespace not in namespaces:
         raise no_namespace("the input", frame.namespace, namespaces)
@@ -55,25 +56,31 @@ def examine_cluster(
     index.taken_at = (header and header.taken_at) or ""
     for resource, why in (absent(kinds) if header is None else header.lacks).items():
         index.lack(resource, why)
-    seen, elsewhere, frame = CheckRun(), set[_Key](), structs.replace(frame, index=index)
-    workloads: list[Workload] = []
+    frame = structs.replace(frame, index=index)
+    within, chosen = surroundings(frame.circumstances(frame.namespace)), Representatives(here, frame.policy.workloads)
+    seen, scanned = CheckRun(), list[ScannedWorkload]()
     for manifest in seen.manifests(files, duplicates=False):
         if frame.namespace not in {"", manifest.namespace}:
             seen.leave_out(manifest)
-            continue
-        owner = _controller(manifest, frame)
-        key = owner and (manifest.namespace, group_of(owner.api_version), owner.kind, owner.name)
-        if key and (key in here or key in elsewhere):
+        elif not chosen.takes(manifest.api_version, manifest.kind, _meta(manifest, frame)):
             seen.pass_by(manifest)
-        else:
-            examined = seen.examine(manifest, frame)
-            if examined.workload is not None and not key:
-                workloads.append(examined.workload)
-            if key:
-                # Its controller is not in the input: the first of the objects that it made stands for the others.
-                elsewhere.add(key)
+        elif (workload := _scanned(manifest, frame, within, seen)) is not None:
+            scanned.append(workload)
         progress(seen.objects)
-    return structs.replace(seen.result(), losses=zone_losses(workloads, frame), whole=header is not None)
+    return structs.replace(seen.result(), scan=cluster_scan(scanned, within), whole=header is not None)
+
+
+def _scanned(manifest: Manifest, frame: Frame, within: Surroundings, seen: CheckRun) -> ScannedWorkload | None:
+    """Scan one object, and collect what was said of it; None for an object without pods."""
+    seen.leave_out(manifest)
+    examined, workload = scan_object(manifest.value, within, as_written=lambda path: as_written(manifest, path))
+    of_rules = {each.rule for each in examined.not_evaluated}
+    failures = [each for each in (workload.failures if workload else ()) if each.part not in of_rules]
+    for each in failures:
+        seen.fail(manifest, f"the {each.part}", each.error)
+    if not any(each.part == REVIEW for each in failures):
+        seen.collect(manifest, examined, frame)
+    return workload
 
 
 def _stated_header(files: Sequence[File | InputFault]) -> Header | None:
@@ -106,14 +113,11 @@ def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:
         index.apply("ADDED", value)
 
 
-def _controller(manifest: Manifest, frame: Frame) -> OwnerReference | None:
-    """The controller of an object with a template; None if the controller's kind makes no such objects."""
-    workloads = frame.policy.workloads
-    if not has_template(manifest.api_version, manifest.kind, workloads):
-        return None
+def _meta(manifest: Manifest, frame: Frame) -> ObjectMeta:
+    """The metadata of an object with a template, as far as they can be read; of any other, nothing is asked."""
+    if not has_template(manifest.api_version, manifest.kind, frame.policy.workloads):
+        return _NO_META
     try:
-        owner = _NAMED.decode(manifest.json_text).meta.controller
+        return _NAMED.decode(manifest.json_text).meta
     except (ValueError, RecursionError):
-        return None
-    made = group_kind(manifest.api_version, manifest.kind)
-    return owner if owner and makes(owner.api_version, owner.kind, made, workloads) else None
+        return _NO_META

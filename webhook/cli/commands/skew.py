@@ -14,12 +14,9 @@ from webhook.cli.commands.options import cluster_options, frame_options
 from webhook.cli.exit_codes import Exit
 from webhook.cli.explaining.as_json import render
 from webhook.cli.live_cluster import Given
-from webhook.cli.simulating.asked import Wanted, asked, is_kept
-from webhook.cli.simulating.changes import WhatIf
 from webhook.cli.terminal import collect_rarely, colored, print_results
 from webhook.core.api.well_known import DEFAULT_NAMESPACE
 
-_ALL = Wanted()
 _EVERY_SECONDS = 10
 
 
@@ -74,11 +71,10 @@ def _look(given: Given, frame: Frame, *, everywhere: bool) -> tuple[Sequence[ske
         given,
         frame.policy,
         frame.asked_version,
-        lambda item: is_kept(item, _ALL, WhatIf(), frame),
+        skewing.keeping(frame.policy.workloads),
         lost="there is nothing to count without",
     )
     known_namespace(known, frame.namespace)
     where = "" if everywhere else frame.namespace or known.namespace or DEFAULT_NAMESPACE
-    here = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=where)
-    makers = asked(_ALL, known, here, replicas=None, everywhere=everywhere).makers
-    return skewing.standings(makers, here, known.index), where
+    here = structs.replace(frame, index=known.index, cluster_version=known.version)
+    return skewing.standings(known, here, where), where

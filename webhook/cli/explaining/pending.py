@@ -5,31 +5,32 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from webhook.cli.explaining.pods import is_foreign, of_pod
+from webhook.cli.explaining.pods import of_pod
 from webhook.cli.explaining.words import AnsweredQuestion, cause_summary, in_the_way
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.api.types import Pod
 from webhook.core.defaulting.next_pod import problem_of
 from webhook.core.explain.edit_target import object_title
-from webhook.core.explain.explanation import Explanation, explain_pod
+from webhook.core.explain.explanation import explain_pod
 from webhook.core.explain.fix_text import fix_text
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controllers
 from webhook.core.policy.policy import Policy
+from webhook.core.scan.scanned import PendingCause
+from webhook.core.scan.waiting_pods import pending_cause
 from webhook.core.text import one_line, plural
 
-# Worst first: what somebody has to change, then what waits by itself.
-FITS, GATED, FOREIGN = "fits", "gated", "other scheduler"
-_ORDER = ("spread", "capacity", "other", FITS, GATED, FOREIGN)
+_ORDER = tuple(PendingCause)
 # What a group waits for, for one pod and for several.
 _WAITS = {
-    "spread": ("waits for its spread constraints", "wait for their spread constraints"),
-    "capacity": ("waits for room", "wait for room"),
-    "other": ("is kept out by something else", "are kept out by something else"),
-    FITS: ("has a node that would take it", "have nodes that would take them"),
-    GATED: ("is held back by scheduling gates", "are held back by scheduling gates"),
-    FOREIGN: ("waits for another scheduler", "wait for another scheduler"),
+    PendingCause.SPREAD: ("waits for its spread constraints", "wait for their spread constraints"),
+    PendingCause.CAPACITY: ("waits for room", "wait for room"),
+    PendingCause.OTHER: ("is kept out by something else", "are kept out by something else"),
+    PendingCause.FITS: ("has a node that would take it", "have nodes that would take them"),
+    PendingCause.GATED: ("is held back by scheduling gates", "are held back by scheduling gates"),
+    PendingCause.FOREIGN: ("waits for another scheduler", "wait for another scheduler"),
 }
+_COLORS = {PendingCause.SPREAD: RED, PendingCause.CAPACITY: YELLOW, PendingCause.OTHER: YELLOW}
 _MAX_GROUPS = 12  # of some five lines: a screen
 _MAX_WORKLOADS = 3  # named in a group, those with most pods first
 
@@ -37,7 +38,7 @@ _MAX_WORKLOADS = 3  # named in a group, those with most pods first
 class WaitingPods(Struct, frozen=True, kw_only=True):
     """Pods that wait for the same thing: its kind, the answer for the oldest pod, and all pods, oldest first."""
 
-    kind: str
+    kind: PendingCause
     answer: AnsweredQuestion
     pods: tuple[Pod, ...]
 
@@ -49,10 +50,10 @@ def group(
 
     Shape: ``options`` name a live cluster for kubectl.
     """
-    alike_pods: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+    alike_pods: dict[tuple[PendingCause, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         seen = explain_pod(problem_of(pod, index, policy), brief=True)
-        alike_pods[_kind(pod, seen, policy), seen.verdict.sentence].append(pod)
+        alike_pods[pending_cause(pod, seen, policy), seen.verdict.sentence].append(pod)
     groups = [
         WaitingPods(
             kind=kind,
@@ -69,14 +70,6 @@ def group(
     return sorted(groups, key=lambda each: (_ORDER.index(each.kind), -len(each.pods)))
 
 
-def _kind(pod: Pod, explanation: Explanation, policy: Policy) -> str:
-    if pod.pod_spec.scheduling_gates:
-        return GATED
-    if is_foreign(pod, policy):
-        return FOREIGN
-    return FITS if explanation.cause is None else str(explanation.cause)
-
-
 def render(
     groups: Sequence[WaitingPods], index: ClusterIndex, namespace: str, *, color: bool, options: str = ""
 ) -> Iterator[str]:
@@ -89,7 +82,7 @@ def render(
     if not total:
         yield paint(f"no pod is Pending in {namespace or 'any namespace'}", GREEN) + "\n"
         return
-    kinds = Counter[str]()
+    kinds = Counter[PendingCause]()
     for each in groups:
         kinds[each.kind] += len(each.pods)
     told = ", ".join(f"{count:,} {_WAITS[kind][count > 1]}" for kind, count in kinds.items())
@@ -107,16 +100,16 @@ def render(
 
 def _block(each: WaitingPods, index: ClusterIndex, paint: Paint) -> Iterator[str]:
     explanation, oldest = each.answer.explanation, each.pods[0]
-    color = {"spread": RED, "capacity": YELLOW, "other": YELLOW}.get(each.kind, GREEN)
+    color = _COLORS.get(each.kind, GREEN)
     waits = paint(_WAITS[each.kind][len(each.pods) > 1], color, BOLD)
     yield f"{plural(len(each.pods), 'pod')} {waits}: {_owners(each, index)}\n"
     since = f", since {one_line(oldest.meta.creation_timestamp, 32)}" if oldest.meta.creation_timestamp else ""
     yield f"  oldest: {one_line(oldest.meta.namespace)}/{one_line(oldest.meta.name)}{since}\n"
-    if each.kind == FITS:
+    if each.kind is PendingCause.FITS:
         nodes = plural(explanation.verdict.feasible.bit_count(), "node")
         yield f"  {nodes} would take it: the scheduler has not come to it yet, or preemption has made room for it\n"
         return
-    if each.kind in (GATED, FOREIGN):
+    if each.kind in (PendingCause.GATED, PendingCause.FOREIGN):
         yield "".join(f"  {one_line(note)}\n" for note in each.answer.question.notes)
         return
     yield f"  {one_line(explanation.verdict.sentence, 4096)}\n"

@@ -30,6 +30,7 @@ from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.owners import controller_kind, controllers, maker_of
 from webhook.core.placement.daemon_pods import for_node, node_of, tolerant, wanted_nodes
 from webhook.core.policy.policy import Policy
+from webhook.core.scan.waiting_pods import is_foreign
 from webhook.core.scheduler.cycle import decide
 from webhook.core.text import listed, one_line, plural
 from webhook.core.workloads.kinds import DAEMON_SET
@@ -197,12 +198,6 @@ def _age(pod: Pod) -> tuple[str, str, str]:
 def _pod(value: bytes | Raw | Mapping[str, object]) -> Pod:
     """Decode a pod. Errors: DecodeError."""
     return decode(value if isinstance(value, bytes | Raw) else msgspec.json.encode(value), _POD, "v1.Pod")
-
-
-def is_foreign(pod: Pod, policy: Policy) -> bool:
-    """Whether a scheduler that is not configured places the pod."""
-    name = pod.pod_spec.scheduler_name
-    return bool(name) and name not in policy.scheduler_names
 
 
 def _notes(pod: Pod, policy: Policy) -> tuple[str, ...]:

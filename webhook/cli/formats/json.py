@@ -6,7 +6,7 @@ import msgspec
 
 from webhook.cli.checking.results import Gap, Row, RunResult
 from webhook.cli.checking.row_text import fix, message
-from webhook.cli.checking.zone_losses import ZoneLoss
+from webhook.core.scan.scanned import ClusterScan, ZoneLoss
 from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 
@@ -18,12 +18,19 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
 
 def as_values(result: RunResult) -> list[dict[str, object]]:
     """The entries as plain values."""
-    return [*map(_row, result.rows), *map(_gap, result.gaps), *map(_loss, result.losses)]
+    return [*map(_row, result.rows), *map(_gap, result.gaps), *(_losses(result.scan) if result.scan else ())]
 
 
-def _loss(loss: ZoneLoss) -> dict[str, object]:
+def _losses(scan: ClusterScan) -> Iterator[dict[str, object]]:
+    """What each zone's failure costs all workloads, then what it costs each that it costs something."""
+    yield from map(_loss, scan.zones)
+    for workload in scan.workloads:
+        yield from (_loss(each, workload.title) for each in workload.losses if each.costs)
+
+
+def _loss(loss: ZoneLoss, title: str = "") -> dict[str, object]:
     """What a zone's failure costs one workload, or all of them: then without ``workload``."""
-    whose = {"workload": loss.title} if loss.title else {}
+    whose = {"workload": title} if title else {}
     return {
         "rule": "zone-loss-strands-pods",
         **whose,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from webhook.cli.checking.results import RunResult
 from webhook.core.review.judging import Judged
 from webhook.core.workloads.kinds import group_kind
-from webhook.manifests.editing.yaml_block import block_lines
+from webhook.core.yaml_block import block_lines
 from webhook.manifests.reading.manifest import Manifest
 from webhook.report.documents import ReportApi, Reported, report
 

@@ -103,6 +103,7 @@ class Injection(Struct, frozen=True, kw_only=True):
     patch: tuple[Operation, ...] = ()
 
 
+_RECORD = msgspec.json.Decoder(InjectionRecord)
 _MAX_ANNOTATION_BYTES = 256 * 1024  # Source: apimachinery api/validation TotalAnnotationSizeLimitB
 
 
@@ -358,6 +359,17 @@ def _recorded(
     if defaults.mode != "inject":
         return injection
     return msgspec.structs.replace(injection, patch=(*operations, noted))
+
+
+def injected_into(pod: PodTemplate) -> tuple[SpreadConstraint, ...]:
+    """The constraints that a pod says were injected; those that it brought, and that got a selector, are not."""
+    text = (pod.meta.annotations or {}).get(INJECTED_ANNOTATION)
+    if text is None:
+        return ()
+    try:
+        return _RECORD.decode(text).constraints
+    except msgspec.MsgspecError:
+        return ()
 
 
 def annotating(annotations: Mapping[str, str] | None, key: str, text: str) -> Operation | None:

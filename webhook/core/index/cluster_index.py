@@ -246,6 +246,9 @@ class ClusterIndex(ReadOnlyIndex):
     def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:
         return {} if selector.nothing else self._pod_table.count(namespace, selector.requirements, leaving=leaving)
 
+    def count_unspread(self, namespace: str, selector: Selector) -> int:
+        return 0 if selector.nothing else self._pod_table.count_unspread(namespace, selector.requirements)
+
     def short_of(self, resource: str, amount: int) -> tuple[int, ...] | None:
         return self._node_table.short_of(resource, amount)
 
@@ -296,9 +299,9 @@ class ClusterIndex(ReadOnlyIndex):
     def pod_names(self, namespace: str) -> tuple[str, ...]:
         return (*self._pod_table.keys(namespace), *self._waiting.get(namespace, ()))
 
-    def waiting_pods(self, namespace: str) -> tuple[Pod, ...]:
-        """The namespace's pods that have no node yet."""
-        return tuple(self._waiting[namespace].values()) if namespace in self._waiting else ()
+    def waiting_pods(self, namespace: str | None = None) -> tuple[Pod, ...]:
+        wanted = self._waiting.values() if namespace is None else (self._waiting.get(namespace, {}),)
+        return tuple(pod for pods in wanted for pod in pods.values())
 
     def nominated_pods(self) -> Mapping[str, tuple[Pod, ...]]:
         return {node: tuple(pods.values()) for node, pods in self._nominated.items()}

@@ -80,6 +80,12 @@ class ReadOnlyIndex(Protocol):
         Shape: from slot to a number of pods, never 0.
         """
 
+    def count_unspread(self, namespace: str, selector: Selector) -> int:
+        """How many of the namespace's pods on nodes the selector matches that have no constraint and do not terminate.
+
+        Shape: of the cluster as it is, without what is laid over it.
+        """
+
     def pod_names(self, namespace: str) -> tuple[str, ...]:
         """The namespace's unfinished pods: first those on nodes, then those without a node."""
 
@@ -100,6 +106,9 @@ class ReadOnlyIndex(Protocol):
 
     def score_facts(self, namespace: str, labels: Mapping[str, str]) -> ScoreFacts | None:
         """What scores of nodes for such a pod depend on beside what filters ask; None where that is not kept."""
+
+    def waiting_pods(self, namespace: str | None = None) -> tuple[Pod, ...]:
+        """The namespace's pods that have no node yet, or those of all namespaces."""
 
     def nominated_pods(self) -> Mapping[str, tuple[Pod, ...]]:
         """The waiting pods that preemption has nominated for a node, by that node."""

@@ -14,9 +14,9 @@ from typing import Any
 from msgspec import Struct
 
 from webhook.core.json_edits import GONE, without_gone
+from webhook.core.yaml_block import block_lines
 from webhook.core.yaml_flow import flow, flow_scalar, one_field
 from webhook.manifests.editing.insertion import TextEdit, UneditableError, line_break, line_end, text_of
-from webhook.manifests.editing.yaml_block import block_lines
 from webhook.manifests.reading.manifest import Manifest
 from webhook.manifests.reading.positions import Span, ValuePosition, follow
 

@@ -61,24 +61,27 @@ class _PodGroup:
     """Pods with the same labels.
 
     Shape: ``counts`` and ``leaving`` map a slot to a number of pods, never 0. ``leaving`` are terminating pods, which
-    spread constraints do not count and affinity terms do. The value of a many-valued key is ASIDE.
+    spread constraints do not count and affinity terms do. The value of a many-valued key is ASIDE. ``unspread`` are
+    the pods without a constraint, terminating ones left out.
     """
 
-    __slots__ = ("counts", "labels", "leaving")
+    __slots__ = ("counts", "labels", "leaving", "unspread")
 
     def __init__(self, labels: Mapping[str, str]) -> None:
         self.labels = labels
         self.counts: dict[int, int] = {}
         self.leaving: dict[int, int] = {}
+        self.unspread = 0
 
 
 class PodRecord:
     """One pod on a node.
 
     Shape: ``aside`` has the values of many-valued keys; ``extras`` belongs to `pod_table` (ports, volumes, terms).
+    ``spread`` says that it has a constraint.
     """
 
-    __slots__ = ("aside", "extras", "group", "leaving", "priority", "request", "slot", "uid")
+    __slots__ = ("aside", "extras", "group", "leaving", "priority", "request", "slot", "spread", "uid")
 
     def __init__(self, uid: str, slot: int, group: _PodGroup, aside: Mapping[str, str], request: PodRequest) -> None:
         self.uid = uid
@@ -88,6 +91,7 @@ class PodRecord:
         self.request = request
         self.leaving = False
         self.priority = 0
+        self.spread = False
         self.extras: object = None
 
 
@@ -188,6 +192,7 @@ class NamespacePods:
             bump(record.group.leaving, record.slot, sign)
             return
         bump(record.group.counts, record.slot, sign)
+        record.group.unspread += 0 if record.spread else sign
         bump(self._total, record.slot, sign)
         if self._kept:
             for kept in self._kept.values():
@@ -289,6 +294,18 @@ class NamespacePods:
                 del self._kept[next(iter(self._kept))]
             self._kept[requirements] = _Kept(requirements, dict(counts))
         return counts
+
+    def count_unspread(self, requirements: Requirements) -> int:
+        """How many pods meet all requirements and have no constraint; terminating ones do not count."""
+        by_value = tuple(r for r in requirements if r.key in self._many_valued and r.operator in _BY_VALUE)
+        by_group = tuple(r for r in requirements if r not in by_value)
+        if not by_value:
+            return sum(group.unspread for group in self.matching(by_group))
+        unspread = (each for each in self.records.values() if not (each.leaving or each.spread))
+        # A requirement on the value of a many-valued key that the pod lacks is met as it is by labels without the key.
+        return sum(
+            _meets(each.group, by_group) and all(wanted.matches(each.aside) for wanted in by_value) for each in unspread
+        )
 
     def _count_groups(self, requirements: Requirements, *, leaving: bool) -> tuple[dict[int, int], int]:
         """The pods of matching groups, and how many groups were added up.

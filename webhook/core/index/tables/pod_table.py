@@ -195,6 +195,7 @@ class Pods:
             space = self._namespaces[namespace] = NamespacePods(self._learn_at)
         record = PodRecord(meta.uid, slot, *space.group(meta.labels or {}), request)
         record.leaving, record.extras, record.priority = leaving, extras, spec.priority or 0
+        record.spread = bool(spec.topology_spread_constraints)
         space.add(key, record)
         self._nodes.use(slot, request, 1)
         if extras is not _NO_EXTRAS:
@@ -237,6 +238,11 @@ class Pods:
         """
         space = self._namespaces.get(namespace)
         return {} if space is None else space.count(requirements, leaving=leaving)
+
+    def count_unspread(self, namespace: str, requirements: Requirements) -> int:
+        """How many pods of the namespace meet all requirements, and have no constraint and do not terminate."""
+        space = self._namespaces.get(namespace)
+        return 0 if space is None else space.count_unspread(requirements)
 
     def lower(self, priority: int) -> dict[int, list[tuple[int, PodRequest]]]:
         """The pods of a lower priority, by slot: the priority, and what the pod takes."""

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
-from webhook.core.api.well_known import INJECTED_ANNOTATION
-from webhook.core.defaulting.injection import InjectionRecord
+from webhook.core.defaulting.injection import injected_into
 from webhook.core.placement.proofs.constraint_room import ConstraintRoom, constraint_rooms
 from webhook.core.placement.proofs.workload_problem import CountedConstraint
 from webhook.core.policy.policy import Mode
@@ -19,10 +17,8 @@ from webhook.core.rules.placement.frame.each_template import PlacementRule
 from webhook.core.rules.placement.frame.lost_zones import costs_pods
 from webhook.core.rules.placement.frame.remedies import Remedy, first_that_helps, removed, softened
 from webhook.core.text import plural
-from webhook.core.workloads.workload import Template
 
 _FIELD = "minDomains"
-_record_decoder = msgspec.json.Decoder(InjectionRecord)
 
 
 def concerns(_subject: Subject, hard: Sequence[Placed]) -> bool:
@@ -35,7 +31,7 @@ def evaluate(case: TemplateUnderRule) -> Iterator[Finding]:
     if case.grows:
         return
     for tally, placed in zip(case.rooms, case.placed, strict=True):
-        if _is_asking(placed) and not _derived(placed.template):
+        if _is_asking(placed) and not injected_into(placed.template.template):
             yield from _capped(case, tally, placed)
 
 
@@ -124,14 +120,3 @@ def _remedies(case: TemplateUnderRule, tally: ConstraintRoom, placed: Placed, do
     yield from softened(case, placed)
     if len(case.placed) > 1:
         yield from softened(case, *case.placed)
-
-
-def _derived(template: Template) -> bool:
-    """Whether the constraints are ours; those that a pod brought, and we gave a selector, are not."""
-    text = (template.template.meta.annotations or {}).get(INJECTED_ANNOTATION)
-    if text is None:
-        return False
-    try:
-        return bool(_record_decoder.decode(text).constraints)
-    except msgspec.MsgspecError:
-        return False

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.explain.skews import Origin, skews
+from webhook.core.scan.actual_skew import actual_skews
+from webhook.core.scan.next_pods import ScannedTemplate
 from webhook.core.scheduler.problem import take
+from webhook.core.workloads.workload import Template
 
 WEB = "app=web"
 ZONES = constraint(select=WEB)
@@ -20,8 +22,12 @@ def stand(state, *constraints, injected=False, services=()):
     index = cluster(state)
     for each in services:
         index.apply("ADDED", each)
-    found = [*skews(take(index, pod(WEB, constraints=constraints or None)), injected=injected)]
-    return [(each.balance.name, each.skew, each.exceeded, str(each.origin)) for each in found]
+    incoming = pod(WEB, constraints=constraints or None)
+    template, problem = Template(path="", template=incoming), take(index, incoming)
+    found = actual_skews(
+        ScannedTemplate(template=template, sent=incoming, injected=injected, problem=problem, index=index)
+    )
+    return [(each.name, each.skew, each.above, str(each.origin)) for each in found]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +40,7 @@ def stand(state, *constraints, injected=False, services=()):
         pytest.param("z1: a=2 | z2: ~b=0", [ZONES], [("zone[0]", 2, True, "declared")], id="a tainted zone counts"),
         pytest.param("z1: a=2 | z2: ~b=0", [TAINTS_HONORED], [("zone[0]", 0, False, "declared")], id="unless honored"),
         pytest.param("z1: a=1 | z2: b=1", [AT_LEAST_4], [("zone[0]", 1, False, "declared")], id="too few: minimum 0"),
-        pytest.param("a=2", [ZONES], [("zone[0]", 0, False, "declared")], id="no node has the key"),
+        pytest.param("a=2", [ZONES], [("zone[0]", None, False, "declared")], id="no node has the key"),
         pytest.param(
             "z1: a=2 b=0 | z2: c=2",
             [SOFT_HOSTS, ZONES],
@@ -54,7 +60,7 @@ def test_the_schedulers_defaults_where_it_can_deduce_a_selector():
 
 
 def test_constraints_that_are_not_the_templates():
-    assert stand("z1: a=1 | z2: b=1", ZONES, injected=True) == [("zone[0]", 0, False, str(Origin.INJECTED))]
+    assert stand("z1: a=1 | z2: b=1", ZONES, injected=True) == [("zone[0]", 0, False, "injected")]
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=6), st.integers(1, 4))

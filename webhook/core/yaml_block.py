@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.manifests.reading.go_scalars import resolve_plain
+from webhook.core.yaml_flow import NO_TEXT
 
 Json = Any
 
@@ -45,6 +45,6 @@ def _nested(item: object) -> bool:
 
 def block_scalar(value: object) -> str:
     """A text, number, boolean or null on one line, or an empty mapping or list."""
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and isinstance(resolve_plain(value), str):
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in NO_TEXT:
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,77 @@
+"""The pods of a workload that wait for a node, by what keeps them from one."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from webhook.core.api.types import Pod
+from webhook.core.defaulting.next_pod import problem_of
+from webhook.core.explain.explanation import Explanation, explain_pod
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.policy.policy import Policy
+from webhook.core.scan.scanned import PendingCause, PendingPod
+
+# Of one workload; pods of one template are mostly equal, and one answer stands for all of these.
+_MOST_DIFFERENT = 16
+_MOST_NAMED = 10  # of one workload; the oldest
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    """The Pending pods of one workload.
+
+    Shape: ``named`` are the oldest, ``since`` is when the oldest of all was created. ``spread`` is why the oldest waits
+    of those that wait for their spread constraints.
+    """
+
+    causes: Mapping[PendingCause, int] = {}
+    since: str = ""
+    named: tuple[PendingPod, ...] = ()
+    spread: Explanation | None = None
+
+
+def waiting(pods: Sequence[Pod], index: ReadOnlyIndex, policy: Policy) -> Waiting:
+    """Why each of these pods waits; ``unknown`` of those that are different from all that were looked at.
+
+    Shape: the oldest pod comes first.
+    """
+    causes, counts, spread = dict[bytes, PendingCause](), Counter[PendingCause](), None
+    named = list[PendingPod]()
+    for pod in pods:
+        alike = _decisive(pod)
+        if alike not in causes and len(causes) < _MOST_DIFFERENT:
+            explanation = explain_pod(problem_of(pod, index, policy), brief=True)
+            causes[alike] = pending_cause(pod, explanation, policy)
+            if spread is None and causes[alike] is PendingCause.SPREAD:
+                spread = explanation
+        cause = causes.get(alike, PendingCause.UNKNOWN)
+        counts[cause] += 1
+        if len(named) < _MOST_NAMED:
+            named.append(PendingPod(pod.meta.name, pod.meta.uid, pod.meta.creation_timestamp or "", cause))
+    by_cause = {cause: counts[cause] for cause in PendingCause if counts[cause]}
+    since = named[0].since if named else ""
+    return Waiting(causes=by_cause, since=since, named=tuple(named), spread=spread)
+
+
+def pending_cause(pod: Pod, explanation: Explanation, policy: Policy) -> PendingCause:
+    """Why a pod without a node waits, given why nodes do not admit it."""
+    if pod.pod_spec.scheduling_gates:
+        return PendingCause.GATED
+    if is_foreign(pod, policy):
+        return PendingCause.FOREIGN
+    return PendingCause.FITS if explanation.cause is None else PendingCause(str(explanation.cause))
+
+
+def is_foreign(pod: Pod, policy: Policy) -> bool:
+    """Whether a scheduler that is not configured places the pod."""
+    name = pod.pod_spec.scheduler_name
+    return bool(name) and name not in policy.scheduler_names
+
+
+def _decisive(pod: Pod) -> bytes:
+    """All of a pod that a verdict depends on; its name alone matters for claims that are made for it."""
+    volumes, status = pod.pod_spec.volumes or (), pod.status
+    name = pod.meta.name if any(volume.ephemeral is not None for volume in volumes) else ""
+    nominated = status.nominated_node_name if status is not None else None
+    return msgspec.json.encode((pod.pod_spec, pod.labels, pod.meta.owner_references, name, nominated))
