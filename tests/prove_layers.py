@@ -70,6 +70,7 @@ BREAKS = {
     "inside diagnosing": ("webhook/cli/commands/version.py", "import webhook.cli.diagnosing.endpoints"),
     "inside the formats": ("webhook/cli/commands/version.py", "import webhook.cli.formats.sarif"),
     "inside the configuration": ("webhook/cli/commands/version.py", "import webhook.config.faults"),
+    "inside the console": ("webhook/cli/commands/version.py", "import webhook.console.pictures"),
     "inside the controller": ("webhook/cli/commands/version.py", "import webhook.controller.health"),
     "inside the example": ("webhook/cli/commands/version.py", "import webhook.example.make"),
     "inside the server": ("webhook/cli/commands/version.py", "import webhook.server.tls"),

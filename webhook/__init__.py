@@ -4,6 +4,7 @@ The rooms, from the roof to the ground; a module imports from rooms below its ow
 
     cli                            one command a file, and what commands share
     server                         the webhook process: gunicorn worker, TLS, routes
+    console                        what a scan found -> pages, JSON, one file; no other room knows how they look
     snapshot  conformance          a cluster as a file; recorded verdicts of Kubernetes, decided again
     cluster  manifests             a live API server -> index; files -> objects and the places of their fields
     report  admission              findings -> report documents; AdmissionReview bytes -> core.review -> bytes

@@ -20,6 +20,7 @@ _BROUGHT_BY: Mapping[str, _Extra] = {
     "cryptography": _WEBHOOK,
     "flask": _WEBHOOK,
     "gunicorn": _WEBHOOK,
+    "jinja2": _WEBHOOK,
     "prometheus_client": _WEBHOOK,
     "uvloop": _WEBHOOK,
 }

@@ -96,6 +96,7 @@ class _Team(Struct, frozen=True, kw_only=True):
     phase: str = "Running"
     revision: str = ""
     why_pending: str = ""
+    pending_since: str = ""
 
     @property
     def pod_labels(self) -> dict[str, str]:
@@ -167,6 +168,7 @@ TEAMS = (
         cpu="1",
         constraints=(_spread(_ZONE, _HARD, "app=ledger", by_revision=True),),
         why_pending=_SHORT_OF_ROOM,
+        pending_since="2026-11-20T05:47:00Z",
     ),
     # One pod a node, as long as a node stays empty: the two nodes that no pod may use do.
     _Team(
@@ -178,6 +180,7 @@ TEAMS = (
         cpu="100m",
         constraints=(_spread(_HOSTNAME, _HARD, "app=fraud-scoring", by_revision=True),),
         why_pending=_EMPTY_NODES_COUNT,
+        pending_since="2026-11-20T08:21:00Z",
     ),
     # Three brokers, three zones, and it waits rather than share one.
     _Team(
@@ -392,6 +395,7 @@ def _pod(team: _Team, owner: _Made, labels: dict[str, str], number: int, place: 
     }.get(team.kind, {})
     node = place if place in _NODES or place is None else f"worker-{place}"
     where = {} if node is None else _place(_NODES[node])
+    created = {"creationTimestamp": team.pending_since} if node is None else {}
     status = (
         _pending(team) if node is None else {"phase": team.phase, "conditions": [{"type": "Ready", "status": "True"}]}
     )
@@ -399,7 +403,7 @@ def _pod(team: _Team, owner: _Made, labels: dict[str, str], number: int, place: 
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": made.meta(labels={**labels, **added, **where}, ownerReferences=[owner.reference()]),
+        "metadata": made.meta(labels={**labels, **added, **where}, **created, ownerReferences=[owner.reference()]),
         "spec": spec if node is None else {**spec, "nodeName": node},
         "status": status,
     }

@@ -53,7 +53,7 @@ def examine_cluster(
     if frame.namespace and namespaces and frame.namespace not in namespaces:
         raise no_namespace("the input", frame.namespace, namespaces)
     header = _stated_header(files)
-    index.taken_at = (header and header.taken_at) or ""
+    index.taken_at = stated_moment(files)
     for resource, why in (absent(kinds) if header is None else header.lacks).items():
         index.lack(resource, why)
     frame = structs.replace(frame, index=index)
@@ -100,6 +100,12 @@ def stated_version(files: Sequence[File | InputFault]) -> KubernetesVersion | No
         return parse_version(header.kubernetes_version or "") if header else None
     except ValueError:
         return None
+
+
+def stated_moment(files: Sequence[File | InputFault]) -> str:
+    """When the cluster was as a snapshot's header says, an ISO time; empty without one."""
+    header = _stated_header(files)
+    return (header and header.taken_at) or ""
 
 
 def _index(manifest: Manifest, frame: Frame, index: ClusterIndex) -> None:

@@ -9,13 +9,16 @@ from msgspec import structs
 from webhook.cli.checking.failures import print_failures
 from webhook.cli.checking.frame import Frame
 from webhook.cli.checking.results import exit_code
-from webhook.cli.checking.whole_cluster import examine_cluster, stated_version
+from webhook.cli.checking.whole_cluster import examine_cluster, stated_moment, stated_version
 from webhook.cli.commands.options import Results, cluster_options, looking_options, result_options
 from webhook.cli.formats import renderer
 from webhook.cli.live_cluster import Given
 from webhook.cli.terminal import Progress, collect_rarely, colored, print_faults, print_results, say
+from webhook.core.text import listed
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import File, read_files
+
+_HTML = "html"
 
 
 @click.command(
@@ -24,7 +27,7 @@ from webhook.manifests.reading.files import File, read_files
     "5 a fault of evenspread.",
 )
 @click.argument("files", nargs=-1, metavar="[FILE|-]...")
-@result_options
+@result_options(_HTML)
 @click.option("--summary", is_flag=True, help="With text: only the summary, not the findings.")
 @cluster_options
 @looking_options
@@ -44,7 +47,8 @@ def audit(
       kubectl get nodes,namespaces,deployments,statefulsets,daemonsets,cronjobs,pods -A -o json | evenspread audit -
 
     Objects that a controller in the same input made are looked at once, in the controller. With --ceiling deny the
-    modes are those of a webhook that denies: the summary says what would be refused.
+    modes are those of a webhook that denies: the summary says what would be refused. -o html is one file to look at,
+    with pictures: the first screen of the console, and the worst workloads.
     """
     collect_rarely()
     progress = Progress()
@@ -56,7 +60,11 @@ def audit(
     result = examine_cluster(read, structs.replace(frame, cluster_version=stated_version(read)), progress=progress)
     progress.close()
     print_faults(result.faults)
-    if results.output == "text":
+    if results.output == _HTML:
+        from webhook.cli.serving.console import page  # noqa: PLC0415 other formats do without
+
+        print_results(page(result, frame.policy, _source(read), stated_moment(read)))
+    elif results.output == "text":
         from webhook.cli.formats.audit_page import render  # noqa: PLC0415 other formats do without
 
         paged = render(
@@ -76,6 +84,11 @@ def audit(
 def _read_files(files: tuple[str, ...], given: Given) -> Sequence[File | InputFault]:
     named = (*files, given.snapshot) if given.snapshot else files
     return [*read_files(named or ("-",), unpack=True)]
+
+
+def _source(read: Sequence[File | InputFault]) -> str:
+    """What people call the input."""
+    return listed([each.name for each in read if isinstance(each, File)], 3)
 
 
 def _read_live(given: Given, frame: Frame, progress: Progress) -> Sequence[File | InputFault]:

@@ -35,7 +35,7 @@ from webhook.manifests.reading.files import read_files
     help="Print as a diff what the configured defaults add to workloads without constraints.",
 )
 @click.option("--write", is_flag=True, help="Write what --fix or --add-defaults shows into the files.")
-@result_options
+@result_options()
 @cluster_options
 @looking_options
 def check(  # noqa: PLR0913 one parameter an option

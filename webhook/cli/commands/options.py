@@ -107,15 +107,27 @@ def policy_option(command: Callable[..., object]) -> Callable[..., object]:
     return _CONFIG(decided)
 
 
-def result_options(command: Callable[..., object]) -> Callable[..., object]:
-    """--output, --report-api, --fail-on, --verbose; the command gets them as ``results``."""
+def result_options(*more: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """--output, --report-api, --fail-on, --verbose; the command gets them as ``results``.
 
-    @functools.wraps(command)
-    def told(*, output: str, report_api: str, fail_on: str, verbose: bool, **rest: object) -> object:
-        results = Results(output=output, report_api=report_api, fail_on=fail_on, verbose=verbose)
-        return command(results=results, **rest)
+    Shape: ``more`` are formats that the command has besides those of all.
+    """
 
-    return _with(_RESULTS, told)
+    def decorated(command: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(command)
+        def told(*, output: str, report_api: str, fail_on: str, verbose: bool, **rest: object) -> object:
+            results = Results(output=output, report_api=report_api, fail_on=fail_on, verbose=verbose)
+            return command(results=results, **rest)
+
+        return _output(*FORMATS, *more)(_with(_RESULTS, told))
+
+    return decorated
+
+
+def _output(*formats: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    return click.option(
+        "-o", "--output", type=click.Choice(formats), default="text", show_default=True, help="Format of the results."
+    )
 
 
 def cluster_options(command: Callable[..., object]) -> Callable[..., object]:
@@ -204,14 +216,6 @@ _CLUSTER = (
 )
 
 _RESULTS = (
-    click.option(
-        "-o",
-        "--output",
-        type=click.Choice([*FORMATS]),
-        default="text",
-        show_default=True,
-        help="Format of the results.",
-    ),
     click.option(
         "--report-api",
         type=click.Choice([str(api) for api in ReportApi]),

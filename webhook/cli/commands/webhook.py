@@ -19,6 +19,7 @@ from certs.authority import CertificateError, issue_authority, issue_leaf
 from certs.store import live_paths, read_pair, write_pair, write_public
 from webhook import logs
 from webhook.admission import Engine
+from webhook.cli.checking.frame import Frame
 from webhook.cli.commands.certificate_options import ca_options, lives
 from webhook.cli.exit_codes import CommandError
 from webhook.cli.serving import example, registered
@@ -186,7 +187,7 @@ def _run(options: Options, workshop: Path) -> NoReturn:
         follows_version=options.kube_version is None,
         renewal=served.renewal,
         drain_seconds=options.drain_seconds,
-        on_ready=lambda: _say_ready(options, place),
+        on_ready=lambda: _say_ready(options, policy, place),
     )
     logs.configure(options.log_level or ("warning" if options.local else "info"), sys.stderr)
     if cluster is not None and served.authority is not None:
@@ -312,9 +313,13 @@ def _reachable(host: str) -> str:
     return "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 compared, not bound
 
 
-def _say_ready(options: Options, place: example.ServerAddress) -> None:
+def _say_ready(options: Options, policy: Policy, place: example.ServerAddress) -> None:
     if options.example:
-        click.echo(example.tour(place))
+        from webhook.cli.serving import console  # noqa: PLC0415 an installed webhook has none
+
+        frame = Frame(policy=policy, today=datetime.now(UTC).date().isoformat(), asked_version=options.kube_version)
+        shown = console.start(options.snapshot or str(example.CLUSTER), options.config or str(example.POLICY), frame)
+        click.echo(example.tour(place, shown))
     elif options.local:
         click.echo(f"answering at {place.url}, health at {place.health_url}; CA: {place.authority}")
     else:

@@ -1,1 +1,1 @@
-"""What `webhook` needs besides the server: an example, a registration."""
+"""What `webhook` needs besides the server: an example, its console, a registration."""

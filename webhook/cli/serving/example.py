@@ -30,12 +30,13 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         return f"http://{_bracketed(self.host)}:{self.health_port}"
 
 
-def tour(place: ServerAddress) -> str:
-    """Three commands, and what each of them shows."""
+def tour(place: ServerAddress, console: str) -> str:
+    """Three commands, and what each of them shows; ``console`` is where a browser finds that."""
     return f"""\
 evenspread answers at {place.url} (CA: {place.authority})
   policy   {_shown(POLICY)}: denies what is wrong, injects defaults
   cluster  {_shown(CLUSTER)}
+  console  {console} shows what is wrong there, and what would help; open it in a browser
 
 Three requests as an API server would send them; paste them into another terminal:
 

@@ -1,0 +1,271 @@
+"""Every page, as somebody reads it."""
+
+import pytest
+from console.reading import read
+from console.scans import CATALOG, EVERYTHING, FINE, LEDGER, ZONES, finding, loss, scan, shown, spread, workload
+from msgspec.structs import replace
+
+from webhook.console.shown import Health
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.rules.frame.rule import NotEvaluated
+from webhook.core.scan.scanned import ScanFailure, ScanGap, SmallestFix
+
+ADDRESS = "/workload?kind=Deployment&namespace={}&name={}"
+LEDGER_ROW = (
+    "ledger Deployment in payments a 2 b 2 c 1 2 pods Pending because of spread, the oldest for 43 min and 1 more "
+    "set maxSkew: 2 YAML spec: maxSkew: 2"
+)
+HOSTILE = "<script>alert(1)</script>"
+
+
+def test_the_first_screen(browse):
+    page = read(browse(EVERYTHING).get("/"))
+    assert page.texts["seen"] == "snapshot prod.jsonl · as of 20 Nov 2026 09:00 UTC"
+    assert page.texts["zone-loss"] == (
+        "If one zone fails 6 pods stay Pending if it is eu-1c Pods that stay Pending if this zone fails "
+        "zone out of reach gone a 0 0 b 2 to 5 0 c 6 4"
+    )
+    assert page.texts["pending"] == "Pending because of spread 2 pods the oldest for 43 min: payments/ledger-1"
+    assert page.texts["above"] == (
+        "Above their maxSkew 1 of 4 workloads the worst is shop/catalog, uneven by zone: skew 3, maxSkew allows 1"
+    )
+    assert page.texts["strip"] == "Ceiling warn Defaults observe Rules not evaluated none"
+    assert page.rows[-3:] == [
+        LEDGER_ROW,
+        "catalog Deployment in shop a 0 b 3 c 0 uneven by zone: skew 3, maxSkew allows 1 none known",
+        "search StatefulSet in shop no zones zone[0] counts no pod none known",
+    ]
+
+
+def test_where_nothing_is_wrong_it_says_so(browse):
+    page = read(browse(shown(FINE, zones=(loss("a"), loss("b")))).get("/"))
+    assert page.texts["nothing"] == "Nothing is wrong. 1 workload looked at, and each is spread as it asks to be."
+    assert page.texts["zone-loss"].startswith("If one zone fails 0 pods stay Pending whichever it is")
+    assert page.texts["pending"] == "Pending because of spread 0 pods no pod waits"
+
+
+def test_an_empty_cluster_says_what_to_look_at(browse):
+    page = read(browse(shown()).get("/"))
+    assert page.texts["nothing"].startswith("There are no workloads here. Nothing that was read makes pods.")
+    assert page.texts["zone-loss"].startswith("If one zone fails ? not known fewer than two zones")
+
+
+def test_a_cluster_whose_nodes_cannot_be_read_says_why(browse):
+    page = read(browse(shown(FINE, lacks={"nodes": "403 Forbidden", "services": "403"})).get("/"))
+    assert page.texts["zone-loss"] == "If one zone fails ? not known nodes: 403 Forbidden"
+    page = read(browse(shown(FINE, lacks={"nodes": "403 Forbidden"})).get("/health"))
+    assert "nodes 403 Forbidden" in page.texts["content"]
+
+
+def test_the_health_line_names_what_is_known_and_marks_what_is_wrong(browse):
+    health = Health(ceiling="deny", defaults_mode="inject", cluster_age=300, certificate_days=1.5, admission_p99=0.0042)
+    given = replace(shown(FINE, gaps=(ScanGap("r", "no nodes", 3),)), health=health)
+    page = read(browse(given).get("/"))
+    assert page.texts["strip"] == (
+        "Ceiling deny Defaults inject Cluster heard of 5 min ago Certificate 1 day left Admission p99 4.2 ms "
+        "Rules not evaluated 1"
+    )
+    assert page.texts["wrong"] == "5 min ago 1 day left"
+    page = read(browse(given).get("/health"))
+    assert "r no nodes 3" in page.rows
+
+
+def test_before_the_first_scan_it_says_that_it_is_coming(browse):
+    waiting = replace(EVERYTHING, scan=None, live=True)
+    client = browse(waiting)
+    for path in ("/", "/workloads", "/domains", "/health", ADDRESS.format("a", "b")):
+        page = client.get(path)
+        assert "The first look at the cluster is not over yet." in page.text
+        assert "data-live" in page.text
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        pytest.param("", "ledger catalog search checkout", id="the worst first"),
+        pytest.param("?q=PAYMENTS/", "ledger", id="by namespace, case apart"),
+        pytest.param("?q=statefulset", "search", id="by kind"),
+        pytest.param("?only=pending", "ledger", id="with Pending pods"),
+        pytest.param("?only=skewed", "catalog", id="above maxSkew"),
+        pytest.param("?only=findings", "search", id="with findings that count"),
+        pytest.param("?only=refused", "", id="that would be refused"),
+        pytest.param("?sort=name", "ledger catalog checkout search", id="by namespace and name"),
+        pytest.param("?sort=pods", "ledger catalog search checkout", id="by pods"),
+        pytest.param("?sort=pending", "ledger catalog search checkout", id="by Pending pods"),
+        pytest.param("?sort=skew", "catalog ledger checkout search", id="by how far above"),
+        pytest.param("?sort=loss", "ledger catalog search checkout", id="by what a zone costs"),
+    ],
+)
+def test_the_list_is_filtered_and_sorted_by_the_address(browse, query, names):
+    page = read(browse(EVERYTHING).get(f"/workloads{query}"))
+    assert [row.split(" ")[0] for row in page.rows[1:]] == names.split()
+    if not names:
+        assert page.texts["nothing"].startswith("No workload is like that.")
+
+
+def test_a_row_of_the_list(browse):
+    page = read(browse(EVERYTHING).get("/workloads?q=ledger"))
+    assert page.rows[1].startswith("ledger Deployment in payments")
+    assert page.rows[1].endswith("7 2 1 of 1 5 Pending")
+    assert page.texts["head"] == "Workloads 1 of 4 workloads"
+
+
+def test_a_long_list_comes_in_pages(browse):
+    many = [workload(f"app-{number:03}") for number in range(120)]
+    client = browse(shown(*many))
+    first, last = (read(client.get(f"/workloads?sort=name{more}")) for more in ("", "&page=9"))
+    assert (len(first.rows), len(last.rows)) == (51, 21)
+    assert first.texts["pager"] == "page 1 of 3 Next"
+    assert last.texts["pager"] == "Previous page 3 of 3"
+    assert "/workloads?sort=name&page=2" in first.links
+
+
+def test_a_workload_explains_each_constraint(browse):
+    page = read(browse(EVERYTHING).get(ADDRESS.format("payments", "ledger")))
+    text = page.texts["content"]
+    assert "Spread by zone DoNotSchedule · maxSkew 1 · declared in its template · counts pods with app=web" in text
+    assert "Skew 1 of 1 allowed" in text
+    assert page.rows[:3] == ["eu-1a 2", "eu-1b 2", "eu-1c 1"]
+    assert (
+        "The emptiest domain has 1, so no domain may get a pod above 2 (the red line): such a pod stays Pending."
+        in text
+    )
+    assert "ledger-1 its spread constraints 43 min" in page.rows
+    assert "and 1 pod more" in text
+    assert "eu-1c 1 or more not known" in page.rows
+    assert page.texts["paste"].startswith("spec: maxSkew: 2")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "meaning"),
+    [
+        pytest.param(
+            spread("a=3 b=0", when="ScheduleAnyway"),
+            "The emptiest domain has 0. kube-scheduler prefers emptier domains, but places a pod above 1",
+            id="a soft one",
+        ),
+        pytest.param(
+            spread("a=1 b=1", min_domains=3, global_minimum=0),
+            "There are 2 domains and minDomains asks for 3, so 0 is the minimum, so no domain may get a pod above 1",
+            id="with too few domains",
+        ),
+        pytest.param(
+            spread(""), "No node that counts for these pods has the label topology.kubernetes.io/zone.", id="no domain"
+        ),
+        pytest.param(spread("a=1", global_minimum=None, skew=None), "How it stands is not known.", id="nothing known"),
+        pytest.param(spread("a=1", selector=""), "counts no pods", id="without a selector"),
+        pytest.param(
+            spread(" ".join(f"n{number:03}={number % 2}" for number in range(60)), key=HOSTNAME),
+            "and 20 domains with fewer pods",
+            id="more domains than fit",
+        ),
+    ],
+)
+def test_what_a_constraint_means(browse, constraint, meaning):
+    page = read(browse(shown(workload("web", constraint))).get(ADDRESS.format("shop", "web")))
+    assert meaning in page.texts["content"]
+
+
+def test_a_workload_without_constraints_or_faults(browse):
+    page = read(browse(shown(workload("web"))).get(ADDRESS.format("shop", "web")))
+    assert "Nothing is wrong with it." in page.texts["content"]
+    assert "No constraint spreads it. It declares none, and no default applies to it." in page.texts["content"]
+
+
+def test_what_admission_would_make_of_it(browse):
+    given = workload(
+        "web",
+        findings=(finding(), finding("old", waived="an exemption")),
+        not_evaluated=(NotEvaluated("pod-fits", "no nodes"),),
+        failures=(ScanFailure("zone-loss", ValueError("oops")),),
+        would_deny=("selector-not-self",),
+        would_inject=2,
+        lacking=3,
+        pods=None,
+        fix=SmallestFix(of="selector-not-self", text="labelSelector: {}"),
+    )
+    page = read(browse(shown(given)).get(ADDRESS.format("shop", "web")))
+    text = page.texts["content"]
+    assert "Deployment in shop · pods: not known" in text
+    assert "evenspread failed on it, in zone-loss: oops" in text
+    assert "Under ceiling deny it would be refused: selector-not-self" in text
+    assert "Defaults its next pod would get 2 constraints" in text
+    assert "Pods without the defaults 3; a restart of the workload gives them to all" in text
+    assert "pod-fits not evaluated no nodes" in text
+    assert (
+        "selector-not-self high · warned about at admission zone[0] counts no pod spec.template Fix: labelSelector: {}"
+        in text
+    )
+    assert "selector-not-self high · an exemption old" in text
+    assert "Failed on 1 workload" in read(browse(shown(given)).get("/")).texts["strip"]
+
+
+def test_the_map_of_domains(browse):
+    client = browse(EVERYTHING)
+    page = read(client.get("/domains"))
+    assert page.rows == [
+        "Workload a b c",
+        "ledger Deployment in payments 2 2 1",
+        "catalog Deployment in shop 0 3 0",
+        "checkout Deployment in shop 2 1 2",
+    ]
+    assert '<td class="h4 high">3</td>' in client.get("/domains").text
+    page = read(client.get("/domains?key=kubernetes.io%2Fhostname"))
+    assert page.rows == ["Workload 1 2", "checkout Deployment in shop 1 0"]
+
+
+def test_a_map_of_many_domains_sums_up_the_rest(browse):
+    nodes = " ".join(f"n{number:02}={2 if number < 20 else 1}" for number in range(30))
+    page = read(browse(shown(workload("web", spread(nodes, key=HOSTNAME)))).get("/domains"))
+    assert page.rows[0].endswith("n19 10 more")
+    assert page.rows[1] == f"web Deployment in shop {' '.join('2' * 20)} 10"
+
+
+def test_a_domain_that_does_not_count_is_empty(browse):
+    page = read(browse(shown(workload("one", spread("a=1 b=1")), workload("two", spread("a=1")))).get("/domains"))
+    assert page.rows[2] == "two Deployment in shop 1 does not count"
+
+
+def test_a_map_of_nothing(browse):
+    assert (
+        "No workload is spread over domains." in read(browse(shown(workload("web"))).get("/domains")).texts["nothing"]
+    )
+    assert "No workload is like that." in read(browse(EVERYTHING).get("/domains?q=nix")).texts["nothing"]
+
+
+@pytest.mark.parametrize("path", ["/", "/workloads", "/domains", "/health"])
+def test_names_are_text(browse, path):
+    zones = spread(f"{HOSTILE.replace('=', '')}=3 b=0")
+    given = workload(
+        HOSTILE, zones, namespace=HOSTILE, kind=HOSTILE, waiting=1, failures=(ScanFailure("a", ValueError(HOSTILE)),)
+    )
+    client = browse(replace(shown(given, lacks={HOSTILE: HOSTILE}, zones=(loss(HOSTILE), loss("b"))), source=HOSTILE))
+    text = client.get(path).text
+    assert HOSTILE not in text
+    assert "&lt;script&gt;" in text
+    for link in read(client.get(path)).links:
+        if link.startswith("/workload?"):
+            assert HOSTILE not in client.get(link).text
+
+
+def test_a_workload_is_found_by_its_version_too(browse):
+    twins = (workload("web", api_version="v1"), workload("web", api_version="v2"))
+    client = browse(shown(*twins))
+    for version in ("v1", "v2"):
+        assert client.get(f"{ADDRESS.format('shop', 'web')}&apiVersion={version}").status_code == 200
+    assert client.get(f"{ADDRESS.format('shop', 'web')}&apiVersion=v3").status_code == 404
+    assert scan(*twins, zones=ZONES).workloads[0] is twins[0]
+
+
+def test_the_oldest_is_not_told_where_nobody_knows_it(browse):
+    page = read(browse(shown(workload("web", waiting=1, since=""))).get("/"))
+    assert page.texts["pending"] == "Pending because of spread 1 pod"
+    page = read(browse(shown(workload("web", waiting=1, since=""))).get(ADDRESS.format("shop", "web")))
+    assert "web-1 its spread constraints not known" in page.rows
+
+
+def test_the_worst_are_ten_at_most(browse):
+    bad = [replace(CATALOG, name=f"bad-{number:02}") for number in range(12)]
+    page = read(browse(shown(*bad, LEDGER)).get("/"))
+    assert [row.split(" ")[0] for row in page.rows[1:]] == [f"bad-{number:02}" for number in range(10)]
+    assert page.texts["head"] == "Worst workloads All 13 workloads"

@@ -1,0 +1,169 @@
+"""What if: a form -> words of the command line -> the answer of a bounded process."""
+
+import re
+import threading
+
+import pytest
+from console.reading import read
+from console.scans import LEDGER, shown, workload
+from console.test_api import fits
+from msgspec.structs import replace
+
+from webhook.cli.serving.example import CLUSTER, POLICY
+from webhook.console import what_if
+from webhook.console.what_if import Change, NoAnswer, Simulator, read_change
+
+OPTIONS = ("--snapshot", str(CLUSTER), "--config", str(POLICY))
+ADDRESS = "/what-if?kind=Deployment&namespace=payments&name=ledger"
+
+
+@pytest.fixture(name="patient")
+def _patient(monkeypatch):
+    """On a machine that is busy with other tests a second's work takes as long as it takes."""
+    monkeypatch.setattr(what_if, "LONGEST_SECONDS", 300.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        pytest.param({}, "", id="nothing"),
+        pytest.param({"replicas": "9", "rollout": "1"}, "--replicas=9 --rollout", id="of the workload"),
+        pytest.param(
+            {"lose": "b", "drain": "n1", "delete": "n2"},
+            "--drain=n1 --delete-node=n2 --lose=zone=b",
+            id="of the cluster",
+        ),
+        pytest.param({"add": "c"}, "--add-nodes=zone=c:1", id="a node more"),
+        pytest.param({"add": "c", "nodes": "3"}, "--add-nodes=zone=c:3", id="nodes more"),
+        pytest.param({"replicas": "1001", "nodes": "7"}, "", id="numbers out of bounds"),
+        pytest.param({"drain": "--as=root"}, "--drain=--as=root", id="an option in a field stays its value"),
+    ],
+)
+def test_a_form_becomes_words(given, words):
+    change = read_change(workload("web"), given)
+    assert change.arguments == (*words.split(), "--namespace=shop", "--", "deployment/web")
+
+
+def test_a_field_is_bounded():
+    assert len(read_change(workload("web"), {"drain": "x" * 10_000}).drain) == 253
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("patient")
+def test_it_is_what_the_command_line_says(browse):
+    client = browse(shown(LEDGER), Simulator(OPTIONS))
+    page = read(client.get(f"{ADDRESS}&replicas=5"))
+    assert page.texts["answer"].startswith("Deployment payments/ledger fits: all 5 pods have a node")
+    assert f"evenspread simulate --snapshot {CLUSTER}" in page.texts["paste"]
+    document = fits(client.get(f"/api/v1{ADDRESS}&replicas=5").json, "whatIf")
+    assert (document["verdict"], document["wanted"]) == ("fits", 5)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("patient")
+def test_what_is_in_the_way_and_what_would_help_is_shown(browse):
+    page = read(browse(shown(LEDGER), Simulator(OPTIONS)).get(f"{ADDRESS}&lose=eu-central-1b"))
+    told = page.texts["answer"]
+    assert (
+        "Zone eu-central-1b cannot be reached Deployment payments/ledger does not fit: 3 of 7 pods get a node" in told
+    )
+    assert "Zone eu-central-1b is gone Deployment payments/ledger does not fit" in told
+    assert "worker-c2 cordoned" in told
+    assert "What would help set maxSkew: 6" in told
+    assert "Not looked at: SchedulerConfiguration" in told
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("patient")
+def test_a_question_that_cannot_be_asked_says_why(browse):
+    client = browse(shown(LEDGER), Simulator(OPTIONS))
+    assert "the cluster has no node nowhere" in read(client.get(f"{ADDRESS}&drain=nowhere")).texts["answer"]
+    answer = client.get(f"/api/v1{ADDRESS}&drain=nowhere")
+    assert answer.status_code == 503
+    assert "the cluster has no node nowhere" in fits(answer.json, "error")["error"]
+
+
+def test_without_a_simulator_there_is_no_form_and_no_answer(browse):
+    client = browse(shown(LEDGER))
+    assert "Try it" not in client.get(ADDRESS.replace("what-if", "workload")).text
+    assert client.get(ADDRESS).status_code == 404
+    assert client.get(f"/api/v1{ADDRESS}").status_code == 404
+
+
+class Silent(Simulator):
+    """Answers without asking anybody."""
+
+    def answer(self, change):
+        raise NoAnswer(change.name)
+
+
+@pytest.mark.parametrize(
+    ("site", "status"), [(None, 200), ("none", 200), ("same-origin", 200), ("same-site", 403), ("cross-site", 403)]
+)
+def test_pages_elsewhere_cannot_make_it_work(browse, site, status):
+    headers = {} if site is None else {"Sec-Fetch-Site": site}
+    assert browse(shown(LEDGER), Silent(())).get(ADDRESS, headers=headers).status_code == status
+
+
+def test_a_live_page_does_not_ask_again_by_itself(browse):
+    client = browse(replace(shown(LEDGER), live=True), Silent(()))
+    assert "data-live" not in client.get(ADDRESS).text
+    assert "data-live" in client.get(ADDRESS.replace("what-if", "workload")).text
+
+
+@pytest.mark.slow
+def test_a_question_is_ended_when_its_time_is_over(monkeypatch):
+    monkeypatch.setattr(what_if, "LONGEST_SECONDS", 0.01)
+    with pytest.raises(NoAnswer, match=r"longer than 0\.01 s"):
+        Simulator(OPTIONS).answer(Change(kind="Deployment", namespace="payments", name="ledger"))
+
+
+@pytest.mark.slow
+def test_a_question_that_needs_too_much_memory_is_ended(monkeypatch):
+    monkeypatch.setattr(what_if, "MOST_BYTES", 8 * 1024 * 1024)
+    with pytest.raises(NoAnswer):
+        Simulator(OPTIONS).answer(Change(kind="Deployment", namespace="payments", name="ledger"))
+
+
+def test_one_is_answered_at_a_time(monkeypatch):
+    monkeypatch.setattr(what_if, "PATIENCE_SECONDS", 0.01)
+    began, go_on = threading.Event(), threading.Event()
+
+    class Slow(Simulator):
+        def _answer(self, change):
+            began.set()
+            go_on.wait(10)
+            return {"name": change.name}
+
+    simulator, answers = Slow(()), []
+    change = Change(kind="Deployment", namespace="shop", name="web")
+    first = threading.Thread(target=lambda: answers.append(simulator.answer(change)))
+    first.start()
+    began.wait(10)
+    with pytest.raises(NoAnswer, match="Another question is being answered"):
+        simulator.answer(change)
+    go_on.set()
+    first.join()
+    assert answers == [{"name": "web"}]
+    assert simulator.answer(change) == {"name": "web"}
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "complaint", "told"),
+    [
+        pytest.param(
+            3,
+            b"",
+            b"note: one\nevenspread: snapshot x: no nodes known\n",
+            "^snapshot x: no nodes known$",
+            id="what it says last",
+        ),
+        pytest.param(-9, b"", b"", "^It needs more memory than it may have.$", id="nothing"),
+        pytest.param(0, b"[", b"", "memory", id="half an answer"),
+        pytest.param(0, b"{}" + b" " * 5_000_000, b"", "memory", id="an answer without end"),
+    ],
+)
+def test_what_cannot_be_used_is_told(code, said, complaint, told):
+    with pytest.raises(NoAnswer) as raised:
+        what_if._read(code, said, complaint)
+    assert re.search(told, str(raised.value))

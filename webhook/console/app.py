@@ -1,0 +1,188 @@
+"""The routes, and what every answer carries: the only file of the room that knows Flask."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import msgspec
+from flask import Flask, Response, abort, request
+from werkzeug.exceptions import HTTPException
+
+from webhook.console import as_json
+from webhook.console.first_screen import first_screen
+from webhook.console.health_page import health_page
+from webhook.console.heat_map import heat_map
+from webhook.console.listing import chosen, cut, listing
+from webhook.console.pages import HERE, render
+from webhook.console.query import read_query
+from webhook.console.shown import Shown, Source
+from webhook.console.what_if import MOST_NODES, MOST_REPLICAS, Change, NoAnswer, Simulator, outcome, read_change
+from webhook.console.workload_page import find, workload_page
+from webhook.core.scan.as_values import workload_values
+from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
+
+_HEADERS = {
+    # Nothing is loaded but from here, nothing runs that is not a file of ours, nobody frames the page.
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",  # a browser asks each time, and gets 304 while nothing changed
+}
+# A page that the user's browser has open elsewhere could give this address a name of its own: only these are answered.
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_OWN_PAGES = frozenset({"same-origin", "none"})  # what browsers say of a link or form of ours, and of a typed address
+_NO_SCAN = "the first look at the cluster is not over yet"
+_API = "/api/"
+_FILES = {
+    "/static/console.css": "static/console.css",
+    "/static/console.js": "static/console.js",
+    "/static/icon.svg": "static/icon.svg",
+    "/api/v1/schema.json": "api.schema.json",
+}
+_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "json": "application/json"}
+
+_View = Callable[[Shown, ClusterScan], str | Response]
+
+
+def create_console(source: Source, simulator: Simulator | None = None, hosts: frozenset[str] = LOCAL_HOSTS) -> Flask:
+    """The app. Shape: ``hosts`` are the names by which it is reached; without a simulator there is no what-if."""
+    app = Flask(__name__, static_folder=None)
+    app.before_request(partial(_refuse_strangers, hosts))
+    app.after_request(_finished)
+    app.register_error_handler(HTTPException, partial(_refused, source))
+    for path, file in _FILES.items():
+        app.add_url_rule(path, path, partial(_file, (HERE / file).read_bytes(), _TYPES[file.rpartition(".")[2]]))
+    pages: Mapping[str, _View] = {
+        "/": _overview,
+        "/workloads": _workloads,
+        "/workload": partial(_workload, simulator),
+        "/what-if": partial(_what_if, simulator),
+        "/domains": _domains,
+        "/health": _health,
+    }
+    documents: Mapping[str, _View] = {
+        "/api/v1/overview": lambda shown, scan: _json(as_json.overview(shown, scan)),
+        "/api/v1/workloads": _workloads_document,
+        "/api/v1/workload": lambda _, scan: _json(workload_values(_asked(scan))),
+        "/api/v1/what-if": partial(_what_if_document, simulator),
+    }
+    for path, view in (*pages.items(), *documents.items()):
+        app.add_url_rule(path, path, partial(_with_scan, source, view))
+    return app
+
+
+def _with_scan(source: Source, view: _View) -> str | Response:
+    """The view of the latest scan; before the first has ended, that it has not."""
+    shown = source()
+    if shown.scan is not None:
+        return view(shown, shown.scan)
+    if request.path.startswith(_API):
+        return _json({"error": _NO_SCAN}, 503)
+    return render("start.html", "Overview", shown, "/", start=None)
+
+
+def _overview(shown: Shown, scan: ClusterScan) -> str:
+    return render("start.html", "Overview", shown, "/", start=first_screen(shown, scan), main_class="start")
+
+
+def _workloads(shown: Shown, scan: ClusterScan) -> str:
+    query = read_query(request.args)
+    found = listing(shown, scan, query)
+    return render("workloads.html", "Workloads", shown, "/workloads", query=query, listing=found)
+
+
+def _domains(shown: Shown, scan: ClusterScan) -> str:
+    query = read_query(request.args)
+    return render("domains.html", "Domains", shown, "/domains", query=query, heat=heat_map(shown, scan, query))
+
+
+def _health(shown: Shown, scan: ClusterScan) -> str:
+    return render("health.html", "Health", shown, "/health", health=health_page(shown, scan))
+
+
+def _asked(scan: ClusterScan) -> ScannedWorkload:
+    """The workload that the URL names. Errors: NotFound."""
+    return find(scan, request.args) or abort(404)
+
+
+def _workload(simulator: Simulator | None, shown: Shown, scan: ClusterScan) -> str:
+    of = _asked(scan)
+    page = workload_page(shown, scan, of)
+    form = _form(scan, read_change(of, {})) if simulator is not None else None
+    return render("workload.html", of.name, shown, "", shown=page, form=form)
+
+
+def _form(scan: ClusterScan, asked: Change) -> dict[str, object]:
+    return {
+        "asked": asked,
+        "zones": sorted({each.zone for each in scan.zones}),
+        "most_replicas": MOST_REPLICAS,
+        "most_nodes": MOST_NODES,
+    }
+
+
+def _what_if(simulator: Simulator | None, shown: Shown, scan: ClusterScan) -> str:
+    of = _asked(scan)
+    change = read_change(of, request.args)
+    page = workload_page(shown, scan, of)
+    answer = outcome(_simulator(simulator), change)
+    title = f"What if: {of.name}"
+    return render("what_if.html", title, shown, "", shown=page, form=_form(scan, change), answer=answer, once=True)
+
+
+def _what_if_document(simulator: Simulator | None, _: Shown, scan: ClusterScan) -> Response:
+    try:
+        return _json(_simulator(simulator).answer(read_change(_asked(scan), request.args)))
+    except NoAnswer as error:
+        return _json({"error": str(error)}, 503)
+
+
+def _simulator(simulator: Simulator | None) -> Simulator:
+    """The simulator, for a question of our own pages: it costs something. Errors: NotFound, Forbidden."""
+    if simulator is None:
+        abort(404)
+    if request.headers.get("Sec-Fetch-Site", "none") not in _OWN_PAGES:
+        abort(403)
+    return simulator
+
+
+def _workloads_document(_: Shown, scan: ClusterScan) -> Response:
+    query = read_query(request.args)
+    return _json(as_json.workloads(*cut(chosen(scan, query), query)))
+
+
+def _file(content: bytes, kind: str) -> Response:
+    return Response(content, content_type=f"{kind}; charset=utf-8")
+
+
+def _json(document: object, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(document), status, mimetype="application/json")
+
+
+def _refuse_strangers(hosts: frozenset[str]) -> Response | None:
+    name = request.host.rpartition(":")[0] if request.host.rpartition(":")[2].isdecimal() else request.host
+    if name.lower() in hosts:
+        return None
+    return Response("421 this address is not served under that name\n", 421, mimetype="text/plain")
+
+
+def _refused(source: Source, error: HTTPException) -> Response:
+    """A page, or a document, that says what was not found, or not allowed."""
+    code = error.code or 500
+    text = "It may have been deleted, or the address is mistyped." if code == 404 else error.description or ""
+    if request.path.startswith(_API):
+        return _json({"error": f"{code} {error.name}"}, code)
+    return Response(render("refused.html", error.name, source(), "", text=text), code, mimetype="text/html")
+
+
+def _finished(response: Response) -> Response:
+    """Add the headers, and turn the answer into a 304 for whoever has it already."""
+    response.headers.update(_HEADERS)
+    if response.status_code == 200:
+        response.add_etag()
+        response.make_conditional(request)
+    return response

@@ -1,0 +1,41 @@
+"""The documents of the API; `api.schema.json` promises their shape. How a scanned value is written says the scan."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from webhook.console.first_screen import MOST_WORST
+from webhook.console.listing import Page
+from webhook.console.shown import Shown
+from webhook.core.scan.as_values import Json, cluster_values, workload_values
+from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
+
+
+def overview(shown: Shown, scan: ClusterScan) -> Json:
+    """The first screen; of the workloads the worst."""
+    health = shown.health
+    return {
+        "source": shown.source,
+        "moment": shown.moment,
+        "live": shown.live,
+        "health": {
+            "ceiling": health.ceiling,
+            "defaults": health.defaults_mode,
+            "clusterAgeSeconds": health.cluster_age,
+            "certificateDays": health.certificate_days,
+            "admissionP99Seconds": health.admission_p99,
+        },
+        "total": len(scan.workloads),
+        "aboveMaxSkew": sum(any(skew.above for skew in each.skews) for each in scan.workloads),
+        "scan": cluster_values(replace(scan, workloads=scan.workloads[:MOST_WORST])),
+    }
+
+
+def workloads(found: Sequence[ScannedWorkload], page: Page) -> Json:
+    """A page of the list."""
+    return {
+        "page": page.number,
+        "pages": page.pages,
+        "total": page.total,
+        "workloads": [workload_values(each) for each in found],
+    }

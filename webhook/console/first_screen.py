@@ -1,0 +1,173 @@
+"""The first screen: what would happen, what waits, what is uneven, how the installation stands, where it is worst."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from webhook.console.shown import Health, Shown
+from webhook.console.summary import Summary, above_text, excess, most_pending, summary, worst_loss, wrongs
+from webhook.console.words import age, duration, instant, pods, short_names
+from webhook.core.api.well_known import ZONE
+from webhook.core.rules.frame.rule import NOT_IN_THIS_RELEASE
+from webhook.core.scan.scanned import ClusterScan, PendingCause
+from webhook.core.text import one_line, plural
+
+MOST_WORST = 10
+_MOST_ZONES = 4  # in the tile
+_LOSS = "If one zone fails"
+_SOON_DAYS = 2
+_OLD_SECONDS = 120
+
+
+class Tile(Struct, frozen=True, kw_only=True):
+    """A number to be read at a glance. Shape: ``bad`` says that it should be another."""
+
+    id: str
+    title: str
+    figure: str
+    unit: str
+    text: str
+    bad: bool
+    rows: tuple["ZoneRow", ...] = ()
+
+
+class ZoneRow(Struct, frozen=True):
+    """A zone, and the pods that stay Pending if it fails: with its nodes out of reach, and gone."""
+
+    zone: str
+    unreachable: str
+    gone: str
+
+
+class Fact(Struct, frozen=True):
+    """A name and what is known. Shape: ``bad`` says that somebody should act."""
+
+    name: str
+    text: str
+    bad: bool = False
+
+
+class FirstScreen(Struct, frozen=True, kw_only=True):
+    """Shape: without ``worst``, ``nothing`` says why and ``nothing_next`` what to do."""
+
+    tiles: tuple[Tile, ...]
+    health: tuple[Fact, ...]
+    worst: tuple[Summary, ...]
+    total: str
+    nothing: str
+    nothing_next: str
+
+
+def first_screen(shown: Shown, scan: ClusterScan) -> FirstScreen:
+    """The page's values."""
+    moment, shorts = instant(shown.moment), zone_shorts(scan)
+    bad = [each for each in scan.workloads if any(True for _ in wrongs(each, moment))]
+    worst = tuple(summary(each, moment, shorts) for each in bad[:MOST_WORST])
+    total = plural(len(scan.workloads), "workload")
+    return FirstScreen(
+        tiles=(loss_tile(scan, shorts), pending_tile(scan, moment), above_tile(scan)),
+        health=tuple(health_line(shown.health, scan)),
+        worst=worst,
+        total=total,
+        nothing="Nothing is wrong." if scan.workloads else "There are no workloads here.",
+        nothing_next=f"{total} looked at, and each is spread as it asks to be."
+        if scan.workloads
+        else "Nothing that was read makes pods. Was the right cluster read, and may its workloads be listed?",
+    )
+
+
+def zone_shorts(scan: ClusterScan) -> Mapping[str, str]:
+    """The short names of all zones that are heard of."""
+    named = {each.zone for each in scan.zones} | {
+        zone for each in scan.workloads for skew in each.skews if skew.topology_key == ZONE for zone in skew.domains
+    }
+    return short_names(sorted(named))
+
+
+def loss_tile(scan: ClusterScan, shorts: Mapping[str, str]) -> Tile:
+    """What the loss of the worst zone costs all workloads together."""
+    worst = worst_loss(scan.zones)
+    if worst is None:
+        why = "; ".join(f"{name}: {text}" for name, text in scan.lacks.items() if name in {"nodes", "pods"})
+        text = one_line(why) or "fewer than two zones: nodes carry no topology.kubernetes.io/zone, or all the same"
+        return Tile(id="zone-loss", title=_LOSS, figure="?", unit="not known", text=text, bad=False)
+    lost = most_pending(worst)
+    shown = sorted(sorted(scan.zones, key=most_pending, reverse=True)[:_MOST_ZONES], key=lambda each: each.zone)
+    return Tile(
+        id="zone-loss",
+        title=_LOSS,
+        figure=f"{lost:,}",
+        unit=("pod stays" if lost == 1 else "pods stay") + " Pending",
+        text=f"if it is {one_line(worst.zone)}" if lost else "whichever it is",
+        bad=lost > 0,
+        rows=tuple(
+            ZoneRow(one_line(shorts.get(each.zone, each.zone), 32), pods(each.unreachable), pods(each.gone))
+            for each in shown
+        ),
+    )
+
+
+def pending_tile(scan: ClusterScan, moment: datetime | None) -> Tile:
+    """The pods that wait now because of spread, and since when."""
+    waiting = scan.pending.get(PendingCause.SPREAD, 0)
+    oldest = min(
+        (
+            (pod.since, pod.name, each.namespace)
+            for each in scan.workloads
+            for pod in each.pending_pods
+            if pod.cause is PendingCause.SPREAD and pod.since
+        ),
+        default=None,
+    )
+    others = sum(scan.pending.values()) - waiting
+    parts = []
+    if oldest is not None and age(oldest[0], moment):
+        parts.append(f"the oldest for {age(oldest[0], moment)}: {one_line(oldest[2])}/{one_line(oldest[1])}")
+    if others:
+        parts.append(f"{others:,} more wait{'s' * (others == 1)} for something else")
+    return Tile(
+        id="pending",
+        title="Pending because of spread",
+        figure=f"{waiting:,}",
+        unit="pod" if waiting == 1 else "pods",
+        text="; ".join(parts) or ("" if waiting else "no pod waits"),
+        bad=waiting > 0,
+    )
+
+
+def above_tile(scan: ClusterScan) -> Tile:
+    """The workloads whose pods stand less evenly than they ask."""
+    above = [each for each in scan.workloads if any(skew.above for skew in each.skews)]
+    text = "every workload stands as evenly as it asks"
+    if above:
+        worst, skew = max(
+            ((each, skew) for each in above for skew in each.skews if skew.above), key=lambda pair: excess(pair[1])
+        )
+        text = f"the worst is {one_line(worst.namespace)}/{one_line(worst.name)}, {above_text(skew)}"
+    return Tile(
+        id="above",
+        title="Above their maxSkew",
+        figure=f"{len(above):,}",
+        unit=f"of {plural(len(scan.workloads), 'workload')}",
+        text=text,
+        bad=bool(above),
+    )
+
+
+def health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
+    """How the installation stands, in a line; what is not known is left out."""
+    yield Fact("Ceiling", health.ceiling)
+    yield Fact("Defaults", health.defaults_mode)
+    if health.cluster_age is not None:
+        yield Fact("Cluster heard of", f"{duration(health.cluster_age)} ago", bad=health.cluster_age > _OLD_SECONDS)
+    if health.certificate_days is not None:
+        days = int(health.certificate_days)
+        yield Fact("Certificate", f"{plural(days, 'day')} left", bad=health.certificate_days < _SOON_DAYS)
+    if health.admission_p99 is not None:
+        yield Fact("Admission p99", f"{health.admission_p99 * 1000:.3g} ms")
+    rules = {gap.rule for gap in scan.gaps if gap.missing != NOT_IN_THIS_RELEASE}
+    yield Fact("Rules not evaluated", f"{len(rules):,}" if rules else "none")
+    failed = sum(bool(each.failures) for each in scan.workloads)
+    if failed:
+        yield Fact("Failed on", plural(failed, "workload"), bad=True)

@@ -1,0 +1,138 @@
+"""The list of workloads: filtered, sorted, a page at a time, all by the URL."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from webhook.console.first_screen import zone_shorts
+from webhook.console.query import Only, Query, Sort, address
+from webhook.console.shown import Shown
+from webhook.console.summary import counted_findings, excess, most_pending, summary, worst_loss
+from webhook.console.words import instant
+from webhook.core.scan.scanned import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
+from webhook.core.text import plural
+
+PAGE = 50
+_Row = TypeVar("_Row")
+
+_CHOICES: Mapping[Only, tuple[str, Callable[[ScannedWorkload], bool]]] = {
+    Only.ALL: ("all workloads", lambda _: True),
+    Only.PENDING: ("with Pending pods", lambda each: bool(sum(each.pending.values()))),
+    Only.SKEWED: ("above their maxSkew", lambda each: any(skew.above for skew in each.skews)),
+    Only.FINDINGS: ("with findings", lambda each: bool(counted_findings(each))),
+    Only.REFUSED: ("that ceiling deny would refuse", lambda each: bool(each.would_deny)),
+}
+# Columns that sort, and by what; the worst first, as the scan has them, for the first of them.
+_ORDERS: Mapping[Sort, Callable[[ScannedWorkload], tuple[object, ...]]] = {
+    Sort.NAME: lambda each: (each.namespace, each.name, each.kind),
+    Sort.PODS: lambda each: (-(each.pods or 0),),
+    Sort.PENDING: lambda each: (-each.pending.get(PendingCause.SPREAD, 0), -sum(each.pending.values())),
+    Sort.SKEW: lambda each: (-max((excess(skew) for skew in each.skews), default=-(10**9)),),
+    Sort.LOSS: lambda each: (-max(map(most_pending, each.losses), default=0),),
+}
+_COLUMNS = (
+    ("Workload", Sort.NAME),
+    ("Pods in each zone", None),
+    ("Pods", Sort.PODS),
+    ("Pending", Sort.PENDING),
+    ("Skew", Sort.SKEW),
+    ("If a zone fails", Sort.LOSS),
+    ("Findings", Sort.WORST),
+)
+_NUMBERS = frozenset({Sort.PODS, Sort.PENDING, Sort.SKEW, Sort.LOSS})
+
+
+class Page(Struct, frozen=True):
+    """A part of a list. Shape: ``number`` and ``pages`` count from one."""
+
+    number: int
+    pages: int
+    total: int
+
+
+def chosen(scan: ClusterScan, query: Query) -> list[ScannedWorkload]:
+    """The workloads that a query asks for, in its order."""
+    _, wanted = _CHOICES[query.only]
+    text = query.text.casefold()
+    found = [
+        each
+        for each in scan.workloads
+        if wanted(each) and (not text or text in f"{each.namespace}/{each.kind}/{each.name}".casefold())
+    ]
+    order = _ORDERS.get(query.sort)
+    return found if order is None else sorted(found, key=order)
+
+
+def cut(rows: Sequence[_Row], query: Query, size: int = PAGE) -> tuple[Sequence[_Row], Page]:
+    """The rows of the query's page; of a page beyond the end the last one's."""
+    pages = max(1, -(-len(rows) // size))
+    number = min(query.page, pages)
+    return rows[(number - 1) * size : number * size], Page(number, pages, len(rows))
+
+
+def pager(path: str, query: Query, page: Page) -> dict[str, object]:
+    """What the links to other pages are made of."""
+    return {
+        "page": page.number,
+        "pages": page.pages,
+        "before": address(path, query, page=page.number - 1) if page.number > 1 else "",
+        "after": address(path, query, page=page.number + 1) if page.number < page.pages else "",
+    }
+
+
+def listing(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]:
+    """The page's values."""
+    found = chosen(scan, query)
+    rows, page = cut(found, query)
+    moment, shorts = instant(shown.moment), zone_shorts(scan)
+    counted = plural(len(found), "workload")
+    if len(found) != len(scan.workloads):
+        counted = f"{len(found):,} of {plural(len(scan.workloads), 'workload')}"
+    return {
+        **pager("/workloads", query, page),
+        "counted": counted,
+        "choices": [(str(only), name) for only, (name, _) in _CHOICES.items()],
+        "columns": [_column(name, sort, query) for name, sort in _COLUMNS],
+        "rows": [{**_numbers(each), "of": summary(each, moment, shorts)} for each in rows],
+        "nothing": "No workload is like that." if scan.workloads else "There are no workloads here.",
+        "nothing_next": "Ask for another part of the name, or for all workloads.",
+    }
+
+
+def _column(name: str, sort: Sort | None, query: Query) -> dict[str, object]:
+    sorts = "ascending" if sort is Sort.NAME else "descending"
+    return {
+        "name": name,
+        "number": sort in _NUMBERS,
+        "sorted": sorts if sort is query.sort else "",
+        "address": "" if sort is None else address("/workloads", query, sort=sort, page=1),
+    }
+
+
+def _numbers(of: ScannedWorkload) -> dict[str, object]:
+    waiting, spread = sum(of.pending.values()), of.pending.get(PendingCause.SPREAD, 0)
+    skew = max(of.skews, key=excess, default=None)
+    loss = worst_loss(of.losses)
+    lost = 0 if loss is None else most_pending(loss)
+    found = counted_findings(of)
+    return {
+        "pods": pods_of(of),
+        "pending": f"{waiting:,}" if waiting else "",
+        "pending_bad": bool(spread),
+        "skew": _skew(skew),
+        "skew_bad": skew is not None and skew.above,
+        "loss": f"{lost:,} Pending" if lost else "",
+        "findings": f"{len(found):,}, {found[0].severity}" if found else "",
+    }
+
+
+def pods_of(of: ScannedWorkload) -> str:
+    """``5 of 7``, or ``7`` where as many are wanted, or nobody says how many; empty where they cannot be told."""
+    if of.pods is None:
+        return ""
+    return f"{of.pods:,}" if of.wanted in {None, of.pods} else f"{of.pods:,} of {of.wanted:,}"
+
+
+def _skew(of: ActualSkew | None) -> str:
+    return "" if of is None or of.skew is None else f"{of.skew} of {of.max_skew}"

@@ -1,0 +1,81 @@
+"""What a URL asks for, read once: every value is bounded, and one that nobody knows counts as not given."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeVar
+from urllib.parse import urlencode
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+_LONGEST = 256  # characters; names in Kubernetes have 253 at most
+_LAST_PAGE = 100_000
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+class Only(StrEnum):
+    """Which workloads are shown."""
+
+    ALL = "all"
+    PENDING = "pending"
+    SKEWED = "skewed"
+    FINDINGS = "findings"
+    REFUSED = "refused"
+
+
+class Sort(StrEnum):
+    """What comes first."""
+
+    WORST = "worst"
+    NAME = "name"
+    PODS = "pods"
+    PENDING = "pending"
+    SKEW = "skew"
+    LOSS = "loss"
+
+
+class Query(Struct, frozen=True, kw_only=True):
+    """The parameters of lists. Shape: ``page`` counts from one; ``key`` is a topology key, empty for the zones'."""
+
+    text: str = ""
+    only: Only = Only.ALL
+    sort: Sort = Sort.WORST
+    page: int = 1
+    key: str = ""
+
+
+_NAMES = {"text": "q"}
+
+
+def read_query(given: Mapping[str, str]) -> Query:
+    """Errors: none."""
+    return Query(
+        text=given.get("q", "")[:_LONGEST].strip(),
+        only=_one_of(Only, given.get("only", ""), Only.ALL),
+        sort=_one_of(Sort, given.get("sort", ""), Sort.WORST),
+        page=number(given.get("page", ""), most=_LAST_PAGE) or 1,
+        key=given.get("key", "")[:_LONGEST],
+    )
+
+
+def address(path: str, query: Query, **changes: object) -> str:
+    """The URL of the same list with something changed; what is as by default is left out."""
+    plain = asdict(Query())
+    told = asdict(replace(query, **changes))
+    return link(path, {_NAMES.get(name, name): str(value) for name, value in told.items() if value != plain[name]})
+
+
+def link(path: str, parameters: Mapping[str, str]) -> str:
+    """A path and its parameters, which may hold anything."""
+    return f"{path}?{urlencode(parameters)}" if parameters else path
+
+
+def number(text: str, *, most: int) -> int | None:
+    """A whole number up to ``most``; None for anything else."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most))):
+        return None
+    return int(text) if int(text) <= most else None
+
+
+def _one_of(choices: type[_Choice], text: str, otherwise: _Choice) -> _Choice:
+    return choices(text) if text in {*choices} else otherwise

@@ -1,0 +1,91 @@
+"""The app on an address, for few readers: a thread a request, bounded, beside something more important."""
+
+import socket
+import socketserver
+import threading
+from typing import Any
+from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer
+from wsgiref.types import WSGIApplication
+
+# Each holds a thread. A browser opens six.
+CONNECTIONS = 32
+_PATIENCE_SECONDS = 10.0  # for a reader's request, and for its taking the answer
+_LONGEST_LINE = 65_536
+
+
+class ConsoleServer(socketserver.ThreadingMixIn, WSGIServer):
+    """See the module; whoever comes while all threads are busy is hung up on.
+
+    Errors: OSError if the address cannot be had.
+    """
+
+    daemon_threads = True
+    request_queue_size = CONNECTIONS
+
+    def __init__(self, host: str, port: int, app: WSGIApplication) -> None:
+        self._free = threading.BoundedSemaphore(CONNECTIONS)
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), _Handler)
+        self.set_app(app)
+
+    @property
+    def url(self) -> str:
+        """Where a browser on this machine finds it."""
+        host, port = self.server_address[:2]
+        return f"http://{f'[{host!s}]' if ':' in str(host) else host!s}:{port}/"
+
+    def start(self) -> None:
+        """Serve in a thread, until the process ends or `shutdown`."""
+        threading.Thread(target=self.serve_forever, name="console", daemon=True).start()
+
+    def server_bind(self) -> None:
+        """As there, but nobody is asked for the name of the address."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+        self.setup_environ()
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 as in socketserver
+        """Answer in a thread of its own; hang up where all are busy."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 as in socketserver
+        """As there; then the place is free."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 as in socketserver
+        """Say nothing of readers that hang up."""
+
+
+class _Answering(ServerHandler):
+    server_software = "evenspread"
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = _PATIENCE_SECONDS
+
+    def handle(self) -> None:
+        """Answer one request. As there, which leaves no way to name the handler."""
+        self.raw_requestline = self.rfile.readline(_LONGEST_LINE + 1)
+        if len(self.raw_requestline) > _LONGEST_LINE:
+            self.requestline = self.request_version = self.command = ""
+            self.send_error(414)
+        elif self.parse_request():
+            answering = _Answering(
+                self.rfile,
+                self.wfile,  # type: ignore[arg-type]  # as there
+                self.get_stderr(),
+                self.get_environ(),
+                multithread=True,
+                multiprocess=False,
+            )
+            answering.request_handler = self  # type: ignore[attr-defined]  # for its `close`, as there
+            answering.run(self.server.get_app())  # type: ignore[attr-defined]  # a WSGIServer
+
+    def log_message(self, *_: object) -> None:
+        """No access log."""

@@ -1,0 +1,37 @@
+"""What a process hands to the pages: what a scan found, when that was so, and how the installation stands."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from webhook.core.scan.scanned import ClusterScan
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """How the installation stands. Shape: None and empty for what the process does not know.
+
+    Unit: seconds, days.
+    """
+
+    ceiling: str
+    defaults_mode: str
+    cluster_age: float | None = None
+    certificate_days: float | None = None
+    admission_p99: float | None = None
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """Everything that a page is made of.
+
+    Shape: ``scan`` is None until the first one has ended. ``moment`` is the timestamp to which ages are counted.
+    ``live`` says that later scans will follow.
+    """
+
+    scan: ClusterScan | None
+    source: str
+    health: Health
+    moment: str = ""
+    live: bool = False
+
+
+Source = Callable[[], Shown]

@@ -1,0 +1,134 @@
+"""One workload in a line: its name and address, its pods in each zone, what is wrong with it, and how bad that is."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from webhook.console import pictures
+from webhook.console.query import link
+from webhook.console.words import age
+from webhook.core.api.well_known import ZONE
+from webhook.core.policy.policy import Mode
+from webhook.core.review.judging import Judged
+from webhook.core.rules.frame.rule import Severity
+from webhook.core.scan.scanned import ActualSkew, PendingCause, ScannedWorkload, SmallestFix, ZoneLoss
+from webhook.core.text import constraint_name, one_line, plural
+
+_RANKS = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
+_TOLD = frozenset({Mode.WARN, Mode.DENY})
+_NO_FIX = SmallestFix(of="", text="")
+_LONGEST = 400  # characters of a sentence with names from outside
+
+
+class ZoneCell(Struct, frozen=True):
+    """The pods in one zone. Shape: ``high`` says that they are more than maxSkew allows."""
+
+    name: str
+    short: str
+    pods: int
+    high: bool
+    picture: Markup
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """A workload as lists name it. Shape: ``identity`` are the parameters of its address."""
+
+    name: str
+    kind: str
+    namespace: str
+    identity: tuple[tuple[str, str], ...]
+    zones: tuple[ZoneCell, ...]
+    why: str
+    more: str
+    fix: str
+    yaml: str
+
+    @property
+    def address(self) -> str:
+        """Its page."""
+        return link("/workload", dict(self.identity))
+
+    @property
+    def anchor(self) -> str:
+        """Its name in this document."""
+        return link("", dict(self.identity)).removeprefix("?")
+
+
+def summary(of: ScannedWorkload, moment: datetime | None, shorts: Mapping[str, str]) -> Summary:
+    """Shape: ``shorts`` are the short names of the cluster's zones."""
+    reasons = [*wrongs(of, moment)]
+    rest, fix = len(reasons) - 1, of.fix or _NO_FIX
+    return Summary(
+        name=one_line(of.name),
+        kind=one_line(of.kind),
+        namespace=one_line(of.namespace),
+        identity=(("apiVersion", of.api_version), ("kind", of.kind), ("namespace", of.namespace), ("name", of.name)),
+        zones=zone_cells(of, shorts),
+        why=reasons[0] if reasons else "",
+        more=f"and {rest:,} more" if rest > 0 else "",
+        fix=fix.text,
+        yaml=fix.yaml,
+    )
+
+
+def wrongs(of: ScannedWorkload, moment: datetime | None) -> Iterator[str]:
+    """Everything that is wrong with it, the worst first, each in a sentence."""
+    for failure in of.failures:
+        yield one_line(f"evenspread failed on it, in {failure.part}: {failure.error}", _LONGEST)
+    waiting = of.pending.get(PendingCause.SPREAD, 0)
+    if waiting:
+        since = age(of.pending_since, moment)
+        oldest = f", the oldest for {since}" if since else ""
+        yield f"{plural(waiting, 'pod')} Pending because of spread{oldest}"
+    for each in sorted(of.skews, key=lambda skew: -excess(skew)):
+        if each.above:
+            yield above_text(each)
+    for judged in counted_findings(of):
+        yield one_line(judged.finding.summary, _LONGEST)
+    worst = worst_loss(of.losses)
+    if worst is not None and most_pending(worst):
+        yield f"{plural(most_pending(worst), 'pod')} would stay Pending if zone {one_line(worst.zone)} failed"
+
+
+def above_text(of: ActualSkew) -> str:
+    """``uneven by zone: skew 3, maxSkew allows 1``."""
+    return f"uneven by {constraint_name(of.topology_key, None)}: skew {of.skew}, maxSkew allows {of.max_skew}"
+
+
+def counted_findings(of: ScannedWorkload) -> list[Judged]:
+    """The findings that somebody should act on, the most severe first: neither waived nor mere notes."""
+    counted = (each for each in of.findings if not each.waived and each.configured in _TOLD)
+    return sorted(counted, key=lambda each: _RANKS[each.severity])
+
+
+def excess(of: ActualSkew) -> int:
+    """How far above its maxSkew. Unit: pods; negative below it."""
+    return (of.skew or 0) - of.max_skew
+
+
+def worst_loss(losses: tuple[ZoneLoss, ...]) -> ZoneLoss | None:
+    """The zone whose failure costs most."""
+    return max(losses, key=most_pending, default=None)
+
+
+def most_pending(loss: ZoneLoss) -> int:
+    """The most pods that would stay Pending, as far as it is known. Unit: pods."""
+    return max(number or 0 for truth in (loss.unreachable, loss.gone) for number in truth)
+
+
+def zone_cells(of: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[ZoneCell, ...]:
+    """Its pods in each zone, by name; nothing of a workload that no constraint spreads over zones."""
+    mine = [each for each in of.skews if each.topology_key == ZONE]
+    skew = next((each for each in mine if each.above), mine[0] if mine else None)
+    if skew is None:
+        return ()
+    limit = skew.max_skew + (skew.global_minimum or 0)
+    full = max(skew.domains.values(), default=0)
+    cells = []
+    for name, pods in sorted(skew.domains.items()):
+        high = skew.above and pods > limit
+        picture = pictures.column(pods, full=full, high=high)
+        cells.append(ZoneCell(one_line(name), one_line(shorts.get(name, name), 32), pods, high, picture))
+    return tuple(cells)

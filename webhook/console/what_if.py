@@ -1,0 +1,198 @@
+"""What if: a change to the cluster or to one workload -> `evenspread simulate` in a process of its own.
+
+The process reads the cluster as the command line does, so that both say the same. It is ended when its time is over,
+has its own limit of memory, gives way to everything else, and there is one at a time.
+"""
+
+import contextlib
+import os
+import resource
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import join
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from webhook.console.query import number
+from webhook.core.scan.scanned import ScannedWorkload
+from webhook.core.text import one_line
+
+# A cluster of 5,000 pods is read in three of them; the search for an answer is bounded by its states.
+LONGEST_SECONDS = 30.0
+_STATES = 20_000
+MOST_BYTES = 512 * 1024 * 1024
+_MOST_ANSWER_BYTES = 4 * 1024 * 1024
+PATIENCE_SECONDS = 2.0  # for the question before
+_NICE = 5
+MOST_REPLICAS, MOST_NODES = 1_000, 100
+_LONGEST_NAME = 253
+_MOST_NODES = 12  # that are named
+_FINDINGS = 1  # the exit code of an answer that is not "fits"
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """What happens, and to which workload. Shape: empty and None for what stays as it is; ``add`` is a zone."""
+
+    kind: str
+    namespace: str
+    name: str
+    replicas: int | None = None
+    lose: str = ""
+    drain: str = ""
+    delete: str = ""
+    add: str = ""
+    nodes: int = 1
+    rollout: bool = False
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The words of `evenspread simulate`. Shape: values are joined to their options, so that none reads as one."""
+        told = {"drain": self.drain, "delete-node": self.delete, "lose": self.lose and f"zone={self.lose}"}
+        more = [f"--{option}={value}" for option, value in told.items() if value]
+        if self.replicas is not None:
+            more.append(f"--replicas={self.replicas}")
+        if self.add:
+            more.append(f"--add-nodes=zone={self.add}:{self.nodes}")
+        if self.rollout:
+            more.append("--rollout")
+        return (*more, f"--namespace={self.namespace}", "--", f"{self.kind.lower()}/{self.name}")
+
+
+class NoAnswer(Exception):  # noqa: N818 it is no error: the question was too large, or came too early
+    """Why there is no answer, as a sentence."""
+
+
+def read_change(of: ScannedWorkload, given: Mapping[str, str]) -> Change:
+    """The change that a form asks for; numbers out of bounds count as not given."""
+
+    def text(name: str) -> str:
+        return given.get(name, "").strip()[:_LONGEST_NAME]
+
+    return Change(
+        kind=of.kind,
+        namespace=of.namespace,
+        name=of.name,
+        replicas=number(text("replicas"), most=MOST_REPLICAS),
+        lose=text("lose"),
+        drain=text("drain"),
+        delete=text("delete"),
+        add=text("add"),
+        nodes=number(text("nodes"), most=MOST_NODES) or 1,
+        rollout=bool(text("rollout")),
+    )
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """What becomes of the pods after something happened. Shape: ``fixes`` are texts, ``blocked`` nodes and why."""
+
+    event: str
+    message: str
+    fits: bool
+    doubt: str
+    blocked: tuple[tuple[str, str], ...]
+    fixes: tuple[str, ...]
+    notes: tuple[str, ...]
+    not_evaluated: tuple[str, ...]
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """The answer as a page shows it. Shape: without events ``refused`` says why."""
+
+    events: tuple[Event, ...]
+    refused: str
+    command: str
+
+
+def outcome(simulator: "Simulator", change: Change) -> Outcome:
+    """Ask, and read the answer."""
+    command = simulator.command(change)
+    try:
+        document = simulator.answer(change)
+    except NoAnswer as error:
+        return Outcome(events=(), refused=str(error), command=command)
+    return Outcome(
+        events=tuple(_event(each) for each in document.get("events", [document])), refused="", command=command
+    )
+
+
+def _event(of: dict[str, Any]) -> Event:
+    nodes = of["blocking"]["nodes"] if of["blocking"] else ()
+    return Event(
+        event=one_line(of["event"]),
+        message=one_line(of["message"]),
+        fits=of["verdict"] == "fits",
+        doubt=one_line(of["doubt"]),
+        blocked=tuple((one_line(each["name"]), one_line(each["reason"])) for each in nodes[:_MOST_NODES]),
+        fixes=tuple(one_line(each["text"]) for each in of["fixes"]),
+        notes=tuple(map(one_line, of["notes"])),
+        not_evaluated=tuple(map(one_line, of["notEvaluated"])),
+    )
+
+
+class Simulator:
+    """Asks the command line; ``cluster`` are the options that name the cluster and the configuration."""
+
+    def __init__(self, cluster: Sequence[str]) -> None:
+        self._cluster = tuple(cluster)
+        self._free = threading.Lock()
+
+    def command(self, change: Change) -> str:
+        """The same question for a terminal."""
+        return join(("evenspread", "simulate", *self._cluster, *change.arguments))
+
+    def answer(self, change: Change) -> dict[str, Any]:
+        """The document of `simulate -o json`. Errors: NoAnswer."""
+        if not self._free.acquire(timeout=PATIENCE_SECONDS):
+            raise NoAnswer("Another question is being answered; try again in a moment.")
+        try:
+            return self._answer(change)
+        finally:
+            self._free.release()
+
+    def _answer(self, change: Change) -> dict[str, Any]:
+        asked = (*self._cluster, "-o", "json", f"--states={_STATES}", *change.arguments)
+        command = (sys.executable, "-P", "-m", "webhook", "simulate", *asked)
+        # It finds its modules where this process does: an installed one finds them by a path of its own.
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        with subprocess.Popen(  # noqa: S603 our own program; whatever a form says is one argument
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            process_group=0,
+            env=environment,
+        ) as process:
+            _restrain(process.pid)
+            try:
+                said, complaint = process.communicate(timeout=LONGEST_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise NoAnswer(
+                    f"It would take longer than {LONGEST_SECONDS:g} s. On the command line there is no limit."
+                ) from None
+        return _read(process.returncode, said, complaint)
+
+
+def _restrain(pid: int) -> None:
+    """Bound what the process takes; it may have ended already."""
+    with contextlib.suppress(OSError):
+        resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+        os.setpriority(os.PRIO_PROCESS, pid, _NICE)
+        # Where memory is short, the kernel ends this process and not the one that it was started by.
+        Path(f"/proc/{pid}/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def _read(code: int, said: bytes, complaint: bytes) -> dict[str, Any]:
+    if code in {0, _FINDINGS} and len(said) <= _MOST_ANSWER_BYTES:
+        with contextlib.suppress(msgspec.DecodeError):
+            document: dict[str, Any] = msgspec.json.decode(said, type=dict[str, Any])
+            return document
+    lines = complaint.decode("utf-8", "replace").strip().splitlines()
+    raise NoAnswer(
+        one_line(lines[-1].removeprefix("evenspread: ")) if lines else "It needs more memory than it may have."
+    )

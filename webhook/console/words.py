@@ -1,0 +1,70 @@
+"""Numbers, ages and names of zones, as people read them."""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from webhook.core.scan.scanned import Stranded
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def instant(text: str) -> datetime | None:
+    """A timestamp of the API server; None for none, or one that nobody can read."""
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
+
+
+def written(moment: datetime | None) -> str:
+    """``20 Nov 2026 09:00 UTC``; empty for no moment."""
+    return f"{moment.astimezone(UTC):%-d %b %Y %H:%M} UTC" if moment is not None else ""
+
+
+def duration(seconds: float) -> str:
+    """``8 s``, ``43 min``, ``3 h 5 min``, ``2 d 4 h``: two units at most."""
+    whole = max(0, int(seconds))
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min"
+    big, small, names = (_HOUR, _MINUTE, ("h", "min")) if whole < _DAY else (_DAY, _HOUR, ("d", "h"))
+    rest = whole % big // small
+    return f"{whole // big} {names[0]}" + (f" {rest} {names[1]}" if rest else "")
+
+
+def age(since: str, moment: datetime | None) -> str:
+    """How long before the moment; empty where one of both is not known."""
+    began = instant(since)
+    return "" if began is None or moment is None else duration((moment - began).total_seconds())
+
+
+def short_names(names: Iterable[str]) -> Mapping[str, str]:
+    """Each name without what all of them begin with: ``eu-central-1a`` and ``eu-central-1b`` are ``a`` and ``b``.
+
+    Shape: a name is cut where its kind of letter changes, so that zone-1 and zone-10 stay apart; none becomes empty.
+    """
+    listed = [*names]
+    letters = zip(*listed, strict=False) if len(listed) > 1 else ()
+    cut = sum(1 for _ in itertools.takewhile(lambda each: len({*each}) == 1, letters))
+    while cut and not all(_may_cut(name, cut) for name in listed):
+        cut -= 1
+    return {name: name[cut:] for name in listed}
+
+
+def _may_cut(name: str, at: int) -> bool:
+    if at >= len(name):
+        return False
+    before, after = name[at - 1], name[at]
+    return not before.isalnum() or (before.isdigit() != after.isdigit() and after.isalnum())
+
+
+def pods(of: Stranded) -> str:
+    """``3``, ``2 to 5``, ``2 or more``; ``not known`` where nothing is proven."""
+    if of.fewest == of.most:
+        return "not known" if of.fewest is None else f"{of.fewest:,}"
+    if of.most is None:
+        return f"{of.fewest or 0:,} or more"
+    return f"{of.fewest or 0:,} to {of.most:,}"

@@ -1,0 +1,182 @@
+"""One workload: each constraint with its pods in each domain, what is wrong and why, and what admission would say."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from webhook.console import pictures
+from webhook.console.first_screen import Fact, zone_shorts
+from webhook.console.heat_map import limit_of
+from webhook.console.listing import pods_of
+from webhook.console.shown import Shown
+from webhook.console.summary import summary, wrongs
+from webhook.console.words import age, instant, pods
+from webhook.core.policy.policy import Mode
+from webhook.core.review.judging import Judged
+from webhook.core.scan.scanned import (
+    ActualSkew,
+    ClusterScan,
+    Origin,
+    PendingCause,
+    PendingPod,
+    ScannedWorkload,
+    ZoneLoss,
+)
+from webhook.core.text import constraint_name, one_line, plural
+
+_MOST_DOMAINS = 40
+_LONGEST = 2_000  # characters of a text about a finding
+_ORIGINS = {
+    Origin.DECLARED: "declared in its template",
+    Origin.INJECTED: "injected at admission",
+    Origin.DEFAULT: "kube-scheduler's own default",
+}
+_CONSEQUENCES = {
+    Mode.DENY: "denied at admission",
+    Mode.WARN: "warned about at admission",
+    Mode.AUDIT: "recorded only",
+    Mode.OFF: "off",
+}
+_CAUSES = {
+    PendingCause.SPREAD: "its spread constraints",
+    PendingCause.CAPACITY: "room: no node has enough left",
+    PendingCause.OTHER: "something else",
+    PendingCause.FITS: "nothing: a node takes it",
+    PendingCause.GATED: "its scheduling gates",
+    PendingCause.FOREIGN: "another scheduler",
+    PendingCause.UNKNOWN: "not known",
+}
+
+
+class DomainRow(Struct, frozen=True):
+    """A domain in a constraint's picture."""
+
+    name: str
+    pods: int
+    high: bool
+    picture: str
+
+
+def find(scan: ClusterScan, wanted: Mapping[str, str]) -> ScannedWorkload | None:
+    """The workload that a URL names; without an apiVersion the first of its kind."""
+    version = wanted.get("apiVersion", "")
+    for each in scan.workloads:
+        if (
+            each.name == wanted.get("name", "")
+            and each.namespace == wanted.get("namespace", "")
+            and each.kind == wanted.get("kind", "")
+            and version in {"", each.api_version}
+        ):
+            return each
+    return None
+
+
+def workload_page(shown: Shown, scan: ClusterScan, of: ScannedWorkload) -> dict[str, object]:
+    """The page's values."""
+    moment = instant(shown.moment)
+    line = summary(of, moment, zone_shorts(scan))
+    reasons = [*wrongs(of, moment)]
+    hidden = sum(of.pending.values()) - len(of.pending_pods)
+    return {
+        **asdict(line),
+        "address": line.address,
+        "anchor": line.anchor,
+        "pods": f"pods: {pods_of(of) or 'not known'}",
+        "wrongs": reasons,
+        "constraints": [_constraint(each) for each in of.skews],
+        "pending": [_pending(each, moment) for each in of.pending_pods],
+        "pending_rest": f"and {plural(hidden, 'pod')} more" if hidden > 0 else "",
+        "losses": [_loss(each) for each in of.losses],
+        "findings": [_finding(each) for each in of.findings],
+        "facts": [*_facts(of)],
+    }
+
+
+def _constraint(of: ActualSkew) -> dict[str, object]:
+    limit = limit_of(of)
+    listed = sorted(of.domains.items())
+    if len(listed) > _MOST_DOMAINS:
+        listed = sorted(of.domains.items(), key=lambda each: (-each[1], each[0]))[:_MOST_DOMAINS]
+    counted = f"counts pods with {one_line(of.selector)}" if of.selector else "counts no pods"
+    terms = (of.when_unsatisfiable, f"maxSkew {of.max_skew}", _ORIGINS[of.origin], counted)
+    rest = len(of.domains) - len(listed)
+    return {
+        "title": f"Spread by {constraint_name(of.topology_key, None)}",
+        "terms": " · ".join(terms),
+        "skew": "not known" if of.skew is None else of.skew,
+        "max_skew": of.max_skew,
+        "above": of.above,
+        "domains": [*_domains(of, listed, limit)],
+        "rest": f"and {plural(rest, 'domain')} with fewer pods" if rest else "",
+        "meaning": _meaning(of, limit),
+    }
+
+
+def _domains(of: ActualSkew, listed: Sequence[tuple[str, int]], limit: int | None) -> Iterator[DomainRow]:
+    most = max([*of.domains.values(), limit or 0])
+    full = most + max(1, most // 8)  # so that the limit is no edge of the picture
+    for name, count in listed:
+        high = of.above and limit is not None and count > limit
+        drawn = pictures.bar(count, full=full, least=of.global_minimum, limit=limit)
+        yield DomainRow(one_line(name), count, high, drawn)
+
+
+def _meaning(of: ActualSkew, limit: int | None) -> str:
+    """What the numbers mean for the next pod."""
+    key = one_line(of.topology_key)
+    if not of.domains:
+        return f"No node that counts for these pods has the label {key}."
+    if limit is None or of.global_minimum is None:
+        return "How it stands is not known."
+    least = f"the emptiest domain has {of.global_minimum:,}"
+    if of.min_domains is not None and len(of.domains) < of.min_domains:
+        least = f"there are {len(of.domains):,} domains and minDomains asks for {of.min_domains:,}, so 0 is the minimum"
+    line = f"{least[0].upper()}{least[1:]}"
+    if of.hard:
+        return f"{line}, so no domain may get a pod above {limit:,} (the red line): such a pod stays Pending."
+    return f"{line}. kube-scheduler prefers emptier domains, but places a pod above {limit:,} (the red line) as well."
+
+
+def _pending(pod: PendingPod, moment: datetime | None) -> dict[str, object]:
+    return {
+        "name": one_line(pod.name),
+        "cause": _CAUSES[pod.cause],
+        "age": age(pod.since, moment) or "not known",
+    }
+
+
+def _loss(of: ZoneLoss) -> dict[str, object]:
+    return {
+        "zone": one_line(of.zone),
+        "unreachable": pods(of.unreachable),
+        "unreachable_bad": bool(of.unreachable.most),
+        "gone": pods(of.gone),
+        "gone_bad": bool(of.gone.most),
+    }
+
+
+def _finding(of: Judged) -> dict[str, object]:
+    finding = of.finding
+    return {
+        "rule": finding.rule,
+        "severity": str(of.severity),
+        "consequence": of.waived or _CONSEQUENCES[of.mode],
+        "summary": one_line(finding.summary, _LONGEST),
+        "detail": one_line(finding.detail, _LONGEST),
+        "path": one_line(finding.path),
+        "fix": one_line(finding.fix or finding.remedy, _LONGEST),
+    }
+
+
+def _facts(of: ScannedWorkload) -> Iterator[Fact]:
+    """What admission would make of it."""
+    if of.would_deny:
+        yield Fact("Under ceiling deny", f"it would be refused: {', '.join(of.would_deny)}")
+    if of.would_inject:
+        yield Fact("Defaults", f"its next pod would get {plural(of.would_inject, 'constraint')}")
+    if of.lacking:
+        yield Fact("Pods without the defaults", f"{of.lacking:,}; a restart of the workload gives them to all")
+    for each in of.not_evaluated:
+        yield Fact(f"{each.rule} not evaluated", one_line(each.missing, _LONGEST))
