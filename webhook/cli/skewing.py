@@ -131,15 +131,15 @@ def _row(of: Standing) -> tuple[str, ...]:
 
 def _counts(of: ActualSkew) -> str:
     """``a 3, b 1, c 0``; of many domains the fewest and the most."""
-    counts = of.domains
-    if not counts:
+    counts, total = of.domains, len(of.domains) + of.empty
+    if not total:
         return f"no node with {segment_of(of.topology_key)} counts"
-    if len(counts) <= _MOST_DOMAINS:
+    if total <= _MOST_DOMAINS:
         return ", ".join(f"{one_line(name, _NAME)} {number}" for name, number in counts.items())
-    fewest, most = min(counts.values()), max(counts.values())
-    empty = sum(not number for number in counts.values())
+    fewest, most = 0 if of.empty else min(counts.values()), max(counts.values(), default=0)
+    empty = of.empty + sum(not number for number in counts.values())
     rest = f", {empty:,} of them empty" if empty and most else ""
-    return f"{f'{fewest} to {most}' if most else 'none'} in {len(counts):,} domains{rest}"
+    return f"{f'{fewest} to {most}' if most else 'none'} in {total:,} domains{rest}"
 
 
 def _outside(of: ActualSkew) -> str:

@@ -52,6 +52,10 @@ def test_many_domains_are_summed_up(ask):
     assert "  0 to 1 in 8 domains, 7 of them empty\n" in ask(f"a: {nodes}", "-n", "shop", objects=[web(SOFT_HOST)])[1]
     none = " ".join(f"n{number}" for number in range(8))
     assert "  none in 8 domains\n" in ask(f"a: {none}", "-n", "shop", objects=[web(SOFT_HOST)])[1]
+    hosts = " ".join(f"n{number:03}={number // 100}" for number in range(102))
+    assert (
+        "  0 to 1 in 102 domains, 100 of them empty\n" in ask(f"a: {hosts}", "-n", "shop", objects=[web(SOFT_HOST)])[1]
+    )
     assert "  no node with rack counts\n" in ask("a: n", "-n", "shop", objects=[web("rack hard 1 app=web")])[1]
 
 
@@ -72,6 +76,7 @@ def test_the_json(ask):
             "globalMinimum": 1,
             "domains": {"a": 2, "b": 1},
             "origin": "declared",
+            "emptyDomains": 0,
             "minDomains": None,
             "outside": {},
             "path": "spec.template.spec.topologySpreadConstraints[0]",

@@ -1,14 +1,21 @@
 """How uneven pods stand, counted again by hand."""
 
+import json
+
 import pytest
 from build import cluster, constraint, pod, service
+from cli.snapshots import running, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
+from manifest import workload
+from scans import circumstances, snapshot_of
 
 from webhook.core.api.well_known import HOSTNAME
-from webhook.core.scan.actual_skew import actual_skews
+from webhook.core.scan.actual_skew import actual_skews, workload_skews
 from webhook.core.scan.next_pods import ScannedTemplate
+from webhook.core.scan.surroundings import surroundings
 from webhook.core.scheduler.problem import take
+from webhook.core.workloads.reading import read_workload
 from webhook.core.workloads.workload import Template
 
 WEB = "app=web"
@@ -68,3 +75,15 @@ def test_as_counted_by_hand(pods, max_skew):
     state = " | ".join(f"z{number}: n{number}={count}" for number, count in enumerate(pods))
     [found] = stand(state, constraint(max_skew=max_skew, select=WEB))
     assert found == ("zone[0]", max(pods) - min(pods), max(pods) - min(pods) > max_skew, "declared")
+
+
+def test_of_the_templates_of_one_workload():
+    state = snapshot_of(snapshot("a: a0=3 | b: b0=1", workload("Deployment", "app=web", "zone hard 1 app=web")))
+    (item,) = [each for each in state.kept if each.of.kind == "Deployment"]
+    made = read_workload(item.raw, api_version="apps/v1", kind="Deployment")
+    found = [*workload_skews(made, surroundings(circumstances(state)), stand_in=False)]
+    assert [(each.skew, each.above, each.hard) for each in found] == [(2, True, True)]
+    state.index.lack("pods", "403 Forbidden")
+    assert [*workload_skews(made, surroundings(circumstances(state)), stand_in=False)] == []
+    alone = read_workload(json.dumps(running("a", "a0")).encode(), api_version="v1", kind="Pod")
+    assert [*workload_skews(alone, surroundings(circumstances(state)), stand_in=False)] == []

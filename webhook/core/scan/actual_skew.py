@@ -24,6 +24,9 @@ from webhook.core.scheduler.problem import Problem
 from webhook.core.workloads.own_selector import selector_of
 from webhook.core.workloads.workload import Workload
 
+# Domains of a constraint that are listed though they have no pods: more are hosts, of each of thousands of workloads.
+_MOST_LISTED = 100
+
 
 class _Skewed(Struct, frozen=True):
     balance: Balance
@@ -75,7 +78,8 @@ def _skewed(problem: Problem) -> Iterator[_Skewed]:
 
 def _actual(of: _Skewed, origin: Origin, path: str) -> ActualSkew:
     balance, domains = of.balance, of.balance.domains
-    constraint, counts = domains.constraint, domains.counts
+    constraint, eligible = domains.constraint, domains.column.domain_count(domains.counting)
+    counts = _listed(domains, eligible)
     return ActualSkew(
         topology_key=constraint.topology_key,
         when_unsatisfiable=balance.written.when_unsatisfiable or "",
@@ -83,14 +87,23 @@ def _actual(of: _Skewed, origin: Origin, path: str) -> ActualSkew:
         selector=",".join(dict.fromkeys(each.text for each in constraint.selector.requirements)),
         max_skew=constraint.max_skew,
         min_domains=balance.written.min_domains,
-        domains=dict(sorted(counts.items())),
+        domains=counts,
+        empty=eligible - len(counts),
         outside=_outside(domains, of.counts),
-        global_minimum=domains.global_minimum if counts else None,
-        skew=max(counts.values()) - domains.global_minimum if counts else None,
+        global_minimum=domains.global_minimum if eligible else None,
+        skew=max(domains.match_num.values(), default=0) - domains.global_minimum if eligible else None,
         origin=origin,
         name=balance.name,
         path=path,
     )
+
+
+def _listed(domains: Domains, eligible: int) -> Mapping[str, int]:
+    """The pods of each eligible domain; of very many, those of domains that have some."""
+    if eligible <= _MOST_LISTED:
+        return dict(sorted(domains.counts.items()))
+    values = domains.column.values
+    return dict(sorted((values[number], pods) for number, pods in domains.match_num.items()))
 
 
 def _outside(domains: Domains, counts: Counts) -> Mapping[str, int]:

@@ -67,6 +67,7 @@ def skew_values(of: ActualSkew) -> Json:
         "globalMinimum": of.global_minimum,
         "domains": dict(of.domains),
         "origin": str(of.origin),
+        "emptyDomains": of.empty,
         "minDomains": of.min_domains,
         "outside": dict(of.outside),
         "path": of.path,

@@ -33,8 +33,9 @@ class PendingCause(StrEnum):
 class ActualSkew(Struct, frozen=True, kw_only=True):
     """How the pods of one workload stand, by one constraint that its next pod has.
 
-    Shape: ``domains`` has every eligible domain, those without a pod at 0. ``outside`` are matching pods on nodes that
-    do not count, by the value that those have, "" for none. ``global_minimum`` and ``skew`` are None where no domain is
+    Shape: ``domains`` has every eligible domain, those without a pod at 0; of very many only those that have pods, and
+    ``empty`` is how many more there are. ``outside`` are matching pods on nodes that do not count, by the value that
+    those have, "" for none. ``global_minimum`` and ``skew`` are None where no domain is
     eligible. ``path`` is where the constraint stands in the object; empty for one that is not written there.
     Unit: pods.
     """
@@ -45,6 +46,7 @@ class ActualSkew(Struct, frozen=True, kw_only=True):
     max_skew: int
     min_domains: int | None
     domains: Mapping[str, int]
+    empty: int = 0
     outside: Mapping[str, int] = {}
     global_minimum: int | None
     skew: int | None

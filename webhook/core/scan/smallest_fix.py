@@ -53,8 +53,8 @@ def of_findings(judged: Sequence[Judged], raw: object) -> SmallestFix | None:
 
 
 def of_defaults(injection: Injection, workload: Workload) -> SmallestFix | None:
-    """Declaring what injection adds; None for an object with several templates, or whose template is elsewhere."""
-    if len(workload.templates) != 1 or workload.templates[0].alone or injection.record.filled:
+    """Declaring what injection adds; None for an object with several templates, and for selectors alone."""
+    if len(workload.templates) != 1 or injection.record.filled:
         return None
     path = workload.templates[0].constraints_path
     return SmallestFix(

@@ -1,9 +1,9 @@
 """Pods grouped by labels: keys with many values stand aside, big selectors keep their counts."""
 
 import pytest
-from build import pod, running, selector
+from build import cluster, constraint, pod, running, selector
 
-from webhook.core.api.selectors import compile_selector
+from webhook.core.api.selectors import NOTHING, compile_selector
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.tables.pod_groups import NamespacePods
 
@@ -126,3 +126,31 @@ def test_a_slot_is_used_again_when_node_and_pods_are_gone():
     index.apply("ADDED", pod("app=web"))
     assert index.waiting_pods("shop")[0].meta.name == "web-0"
     assert index.waiting_pods("elsewhere") == ()
+
+
+@pytest.mark.parametrize(
+    ("select", "expected"),
+    [
+        pytest.param("app=web", 2, id="those without a constraint"),
+        pytest.param("app!=web", 1, id="of other labels"),
+        pytest.param("apps.kubernetes.io/pod-index=1", 1, id="by a value that differs from pod to pod"),
+        pytest.param("apps.kubernetes.io/pod-index!=1 app=web", 1, id="by any other value"),
+        pytest.param("app=none", 0, id="none"),
+    ],
+)
+def test_pods_without_a_constraint(select, expected):
+    made = cluster("z1: a | z2: b")
+    pods = [
+        ("app=web apps.kubernetes.io/pod-index=0", {}),
+        ("app=web apps.kubernetes.io/pod-index=1", {}),
+        ("app=web apps.kubernetes.io/pod-index=2", {"topology_spread_constraints": (constraint(select="app=web"),)}),
+        ("app=db", {}),
+    ]
+    for number, (labelled, more) in enumerate(pods):
+        made.apply("ADDED", running(f"p{number}", "a", labelled, **more))
+    gone = running("p9", "a", "app=web")
+    made.apply("ADDED", gone)
+    made.apply("DELETED", gone)
+    assert made.count_unspread("shop", compile_selector(selector(select))) == expected
+    assert made.count_unspread("elsewhere", compile_selector(selector(select))) == 0
+    assert made.count_unspread("shop", NOTHING) == 0
