@@ -9,9 +9,9 @@ from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.terminal import BOLD, GREEN, RED, YELLOW, Paint, say
 from webhook.core.api.types import ObjectMeta
 from webhook.core.apiserver.decoding import DecodeError
-from webhook.core.explain.obstacles import segment_of
 from webhook.core.scan.actual_skew import workload_skews
 from webhook.core.scan.as_values import Json, skew_values
+from webhook.core.scan.domain_text import domain_text
 from webhook.core.scan.representatives import Representatives
 from webhook.core.scan.scanned import ActualSkew, Origin
 from webhook.core.scan.surroundings import Surroundings, key_of, stands_for, surroundings
@@ -22,8 +22,6 @@ from webhook.core.workloads.reading import has_template, read_exactly, read_meta
 from webhook.snapshot.load import Item
 
 _NAME = 60
-# More are summed up: hosts mostly.
-_MOST_DOMAINS = 6
 _FROM = {Origin.DECLARED: "template", Origin.INJECTED: "injected", Origin.DEFAULT: "scheduler"}
 
 
@@ -125,27 +123,8 @@ def _row(of: Standing) -> tuple[str, ...]:
         "?" if skew.skew is None else f"{skew.skew}{'!' if skew.above else ''}",
         skew.when_unsatisfiable,
         _FROM[skew.origin],
-        _counts(skew) + _outside(skew),
+        domain_text(skew),
     )
-
-
-def _counts(of: ActualSkew) -> str:
-    """``a 3, b 1, c 0``; of many domains the fewest and the most."""
-    counts, total = of.domains, len(of.domains) + of.empty
-    if not total:
-        return f"no node with {segment_of(of.topology_key)} counts"
-    if total <= _MOST_DOMAINS:
-        return ", ".join(f"{one_line(name, _NAME)} {number}" for name, number in counts.items())
-    fewest, most = 0 if of.empty else min(counts.values()), max(counts.values(), default=0)
-    empty = of.empty + sum(not number for number in counts.values())
-    rest = f", {empty:,} of them empty" if empty and most else ""
-    return f"{f'{fewest} to {most}' if most else 'none'} in {total:,} domains{rest}"
-
-
-def _outside(of: ActualSkew) -> str:
-    """Pods on nodes that do not count, which the scheduler leaves out."""
-    pods = sum(of.outside.values())
-    return f"; {plural(pods, 'pod')} on nodes that do not count" if pods else ""
 
 
 def shape(of: Standing) -> Json:

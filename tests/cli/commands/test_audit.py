@@ -199,6 +199,7 @@ class TestPage:
         assert out == (
             "5 objects: 2 Pod, 1 Deployment, 1 ReplicaSet, 1 Node\n"
             "1 workload looked at, and with them 3 objects that they made\n\nno findings\n"
+            "\n2 Pending pods: 2 for room\nPENDING NOW          PODS  CAUSE\nDeployment shop/web  2     capacity\n"
         )
 
 
@@ -219,6 +220,10 @@ Rollout shop/broken       1       0       0
 
 WORST NAMESPACES    HIGH  MEDIUM     LOW
 shop                   2       0       0
+
+2 Pending pods: 2 for room
+PENDING NOW          PODS  CAUSE
+Deployment shop/web  2     capacity
 
 FINDINGS
 

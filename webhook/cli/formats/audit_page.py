@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.checking.row_text import fix, message
+from webhook.cli.formats.audit_pods import standing
 from webhook.cli.formats.text import COLORS, gap_lines, unread
 from webhook.cli.terminal import BOLD, DIM, GREEN, RED, YELLOW, Paint
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import BY_ID
-from webhook.core.scan.scanned import ClusterScan, Stranded, ZoneLoss
 from webhook.core.text import one_line, plural
 
 # Kinds in a line, names in a table: the page is to be read whole, and -o json has everything.
 _MAX_KINDS_NAMED = 8
 _MAX_ROWS = 10
-_LONGEST = 60  # characters of a name
 _SEVERITIES = tuple(reversed(Severity))
 # As measured by bench/memory.py: the program, and what it keeps of an object. Of other kinds there are few.
 _BASE_MIB = 80
@@ -40,8 +39,8 @@ def render(
         yield from _by_rule(counted, paint)
         yield from _worst("workload", counted, lambda row: row.manifest.title, paint)
         yield from _worst("namespace", counted, lambda row: row.manifest.namespace or "(none)", paint)
-    if result.scan is not None and result.scan.zones:
-        yield from _losses(result.scan, paint)
+    if result.scan is not None:
+        yield from standing(result.scan, paint)
     if findings and counted:
         yield f"\n{paint('FINDINGS', BOLD)}\n"
         yield from _findings(counted, paint, places=places)
@@ -136,35 +135,6 @@ def _worst(noun: str, rows: Sequence[Row], name: Callable[[Row], str], paint: Pa
         yield f"{entry:{width}}  " + "  ".join(f"{counts[each]:6,}" for each in _SEVERITIES) + "\n"
     if len(worst) > _MAX_ROWS:
         yield paint(f"and {len(worst) - _MAX_ROWS:,} more", DIM) + "\n"
-
-
-def _losses(scan: ClusterScan, paint: Paint) -> Iterator[str]:
-    """A line for each zone with its total, then the workloads that the failure of one costs most."""
-    costly = [(each.title, loss) for each in scan.workloads for loss in each.losses if loss.costs]
-    worst = sorted(costly, key=lambda each: (-_most(each[1]), each[0], each[1].zone))
-    named = [(f"{title} ({loss.zone})", loss) for title, loss in worst[:_MAX_ROWS]]
-    rows = [*((total.zone, total) for total in scan.zones), *named]
-    title = "PENDING IF ONE ZONE FAILS"
-    width = max(len(title), *(len(one_line(name, _LONGEST)) for name, _ in rows))
-    yield "\n" + paint(f"{title:{width}}  OUT OF REACH          GONE    OF PODS", BOLD) + "\n"
-    for name, each in rows:
-        pods = f"{_pods(each.unreachable):>12}  {_pods(each.gone):>12}  {each.wanted:9,}"
-        yield f"{one_line(name, _LONGEST):{width}}  {pods}\n"
-    if len(worst) > _MAX_ROWS:
-        yield paint(f"and {len(worst) - _MAX_ROWS:,} more", DIM) + "\n"
-
-
-def _most(loss: ZoneLoss) -> int:
-    return max(pods or 0 for truth in (loss.unreachable, loss.gone) for pods in truth)
-
-
-def _pods(pending: Stranded) -> str:
-    """``3``, ``2 to 5``, ``2 or more``; ``unknown`` where nothing is proven."""
-    if pending.fewest == pending.most:
-        return "unknown" if pending.fewest is None else f"{pending.fewest:,}"
-    if pending.most is None:
-        return f"{pending.fewest or 0:,} or more"
-    return f"{pending.fewest or 0:,} to {pending.most:,}"
 
 
 def _badness(rows: Iterable[Row]) -> tuple[int, ...]:

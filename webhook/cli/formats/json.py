@@ -6,7 +6,8 @@ import msgspec
 
 from webhook.cli.checking.results import Gap, Row, RunResult
 from webhook.cli.checking.row_text import fix, message
-from webhook.core.scan.scanned import ClusterScan, ZoneLoss
+from webhook.core.scan.as_values import skew_values, stranded_values
+from webhook.core.scan.scanned import ClusterScan, ScannedWorkload, ZoneLoss
 from webhook.manifests.reading.manifest import FieldPosition, Manifest
 
 
@@ -18,7 +19,27 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
 
 def as_values(result: RunResult) -> list[dict[str, object]]:
     """The entries as plain values."""
-    return [*map(_row, result.rows), *map(_gap, result.gaps), *(_losses(result.scan) if result.scan else ())]
+    return [*map(_row, result.rows), *map(_gap, result.gaps), *(_standing(result.scan) if result.scan else ())]
+
+
+def _standing(scan: ClusterScan) -> Iterator[dict[str, object]]:
+    """What is no rule's finding: pods that wait, constraints above maxSkew, pods without defaults, zones that fail."""
+    for each in scan.workloads:
+        if each.pending:
+            yield {"rule": "pending-pods", "workload": each.title, **_waiting(each)}
+        for skew in each.skews:
+            if skew.above:
+                yield {"rule": "actual-skew", "workload": each.title, **skew_values(skew)}
+        if each.would_inject:
+            added = {"wouldInject": each.would_inject, "lacking": each.lacking}
+            yield {"rule": "defaults-to-inject", "workload": each.title, **added}
+    yield from _losses(scan)
+
+
+def _waiting(of: ScannedWorkload) -> dict[str, object]:
+    fix = of.fix.text if of.fix is not None and of.fix.of == "pending" else ""
+    causes = {str(cause): pods for cause, pods in of.pending.items()}
+    return {"pending": causes, "since": of.pending_since, "fix": fix}
 
 
 def _losses(scan: ClusterScan) -> Iterator[dict[str, object]]:
@@ -36,8 +57,8 @@ def _loss(loss: ZoneLoss, title: str = "") -> dict[str, object]:
         **whose,
         "zoneLoss": loss.zone,
         "pods": loss.wanted,
-        "pendingIfUnreachable": {"fewest": loss.unreachable.fewest, "most": loss.unreachable.most},
-        "pendingIfGone": {"fewest": loss.gone.fewest, "most": loss.gone.most},
+        "pendingIfUnreachable": stranded_values(loss.unreachable),
+        "pendingIfGone": stranded_values(loss.gone),
     }
 
 

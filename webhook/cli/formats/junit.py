@@ -6,8 +6,11 @@ Source: the schema that Jenkins' xunit plugin accepts.
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
+import msgspec
+
 from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.checking.row_text import fix, message
+from webhook.core.scan.as_values import summary_values
 from webhook.core.text import one_line
 from webhook.manifests.reading.documents import InputFault
 
@@ -27,8 +30,21 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
     )
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<testsuites {counts}>\n<testsuite name="evenspread" {counts}>\n'
+    yield from _properties(result)
     yield from cases
     yield "</testsuite>\n</testsuites>\n"
+
+
+def _properties(result: RunResult) -> Iterator[str]:
+    """What stands in the cluster, in numbers: no rule's finding, and so no case."""
+    if result.scan is None:
+        return
+    values = summary_values(result.scan)
+    yield "<properties>\n"
+    for name, value in values.items():
+        text = str(value) if isinstance(value, int) else msgspec.json.encode(value).decode()
+        yield f"<property name={_attribute(name)} value={_attribute(text)}/>\n"
+    yield "</properties>\n"
 
 
 def _finding(row: Row) -> str:

@@ -15,6 +15,7 @@ from webhook.cli.checking.results import Row, RunResult
 from webhook.cli.checking.row_text import fix, message
 from webhook.core.rules.frame.rule import Severity
 from webhook.core.rules.rule_set import RULES
+from webhook.core.scan.as_values import summary_values
 from webhook.manifests.reading.documents import InputFault
 from webhook.manifests.reading.files import STDIN_NAME
 
@@ -25,7 +26,7 @@ _INDEX = {rule.id: number for number, rule in enumerate(RULES)}
 def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 every format has this signature
     """One run; what could not be read is a notification of it, and makes it unsuccessful."""
     fatal = [fault for fault in result.faults if fault.fatal]
-    run = {
+    run: dict[str, object] = {
         "tool": {"driver": {"name": "evenspread", "version": __version__, "rules": [_rule(rule) for rule in _INDEX]}},
         "columnKind": "unicodeCodePoints",
         "invocations": [
@@ -33,6 +34,9 @@ def render(result: RunResult, *, color: bool) -> Iterator[str]:  # noqa: ARG001 
         ],
         "results": [_result(row) for row in result.rows],
     }
+    if result.scan is not None:
+        # What is no rule's finding has no line in a file: numbers for who keeps them.
+        run["properties"] = {"evenspread": summary_values(result.scan)}
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     yield msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
 

@@ -25,6 +25,21 @@ def cluster_values(scan: ClusterScan) -> Json:
     }
 
 
+def summary_values(scan: ClusterScan) -> Json:
+    """The scan in numbers, as far as they are of pods."""
+    above = [skew for each in scan.workloads for skew in each.skews if skew.above]
+    return {
+        "nodes": scan.nodes,
+        "pods": scan.pods,
+        "pending": {str(cause): pods for cause, pods in scan.pending.items()},
+        "aboveMaxSkew": {"hard": sum(each.hard for each in above), "soft": sum(not each.hard for each in above)},
+        "zones": [loss_values(each) for each in scan.zones],
+        "wouldDeny": sum(bool(each.would_deny) for each in scan.workloads),
+        "wouldInject": sum(bool(each.would_inject) for each in scan.workloads),
+        "lacking": sum(each.lacking for each in scan.workloads),
+    }
+
+
 def workload_values(of: ScannedWorkload) -> Json:
     """One workload."""
     fix = of.fix
