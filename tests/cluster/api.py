@@ -23,6 +23,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from cluster.writes import REPORTS, Writes, target
+
 from certs.authority import issue_authority, issue_leaf
 
 KINDS = {
@@ -49,6 +51,9 @@ KINDS = {
     "priorityclasses": ("scheduling.k8s.io/v1", "PriorityClass"),
     "runtimeclasses": ("node.k8s.io/v1", "RuntimeClass"),
     "rollouts": ("argoproj.io/v1alpha1", "Rollout"),
+    "reports": ("openreports.io/v1alpha1", "Report"),
+    "policyreports": ("wgpolicyk8s.io/v1alpha2", "PolicyReport"),
+    "events": ("events.k8s.io/v1", "Event"),
 }
 
 
@@ -79,7 +84,8 @@ class FakeApi:
         self.tokens = {}  # of pages: token -> (version, items left)
         self.accepted = {"first"}  # bearer tokens
         self.forbidden = set()
-        self.absent = {"rollouts"}
+        self.absent = {"rollouts", "reports", "policyreports"}
+        self.writes = []  # those that were not refused
         self.bookmark_seconds = bookmark_seconds
         self.patient = patient  # otherwise a watch ends when it has told everything
         self.requests = []
@@ -161,13 +167,19 @@ class FakeApi:
     # -- faults
 
     def strike(self, what, fault, *, resource="", times=1):
-        """Answer the next requests by a fault: ``what`` is list (a first page), page, watch or any."""
+        """Answer the next requests by a fault: ``what`` is list (a first page), page, watch, write or any."""
         self.faults.append(_Rule(what, resource, fault, [times]))
 
     def fault_for(self, request):
+        return self._fault(request.what, request)
+
+    def fault_for_write(self, write):
+        return self._fault("write", write)
+
+    def _fault(self, what, request):
         with self.lock:
             for rule in self.faults:
-                fits = rule.what in {"any", request.what} and rule.resource in {"", request.resource}
+                fits = rule.what in {"any", what} and rule.resource in {"", request.resource}
                 if fits and rule.times[0] > 0:
                     rule.times[0] -= 1
                     return rule.fault
@@ -241,7 +253,7 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
                 request.close()
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(Writes, http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
@@ -278,6 +290,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif path == "/apis/argoproj.io/v1alpha1" and "rollouts" not in api.absent:
             kinds = [{"name": "rollouts/scale", "kind": "Rollout"}, {"name": "rollouts", "kind": "Rollout"}]
             self.json(200, {"kind": "APIResourceList", "resources": kinds})
+        elif path in REPORTS and REPORTS[path][0] not in api.absent:
+            name, kind = REPORTS[path]
+            self.json(200, {"kind": "APIResourceList", "resources": [{"name": name, "kind": kind}]})
+        elif (one := target(path)) is not None and one.resource in KINDS:
+            self.get_one(one)
         elif request.what == "other" or request.resource in api.absent or not self._is_served(request, path):
             self.status(404, "the server could not find the requested resource")
         elif request.resource in api.forbidden:
@@ -403,7 +420,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def selected(request, made):
-    """What the field selector of pods says."""
+    """What the field selector of pods says, and a label selector of one label."""
+    if "labelSelector" in request.query:
+        key, _, value = request.query["labelSelector"].partition("=")
+        return made["metadata"].get("labels", {}).get(key) == value
     if "fieldSelector" not in request.query:
         return True
     return made.get("status", {}).get("phase") not in {"Succeeded", "Failed"}

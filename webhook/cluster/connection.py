@@ -61,11 +61,15 @@ class SilenceError(ClusterError):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """The answer to one request: the object in it, and the server's clock; None if it does not tell the time."""
+    """The answer to one request: the object in it, and the server's clock; None if it does not tell the time.
+
+    Unit: ``retry_after`` is in seconds, 0 if the server gives none.
+    """
 
     status: int
     content: Mapping[str, Any]
     date: datetime | None = None
+    retry_after: float = 0.0
 
 
 class _Response(Protocol):
@@ -200,8 +204,12 @@ class ApiServer:
             answer = json.loads(received)
         except ValueError:
             answer = {}
-        content = answer if isinstance(answer, dict) else {}
-        return Answer(status=response.status, content=content, date=_date(response.headers.get("Date", "")))
+        return Answer(
+            status=response.status,
+            content=answer if isinstance(answer, dict) else {},
+            date=_date(response.headers.get("Date", "")),
+            retry_after=_retry_after(response),
+        )
 
     @contextlib.contextmanager
     def open(self, path: str, *, silence_seconds: float = _SECONDS) -> Iterator[Stream]:
@@ -311,8 +319,12 @@ def _refused(response: _Response) -> RefusedError:
         message = str(json.loads(content).get("message", ""))
     except (ValueError, AttributeError):
         message = str(response.reason or "")
+    return RefusedError(response.status, message, retry_after=_retry_after(response))
+
+
+def _retry_after(response: _Response) -> float:
     after = response.headers.get("Retry-After", "")
-    return RefusedError(response.status, message, retry_after=float(after) if after.isdecimal() else 0.0)
+    return float(after) if after.isdecimal() else 0.0
 
 
 def _date(text: str) -> datetime | None:

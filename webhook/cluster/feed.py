@@ -7,7 +7,7 @@ import ctypes
 import gc
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from webhook.cluster.connection import ApiServer, ClusterError
@@ -32,7 +32,7 @@ class Feed:
     """See the module. Hold ``lock`` while reading ``index``.
 
     Shape: no thread runs before `start`, so that the process can fork before it. Without ``as_version`` the index takes
-    the API server's release.
+    the API server's release. ``on_changes`` is called with what the index took, while the lock is held.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class Feed:
         *,
         timing: Timing | None = None,
         as_version: KubernetesVersion | None = None,
+        on_changes: Callable[[Sequence[tuple[Event, ApiObject]]], None] = lambda _changes: None,
     ) -> None:
         self.index = ClusterIndex(as_version or RECORDED)
         for resource in resources:
@@ -50,6 +51,7 @@ class Feed:
         self.arrivals = Waiters()
         self.version: KubernetesVersion | None = None
         self._follows_version = as_version is None
+        self._on_changes = on_changes
         self._version_asked = threading.Event()
         self._server = server
         self._pace = Pace()
@@ -111,6 +113,7 @@ class Feed:
         with self.lock:
             for event, value in changes:
                 self.index.apply(event, value)
+            self._on_changes(changes)
             self._fresh += len(changes)
             if self._fresh >= _FREEZE and not self._settled:
                 gc.freeze()

@@ -7,7 +7,7 @@
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Generic, TypeVar
 
@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.paging import Paging
 from webhook.cluster.resources import Resource
-from webhook.cluster.wire import read_raw_page
+from webhook.cluster.wire import RawPage, read_raw_page
 from webhook.core.api.types import TypeMeta
 
 _Kept = TypeVar("_Kept")
@@ -51,6 +51,27 @@ class Pause(Struct, frozen=True):
     first: float = 0.5
 
 
+class ListedPage(Struct, frozen=True):
+    """A page of a list; with the ``first`` one the list begins, or begins again.
+
+    Shape: ``items`` are JSON, which does not say what ``of``.
+    """
+
+    resource: str
+    items: tuple[Raw, ...]
+    of: TypeMeta
+    first: bool
+
+
+class NotListedError(ClusterError):
+    """A kind that the API server does not list for us; ``refused`` is a short reason, the text the server's words."""
+
+    def __init__(self, resource: str, refusal: RefusedError) -> None:
+        super().__init__(str(refusal))
+        self.resource = resource
+        self.refused = _phrase(refusal.status)
+
+
 def list_objects(
     server: ApiServer,
     resource: Resource,
@@ -64,17 +85,39 @@ def list_objects(
     Shape: ``progress`` is called with the number of objects of each page.
     Errors: ClusterError if the API server does not answer, or not with lists.
     """
-    paging, values = Paging(server, resource), list[_Kept]()
-    failures, renewed = 0, False
-    while True:
-        renewals, more = server.renewals, True
+    values, title = list[_Kept](), resource.title
+    try:
+        for page in list_pages(server, resource, pause=pause):
+            if page.first:
+                values.clear()
+            values += [keep(item, page.of) for item in page.items]
+            title = page.resource
+            progress(len(page.items))
+    except NotListedError as error:
+        return Listing(resource=error.resource, refused=error.refused, detail=str(error))
+    return Listing(resource=title, values=tuple(values))
+
+
+def list_pages(
+    server: ApiServer,
+    resource: Resource,
+    *,
+    pause: Pause = Pause(),  # noqa: B008 a value that never changes
+) -> Iterator[ListedPage]:
+    """The pages of a kind, each as it comes.
+
+    Errors: NotListedError; ClusterError if the API server does not answer, or not with lists.
+    """
+    paging = Paging(server, resource)
+    failures, renewed, more = 0, False, True
+    while more:
+        renewals = server.renewals
         try:
             if not paging.plural:
                 paging.discover()
                 continue
-            if paging.first:
-                values.clear()
-            more = _take_page(paging, resource, keep, values, progress)
+            first = paging.first
+            page = _read_page(paging)
             failures = 0
         except RefusedError as refusal:
             status = refusal.status
@@ -84,7 +127,7 @@ def list_objects(
             elif status == _NOT_FOUND and paging.try_next_version():
                 continue
             elif status in {_CREDENTIALS, _FORBIDDEN, _NOT_FOUND}:
-                return Listing(resource=paging.title, refused=_phrase(status), detail=str(refusal))
+                raise NotListedError(paging.title, refusal) from refusal
             else:
                 lasting = status < _OVERLOADED and not paging.is_outdated(refusal)
                 failures = _tried(failures, refusal, lasting=lasting)
@@ -92,25 +135,15 @@ def list_objects(
         except ClusterError as error:
             failures = _tried(failures, error)
             pause.sleep(pause.first * 2 ** (failures - 1))
-        if not more:
-            return Listing(resource=paging.title, values=tuple(values))
+        else:
+            more = paging.turn_to(page.metadata.continue_)
+            of = TypeMeta(api_version=paging.api_version, kind=resource.kind)
+            yield ListedPage(paging.title, page.items or (), of, first)
 
 
-def _take_page(
-    paging: Paging,
-    resource: Resource,
-    keep: Callable[[Raw, TypeMeta], _Kept],
-    values: list[_Kept],
-    progress: Callable[[int], None],
-) -> bool:
-    """Read the next page; returns whether more follow."""
+def _read_page(paging: Paging) -> RawPage:
     with paging.open(silence_seconds=_SILENCE_SECONDS) as stream:
-        page = read_raw_page(paging.body(stream))
-    of = TypeMeta(api_version=paging.api_version, kind=resource.kind)
-    items = page.items or ()
-    values += [keep(item, of) for item in items]
-    progress(len(items))
-    return paging.turn_to(page.metadata.continue_)
+        return read_raw_page(paging.body(stream))
 
 
 def _tried(failures: int, error: ClusterError, *, lasting: bool = False) -> int:

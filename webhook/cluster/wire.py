@@ -20,7 +20,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 _Decoded = TypeVar("_Decoded")
 
 
-class _RawPage(Struct, frozen=True):
+class RawPage(Struct, frozen=True):
     """A page of a list, with its objects as JSON text."""
 
     metadata: ListMeta = ListMeta()
@@ -80,12 +80,12 @@ def read_page(body: bytes, read: Reader) -> tuple[Page, str]:
     return Page(values=tuple(values), version=raw.metadata.resource_version, more=raw.metadata.continue_), fault
 
 
-def read_raw_page(body: bytes) -> _RawPage:
+def read_raw_page(body: bytes) -> RawPage:
     """A page whose objects are not decoded.
 
     Errors: ClusterError for a body that is no page.
     """
-    return _decoded(body, _RawPage)
+    return _decoded(body, RawPage)
 
 
 def read_change(line: bytes, read: Reader) -> tuple[WatchEvent, str]:

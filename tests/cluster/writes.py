@@ -1,0 +1,106 @@
+"""What the fake API server does with single objects: get, create, server-side apply, delete."""
+
+import contextlib
+import copy
+import http.server
+import json
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+REPORTS = {
+    "/apis/openreports.io/v1alpha1": ("reports", "Report"),
+    "/apis/wgpolicyk8s.io/v1alpha2": ("policyreports", "PolicyReport"),
+}
+
+
+class Write(NamedTuple):
+    method: str
+    resource: str
+    namespace: str
+    name: str
+    query: dict
+
+
+class Target(NamedTuple):
+    """An object by its path, or with an empty name where one is to be made."""
+
+    group: str
+    resource: str
+    namespace: str
+    name: str
+
+
+def target(path):
+    """``/apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME``; None for any other path."""
+    group, found, rest = path.partition("/namespaces/")
+    parts = rest.split("/")
+    if not found or len(parts) not in {2, 3}:
+        return None
+    return Target(group, parts[1], parts[0], parts[2] if len(parts) > 2 else "")
+
+
+class Writes(http.server.BaseHTTPRequestHandler):
+    """For a handler that has `status` and `json`, and whose server has the `FakeApi`."""
+
+    def do_POST(self):
+        self._write(self._create)
+
+    def do_PATCH(self):
+        self._write(self._apply)
+
+    def do_DELETE(self):
+        self._write(self._delete)
+
+    def _write(self, act):
+        api, url = self.server.api, urlsplit(self.path)
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "null")
+        at = target(url.path)
+        query = {key: values[0] for key, values in parse_qs(url.query).items()}
+        write = Write(self.command, at.resource, at.namespace, at.name or (body or {})["metadata"]["name"], query)
+        with contextlib.suppress(ConnectionError):
+            fault = api.fault_for_write(write)
+            if fault is not None and fault(self, write):
+                return
+            if at.resource in api.absent:
+                self.status(404, "the server could not find the requested resource")
+            elif at.resource in api.forbidden:
+                self.status(403, f'{at.resource} is forbidden: User "u" cannot write {at.resource}')
+            else:
+                api.writes.append(write)
+                act(write, body)
+
+    def _create(self, write, body):
+        api = self.server.api
+        with api.lock:
+            if (write.namespace, write.name) in api.objects[write.resource]:
+                self.status(409, f'{write.resource} "{write.name}" already exists')
+                return
+            self.json(201, self._put(write, body))
+
+    def _apply(self, write, body):
+        assert self.headers["Content-Type"] == "application/apply-patch+yaml"
+        assert write.query["fieldManager"]
+        with self.server.api.lock:
+            self.json(200, self._put(write, body))
+
+    def _delete(self, write, _body):
+        api = self.server.api
+        with api.lock:
+            if (write.namespace, write.name) not in api.objects[write.resource]:
+                self.status(404, f'{write.resource} "{write.name}" not found')
+                return
+            api.delete(write.resource, write.name, write.namespace)
+            self.json(200, {"kind": "Status", "status": "Success"})
+
+    def _put(self, write, body):
+        fields = copy.deepcopy({key: value for key, value in body.items() if key not in {"apiVersion", "kind"}})
+        return self.server.api.put(write.resource, write.name, write.namespace, **fields)
+
+    def get_one(self, at):
+        """Answer with one object."""
+        with self.server.api.lock:
+            made = self.server.api.objects[at.resource].get((at.namespace, at.name))
+        if made is None:
+            self.status(404, f'{at.resource} "{at.name}" not found')
+        else:
+            self.json(200, made)

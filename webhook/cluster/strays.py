@@ -1,0 +1,44 @@
+"""The pods that no workload of Kubernetes' own kinds stands for: those without a controller, and operators' own.
+
+All other pods are looked at in their workload. These are known by their names alone, and each is fetched when the scan
+looks at it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from webhook.core.api.types import OwnerReference, Pod
+from webhook.core.index.cluster_index import Event
+from webhook.core.index.objects import ApiObject
+from webhook.core.workloads.kinds import BUILT_IN_KINDS, group_kind
+
+
+class Stray(NamedTuple):
+    """A pod, and its controller if it has one."""
+
+    namespace: str
+    name: str
+    owner: OwnerReference | None
+
+
+class Strays:
+    """See the module; whoever calls holds the feed's lock."""
+
+    def __init__(self) -> None:
+        self._pods: dict[tuple[str, str], OwnerReference | None] = {}
+
+    def apply(self, changes: Sequence[tuple[Event, ApiObject]]) -> None:
+        """Take events of a watch."""
+        for event, value in changes:
+            if not isinstance(value, Pod):
+                continue
+            owner, at = value.meta.controller, (value.meta.namespace, value.meta.name)
+            stray = owner is None or group_kind(owner.api_version, owner.kind) not in BUILT_IN_KINDS
+            if stray and event != "DELETED":
+                self._pods[at] = owner
+            else:
+                self._pods.pop(at, None)
+
+    def listed(self) -> tuple[Stray, ...]:
+        """All of them, by namespace and name."""
+        return tuple(Stray(*at, owner) for at, owner in sorted(self._pods.items(), key=lambda item: item[0]))

@@ -1,0 +1,31 @@
+"""Events of ours, for ``kubectl describe`` and whoever collects events.
+
+An event has a name that follows of what it says and of whom, so that the API server itself keeps one from being told
+twice, whichever replica tells it.
+
+Source: events.k8s.io/v1 Event; kube-apiserver --event-ttl, after which an event is gone (1 h by default).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from webhook.cluster.connection import ApiServer, RefusedError
+
+EVENTS_API = "events.k8s.io/v1"
+_EXISTS = 409
+
+
+def tell(server: ApiServer, event: Mapping[str, Any]) -> bool:
+    """Create the event; returns False if it was told before.
+
+    Errors: ClusterError; RefusedError where the API server says no.
+    """
+    path = f"/apis/{EVENTS_API}/namespaces/{quote(event['metadata']['namespace'])}/events"
+    answer = server.ask("POST", path, event)
+    if answer.status == _EXISTS:
+        return False
+    if answer.status not in {200, 201}:
+        message = str(answer.content.get("message", ""))
+        raise RefusedError(answer.status, message, retry_after=answer.retry_after)
+    return True

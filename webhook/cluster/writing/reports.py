@@ -1,0 +1,119 @@
+"""Our reports in the cluster: whether there is an API for them, which ones are there, and how one is put or taken away.
+
+A report is put by server-side apply, so that it does not matter whether it is there, or who made it. Whatever carries
+our label is ours: what nobody wants any more is taken away by name.
+
+Source: openreports/reports-api v0.2.1 config/crd; kyverno v1.19.1 config/crds/policyreport.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import Raw, Struct
+
+from webhook.cluster.connection import Answer, ApiServer, ClusterError, RefusedError
+from webhook.cluster.resources import group_path
+from webhook.cluster.wire import read_plurals, read_raw_page
+from webhook.core.api.well_known import APP_MANAGED_BY
+
+FIELD_MANAGER = "evenspread"
+_PAGE = 100
+_SILENCE_SECONDS = 30.0
+_ABSENT, _GONE = 404, 410
+_FINE = (200, 201, 202)
+# About the one object: it was changed at the same time (409), is not valid (422) or too large (413) for the server.
+_OF_ONE_OBJECT = (409, 413, 422)
+# kube-apiserver's NamespaceLifecycle, of whatever is created in a namespace that is being deleted.
+_ENDING, _NO_NAMESPACE = "being terminated", 'namespaces "'
+
+
+class ReportStore(Struct, frozen=True):
+    """The reports of one kind in the cluster; ``plural`` is the API's name for them.
+
+    Shape: documents are JSON objects, as the API has them.
+    """
+
+    server: ApiServer
+    api_version: str
+    plural: str
+
+    def ours(self) -> Iterator[Mapping[str, Any]]:
+        """Every report that carries our label, page by page.
+
+        Errors: ClusterError; RefusedError where the API server says no.
+        """
+        query, again = {"limit": str(_PAGE), "labelSelector": f"{APP_MANAGED_BY}={FIELD_MANAGER}"}, False
+        while True:
+            try:
+                with self.server.open(f"{self._path()}?{urlencode(query)}", silence_seconds=_SILENCE_SECONDS) as stream:
+                    page = read_raw_page(stream.body())
+            except RefusedError as refusal:
+                if refusal.status != _GONE or again:
+                    raise
+                # The token of the page is too old: from the start, once.
+                again = True
+                query.pop("continue", None)
+                continue
+            yield from map(_decoded, page.items or ())
+            if not page.metadata.continue_:
+                return
+            query["continue"] = page.metadata.continue_
+
+    def put(self, document: Mapping[str, Any]) -> None:
+        """Make the report of this name in this namespace what the document says.
+
+        Errors: ClusterError; RefusedError where the API server says no.
+        """
+        meta = document["metadata"]
+        query = urlencode({"fieldManager": FIELD_MANAGER, "force": "true"})
+        path = f"{self._path(meta['namespace'])}/{quote(meta['name'])}?{query}"
+        _accepted(self.server.ask("PATCH", path, document, media="application/apply-patch+yaml"))
+
+    def remove(self, namespace: str, name: str) -> None:
+        """Take it away, unless somebody else has.
+
+        Errors: as `put`.
+        """
+        answer = self.server.ask("DELETE", f"{self._path(namespace)}/{quote(name)}")
+        if answer.status != _ABSENT:
+            _accepted(answer)
+
+    def _path(self, namespace: str = "") -> str:
+        within = f"/namespaces/{quote(namespace)}" if namespace else ""
+        return f"{group_path(self.api_version)}{within}/{self.plural}"
+
+
+def report_store(server: ApiServer, api_version: str, kind: str) -> ReportStore | None:
+    """Where reports of this kind are kept; None if the API server does not have it.
+
+    Errors: ClusterError; RefusedError where the API server says anything else.
+    """
+    try:
+        with server.open(group_path(api_version)) as stream:
+            plural = read_plurals(stream.body()).get(kind)
+    except RefusedError as refusal:
+        if refusal.status == _ABSENT:
+            return None
+        raise
+    return ReportStore(server, api_version, plural) if plural else None
+
+
+def is_of_one_object(refusal: RefusedError) -> bool:
+    """Whether the refusal is about that one object, or its namespace, so that others may be written all the same."""
+    return refusal.status in _OF_ONE_OBJECT or _ENDING in str(refusal) or _NO_NAMESPACE in str(refusal)
+
+
+def _accepted(answer: Answer) -> None:
+    if answer.status not in _FINE:
+        message = str(answer.content.get("message", ""))
+        raise RefusedError(answer.status, message, retry_after=answer.retry_after)
+
+
+def _decoded(raw: Raw) -> Mapping[str, Any]:
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ClusterError("a report that cannot be read") from error
+    return value if isinstance(value, dict) else {}
