@@ -70,6 +70,7 @@ FINDING = judged(
 )
 OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "c4a9"}
 RESULT = {
+    "source": "evenspread",
     "policy": "selector-not-self",
     "rule": "selector-not-self",
     "category": "Topology Spread",
@@ -114,7 +115,7 @@ class TestDocument:
             "metadata": METADATA,
             "scope": {**OWNER, "namespace": "shop"},
             "summary": {"fail": 1, "warn": 0, "skip": 0},
-            "results": [{"source": "evenspread", **RESULT}],
+            "results": [RESULT],
         }
 
     def test_from_a_manifest(self):

@@ -4,14 +4,16 @@ A document belongs to its workload: it is in its namespace, is deleted with it, 
 that the next one replaces it. A workload without findings has none, since a rule that could not look is no pass.
 
 Source: openreports/reports-api v0.2.1 apis/openreports.io/v1alpha1; kyverno v1.19.1 config/crds/policyreport;
-policy-reporter pkg/report/result/id_generator.go (``resultID``).
+policy-reporter pkg/report/result/id_generator.go (``resultID``), pkg/openreports/reports_adapter.go (``GetSource`` is
+that of the first result), pkg/database/model.go.
 """
 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -34,6 +36,22 @@ class ReportApi(StrEnum):
     POLICY_REPORTS = "wgpolicyk8s.io/v1alpha2"
 
 
+class Stated(Struct, frozen=True, kw_only=True):
+    """One result of a report: what a rule found, or how the workload stands.
+
+    Shape: ``policy`` is the result's policy and rule; ``key`` tells several of one workload apart, and has no numbers
+    that change. ``result`` is fail, warn or skip. ``properties`` are one line each.
+    """
+
+    policy: str
+    key: str
+    severity: Severity
+    result: str
+    message: str
+    scored: bool = False
+    properties: Mapping[str, str] = {}
+
+
 class Reported(Struct, frozen=True, kw_only=True):
     """One workload and what was found; ``uid`` is empty where it comes from a manifest."""
 
@@ -43,6 +61,7 @@ class Reported(Struct, frozen=True, kw_only=True):
     name: str
     uid: str = ""
     findings: tuple[Judged, ...]
+    stated: tuple[Stated, ...] = ()
 
 
 _SOURCE = "evenspread"
@@ -52,7 +71,7 @@ _MAX_RESULTS = 64
 # kubectl apply keeps the whole document in an annotation, and all annotations together hold 256 KiB.
 _MAX_REPORT_BYTES = 192 * 1024
 
-_KINDS = {ReportApi.OPEN_REPORTS: "Report", ReportApi.POLICY_REPORTS: "PolicyReport"}
+KINDS = {ReportApi.OPEN_REPORTS: "Report", ReportApi.POLICY_REPORTS: "PolicyReport"}
 _NAME_CHARS = MAX_LABEL_VALUE_BYTES  # so that it can be a label's value too
 # A message and a detail of 1,024, a fix of 512 and the short ones: 3 KiB a result.
 _TEXT_CHARS = 1024
@@ -68,8 +87,8 @@ def report(found: Reported, api: ReportApi, seconds: int) -> _Json:
     Shape: results stand in the order of severity; ``summary`` counts those that are left out, too.
     Unit: ``seconds`` since 1970 (UTC), when the findings were made.
     """
-    ranked = sorted(found.findings, key=lambda judged: _RANKS[judged.severity])
-    results = [*_kept(_results(found, ranked, api, seconds))]
+    ranked = sorted((*map(_found, found.findings), *found.stated), key=lambda each: _RANKS[each.severity])
+    results = [*_kept(_results(found, ranked, seconds))]
     metadata: _Json = {"name": report_name(found.api_version, found.kind, found.name)}
     if found.namespace:
         metadata["namespace"] = one_line(found.namespace, _NAME_TEXT_CHARS)
@@ -78,15 +97,25 @@ def report(found: Reported, api: ReportApi, seconds: int) -> _Json:
         metadata["annotations"] = {LEFT_OUT_ANNOTATION: str(len(ranked) - len(results))}
     if found.uid:
         metadata["ownerReferences"] = [_reference(found, namespaced=False)]
-    document: _Json = {"apiVersion": str(api), "kind": _KINDS[api], "metadata": metadata}
+    document: _Json = {"apiVersion": str(api), "kind": KINDS[api], "metadata": metadata}
     if api is ReportApi.OPEN_REPORTS:
         document["source"] = _SOURCE
         document["configuration"] = {"limits": {"maxResults": _MAX_RESULTS}}
-    counts = Counter(_result_of(judged) for judged in ranked)
+    counts = Counter(each.result for each in ranked)
     document["scope"] = _reference(found, namespaced=True)
     document["summary"] = {result: counts[result] for result in ("fail", "warn", "skip")}
     document["results"] = results
     return document
+
+
+def digest(document: Mapping[str, Any]) -> str:
+    """What a document says, without when: the same for one that was written and for the same one read back."""
+    meta = document.get("metadata") or {}
+    said = {name: document.get(name) for name in ("source", "scope", "summary", "configuration")}
+    said["owners"] = [each.get("uid") for each in meta.get("ownerReferences") or ()]
+    said["left out"] = (meta.get("annotations") or {}).get(LEFT_OUT_ANNOTATION)
+    said["results"] = [{**each, "timestamp": None} for each in document.get("results") or ()]
+    return hashlib.blake2b(msgspec.json.encode(said, order="deterministic"), digest_size=16).hexdigest()
 
 
 def report_name(api_version: str, kind: str, name: str) -> str:
@@ -109,33 +138,45 @@ def _reference(found: Reported, *, namespaced: bool) -> _Json:
     return {key: one_line(text, _NAME_TEXT_CHARS) for key, text in fields.items() if text}
 
 
-def _results(found: Reported, ranked: list[Judged], api: ReportApi, seconds: int) -> Iterator[_Json]:
-    workload = (group_of(found.api_version), found.kind, found.namespace, found.name)
-    seen: Counter[tuple[str, str]] = Counter()
-    for judged in ranked:
-        finding = judged.finding
-        same = (finding.rule, finding.key or finding.path)
-        seen[same] += 1
-        properties = {
+def _found(judged: Judged) -> Stated:
+    finding = judged.finding
+    return Stated(
+        policy=finding.rule,
+        key=finding.key or finding.path,
+        severity=judged.severity,
+        result=_result_of(judged),
+        scored=judged.mode is Mode.DENY,
+        message=finding.summary,
+        properties={
             "path": one_line(finding.path),
             "mode": str(judged.mode),
             "fix": one_line(finding.fix or finding.remedy, _FIX_CHARS),
             "detail": one_line(finding.detail, _TEXT_CHARS),
             "exempted": one_line(judged.waived),
-            # Without it a message whose numbers change would be a new result to whoever is notified.
-            "resultID": _mark(*workload, *same, str(seen[same])),
-        }
+        },
+    )
+
+
+def _results(found: Reported, ranked: Iterable[Stated], seconds: int) -> Iterator[_Json]:
+    workload = (group_of(found.api_version), found.kind, found.namespace, found.name)
+    seen: Counter[tuple[str, str]] = Counter()
+    for each in ranked:
+        same = (each.policy, each.key)
+        seen[same] += 1
+        # Without it a message whose numbers change would be a new result to whoever is notified.
+        properties = {**each.properties, "resultID": _mark(*workload, *same, str(seen[same]))}
         yield {
-            **({} if api is ReportApi.OPEN_REPORTS else {"source": _SOURCE}),
-            "policy": finding.rule,
-            "rule": finding.rule,
+            # Policy Reporter takes a report for that of the first result's source, in both APIs.
+            "source": _SOURCE,
+            "policy": each.policy,
+            "rule": each.policy,
             "category": _CATEGORY,
-            "severity": str(judged.severity),
-            "result": _result_of(judged),
-            "scored": judged.mode is Mode.DENY,
-            "message": one_line(finding.summary, _TEXT_CHARS),
+            "severity": str(each.severity),
+            "result": each.result,
+            "scored": each.scored,
+            "message": one_line(each.message, _TEXT_CHARS),
             "timestamp": {"seconds": seconds, "nanos": 0},
-            "properties": {key: text for key, text in properties.items() if text},
+            "properties": {name: text for name, text in properties.items() if text},
         }
 
 
@@ -146,7 +187,7 @@ def _result_of(judged: Judged) -> str:
     return "fail" if judged.mode is Mode.DENY else "warn"
 
 
-def _kept(results: Iterator[_Json]) -> Iterator[_Json]:
+def _kept(results: Iterable[_Json]) -> Iterator[_Json]:
     """As many results as a document may have, and as fit."""
     room = _MAX_REPORT_BYTES
     for number, result in enumerate(results):
