@@ -79,7 +79,7 @@ BREAKS = {
         "import webhook.server.costly.process",
     ),
     "inside the cluster's room": ("webhook/cli/commands/version.py", "import webhook.cluster.wire"),
-    "inside the snapshots' room": ("webhook/cli/commands/version.py", "import webhook.snapshot.projection"),
+    "inside the snapshots' room": ("webhook/cli/commands/version.py", "import webhook.snapshot.anonymise"),
     "formats print what they are given": (
         "webhook/cli/explaining/page.py",
         "import webhook.core.rules.constraint.api",

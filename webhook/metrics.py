@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -28,14 +28,19 @@ _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.
 _WAIT_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 
 
-class Known(NamedTuple):
+class Known(Protocol):
     """What is known of one kind of object in the cluster. Unit: ``age`` is in seconds."""
 
-    resource: str
-    objects: int
-    events: int
-    age: float
-    synced: bool
+    @property
+    def resource(self) -> str: ...
+    @property
+    def objects(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def age(self) -> float: ...
+    @property
+    def synced(self) -> bool: ...
 
 
 class Metrics:
@@ -197,18 +202,21 @@ class Metrics:
 
     def follow_cluster(self, known: Callable[[], Iterable[Known]]) -> None:
         """Publish what is known of the cluster, asked for anew at every scrape."""
-        self._registry.register(_Cluster(known))
+        self._registry.register(ClusterFigures(known))
 
     def text(self) -> bytes:
         """The exposition."""
         return generate_latest(self._registry)
 
 
-class _Cluster(Collector):
+class ClusterFigures(Collector):
+    """What is known of the cluster, asked for anew at every scrape."""
+
     def __init__(self, known: Callable[[], Iterable[Known]]) -> None:
         self._known = known
 
     def collect(self) -> Iterable[Metric]:
+        """One family for each of its figures."""
         objects = GaugeMetricFamily("evenspread_cluster_objects", "Objects that are known.", labels=["resource"])
         events = CounterMetricFamily("evenspread_cluster_events", "Events that watches brought.", labels=["resource"])
         age = GaugeMetricFamily(

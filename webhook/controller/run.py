@@ -1,4 +1,4 @@
-"""The controller's process: an elector in a thread of its own, what the leader does, and the health port."""
+"""The controller's process: an elector and the scan in threads of their own, what the leader does, the health port."""
 
 import logging
 import signal
@@ -10,9 +10,12 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from webhook.cluster.feed import Feed
 from webhook.cluster.writing.lease import RETRY_SECONDS, Elector
 from webhook.controller.authority import AuthorityUpkeep
+from webhook.controller.figures import ScanFigures
 from webhook.controller.health import HealthServer, Page
+from webhook.controller.scan import Scanned, Scanner
 from webhook.logs import bounded, described
 from webhook.metrics import register_process
 
@@ -22,13 +25,22 @@ _log = logging.getLogger(__name__)
 
 
 class Controller(Collector):
-    """What the process does and how it stands; `turn` is for one thread, any thread may ask the rest."""
+    """What the process does and how it stands; `turn` is for one thread, any thread may ask the rest.
+
+    Shape: without an ``authority`` there is no CA of ours, without a ``scanner`` nothing is scanned.
+    """
 
     def __init__(
-        self, elector: Elector, authority: AuthorityUpkeep, *, clock: Callable[[], float] = time.monotonic
+        self,
+        elector: Elector,
+        authority: AuthorityUpkeep | None = None,
+        scanner: Scanner | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._elector = elector
         self._authority = authority
+        self._scanner = scanner
         self._clock = clock
         self._due = clock()
         self._looked = False  # since it leads
@@ -36,6 +48,8 @@ class Controller(Collector):
         self._registry = CollectorRegistry()
         register_process(self._registry)
         self._registry.register(self)
+        if scanner is not None:
+            self._registry.register(ScanFigures(scanner))
 
     def turn(self) -> None:
         """Do what is due, if this replica leads. Never raises."""
@@ -43,7 +57,7 @@ class Controller(Collector):
             self._looked, self._fault = False, ""
             self._due = self._clock()
             return
-        if self._clock() < self._due:
+        if self._authority is None or self._clock() < self._due:
             return
         try:
             self._authority.look()
@@ -56,20 +70,30 @@ class Controller(Collector):
             self._fault, self._looked = "", True
         self._due = self._clock() + self._authority.seconds
 
+    def latest(self) -> Scanned | None:
+        """The last scan that came to its end; None where there is none yet, or another replica leads."""
+        return self._scanner.latest if self._scanner is not None else None
+
+    def feed(self) -> Feed | None:
+        """The copy of the cluster that scans look at; None where this replica keeps none."""
+        return self._scanner.feed if self._scanner is not None else None
+
     def readiness(self) -> tuple[bool, str]:
         """Whether all that this replica has to do is done, and the lines that say so.
 
         A replica that leads is ready once the API server trusts the CA, so that an installation that waits for it has a
-        webhook that is called; one that stands by is ready if it can see who leads.
+        webhook that is called; one that stands by is ready if it can see who leads. No scan is waited for.
         """
         elector, leading = self._elector, self._elector.leading
         held = "yes" if leading else f"no, {elector.holder or 'nobody'} does"
-        lines = {
-            "leading": elector.fault or held,
-            "certificate authority": (self._fault or ("ok" if self._looked else "not looked at")) if leading else "ok",
-        }
+        lines = {"leading": elector.fault or held}
+        looked = self._looked or self._authority is None
+        if self._authority is not None:
+            lines["certificate authority"] = (self._fault or ("ok" if looked else "not looked at")) if leading else "ok"
+        if self._scanner is not None and leading:
+            lines.update(self._scanner.lines())
         standing_by = bool(elector.holder) and not elector.fault
-        ready = self._looked if leading else standing_by
+        ready = looked if leading else standing_by
         return ready, "".join(f"{name}: {text}\n" for name, text in lines.items())
 
     def pages(self) -> dict[str, Page]:
@@ -87,9 +111,10 @@ class Controller(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Its own metrics, as the client library asks for them."""
-        authority = self._authority
-        leading = self._elector.leading
+        leading, authority = self._elector.leading, self._authority
         yield GaugeMetricFamily("evenspread_leader", "1 if this replica leads.", value=leading)
+        if authority is None:
+            return
         if leading:
             yield GaugeMetricFamily(
                 "evenspread_ca_bundle_valid",
@@ -105,22 +130,27 @@ class Controller(Collector):
         )
 
 
-def run(controller: Controller, elector: Elector, bind: tuple[str, int]) -> None:
+def run(controller: Controller, elector: Elector, scanner: Scanner | None, bind: tuple[str, int]) -> None:
     """Look after things until a signal ends it.
 
     Errors: OSError if the port cannot be had.
     """
-    stop = threading.Event()
+    stop, give_back = threading.Event(), threading.Event()
     with HealthServer(*bind, controller.pages()) as health:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         threading.Thread(target=health.serve_forever, name="health", daemon=True).start()
-        electing = threading.Thread(target=elector.run, args=(stop,), name="lease", daemon=True)
+        electing = threading.Thread(target=elector.run, args=(give_back,), name="lease", daemon=True)
         electing.start()
-        _log.info("looking after the certificate authority", extra={"fields": {"health": health.server_address[1]}})
+        if scanner is not None:
+            scanner.start()
+        fields = {"health": health.server_address[1], "scans": scanner is not None}
+        _log.info("looking after the cluster", extra={"fields": fields})
         while not stop.is_set() and electing.is_alive():
             controller.turn()
             stop.wait(RETRY_SECONDS / 4)
-        stop.set()
+        if scanner is not None:
+            scanner.stop()  # before the lease is given back: two must not write
+        give_back.set()
         electing.join(_JOIN_SECONDS)
         health.shutdown()

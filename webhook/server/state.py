@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from webhook.admission import Engine, ReviewAnswer
 from webhook.cluster.feed import Feed
 from webhook.logs import bounded, described
-from webhook.metrics import Known, Metrics
+from webhook.metrics import Metrics
 from webhook.server.own_certificate import OwnCertificate
 
 _log = logging.getLogger("webhook.decisions")
@@ -24,9 +24,7 @@ class State:
         self.feed = feed
         self.clock = clock
         if feed is not None:
-            metrics.follow_cluster(
-                lambda: [Known(e.resource, e.objects, e.events, e.age, e.synced) for e in feed.standings()]
-            )
+            metrics.follow_cluster(feed.standings)
         self.draining = False
         self.config_fault = ""
         self.certificate_fault = ""

@@ -52,8 +52,11 @@ def test_a_ca_outlives_its_leaves():
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ((), 2, "--ca-secret and --lease name what to look after"),
-        (SECRET, 2, "--ca-secret and --lease name what to look after"),
+        ((), 2, "--lease says who acts, and --ca-secret or --scan what is to be done"),
+        (SECRET, 2, "--lease says who acts"),
+        (LEASE, 2, "--ca-secret or --scan"),
+        (("--scan", *LEASE, "--scan-share", "0", "--kubeconfig", "/nowhere"), 2, "more than 0"),
+        (("--scan", *LEASE, "--config", "/nowhere", "--kubeconfig", "/nowhere"), 2, "the configuration cannot be used"),
         ((*SECRET, *LEASE), 2, "run it in a pod, or add --kubeconfig"),
         ((*SECRET, *LEASE, "--health-bind", "10251"), 2, "--health-bind 10251: write it as HOST:PORT"),
         ((*SECRET, *LEASE, "--kubeconfig", "/nowhere"), 4, "/nowhere"),

@@ -1,5 +1,6 @@
-"""evenspread controller: look after what replicas of the webhook share, until a signal ends it."""
+"""evenspread controller: scan the cluster and look after what replicas share, until a signal ends it."""
 
+import logging
 import os
 import socket
 import sys
@@ -8,32 +9,85 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import click
+from msgspec import Struct
 
 from webhook import logs
-from webhook.cli.commands.certificate_options import ObjectName, ca_options, lives
+from webhook.cli.commands.certificate_options import Duration, ObjectName, ca_options, lives
 from webhook.cli.exit_codes import CommandError
 from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.cluster.writing.lease import Elector
+from webhook.config import ConfigError, load_policy, reloaded
 from webhook.controller.authority import AuthorityUpkeep
 from webhook.controller.run import Controller, run
+from webhook.controller.scan import Scanner, ScanSettings
+from webhook.core.policy.policy import Policy
 
 _HEALTH_BIND = "0.0.0.0:10251"
 _UNREACHABLE = 4
 _LAST_PORT = 65535  # TCP has 16 bits for it
 
+_log = logging.getLogger(__name__)
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """The options, from the command line and from EVENSPREAD_*."""
+
+    ca_secret: tuple[str, str] | None
+    ca_duration: timedelta
+    leaf_duration: timedelta
+    configuration: str
+    lease: tuple[str, str] | None
+    scan: bool
+    config: str | None
+    scan_interval: timedelta
+    scan_share: float
+    reports: bool
+    events: bool
+    all_workloads: bool
+    health_bind: str
+    log_level: str
+    kubeconfig: str | None
+    context: str | None
+
 
 def _option(name: str, **settings: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    variable = f"EVENSPREAD_{name.lstrip('-').replace('-', '_').upper()}"
+    variable = f"EVENSPREAD_{name.partition('/')[0].lstrip('-').replace('-', '_').upper()}"
     return click.option(name, envvar=variable, show_envvar=True, **settings)  # type: ignore[arg-type]  # click's own kwargs
 
 
-@click.command(name="controller", short_help="Look after the webhook's certificate authority.")
+def _share(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
+    if value <= 0:
+        raise click.BadParameter("more than 0")
+    return value
+
+
+@click.command(name="controller", short_help="Scan the cluster: reports, events, metrics; look after our CA.")
 @ca_options
 @_option(
     "--configuration", metavar="NAME", default="evenspread", show_default=True, help="What our webhooks are called."
 )
 @_option("--lease", type=ObjectName(), metavar="NAMESPACE/NAME", help="The Lease by which one replica is elected.")
+@_option("--scan/--no-scan", default=False, help="Whether to scan what runs in the cluster.")
+@_option("--config", metavar="FILE", help="With --scan: the SpreadPolicy file; followed when it changes.")
+@_option(
+    "--scan-interval",
+    type=Duration(),
+    default=timedelta(minutes=5),
+    metavar="DURATION",
+    help="From the begin of one scan to the next. [default: 5m]",
+)
+@_option(
+    "--scan-share",
+    type=click.FloatRange(0, 1),
+    callback=_share,
+    default=0.25,
+    show_default=True,
+    help="Of one core, what a scan takes at most.",
+)
+@_option("--reports/--no-reports", default=True, help="Whether findings are written as reports, where there is an API.")
+@_option("--events/--no-events", default=True, help="Whether events tell what begins to be wrong.")
+@_option("--all-workloads/--worst-workloads", default=False, help="Whose skew is shown in metrics; at most 1,000.")
 @_option(
     "--health-bind",
     metavar="HOST:PORT",
@@ -50,37 +104,64 @@ def _option(name: str, **settings: object) -> Callable[[Callable[..., None]], Ca
 )
 @click.option("--kubeconfig", metavar="FILE", help="The cluster; without it, the one around this pod.")
 @click.option("--context", metavar="NAME", help="The kubeconfig's context.")
-def controller(  # noqa: PLR0913 one parameter an option, as click calls it
-    *,
-    ca_secret: tuple[str, str] | None,
-    ca_duration: timedelta,
-    leaf_duration: timedelta,
-    configuration: str,
-    lease: tuple[str, str] | None,
-    health_bind: str,
-    log_level: str,
-    kubeconfig: str | None,
-    context: str | None,
-) -> None:
-    """Rotate the CA in a Secret, and keep the API server's trust in it.
+def controller(**given: object) -> None:
+    """Scan what runs in the cluster, and tell of it in reports, events and metrics; rotate the CA in a Secret.
 
     Several may run: a Lease says which one acts. It answers no admission request, and none waits for it.
     """
-    if ca_secret is None or lease is None:
-        raise CommandError("--ca-secret and --lease name what to look after, and who does")
-    host, _, port = health_bind.rpartition(":")
+    options = Options(**given)  # type: ignore[arg-type]  # click made each value of the option's own type
+    if options.lease is None or not (options.ca_secret or options.scan):
+        raise CommandError("--lease says who acts, and --ca-secret or --scan what is to be done")
+    host, _, port = options.health_bind.rpartition(":")
     if not host or not port.isdecimal() or int(port) > _LAST_PORT:
-        raise CommandError(f"--health-bind {health_bind}: write it as HOST:PORT, as in {_HEALTH_BIND}")
-    if kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
+        raise CommandError(f"--health-bind {options.health_bind}: write it as HOST:PORT, as in {_HEALTH_BIND}")
+    if options.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
         raise CommandError("the controller looks after a cluster: run it in a pod, or add --kubeconfig")
+    policy = _Policy(options.config)
     try:
-        server = ApiServer(Account(kubeconfig=kubeconfig, context=context))
+        server = ApiServer(Account(kubeconfig=options.kubeconfig, context=options.context))
     except ClusterError as error:
         raise CommandError(str(error), _UNREACHABLE) from error
-    logs.configure(log_level, sys.stderr)
-    elector = Elector(server, lease, f"{socket.gethostname()}_{uuid.uuid4()}")
-    upkeep = AuthorityUpkeep(server, CaSecret(server, *ca_secret), configuration, lives(ca_duration, leaf_duration))
+    logs.configure(options.log_level, sys.stderr)
+    identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+    elector = Elector(server, options.lease, identity)
+    upkeep = None
+    if options.ca_secret is not None:
+        lived = lives(options.ca_duration, options.leaf_duration)
+        upkeep = AuthorityUpkeep(server, CaSecret(server, *options.ca_secret), options.configuration, lived)
+    settings = ScanSettings(
+        interval=options.scan_interval.total_seconds(),
+        share=options.scan_share,
+        reports=options.reports,
+        events=options.events,
+        all_workloads=options.all_workloads,
+    )
+    scanner = (
+        Scanner(server, settings, identity, leading=lambda: elector.leading, policy=policy) if options.scan else None
+    )
     try:
-        run(Controller(elector, upkeep), elector, (host.strip("[]"), int(port)))
+        run(Controller(elector, upkeep, scanner), elector, scanner, (host.strip("[]"), int(port)))
     except OSError as error:
-        raise CommandError(f"--health-bind {health_bind}: {error.strerror}") from error
+        raise CommandError(f"--health-bind {options.health_bind}: {error.strerror}") from error
+
+
+class _Policy:
+    """The policy as its file says now; while that has faults, the last good one.
+
+    Errors: CommandError for a file that has faults at the start.
+    """
+
+    def __init__(self, file: str | None) -> None:
+        try:
+            self._loaded = load_policy(file) if file is not None else None
+        except ConfigError as error:
+            raise CommandError(f"the configuration cannot be used\n{error.render()}") from error
+
+    def __call__(self) -> Policy:
+        if self._loaded is None:
+            return Policy()
+        fresh = reloaded(self._loaded)
+        if fresh is not self._loaded and fresh.error is not None:
+            _log.error("the configuration cannot be used; the last good one stays: %s", fresh.error)
+        self._loaded = fresh
+        return fresh.policy

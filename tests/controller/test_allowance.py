@@ -1,0 +1,48 @@
+"""How much may be written: over time, at once, and in one namespace."""
+
+from webhook.controller.allowance import Allowance, Rate
+
+SOME = Rate(a_minute=60, burst=10)
+FEW = Rate(a_minute=6, burst=3)
+
+
+class Time:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def taken(allowance, namespace, times=50):
+    return sum(allowance.take(namespace) for _ in range(times))
+
+
+def test_a_namespace_has_its_share_and_no_more():
+    allowance = Allowance(SOME, FEW, Time())
+    assert [taken(allowance, name) for name in ("loud", "other", "loud")] == [3, 3, 0]
+
+
+def test_all_together_have_what_there_is():
+    allowance = Allowance(SOME, FEW, Time())
+    assert sum(taken(allowance, f"n{number}") for number in range(9)) == 10
+
+
+def test_time_brings_it_back_up_to_the_burst():
+    time = Time()
+    allowance = Allowance(SOME, FEW, time)
+    taken(allowance, "loud")
+    time.now = 20
+    assert taken(allowance, "loud") == 2
+    time.now = 3600
+    assert taken(allowance, "loud") == 3
+
+
+def test_namespaces_that_rest_are_forgotten():
+    time = Time()
+    allowance = Allowance(SOME, FEW, time)
+    taken(allowance, "loud")
+    allowance.take("quiet")
+    time.now = 11
+    allowance.forget_idle()
+    assert [*allowance._namespaces] == ["loud"]

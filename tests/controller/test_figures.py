@@ -1,0 +1,118 @@
+"""Metrics of the scan: what they say, and that they stay few."""
+
+import pytest
+from report.test_scanned import scanned, skew
+
+from webhook.cluster.reflector import Standing
+from webhook.controller import figures
+from webhook.controller.figures import ScanFigures
+from webhook.controller.scan import Scanned, ScanSettings
+from webhook.core.scan.scanned import ClusterScan, PendingCause, Stranded, ZoneLoss
+from webhook.report.documents import ReportApi
+
+
+class Stands:
+    """What figures ask of a scanner."""
+
+    def __init__(self, scan=None, **settings):
+        self.used, self.reports, self.events, self.feed = 3.5, None, None, None
+        self.settings = ScanSettings(**settings)
+        self.latest = None if scan is None else Scanned(scan=scan, ended=100.0, seconds=7.0, used=2.0)
+
+
+class Written:
+    api = ReportApi.OPEN_REPORTS
+
+    def __init__(self):
+        self.writes = {"written": 2}
+        self.outcomes = {("SpreadDrift", "told"): 1}
+
+
+def whole():
+    """The figures of a scanner that has something to say of everything."""
+    zone = ZoneLoss(zone="a", wanted=1, unreachable=Stranded(1, 1), gone=Stranded(1, 1))
+    scanner = Stands(ClusterScan(workloads=(scanned(skews=(skew(),)),), zones=(zone,)))
+    scanner.reports = scanner.events = Written()
+    scanner.feed = Copied()
+    return ScanFigures(scanner)
+
+
+class Copied:
+    """A feed, as far as figures ask."""
+
+    def standings(self):
+        told = {"resource": "pods", "required": True, "objects": 1, "events": 1, "age": 0.0}
+        return [Standing(**told, synced=True, tried=True, off=False, fault="")]
+
+
+def values(scanner):
+    return {
+        (each.name, *each.labels.values()): each.value
+        for family in ScanFigures(scanner).collect()
+        for each in family.samples
+    }
+
+
+def test_without_a_scan_nothing_is_said_of_the_cluster():
+    assert values(Stands()) == {("evenspread_scan_cpu_seconds_total",): 3.5}
+
+
+def test_what_is_written_is_counted():
+    scanner = Stands()
+    scanner.reports = scanner.events = Written()
+    found = values(scanner)
+    assert found["evenspread_report_api", "openreports.io/v1alpha1"] == 1
+    assert found["evenspread_report_api", "wgpolicyk8s.io/v1alpha2"] == 0
+    assert found["evenspread_report_writes_total", "written"] == 2
+    assert found["evenspread_scan_events_total", "SpreadDrift", "told"] == 1
+
+
+def test_what_a_scan_found():
+    unreachable, unknown = Stranded(2, 3), Stranded(None, None)
+    zones = tuple(
+        ZoneLoss(zone=zone, wanted=6, unreachable=each, gone=unknown)
+        for zone, each in (("a", unreachable), ("b", unknown))
+    )
+    workloads = (scanned(would_deny=("max-skew",), lacking=4), scanned(name="other"))
+    found = values(Stands(ClusterScan(workloads=workloads, zones=zones, pending={PendingCause.SPREAD: 2})))
+    assert found["evenspread_scan_duration_seconds",] == 7
+    assert found["evenspread_scan_last_success_timestamp_seconds",] == 100
+    assert found["evenspread_scan_workloads",] == 2
+    assert found["evenspread_would_deny",] == 1
+    assert found["evenspread_lacking_defaults_pods",] == 4
+    assert found["evenspread_pending_pods", "spread"] == 2
+    assert found["evenspread_pending_pods", "capacity"] == 0
+    assert [key[1:] for key in found if key[0] == "evenspread_zone_loss_pending_pods"] == [("a",)]
+
+
+def skews(scan, **settings):
+    found = values(Stands(scan, **settings))
+    return {key[1:4]: value for key, value in found.items() if key[0] == "evenspread_skew"}
+
+
+@pytest.mark.parametrize(("settings", "names"), [({}, {"web"}), ({"all_workloads": True}, {"web", "even"})])
+def test_only_those_above_their_limit_are_shown_or_all(settings, names):
+    workloads = (
+        scanned(skews=(skew(),)),
+        scanned(name="even", skews=(skew(skew=1),)),
+        scanned(name="unknown", skews=(skew(skew=None),)),
+    )
+    assert {name for _, _, name in skews(ClusterScan(workloads=workloads), **settings)} == names
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_several_constraints_of_one_key_the_worst_is_shown(order):
+    both = (skew(skew=4), skew(skew=5, max_skew=2), skew(skew=9))[::order]
+    assert [*skews(ClusterScan(workloads=(scanned(skews=both),))).values()] == [9]
+
+
+def test_series_are_bounded(monkeypatch):
+    monkeypatch.setattr(figures, "_MOST_SKEWS", 2)
+    workloads = tuple(scanned(name=f"w{number}", skews=(skew(),)) for number in range(5))
+    assert [*skews(ClusterScan(workloads=workloads))] == [("shop", "Deployment", "w0"), ("shop", "Deployment", "w1")]
+
+
+def test_the_page_has_every_metric():
+    from controller.reference import PAGE, with_table  # noqa: PLC0415 which imports this file
+
+    assert with_table(PAGE.read_text()) == PAGE.read_text(), "make docs"

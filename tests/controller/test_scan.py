@@ -1,0 +1,306 @@
+"""The scan beside the fake API server: what it looks at, what it writes, and how it goes on after faults."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from cluster.api import KINDS, FakeApi, cut, refuse
+from cluster.following import eventually
+from controller.town import HARD, Replica, add_deployment, add_nodes, add_pods, add_set, add_workload
+
+from webhook.controller import gathering, scan
+from webhook.controller.figures import ScanFigures
+from webhook.core.scan.scanned import PendingCause
+
+EXAMPLE = Path(scan.__file__).parents[1] / "example" / "cluster.jsonl"
+WRONG = {**HARD, "labelSelector": {"matchLabels": {"app": "other"}}}
+EVEN = ["n-a", "n-b", "n-c"]
+
+
+@pytest.fixture(name="api")
+def _api():
+    with FakeApi(tls=False) as api:
+        api.absent -= {"reports", "rollouts"}
+        add_nodes(api)
+        api.put("namespaces", "shop")
+        yield api
+
+
+@pytest.fixture(name="replica")
+def _replica(api, tmp_path):
+    with Replica(api, tmp_path) as replica:
+        yield replica
+
+
+def results(api):
+    """What reports say: workload -> policies."""
+    return {
+        each["scope"]["name"]: {one["policy"] for one in each["results"]} for each in api.objects["reports"].values()
+    }
+
+
+def events(api):
+    return sorted((each["reason"], each["regarding"]["name"]) for each in api.objects["events"].values())
+
+
+def figures(replica):
+    return {
+        (each.name, *each.labels.values()): each.value
+        for family in ScanFigures(replica.scanner).collect()
+        for each in family.samples
+    }
+
+
+def titles(found):
+    return [f"{each.kind}/{each.name}" for each in found.workloads]
+
+
+# -- what follows what happens
+
+
+def move(api, places):
+    """The pods of web, by their nodes."""
+    for number, node in enumerate(places):
+        pod = api.objects["pods"]["shop", f"web-{number}"]
+        api.put("pods", f"web-{number}", "shop", **{**pod, "spec": {**pod["spec"], "nodeName": node}})
+
+
+def test_drift_is_reported_told_and_counted_until_it_is_gone(api, replica):
+    add_set(api, EVEN)
+    replica.scans()
+    before = results(api)["web"]
+    assert events(api) == []
+    move(api, ["n-a"] * 3)
+    eventually(lambda: replica.scans() and "spread-drift" in results(api)["web"])
+    assert events(api) == [("SpreadDrift", "web")]
+    labels = ("shop", "StatefulSet", "web", HARD["topologyKey"], "DoNotSchedule")
+    assert (figures(replica)["evenspread_skew", *labels], figures(replica)["evenspread_max_skew", *labels]) == (3, 1)
+    move(api, EVEN)
+    eventually(lambda: replica.scans() and results(api)["web"] == before)
+    assert not [key for key in figures(replica) if key[0] == "evenspread_skew"]
+    assert events(api) == [("SpreadDrift", "web")]
+    api.delete("statefulsets", "web", "shop")
+    replica.scans()
+    assert results(api) == {}
+
+
+def cordon(api, zone):
+    node = api.objects["nodes"]["", f"n-{zone}"]
+    taints = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
+    api.put("nodes", f"n-{zone}", **{**node, "spec": {"unschedulable": True, "taints": taints}})
+
+
+def test_a_pod_that_waits_for_its_own_constraints_is_told_of_itself_after_a_minute(api, replica):
+    cordon(api, "c")
+    add_set(api, ["n-a", "n-b", "", ""], created="2026-11-23T12:05:30Z")
+    found = replica.scans()  # at 12:06
+    assert found.pending == {PendingCause.SPREAD: 2}
+    assert "spread-infeasible" in results(api)["web"]
+    assert [each for each in events(api) if each[0] == "SpreadInfeasible"] == []
+    for _ in range(2):
+        replica.scans()
+    assert [each for each in events(api) if each[0] == "SpreadInfeasible"] == [
+        ("SpreadInfeasible", "web-2"),
+        ("SpreadInfeasible", "web-3"),
+    ]
+    (note, _) = [each["note"] for each in api.objects["events"].values() if each["reason"] == "SpreadInfeasible"]
+    assert note.startswith(
+        "no node admits the pod under its own spread constraints; zone[0] a 1, b 1, c 0 of maxSkew 1"
+    )
+    assert figures(replica)["evenspread_pending_pods", "spread"] == 2
+    assert figures(replica)["evenspread_zone_loss_pending_pods", "a"] >= 2
+
+
+# -- what is looked at
+
+
+def test_what_a_workload_made_is_looked_at_in_the_workload(api, replica):
+    add_deployment(api, EVEN)
+    add_pods(api, ["n-a"], app="bare")
+    made = add_workload(api, "canary", kind="rollouts", app="canary")
+    add_pods(api, EVEN, made, app="canary")
+    of_operator = {"apiVersion": "db.example.com/v1", "kind": "Db", "metadata": {"name": "db", "uid": "u"}}
+    add_pods(api, EVEN, of_operator, app="db")
+    assert sorted(titles(replica.scans())) == ["Deployment/web", "Pod/bare-0", "Pod/db-0", "Rollout/canary"]
+
+
+def test_pods_without_a_workload_are_fetched_up_to_a_number(api, replica, monkeypatch, caplog):
+    monkeypatch.setattr(gathering, "_MOST_STRAYS", 2)
+    add_pods(api, EVEN, app="bare")
+    replica.scans()
+    assert len(replica.scanner.latest.scan.workloads) == 2
+    assert "2 pods without a workload are looked at, and no more" in caplog.text
+
+
+def test_a_pod_that_is_gone_meanwhile_is_none(api, replica):
+    add_pods(api, ["n-a"], app="bare")
+    api.strike("any", refuse(404, "not found"), resource="bare-0")
+    assert titles(replica.scans()) == []
+
+
+def test_what_is_no_object_is_left_out(api, replica):
+    api.objects["deployments"]["shop", "odd"] = {"metadata": {"name": 7}, "apiVersion": "apps/v1", "kind": "Deployment"}
+    add_deployment(api, EVEN)
+    assert titles(replica.scans()) == ["Deployment/web"]
+
+
+def fill(api):
+    """The bundled example."""
+    plurals = {(version, kind): name for name, (version, kind) in KINDS.items()}
+    for line in EXAMPLE.read_text().splitlines()[1:]:
+        made = json.loads(line)
+        meta = made["metadata"]
+        resource = plurals[made["apiVersion"], made["kind"]]
+        api.put(resource, meta.pop("name"), meta.pop("namespace", ""), **made)
+
+
+def test_a_report_names_nothing_of_other_tenants(api, replica):
+    fill(api)
+    replica.scans()
+    assert len(results(api)) > 2
+    nodes = {name for _, name in api.objects["nodes"]}
+    foreign = {}
+    for resource in ("namespaces", "deployments", "statefulsets", "pods"):
+        for namespace, name in api.objects[resource]:
+            foreign.setdefault(namespace or name, set()).add(name)
+    for (namespace, _), report in api.objects["reports"].items():
+        words = {*re.findall(r"[\w.-]+", json.dumps(report["results"]))}
+        others = {name for other, names in foreign.items() if other != namespace for name in names}
+        assert not words & (others - foreign[namespace] - {"default"}), report
+        assert not words & nodes, report
+
+
+# -- who leads
+
+
+def test_who_does_not_lead_asks_nothing(api, replica):
+    replica.leads = False
+    for _ in range(3):
+        replica.scanner.turn()
+    assert (api.requests, replica.scanner.feed, replica.scanner.latest) == ([], None, None)
+
+
+def test_who_leads_no_longer_stops_at_once_and_writes_nothing_more(api, replica):
+    for number in range(5):
+        add_workload(api, f"w{number}", constraint=WRONG)
+
+    def loses(*_):
+        replica.leads = False
+        return False
+
+    api.strike("write", loses, resource="reports")
+    replica.now += 300
+    eventually(lambda: replica.scanner.turn() and not replica.leads)
+    eventually(lambda: replica.scanner.turn() and replica.scanner.feed is None)
+    assert len(api.writes) == 1
+    assert replica.scanner.latest is None
+
+
+def test_whoever_follows_neither_loses_nor_doubles_anything(api, replica, tmp_path):
+    for number in range(5):
+        add_workload(api, f"w{number}", constraint=WRONG)
+
+    def loses(*_):
+        replica.leads = False
+        return False
+
+    api.strike("write", loses, resource="events", times=1)
+    replica.now += 300
+    eventually(lambda: replica.scanner.turn() and not replica.leads)
+    replica.scanner.turn()
+    with Replica(api, tmp_path) as other:
+        other.scans()
+        other.scans()
+    assert len(results(api)) == 5
+    assert events(api) == [("SpreadViolation", f"w{number}") for number in range(5)]
+
+
+# -- faults
+
+
+def test_it_goes_on_after_a_fault_with_the_kind_that_failed(api, replica):
+    add_workload(api, "set", kind="statefulsets", constraint=WRONG)
+    add_deployment(api, EVEN)
+    eventually(lambda: replica.scanner.turn() and replica.scanner.feed is not None and replica.scanner.feed.synced)
+    api.strike("list", cut, resource="daemonsets", times=5)
+    replica.now += 300
+    before = api.count("list", "jobs"), api.count("list", "daemonsets")
+    waits = []
+    eventually(lambda: waits.append(replica.scanner.turn()) or replica.scanner.fault)
+    assert replica.scanner.fault.startswith("it waits: ")
+    assert waits[-1] == 2.0
+    assert replica.scanner.lines()["scan"] == replica.scanner.fault
+    eventually(lambda: replica.scanner.turn() and replica.scanner.latest)
+    assert sorted(titles(replica.scanner.latest.scan)) == ["Deployment/web", "StatefulSet/set"]
+    assert api.count("list", "jobs") - before[0] == 1
+    assert replica.scanner.fault == ""
+
+
+def test_a_kind_that_may_not_be_listed_keeps_its_reports_and_hides_no_other(api, replica):
+    add_workload(api, "daily", kind="daemonsets", constraint=WRONG)
+    add_workload(api, "web", constraint=WRONG)
+    replica.scans()
+    assert sorted(results(api)) == ["daily", "web"]
+    api.forbidden.add("daemonsets")
+    assert titles(replica.scans()) == ["Deployment/web"]
+    assert sorted(results(api)) == ["daily", "web"]
+
+
+def test_a_list_that_begins_again_gives_each_object_once(api, replica):
+    for number in range(150):
+        add_workload(api, f"w{number:03}")
+    api.strike("page", refuse(410), resource="deployments", times=2)
+    assert len(replica.scans().workloads) == 150
+
+
+def test_a_bug_ends_that_scan_and_the_next_one_begins_anew(api, replica, monkeypatch, caplog):
+    add_workload(api, constraint=WRONG)
+    with monkeypatch.context() as patched:
+        patched.setattr(scan, "scan_workload", lambda *_: 1 / 0)
+        replica.now += 300
+        eventually(lambda: replica.scanner.turn() and replica.scanner.fault)
+    assert replica.scanner.fault == "failed by a bug: ZeroDivisionError"
+    assert "the scan failed by a bug" in caplog.text
+    assert titles(replica.scans()) == ["Deployment/web"]
+
+
+def test_a_part_that_fails_is_logged_and_the_others_answer(api, replica, monkeypatch, caplog):
+    add_workload(api, constraint=WRONG)
+    monkeypatch.setattr("webhook.core.scan.workload_scan.zone_losses", lambda *_: 1 / 0)
+    replica.scans()
+    assert "a part of the scan failed; the others answered" in caplog.text
+    assert "selector-not-self" in results(api)["web"]
+
+
+# -- how it stands
+
+
+def test_its_lines(api, replica):
+    lines = replica.scanner.lines
+    assert lines() == {"scan": "waiting for the cluster", "reports": "not looked at"}
+    replica.scans()
+    replica.now += 7
+    assert lines() == {"scan": "0 workloads 7 s ago", "reports": "openreports.io/v1alpha1"}
+    api.absent.add("reports")
+    replica.scans()
+    assert lines()["reports"].startswith("no API for reports")
+
+
+def test_nothing_is_written_where_that_is_switched_off(api, tmp_path):
+    add_workload(api, constraint=WRONG)
+    with Replica(api, tmp_path, reports=False, events=False) as replica:
+        replica.scans()
+        assert replica.scanner.lines() == {"scan": "1 workloads 0 s ago"}
+        assert ("evenspread_scan_workloads",) in figures(replica)
+    assert api.writes == []
+
+
+def test_it_runs_in_a_thread_until_it_is_stopped(api, tmp_path):
+    add_workload(api, constraint=WRONG)
+    with Replica(api, tmp_path) as replica:
+        replica.scanner.start()
+        eventually(lambda: replica.scanner.latest)
+        replica.scanner.stop()
+        assert replica.scanner.feed is None
+        assert "selector-not-self" in results(api)["web"]

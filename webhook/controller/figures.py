@@ -1,0 +1,126 @@
+"""Metrics of the scan: what the last one found, what it took, and what was written.
+
+Series are bounded: zones are at most twelve, and of workloads only the worst are shown one by one.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from webhook.controller.scan import Scanned, Scanner
+from webhook.core.scan.scanned import ActualSkew, ClusterScan, PendingCause, ScannedWorkload
+from webhook.metrics import ClusterFigures
+from webhook.report.documents import ReportApi
+
+# Of constraints, two series each; beyond that the reports have them.
+_MOST_SKEWS = 1000
+_OF_A_SKEW = ("namespace", "kind", "name", "topology_key", "when_unsatisfiable")
+
+
+class ScanFigures(Collector):
+    """See the module; asked at each scrape."""
+
+    def __init__(self, scanner: Scanner) -> None:
+        self._scanner = scanner
+
+    def collect(self) -> Iterator[Metric]:
+        """The present figures; those of the cluster only where this replica leads."""
+        scanner = self._scanner
+        yield CounterMetricFamily("evenspread_scan_cpu_seconds", "Processor time that scans took.", value=scanner.used)
+        yield from self._written()
+        if scanner.feed is not None:
+            yield from ClusterFigures(scanner.feed.standings).collect()
+        latest = scanner.latest
+        if latest is not None:
+            yield from _taken(latest)
+            yield from _found(latest.scan)
+            yield from _skews(latest.scan.workloads, every=scanner.settings.all_workloads)
+
+    def _written(self) -> Iterator[Metric]:
+        reports, events = self._scanner.reports, self._scanner.events
+        if reports is not None:
+            api = GaugeMetricFamily(
+                "evenspread_report_api", "1 for the API in which reports are written.", labels=["api"]
+            )
+            for each in ReportApi:
+                api.add_metric([str(each)], reports.api is each)
+            yield api
+            writes = CounterMetricFamily(
+                "evenspread_report_writes",
+                "Reports by what became of them: written, removed, postponed (too many a minute), failed.",
+                labels=["outcome"],
+            )
+            for outcome, count in list(reports.writes.items()):
+                writes.add_metric([outcome], count)
+            yield writes
+        if events is not None:
+            told = CounterMetricFamily(
+                "evenspread_scan_events",
+                "Events by what became of them: told, known (told before), postponed (too many a minute), failed.",
+                labels=["reason", "outcome"],
+            )
+            for (reason, outcome), count in list(events.outcomes.items()):
+                told.add_metric([reason, outcome], count)
+            yield told
+
+
+def _taken(latest: Scanned) -> Iterator[Metric]:
+    yield GaugeMetricFamily("evenspread_scan_duration_seconds", "How long the last scan took.", value=latest.seconds)
+    yield GaugeMetricFamily(
+        "evenspread_scan_last_success_timestamp_seconds", "When the last scan ended.", value=latest.ended
+    )
+
+
+def _found(scan: ClusterScan) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "evenspread_scan_workloads", "Workloads that the last scan looked at.", value=len(scan.workloads)
+    )
+    yield GaugeMetricFamily(
+        "evenspread_would_deny",
+        "Workloads that would be refused if their namespaces had the ceiling deny.",
+        value=sum(bool(each.would_deny) for each in scan.workloads),
+    )
+    yield GaugeMetricFamily(
+        "evenspread_lacking_defaults_pods",
+        "Running pods without any constraint, of workloads whose next pod would get some.",
+        value=sum(each.lacking for each in scan.workloads),
+    )
+    pending = GaugeMetricFamily("evenspread_pending_pods", "Pods without a node, by what keeps them.", labels=["cause"])
+    for cause in PendingCause:
+        pending.add_metric([str(cause)], scan.pending.get(cause, 0))
+    yield pending
+    losses = GaugeMetricFamily(
+        "evenspread_zone_loss_pending_pods",
+        "Pods that stay Pending if all nodes of the zone are out of reach, at least; those that wait now among them.",
+        labels=["topology_value"],
+    )
+    for zone in scan.zones:
+        if zone.unreachable.fewest is not None:
+            losses.add_metric([zone.zone], zone.unreachable.fewest)
+    yield losses
+
+
+def _skews(workloads: Iterable[ScannedWorkload], *, every: bool) -> Iterator[Metric]:
+    skew = GaugeMetricFamily(
+        "evenspread_skew",
+        "Pods of the fullest domain above the emptiest, of workloads above their limit.",
+        labels=_OF_A_SKEW,
+    )
+    limit = GaugeMetricFamily("evenspread_max_skew", "The limit of evenspread_skew.", labels=_OF_A_SKEW)
+    worst: dict[tuple[str, ...], ActualSkew] = {}
+    for workload in workloads:
+        for each in workload.skews:
+            if each.skew is None or not (every or each.above):
+                continue
+            named = (workload.namespace, workload.kind, workload.name)
+            labels: tuple[str, ...] = (*named, each.topology_key, each.when_unsatisfiable)
+            # A workload may have several of one key, by selectors or templates.
+            if labels not in worst or each.skew - each.max_skew > (worst[labels].skew or 0) - worst[labels].max_skew:
+                worst[labels] = each
+    for labels, each in [*worst.items()][:_MOST_SKEWS]:
+        skew.add_metric(labels, each.skew or 0)
+        limit.add_metric(labels, each.max_skew)
+    yield skew
+    yield limit

@@ -1,0 +1,117 @@
+"""The objects that one scan looks at: workloads that somebody wrote, page by page, and pods that have none.
+
+As in `audit` of a snapshot, and as JSON of the same fields: ReplicaSets of a Deployment and the pods of workloads
+repeat a template that is looked at already. A list that fails is begun again, and those before it are not.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+
+import msgspec
+from msgspec import Raw
+
+from webhook.cluster.connection import ApiServer
+from webhook.cluster.discovery import with_workloads
+from webhook.cluster.listing import NotListedError, Pause, list_pages
+from webhook.cluster.resources import Resource
+from webhook.cluster.strays import Stray
+from webhook.core.api.types import Named, TypeMeta
+from webhook.core.policy.policy import Policy
+from webhook.core.scan.surroundings import stands_for
+from webhook.core.workloads.kinds import POD, GroupKind, group_kind
+from webhook.core.workloads.reading import has_template
+from webhook.logs import bounded
+from webhook.snapshot.projection import project
+
+Gathered = bytes  # an object as JSON, with apiVersion and kind
+
+# Each is a request; whoever has more pods that no workload stands for sees some of them.
+_MOST_STRAYS = 1000
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_NAMED = msgspec.json.Decoder(Named)
+_POD = TypeMeta(api_version="v1", kind="Pod")
+
+_log = logging.getLogger(__name__)
+
+
+class Gathering:
+    """See the module; `objects` may be called again after it raised, and goes on.
+
+    Shape: ``unread`` has the kinds that could not be listed.
+    """
+
+    def __init__(
+        self, server: ApiServer, policy: Policy, strays: tuple[Stray, ...], sleep: Callable[[float], None]
+    ) -> None:
+        self._server = server
+        self._embedded = policy.workloads
+        self._strays = strays
+        self._pause = Pause(sleep=sleep)
+        listed = [each for each in with_workloads(server, policy) if self._is_listed(each)]
+        self._left = listed
+        self._kinds = {group_kind(each.api_versions[0], each.kind) for each in listed}
+        self.unread: set[GroupKind] = set()
+
+    def objects(self) -> Iterator[list[Gathered]]:
+        """Some objects at a time.
+
+        Errors: ClusterError if the API server does not answer.
+        """
+        while self._left:
+            yield from self._of_kind(self._left[0])
+            self._left.pop(0)
+        for stray in self._representatives():
+            one = self._pod(stray)
+            if one is not None:
+                yield [one]
+        self._strays = ()
+
+    def _is_listed(self, resource: Resource) -> bool:
+        version = resource.api_versions[0]
+        named = has_template(version, resource.kind, self._embedded)
+        return named and group_kind(version, resource.kind) != POD
+
+    def _of_kind(self, resource: Resource) -> Iterator[list[Gathered]]:
+        try:
+            for page in list_pages(self._server, resource, pause=self._pause):
+                yield [each for item in page.items if (each := self._taken(item, page.of)) is not None]
+        except NotListedError as error:
+            kind = group_kind(resource.api_versions[0], resource.kind)
+            self.unread.add(kind)
+            # Their objects are nobody's business then, and pods of theirs stand for them.
+            self._kinds.discard(kind)
+            fields = {"resource": error.resource, "why": bounded(str(error))}
+            _log.info("a kind of workload is not listed", extra={"fields": fields})
+
+    def _taken(self, item: Raw, of: TypeMeta) -> Gathered | None:
+        """The object, unless another one that is listed made it, or it is no object."""
+        try:
+            meta = _NAMED.decode(item).meta
+            version = of.api_version or ""
+            owner = stands_for(group_kind(version, of.kind or ""), version, meta, self._embedded)
+            if owner is not None and group_kind(owner.api_version, owner.kind) in self._kinds:
+                return None
+            return project(item, of, self._embedded)
+        except _UNREADABLE:
+            return None
+
+    def _representatives(self) -> Iterator[Stray]:
+        """One pod of each controller whose kind is not listed, and every pod without one."""
+        seen, taken = set[tuple[str, str, str, str]](), 0
+        for stray in self._strays:
+            owner = stray.owner
+            if owner is not None:
+                kind = group_kind(owner.api_version, owner.kind)
+                key = (stray.namespace, *kind, owner.name)
+                if kind in self._kinds or key in seen:
+                    continue
+                seen.add(key)
+            taken += 1
+            if taken > _MOST_STRAYS:
+                _log.warning("%d pods without a workload are looked at, and no more", _MOST_STRAYS)
+                return
+            yield stray
+
+    def _pod(self, stray: Stray) -> Gathered | None:
+        status, content = self._server.request("GET", f"/api/v1/namespaces/{stray.namespace}/pods/{stray.name}")
+        return project(msgspec.json.encode(content), _POD, self._embedded) if status == 200 else None

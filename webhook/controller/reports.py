@@ -1,0 +1,150 @@
+"""The reports of one scan: what differs from those in the cluster is written, what nobody wants is taken away.
+
+    begin    the API that is there now, and what our reports in it say
+    take     one workload that was scanned
+    end      the reports of workloads that have nothing to be said of any more
+
+Nothing is remembered from scan to scan. Whoever leads next finds the same reports and writes what differs, so that a
+change of leaders neither loses nor repeats anything, and what somebody else changed or deleted is mended.
+"""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
+from webhook.cluster.writing.reports import ReportStore, is_of_one_object, report_store
+from webhook.controller.allowance import Allowance
+from webhook.core.workloads.kinds import GroupKind, group_kind
+from webhook.logs import bounded
+from webhook.report.documents import KINDS, ReportApi, Reported, digest, report
+
+_FAILURES = 4  # in a row; then nothing more is written until the next scan
+_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.5, 10.0
+_FORBIDDEN = 403
+NO_API = "no API for reports in this cluster: openreports.io/v1alpha1 or wgpolicyk8s.io/v1alpha2 would be one"
+
+_log = logging.getLogger(__name__)
+
+
+class _Found(Struct, frozen=True):
+    digest: str
+    of: GroupKind
+
+
+class Reports:
+    """See the module; for one thread.
+
+    Shape: ``api`` is where reports are written, None where that is nowhere or not known; ``fault`` says why nothing, or
+    not all, was written in the last scan. ``writes`` counts by what became of each: written, removed, postponed (too
+    many a minute), failed. ``may_write`` is asked before each, ``pause`` waits for so many seconds.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        allowance: Allowance,
+        *,
+        may_write: Callable[[], bool],
+        pause: Callable[[float], object],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._server = server
+        self._allowance = allowance
+        self._may_write = may_write
+        self._pause = pause
+        self._clock = clock
+        self._stores: Mapping[ReportApi, ReportStore] = {}
+        self._there: dict[tuple[ReportApi, str, str], _Found] = {}
+        self._wanted: set[tuple[str, str]] = set()
+        self._failures = 0
+        self._stopped = True
+        self._said = ""
+        self.api: ReportApi | None = None
+        self.fault = ""
+        self.writes: Counter[str] = Counter(written=0, removed=0, postponed=0, failed=0)
+
+    def begin(self) -> None:
+        """Look at what is there. Never raises for what the API server says."""
+        self._there, self._wanted, self._failures, self._stopped = {}, set(), 0, True
+        try:
+            found = {api: report_store(self._server, str(api), KINDS[api]) for api in ReportApi}
+            self._stores = {api: store for api, store in found.items() if store is not None}
+            self.api = next(iter(self._stores), None)
+            for api, store in self._stores.items():
+                for document in store.ours():
+                    self._note(api, document)
+        except ClusterError as error:
+            self._say(f"reports cannot be read: {error}")
+            return
+        self._stopped = self.api is None
+        self._say(NO_API if self.api is None else "")
+
+    def take(self, wanted: Reported | None) -> None:
+        """Write the report of a workload if it says something else than the one that is there."""
+        if wanted is None or self.api is None:
+            return
+        document: Mapping[str, Any] = report(wanted, self.api, int(self._clock()))
+        name = document["metadata"]["name"]
+        self._wanted.add((wanted.namespace, name))
+        there = self._there.get((self.api, wanted.namespace, name))
+        if wanted.namespace and (there is None or there.digest != digest(document)):
+            self._write(wanted.namespace, "written", partial(self._stores[self.api].put, document))
+
+    def end(self, unread: Collection[GroupKind] = ()) -> None:
+        """Take away what was not wanted; of kinds that could not be read nothing is known."""
+        for (api, namespace, name), found in self._there.items():
+            wanted = api is self.api and (namespace, name) in self._wanted
+            if not wanted and found.of not in unread:
+                self._write(namespace, "removed", partial(self._stores[api].remove, namespace, name))
+        self._allowance.forget_idle()
+
+    def _note(self, api: ReportApi, document: Mapping[str, Any]) -> None:
+        meta, scope = document.get("metadata") or {}, document.get("scope") or {}
+        of = group_kind(str(scope.get("apiVersion", "")), str(scope.get("kind", "")))
+        at = (api, str(meta.get("namespace", "")), str(meta.get("name", "")))
+        self._there[at] = _Found(digest(document), of)
+
+    def _write(self, namespace: str, outcome: str, act: Callable[[], None]) -> None:
+        if self._stopped or not self._may_write():
+            return
+        if not self._allowance.take(namespace):
+            self.writes["postponed"] += 1
+            return
+        try:
+            act()
+        except ClusterError as error:
+            self.writes["failed"] += 1
+            self._failed(error)
+        else:
+            self.writes[outcome] += 1
+            self._failures = 0
+
+    def _failed(self, error: ClusterError) -> None:
+        refusal = error if isinstance(error, RefusedError) else None
+        if refusal is not None and is_of_one_object(refusal):
+            _log.debug("a report cannot be written: %s", error)
+            return
+        self._failures += 1
+        hint = "; grant patch and delete of reports" if refusal is not None and refusal.status == _FORBIDDEN else ""
+        if hint or self._failures >= _FAILURES:
+            self._stopped = True
+            self._say(f"reports cannot be written: {error}{hint}")
+            return
+        asked = refusal.retry_after if refusal is not None else 0.0
+        self._pause(min(max(asked, _WAIT_SECONDS * 2**self._failures), _LONGEST_WAIT_SECONDS))
+
+    def _say(self, fault: str) -> None:
+        """Log a fault when it begins, and when it ends."""
+        self.fault = bounded(fault)
+        if self.fault != self._said:
+            if self.fault:
+                _log.warning("%s", self.fault)
+            else:
+                _log.info("reports are written", extra={"fields": {"api": str(self.api)}})
+            self._said = self.fault
