@@ -146,6 +146,7 @@ docs: $(READY)  ## write the references that come from the code (tests say when 
 	@PYTHONPATH=tests $(BIN)/python tests/core/rules/pages.py
 	@$(BIN)/python tests/cli/reference.py
 	@$(BIN)/python tests/chart/reference.py
+	@PYTHONPATH=tests $(BIN)/python tests/controller/reference.py
 	@PYTHONPATH=tests $(BIN)/python tests/cli/said.py
 	@PYTHONPATH=tests $(BIN)/python tests/readme.py
 	@PYTHONPATH=tests $(BIN)/python tests/examples.py

@@ -2,7 +2,8 @@
 
 - values.schema.json: the schema of `config` is that of the SpreadPolicy;
 - names.json: the names that a values file may hold, for the template that asks "did you mean";
-- validatingwebhook.yaml: the kinds that are sent, and what their controllers make, from `workloads.kinds`;
+- _kinds.tpl and validatingwebhook.yaml: the kinds that are sent, and what their controllers make, from
+  `workloads.kinds`;
 - README.md: the table of values from the schema and the defaults, the table of permissions from the rendered role.
 """
 
@@ -23,6 +24,7 @@ SCHEMA = CHART / "values.schema.json"
 PAGE = CHART / "README.md"
 NAMES = CHART / "names.json"
 WEBHOOK = CHART / "templates" / "validatingwebhook.yaml"
+KINDS = CHART / "templates" / "_kinds.tpl"
 RULE = "#/$defs/ruleId"
 _BLOCK = r"(<!-- {}: written by tests/chart/reference.py -->\n).*?(<!-- end -->)"
 
@@ -115,17 +117,28 @@ def _for_helm(node):
     return made
 
 
-def with_kinds(text):
-    """The template with the kinds as `evenspread webhook --kubeconfig` registers them."""
+def _registered():
     (registered,) = configurations("https://x", b"", Defaults())[0]["webhooks"]
+    return registered
+
+
+def with_kinds(text):
+    """The helper with the kinds as `evenspread webhook --kubeconfig` registers them."""
     # Pods and scales have rules of their own in the template.
-    sent = [f'"{rule["apiGroups"][0]}" "{" ".join(rule["resources"])}"' for rule in registered["rules"][2:]]
+    sent = [f'"{rule["apiGroups"][0]}" "{" ".join(rule["resources"])}"' for rule in _registered()["rules"][2:]]
     text, rules = re.subn(
-        r"(\$resources := dict\n).*?(\n      }})",
-        _within("\n".join(f"        {each}" for each in sent)),
+        r"(\$resources := dict\n).*?(\n  -}})",
+        _within("\n".join(f"    {each}" for each in sent)),
         text,
         flags=re.DOTALL,
     )
+    assert rules == 1
+    return text
+
+
+def with_made(text):
+    """The template with what controllers make of those kinds."""
+    registered = _registered()
     expression = next(
         each["expression"] for each in registered["matchConditions"] if "owner.kind in [" in each["expression"]
     )
@@ -145,7 +158,7 @@ def with_kinds(text):
         text,
         flags=re.DOTALL,
     )
-    assert (rules, lists) == (1, 1)
+    assert lists == 1
     return text
 
 
@@ -210,5 +223,6 @@ def _role_first(role):
 if __name__ == "__main__":
     SCHEMA.write_text(with_policy(SCHEMA.read_text()))
     NAMES.write_text(known_names(SCHEMA.read_text()))
-    WEBHOOK.write_text(with_kinds(WEBHOOK.read_text()))
+    KINDS.write_text(with_kinds(KINDS.read_text()))
+    WEBHOOK.write_text(with_made(WEBHOOK.read_text()))
     PAGE.write_text(with_tables(PAGE.read_text()))

@@ -5,10 +5,14 @@ import re
 
 import pytest
 from chart.rendered import CERT_MANAGER, CHART, EXISTING, INJECT, ZERO, objects, one
+from controller.test_figures import whole
 
+from webhook.cluster.reflector import Standing
 from webhook.controller.run import Controller
-from webhook.metrics import Known, Metrics
+from webhook.metrics import Metrics
 
+SCAN = {"EvenspreadNoController", "EvenspreadScanLate", "EvenspreadReportsNotWritten", "EvenspreadPodsPending"}
+NO_SCAN = {"controller": {"scan": {"enabled": False}}}
 WATCHED = {"prometheusRule": {"enabled": True}, "grafanaDashboard": {"enabled": True}}
 # Of the API server (k8s.io/apiserver/pkg/admission/metrics), and of Prometheus itself.
 OTHERS = {
@@ -16,14 +20,30 @@ OTHERS = {
     "apiserver_admission_webhook_rejection_count": {"name", "error_type"},
     "up": set(),
 }
+KNOWN = Standing(
+    resource="pods", required=True, objects=1, events=1, age=0.0, synced=True, tried=True, off=False, fault=""
+)
 SCRAPED = {"namespace", "job", "instance", "pod"}  # labels that a ServiceMonitor gives
-FUNCTIONS = {"absent", "sum", "min", "max", "count", "increase", "rate", "time", "scalar", "histogram_quantile"}
+FUNCTIONS = {
+    "absent",
+    "sum",
+    "min",
+    "max",
+    "count",
+    "increase",
+    "rate",
+    "time",
+    "scalar",
+    "histogram_quantile",
+    "topk",
+    "vector",
+}
 
 
 def exposed():
     """The names in /metrics of both roles with the labels of each, from what they publish."""
     metrics = Metrics()
-    metrics.follow_cluster(lambda: [Known("pods", 1, 1, 0.0, True)])
+    metrics.follow_cluster(lambda: [KNOWN])
     metrics.answered("validate", "allow", dry_run=False, seconds=0.001)
     metrics.rules([("max-skew", "warn")], ["zone-missing"])
     metrics.injected("inject")
@@ -33,12 +53,17 @@ def exposed():
     found = {}
     for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? ", metrics.text().decode(), re.MULTILINE):
         found.setdefault(name, set()).update(re.findall(r"(\w+)=", labels))
-    return found | {name: set() for name in _of_the_controller()}
+    return found | {name: set() for name in _of_the_controller()} | _of_the_scan()
 
 
 def _of_the_controller():
     names = Controller.collect.__code__.co_consts
     return {name for name in names if isinstance(name, str) and name.startswith("evenspread_")}
+
+
+def _of_the_scan():
+    """The names that the controller's scan publishes, with the labels of each."""
+    return {sample.name: {*sample.labels} for family in whole().collect() for sample in family.samples}
 
 
 def rules(values):
@@ -92,18 +117,20 @@ def test_alerts_say_what_is_wrong_and_how_bad_it_is():
 @pytest.mark.parametrize(
     ("values", "only"),
     [
-        (ZERO, {"EvenspreadCAEnds", "EvenspreadNoController", "EvenspreadNotTrusted"}),
-        (CERT_MANAGER, set()),
-        (EXISTING, set()),
+        (ZERO, {"EvenspreadCAEnds", "EvenspreadNotTrusted"} | SCAN),
+        (CERT_MANAGER, SCAN),
+        (EXISTING | NO_SCAN, set()),
+        (ZERO | NO_SCAN, {"EvenspreadCAEnds", "EvenspreadNoController", "EvenspreadNotTrusted"}),
+        ({"controller": {"scan": {"reports": False}}, **CERT_MANAGER}, SCAN - {"EvenspreadReportsNotWritten"}),
         (
-            {**CERT_MANAGER, "webhook": {"failurePolicy": "Fail"}},
+            {**CERT_MANAGER, **NO_SCAN, "webhook": {"failurePolicy": "Fail"}},
             {"EvenspreadRefusesUnasked"},
         ),
     ],
-    ids=["its own CA", "cert-manager", "a Secret of yours", "failing closed"],
+    ids=["its own CA", "cert-manager", "a Secret of yours, no scan", "no scan", "no reports", "failing closed"],
 )
 def test_alerts_are_those_of_what_is_installed(values, only):
-    special = {"EvenspreadCAEnds", "EvenspreadNoController", "EvenspreadNotTrusted", "EvenspreadRefusesUnasked"}
+    special = SCAN | {"EvenspreadCAEnds", "EvenspreadNotTrusted", "EvenspreadRefusesUnasked"}
     assert rules(values).keys() & special == only
     assert len(rules(values)) == 10 + len(only)
 

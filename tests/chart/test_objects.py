@@ -145,11 +145,75 @@ def test_named_kinds_are_both_sent_and_granted():
     assert (sent["apiGroups"], sent["resources"]) == (["example.com"], ["things"])
 
 
+def rules_of(role, values=ZERO):
+    found = one("Role", values, role)["rules"] + one("ClusterRole", values, role)["rules"]
+    assert not [each for rule in found for field in rule.values() for each in field if "*" in each]
+    return found
+
+
 def named_rights(role):
     """What a role may do with objects that it names: resource -> names, verbs."""
-    rules = one("Role", ZERO, role)["rules"] + (one("ClusterRole", ZERO, role)["rules"] if role == "controller" else [])
-    assert not [each for rule in rules for field in rule.values() for each in field if "*" in each]
-    return {name: (rule["resourceNames"], rule["verbs"]) for rule in rules for name in rule["resources"]}
+    named = [rule for rule in rules_of(role) if "resourceNames" in rule]
+    return {name: (rule["resourceNames"], rule["verbs"]) for rule in named for name in rule["resources"]}
+
+
+def written(values=ZERO):
+    """What the controller may change without naming it: resource -> verbs."""
+    reading = {"get", "list", "watch"}
+    unnamed = [rule for rule in rules_of("controller", values) if "resourceNames" not in rule]
+    return {
+        (group, name): {*rule["verbs"]}
+        for rule in unnamed
+        for group in rule["apiGroups"]
+        for name in rule["resources"]
+        if {*rule["verbs"]} - reading
+    }
+
+
+def test_the_controller_writes_reports_and_events_and_no_more_than_it_is_told_to():
+    report, event = {"list", "create", "patch", "delete"}, {"create"}
+    reports = {("openreports.io", "reports"): report, ("wgpolicyk8s.io", "policyreports"): report}
+    events = {("events.k8s.io", "events"): event}
+
+    def scan(**values):
+        return written({"controller": {"scan": values}})
+
+    assert written() == reports | events
+    assert (scan(reports=False), scan(events=False), scan(enabled=False)) == (events, reports, {})
+
+
+def test_the_controller_reads_what_the_webhook_watches_and_every_kind_that_is_sent():
+    values = {"controller": {"scan": {"extraResources": [{"apiGroup": "db.example.com", "resources": ["dbs"]}]}}}
+    rules = one("ClusterRole", values, "controller")["rules"]
+    granted = {
+        (group, name, verb) for r in rules for group in r["apiGroups"] for name in r["resources"] for verb in r["verbs"]
+    }
+    (webhook,) = one(VALIDATING, ZERO)["webhooks"]
+    sent = {(group, name) for rule in webhook["rules"] for group in rule["apiGroups"] for name in rule["resources"]}
+    listed = {(group, name, "list") for group, name in sent if "/" not in name} | {("db.example.com", "dbs", "list")}
+    watched_too = {
+        (group, name, verb)
+        for rule in one("ClusterRole", ZERO)["rules"]
+        for group in rule["apiGroups"]
+        for name in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert listed | watched_too <= granted
+
+
+@pytest.mark.parametrize(
+    "values", [ZERO, CERT_MANAGER, EXISTING], ids=["its own CA", "cert-manager", "a Secret of yours"]
+)
+def test_the_controller_does_what_it_is_told_to(values):
+    def flags(**scan):
+        return {
+            each.partition("=")[0] for each in container({**values, "controller": {"scan": scan}}, "controller")["args"]
+        }
+
+    assert {"--scan", "--config", "--lease"} <= flags()
+    assert {"--no-reports", "--no-events", "--all-workloads"} & flags() == set()
+    assert {"--no-reports", "--no-events", "--all-workloads"} <= flags(reports=False, events=False, allWorkloads=True)
+    assert ("--ca-secret" in flags()) == (values == ZERO)
 
 
 def test_a_role_may_change_objects_that_are_named_and_nothing_else():
@@ -304,6 +368,8 @@ def test_pods_start_anew_only_for_what_is_read_at_the_start():
     assert "annotations" not in template({})
     kinds = [template({"workloads": [thing]}), template({"defaults": {"owners": [owner]}})]
     assert len({each["annotations"]["checksum/kinds"] for each in kinds}) == 2
+    controller = one("Deployment", {"config": {"workloads": [thing]}}, "controller")["spec"]["template"]["metadata"]
+    assert controller["annotations"]["checksum/kinds"] == kinds[0]["annotations"]["checksum/kinds"]
 
 
 @pytest.mark.parametrize("role", ["webhook", "controller"])
@@ -318,8 +384,8 @@ def test_the_chart_passes_its_own_rules(role):
 
 @pytest.mark.parametrize(
     ("values", "role"),
-    [(ZERO, "webhook"), (ZERO, "controller"), (EXISTING, "webhook")],
-    ids=["webhook", "controller", "with a Secret of yours"],
+    [(ZERO, "webhook"), (ZERO, "controller"), (EXISTING, "webhook"), (EXISTING, "controller")],
+    ids=["webhook", "controller", "with a Secret of yours", "controller, with a Secret of yours"],
 )
 def test_the_arguments_are_the_programs_own(values, role):
     (command, *flags) = container(values, role)["args"]
@@ -446,6 +512,12 @@ SOFT = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatis
         ({"webhook": {"enabled": False}}, ["Nothing is asked: webhook.enabled is false."]),
         (EXISTING, ["certificate from Secret evenspread-webhook-tls."]),
         (CERT_MANAGER, ["certificate from cert-manager."]),
+        (ZERO, ["What runs is scanned every 5m:", "reports   none: this cluster has neither"]),
+        (
+            {"controller": {"scan": {"reports": False, "events": False}}},
+            ["reports   none (controller.scan.reports)", "events    none (controller.scan.events)"],
+        ),
+        ({"controller": {"scan": {"enabled": False}}}, ["What runs is not scanned"]),
     ],
     ids=[
         "no values",
@@ -459,6 +531,9 @@ SOFT = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatis
         "not asked",
         "a certificate of yours",
         "a certificate of cert-manager",
+        "no API for reports",
+        "neither reports nor events",
+        "no scan",
     ],
 )
 def test_notes_say_what_was_installed(values, said):

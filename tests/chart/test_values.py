@@ -4,7 +4,18 @@ import helm_python
 import pytest
 import yaml
 from chart.recorded import RELEASES
-from chart.reference import NAMES, PAGE, SCHEMA, WEBHOOK, known_names, with_kinds, with_policy, with_tables
+from chart.reference import (
+    KINDS,
+    NAMES,
+    PAGE,
+    SCHEMA,
+    WEBHOOK,
+    known_names,
+    with_kinds,
+    with_made,
+    with_policy,
+    with_tables,
+)
 from chart.rendered import CA, CERT_MANAGER, CHART, EXISTING, INJECT, ZERO, chart, files, names, objects, one, refusal
 
 from webhook import __version__
@@ -19,28 +30,27 @@ ALWAYS = [
     "Service/evenspread-webhook",
     "ServiceAccount/evenspread-webhook",
 ]
-# What makes and rotates the release's own CA.
-OWN_CA = [
+# What scans the cluster, and rotates the release's own CA.
+CONTROLLER = [
     "ClusterRole/evenspread-controller",
     "ClusterRoleBinding/evenspread-controller",
     "Deployment/evenspread-controller",
     "Lease/evenspread-controller",
     "NetworkPolicy/evenspread-controller",
     "Role/evenspread-controller",
-    "Role/evenspread-webhook",
     "RoleBinding/evenspread-controller",
-    "RoleBinding/evenspread-webhook",
-    "Secret/evenspread-ca",
     "Service/evenspread-controller",
     "ServiceAccount/evenspread-controller",
 ]
+OWN_CA = ["Role/evenspread-webhook", "RoleBinding/evenspread-webhook", "Secret/evenspread-ca"]
+NO_SCAN = {"controller": {"scan": {"enabled": False}}}
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration/evenspread", "MutatingWebhookConfiguration/evenspread"
 BUDGET = "PodDisruptionBudget/evenspread-webhook"
 
 
 def objects_of(*more, without=()):
     """Of zero values, and these."""
-    return sorted({*ALWAYS, *OWN_CA, VALIDATING, *more} - {*without})
+    return sorted({*ALWAYS, *CONTROLLER, *OWN_CA, VALIDATING, *more} - {*without})
 
 
 @pytest.mark.parametrize(
@@ -67,10 +77,12 @@ def objects_of(*more, without=()):
             id="cert-manager with an issuer of yours",
         ),
         pytest.param(EXISTING, objects_of(without=OWN_CA), id="a Secret of yours"),
+        pytest.param(NO_SCAN, objects_of(), id="no scan: there is the CA to be looked after"),
+        pytest.param(EXISTING | NO_SCAN, objects_of(without=[*CONTROLLER, *OWN_CA]), id="no scan, a Secret of yours"),
         pytest.param({"webhook": {"enabled": False}}, objects_of(without=[VALIDATING]), id="switched off"),
         pytest.param(
             {"certificates": {"mode": "existingSecret"}, "webhook": {"enabled": False}},
-            ALWAYS,
+            sorted([*ALWAYS, *CONTROLLER]),
             id="switched off: no certificate is asked for either",
         ),
         pytest.param(
@@ -87,7 +99,9 @@ def objects_of(*more, without=()):
         ),
         pytest.param(
             {**ZERO, "rbac": {"create": False}, "serviceAccount": {"create": False, "name": "ours"}},
-            objects_of(without=[name for name in (*ALWAYS, *OWN_CA) if "Role" in name or "Account" in name]),
+            objects_of(
+                without=[name for name in (*ALWAYS, *CONTROLLER, *OWN_CA) if "Role" in name or "Account" in name]
+            ),
             id="an account of yours",
         ),
         pytest.param(
@@ -263,13 +277,15 @@ def test_the_generated_parts_are_up_to_date():
     assert with_policy(SCHEMA.read_text()) == SCHEMA.read_text(), "make docs"
     assert known_names(SCHEMA.read_text()) == NAMES.read_text(), "make docs"
     assert with_tables(PAGE.read_text()) == PAGE.read_text(), "make docs"
-    assert with_kinds(WEBHOOK.read_text()) == WEBHOOK.read_text(), "make docs"
+    assert with_kinds(KINDS.read_text()) == KINDS.read_text(), "make docs"
+    assert with_made(WEBHOOK.read_text()) == WEBHOOK.read_text(), "make docs"
 
 
 def test_a_kind_that_is_missing_in_the_chart_is_written():
-    text = WEBHOOK.read_text()
-    older = text.replace('        "argoproj.io" "rollouts"\n', "").replace(
-        "'apps/ReplicaSet of argoproj.io/Rollout',", ""
-    )
-    assert older.count("rollouts") == text.count("rollouts") - 1
-    assert with_kinds(older) == text
+    kinds, made = KINDS.read_text(), WEBHOOK.read_text()
+    older = kinds.replace('    "argoproj.io" "rollouts"\n', "")
+    assert older != kinds
+    assert with_kinds(older) == kinds
+    older = made.replace("'apps/ReplicaSet of argoproj.io/Rollout',", "")
+    assert older != made
+    assert with_made(older) == made

@@ -43,6 +43,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ include "evenspread.fullname" . }}-controller
 {{- end }}
 
+{{/* Not empty where there is a controller: it looks after our own CA, and scans the cluster. */}}
+{{- define "evenspread.hasController" -}}
+{{- if or .Values.controller.scan.enabled (eq .Values.certificates.mode "self") }}yes{{ end -}}
+{{- end }}
+
 {{- define "evenspread.controllerAccount" -}}
 {{- $given := .Values.controller.serviceAccountName -}}
 {{- if .Values.serviceAccount.create -}}
@@ -223,6 +228,13 @@ work however it is written: where a field takes `off`, false is that.
 {{- end }}
 {{- end -}}
 {{- mergeOverwrite $policy (dict "apiVersion" "config.evenspread.io/v1alpha1" "kind" "SpreadPolicy") | toYaml }}
+{{- end }}
+
+{{/* Which kinds the policy names; what is watched is decided at the start. */}}
+{{- define "evenspread.kinds" -}}
+{{- $kinds := pick .Values.config "workloads" -}}
+{{- $_ := set $kinds "owners" (default dict .Values.config.defaults).owners -}}
+{{ toJson $kinds }}
 {{- end }}
 
 {{/* Whose objects are never sent: the system's, and the webhook's own, which would wait for itself. */}}
