@@ -64,7 +64,7 @@ class Metrics:
         self.open_connections = gauge("evenspread_open_connections", "Connections on the admission port.")
         self._connection_ends = counter(
             "evenspread_connections_ended",
-            "Connections that the server ended or refused: made-room, over-share, refused, body-bytes, late.",
+            "Connections that the server ended or refused: made-room, over-share, refused, body-bytes, late, left.",
             ["port", "reason"],
         )
         self.certificate_begin = gauge(

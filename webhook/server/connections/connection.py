@@ -9,6 +9,8 @@ Source: gunicorn 27.0.1 asgi/protocol.py, asgi/parser.py.
 
 import asyncio
 import re
+import select
+import socket
 import time
 from functools import partial
 from typing import Any
@@ -127,6 +129,24 @@ class Parser(PythonProtocol):  # type: ignore[misc]  # gunicorn publishes no typ
         return True
 
 
+# Of the systems that have no such event, only a connection that is shut in both directions is told.
+_HALF_CLOSED: int = getattr(select, "POLLRDHUP", 0)
+_polling = select.poll()
+
+
+def has_left(peer: socket.socket) -> bool:
+    """Whether nobody waits for an answer any more: the other side has shut the connection, whatever it sent before.
+
+    A caller gives up after its timeout. Where the loop is behind, to greet and answer those who have left would keep it
+    behind: whoever comes next waits as long, leaves too, and comes back with another handshake. Takes one microsecond.
+    """
+    _polling.register(peer, _HALF_CLOSED)
+    try:
+        return bool(_polling.poll(0))
+    finally:
+        _polling.unregister(peer)
+
+
 def _length(field: tuple[bytes, bytes]) -> int:
     return len(field[0]) + len(field[1])
 
@@ -146,6 +166,7 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         # Whether it has sent a request that this port is for.
         self.valid = False
         self.greeting: asyncio.Task[None] | None = None
+        self.peer: socket.socket | None = None
         self.ended = False
         self._max_buffer_size = _BUFFER_BYTES
         # The body so far of a review whose head was parsed in the current call; None on gunicorn's own way.
@@ -182,7 +203,7 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
         """Let go of what points back to here."""
         if stop is not None:
             stop.cancel()
-        for name in ("_callback_parser", "_body_receiver", "_flow_control", "transport", "writer", "greeting"):
+        for name in ("_callback_parser", "_body_receiver", "_flow_control", "transport", "writer", "greeting", "peer"):
             setattr(self, name, None)
 
     def close(self) -> None:
@@ -291,6 +312,9 @@ class Connection(protocol.ASGIProtocol):  # type: ignore[misc]  # gunicorn publi
 
     def _answer(self, body: bytes) -> bytes:
         """Answer a complete review, and return the bytes that follow it."""
+        if self.peer is not None and has_left(self.peer):
+            self._table.end(self, "left")
+            return b""
         parser = self._callback_parser
         response = self._direct(parser.path, parser.headers, body)
         if response is None:

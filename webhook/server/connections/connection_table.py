@@ -27,7 +27,7 @@ _REMEMBERED = 1024
 _CONNECTION_BYTES = 24 * 1024  # measured: what 2,000 at once took stays with the C library, 45 to 50 MiB
 _LOG_SECONDS = 10.0  # between two lines about it: whoever opens thousands of connections does not fill the log
 
-Reason = Literal["made-room", "over-share", "refused", "body-bytes", "late"]
+Reason = Literal["made-room", "over-share", "refused", "body-bytes", "late", "left"]
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from webhook.server.connections.connection import FIRST_REQUEST_SECONDS, Connection
+from webhook.server.connections.connection import FIRST_REQUEST_SECONDS, Connection, has_left
 from webhook.server.connections.connection_table import ConnectionTable, source_of
 
 # As long as a burst is waited for elsewhere; then it is the others' turn.
@@ -71,10 +71,14 @@ class Listener:
     async def _greet(self, accepted: socket.socket, connection: Connection) -> None:
         """Hand the connection to its protocol, after the handshake where there is one."""
         seconds = {}
+        connection.peer = accepted
         if self._tls is not None:
             seconds = {"ssl_handshake_timeout": FIRST_REQUEST_SECONDS, "ssl_shutdown_timeout": _GOODBYE_SECONDS}
         try:
             with contextlib.suppress(OSError):
+                if has_left(accepted):
+                    self._table.end(connection, "left")
+                    return
                 await self._loop.connect_accepted_socket(lambda: connection, accepted, ssl=self._tls, **seconds)
         finally:
             if connection.transport is None:
