@@ -1,0 +1,70 @@
+"""Zones of shards: what every zone gets, in which order, and when there is no way."""
+
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from webhook.core.groups.pins import pin
+
+ANY = ((),)
+
+
+@pytest.mark.parametrize(
+    ("shards", "pods", "rooms", "expected"),
+    [
+        pytest.param(3, 2, {"a": 9, "b": 9, "c": 9}, "ab ac bc", id="each pair of three zones"),
+        pytest.param(3, 1, {"a": 9, "b": 9, "c": 9}, "a b c", id="single pods go round"),
+        pytest.param(2, 2, {"a": 9, "b": 9}, "ab ab", id="as many zones as pods"),
+        pytest.param(4, 2, {"a": 2, "b": 2, "c": 9}, "ac bc ac bc", id="a zone with the room of two others"),
+    ],
+)
+def test_zones_of_shards(shards, pods, rooms, expected):
+    found = pin(ANY * shards, pods, rooms)
+    assert ["".join(each) for each in found.of_shards] == expected.split()
+
+
+def test_what_is_settled_stays_and_the_rest_evens_it_out():
+    found = pin([(), ("a", "b"), ("a", "b"), ()], 2, {"a": 9, "b": 9, "c": 9})
+    assert found.of_shards == (("a", "c"), ("a", "b"), ("a", "b"), ("b", "c"))
+    assert found.of_zones == {"a": 3, "b": 3, "c": 2}
+
+
+def test_a_settled_zone_that_is_not_known_is_given_anew():
+    assert pin([("gone", "a")], 2, {"a": 1, "b": 1}).of_shards == (("a", "b"),)
+
+
+@pytest.mark.parametrize(
+    ("settled", "pods", "rooms"),
+    [
+        pytest.param(ANY, 3, {"a": 9, "b": 9}, id="more pods than zones"),
+        pytest.param(ANY * 4, 2, {"a": 2, "b": 2, "c": 2}, id="too little room"),
+        pytest.param([("a",)] * 3, 1, {"a": 2, "b": 2}, id="more settled than a zone takes"),
+        pytest.param([("a", "b")] * 2 + [()], 2, {"a": 1, "b": 2, "c": 3}, id="settled beyond the room of one zone"),
+        pytest.param([("b", "c"), ()], 2, {"a": 2, "b": 1, "c": 1}, id="settled so that one zone is left for two pods"),
+    ],
+)
+def test_no_way(settled, pods, rooms):
+    assert pin(settled, pods, rooms) is None
+
+
+@pytest.mark.parametrize("zones", [2, 3, 4])
+def test_there_is_a_way_wherever_there_can_be_one(zones):
+    """Zones of all small sizes: a way is found exactly where rooms, no zone twice to a shard, hold all pods."""
+    for rooms in product(range(1, 6), repeat=zones):
+        for shards, pods in product(range(1, 6), range(1, zones + 1)):
+            found = pin(ANY * shards, pods, dict(zip("abcd", rooms, strict=False)))
+            assert (found is not None) == (sum(min(room, shards) for room in rooms) >= shards * pods)
+            if found is not None:
+                assert all(len(set(each)) == pods for each in found.of_shards)
+                counts = Counter(zone for each in found.of_shards for zone in each)
+                assert {zone: many for zone, many in found.of_zones.items() if many} == counts
+                assert all(counts[zone] <= room for zone, room in zip("abcd", rooms, strict=False))
+
+
+@pytest.mark.parametrize("pods", [1, 2, 3])
+def test_every_beginning_is_even_too(pods):
+    found = pin(ANY * 20, pods, dict.fromkeys("abcd", 99))
+    for many in range(1, 21):
+        counts = Counter(zone for each in found.of_shards[:many] for zone in each)
+        assert max(counts.values()) - min(counts[zone] for zone in "abcd") <= 1

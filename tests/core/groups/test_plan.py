@@ -1,0 +1,268 @@
+"""Plans of groups: which way keeps the caps, and that no order breaks them, by a search that shares no code."""
+
+from collections import Counter
+from fractions import Fraction
+
+import pytest
+from build import index, node
+from core.groups.every_order import Orders, hosts_of
+from core.groups.grouped import FIELD, cap, derived, redis, shards_of, zones
+from msgspec.structs import replace
+
+from webhook.core.api.types import Container, NodeStatus, ResourceRequirements
+from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.groups.derive import derive
+from webhook.core.groups.fields import naive
+from webhook.core.groups.outlook import EFFORT, outlook
+from webhook.core.groups.plan import Keeping, Proof, Way, parties
+from webhook.core.placement.simulation import Outcome
+from webhook.core.policy.policy import Policy
+
+HOSTS = (cap(HOSTNAME, "<1/3"),)
+
+
+def ways(plan):
+    return {key.rpartition("/")[2]: (each.way, each.worst) for key, each in plan.keeping.items()}
+
+
+@pytest.mark.parametrize(
+    ("group", "nodes", "proof", "hosts", "in_zones"),
+    [
+        pytest.param(
+            redis(3), zones(2, 2, 2), Proof.ZONE_BY_ZONE, (Way.EXACT, 1), (Way.PINS, 2), id="three shards, six nodes"
+        ),
+        pytest.param(
+            redis(9), zones(3, 3, 3), Proof.ZONE_BY_ZONE, (Way.EXACT, 5), (Way.PINS, 6), id="nine shards, three zones"
+        ),
+        pytest.param(
+            redis(9), zones(4, 4, 4, 4), Proof.ROOM, (Way.EXACT, 5), (Way.EXACT, 8), id="in four zones caps are enough"
+        ),
+        pytest.param(
+            redis(4), zones(2, 2, 2), Proof.SEARCH, (Way.MAX_SKEW, 2), (Way.MAX_SKEW, 3), id="four shards, maxSkew"
+        ),
+        pytest.param(
+            redis(6, 3), zones(3, 3, 3), Proof.ROOM, (Way.EXACT, 5), (Way.NOTHING, 6), id="a pod of each shard a zone"
+        ),
+        pytest.param(
+            redis(5), zones(2, 3, 4), Proof.ZONE_BY_ZONE, (Way.EXACT, 3), (Way.PINS, 4), id="zones of 2, 3 and 4 nodes"
+        ),
+        pytest.param(
+            redis(3, apart=()), zones(3, 3, 3), Proof.SEARCH, (Way.MAX_SKEW, 1), (Way.MAX_SKEW, 2), id="no shard rule"
+        ),
+    ],
+)
+def test_the_way_that_is_taken(group, nodes, proof, hosts, in_zones):
+    found = derived(group, nodes)
+    assert (found.plan.verdict, found.plan.proof) == (Outcome.FITS, proof)
+    assert ways(found.plan) == {"hostname": hosts, "zone": in_zones}
+    assert (found.reasons, found.nearest) == ((), ())
+
+
+def test_one_zone_keeps_nodes_apart():
+    found = derived(redis(9, caps=HOSTS, apart=(HOSTNAME,)), zones(6)).plan
+    assert (found.proof, ways(found)) == (Proof.ROOM, {"hostname": (Way.EXACT, 5)})
+
+
+def test_two_zones_hold_a_half_each():
+    found = derived(redis(9, caps=(cap(ZONE, "<=1/2"),)), zones(3, 3)).plan
+    assert (found.verdict, ways(found)) == (Outcome.FITS, {"zone": (Way.NOTHING, 9)})
+
+
+# Small enough for every order, without a word of the engine.
+SMALL = [
+    pytest.param(redis(3), zones(2, 2, 2), id="3 x 2 on 2 2 2"),
+    pytest.param(redis(3), zones(1, 2, 3), id="3 x 2 on 1 2 3, which does not fit"),
+    pytest.param(redis(4, caps=(cap(HOSTNAME, "<=2"), cap(ZONE, "<1/2"))), zones(2, 1, 2), id="4 x 2 on 2 1 2"),
+    pytest.param(redis(2, caps=(cap(ZONE, "<=1/2"), cap(HOSTNAME, "<=1"))), zones(2, 2), id="2 x 2 on 2 2"),
+    pytest.param(redis(2, 3, caps=(cap(HOSTNAME, "<=1"),)), zones(2, 2, 2), id="2 x 3 on 2 2 2"),
+    pytest.param(redis(2, apart=(HOSTNAME,), caps=(cap(HOSTNAME, "<=1"),)), zones(5), id="2 x 2 on five nodes"),
+    pytest.param(redis(3, 1, caps=(cap(ZONE, "<=1"),)), zones(1, 1, 2), id="single pods"),
+    pytest.param(redis(2, caps=(cap(ZONE, "<=1"),)), zones(1, 1, 1, 1), id="2 x 2 on four single nodes"),
+    pytest.param(redis(2, apart=(), caps=(cap(ZONE, "<=2"), cap(HOSTNAME, "<=1"))), zones(2, 2, 2), id="no shard rule"),
+]
+
+
+@pytest.mark.parametrize(("group", "nodes"), SMALL)
+def test_no_order_gets_stuck_or_breaks_a_cap(group, nodes):
+    found = derived(group, nodes)
+    if found.plan is None:
+        assert found.reasons
+        return
+    assert found.plan.verdict is Outcome.FITS
+    brute = Orders(hosts_of(nodes), group.pods_per_shard, [*found.plan.fields.values()])
+    for state in brute.ends():
+        assert sum(map(len, state)) == group.pods
+        for key in (HOSTNAME, ZONE):
+            assert brute.most(state, key) <= (group.most(key) or group.pods)
+        for key, each in found.plan.keeping.items():
+            assert brute.most(state, key) <= each.worst
+
+
+def naive_orders(group, nodes):
+    return Orders(hosts_of(nodes), group.pods_per_shard, [naive(group, each) for each in shards_of(group)])
+
+
+def test_how_often_the_rule_of_thumb_gets_stuck():
+    ends = naive_orders(redis(3), zones(2, 2, 2)).ends()
+    assert sum(chance for state, chance in ends.items() if sum(map(len, state)) < 6) == Fraction(133, 810)
+
+
+def seen(group, nodes, effort=EFFORT):
+    found = derived(group, nodes)
+    shards = found.plan.shards if found.plan else shards_of(group)
+    fields = {each.name: naive(group, each) for each in shards}
+    players = parties(group, shards, fields, found.setting)
+    return outlook(players, found.setting.index, [each.topology_key for each in group.caps], effort)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "stuck"), [pytest.param("<=1", 133 / 810, id="as written"), pytest.param("<=2", 0, id="the remedy")]
+)
+def test_the_rule_of_thumb_is_seen_through(hosts, stuck):
+    group = redis(3, caps=(cap(HOSTNAME, hosts), cap(ZONE, "<1/2")))
+    of, brute = seen(group, zones(2, 2, 2)), naive_orders(group, zones(2, 2, 2))
+    assert of.exact
+    assert of.stuck == pytest.approx(stuck)
+    for key in (HOSTNAME, ZONE):
+        worst = of.worst[key]
+        assert worst.pods == max(brute.most(state, key) for state in brute.ends())
+        there = [step.node for step in worst.steps if worst.domain in {step.node, step.node[0]}]
+        assert len(there) == worst.pods
+    assert len(of.witness) == (5 if stuck else 0)
+
+
+def test_eighteen_pods_break_the_cap_of_a_zone():
+    """The field's own numbers: max-pod-in-zone 8 as maxSkew lets 9 shards put a pod each into one zone."""
+    of = seen(redis(9), zones(3, 3, 3))
+    assert (of.exact, of.worst[ZONE].pods) == (False, 9)
+    assert len({step.party for step in of.worst[ZONE].steps if step.node[0] == of.worst[ZONE].domain}) == 9
+    assert of.worst[HOSTNAME].pods > 5
+
+
+@pytest.mark.parametrize(
+    ("group", "nodes", "reason", "nearest"),
+    [
+        pytest.param(
+            redis(9),
+            zones(4, 4),
+            "at most 8 in a and 8 in b: 16 of 18 pods",
+            "at most 9 of 18 pods in a zone",
+            id="two zones and less than half",
+        ),
+        pytest.param(
+            redis(3, 3, caps=(cap(HOSTNAME, "<=3"),)),
+            zones(4, 4),
+            "the 3 pods of a shard share no zone, and 2 zones take any (a, b)",
+            "pods of a shard that share no node, instead of no zone",
+            id="three pods, two zones",
+        ),
+        pytest.param(
+            redis(2, 3, apart=(HOSTNAME,), caps=()),
+            zones(2),
+            "the 3 pods of a shard share no node, and 2 nodes take any",
+            None,
+            id="three pods, two nodes",
+        ),
+        pytest.param(
+            redis(6),
+            zones(1, 1, 1),
+            "the nodes take with at most 3 on a node no more than 3 in a, 3 in b and 3 in c: 9 of 12 pods",
+            "at most 4 of 12 pods on a node",
+            id="three nodes and less than a third",
+        ),
+        pytest.param(
+            redis(1),
+            zones(2, 2, 2),
+            "less than 1/3 of 2 pods leaves none for a node",
+            None,
+            id="one shard",
+        ),
+        pytest.param(
+            redis(2, caps=()),
+            "n0=0 n1=0",
+            "the 2 pods of a shard share no zone, and 0 zones take any (none)",
+            None,
+            id="no zone",
+        ),
+    ],
+)
+def test_what_cannot_be_and_the_nearest_that_can(group, nodes, reason, nearest):
+    found = derived(group, nodes)
+    assert (found.plan, found.reasons) == (None, (reason,))
+    assert found.nearest == (() if nearest is None else (nearest,))
+
+
+def test_room_that_is_taken_counts():
+    found = derived(redis(9, caps=(cap(ZONE, "<1/2"),)), zones(3, 3, 3), resources={"cpu": "1", "pods": "1"})
+    assert found.reasons == ("the nodes take no more than 3 in a, 3 in b and 3 in c: 9 of 18 pods",)
+
+
+def test_where_nothing_is_proven_the_least_bad_plan_is_shown():
+    """Four nodes for nine shards: five pods a node leave too little room for a shard's second pod."""
+    found = derived(redis(9, caps=HOSTS, apart=(HOSTNAME,)), zones(4))
+    assert found.plan.proof is Proof.NONE
+    assert found.plan.verdict in {Outcome.UNKNOWN, Outcome.STUCK}
+    assert found.nearest == ("at most 6 of 18 pods on a node",)
+
+
+def test_pods_that_are_not_alike_are_played_out():
+    group = redis(2, caps=(cap(ZONE, "<=2"), cap(HOSTNAME, "<=1")))
+    small, large = shards_of(group)
+    container = Container(name="c", resources=ResourceRequirements(requests={"cpu": "4"}))
+    large = replace(large, pod=replace(large.pod, spec=replace(large.pod.pod_spec, containers=(container,))))
+    found = derived(group, zones(2, 2, 2), [small, large])
+    assert (found.setting.rooms.alike, found.plan.proof) == (False, Proof.SEARCH)
+
+
+def test_pins_that_are_given_stay():
+    group = redis(3)
+    first, second, third = shards_of(group)
+    found = derived(group, zones(2, 2, 2), [replace(first, zones=("b", "c")), second, third]).plan
+    assert found.loads.of_shards == (("b", "c"), ("a", "b"), ("a", "c"))
+
+
+def test_karpenter_is_given_pins():
+    made = [node(f"{zone}{each}", zone, karpenter__sh_nodepool="x") for zone in "abcd" for each in range(4)]
+    labelled = [
+        replace(
+            each,
+            metadata=replace(each.metadata, labels={**each.labels, "karpenter.sh/nodepool": "x"}),
+            status=NodeStatus(allocatable={"cpu": "8", "pods": "110"}),
+        )
+        for each in made
+    ]
+    group = redis(9)
+    found = derive(group, shards_of(group), index(*labelled), Policy()).plan
+    assert (found.keeping[ZONE], found.proof) == (Keeping(Way.PINS, 5), Proof.ZONE_BY_ZONE)
+
+
+@pytest.mark.parametrize(
+    ("group", "nodes", "last"),
+    [
+        pytest.param(redis(3, plan_for=10), zones(5, 5, 5), 7, id="pins for five nodes a zone, a pod a node"),
+        pytest.param(redis(6, plan_for=10), zones(3, 3, 3), 10, id="six shards to ten"),
+        pytest.param(redis(9, plan_for=20), zones(4, 4, 4, 4), 12, id="caps in four zones"),
+        pytest.param(redis(6, 3, plan_for=9), zones(3, 3, 3), 9, id="a pod of each shard a zone"),
+        pytest.param(redis(4, plan_for=6), zones(2, 2, 2), 4, id="maxSkew is for one number of shards"),
+    ],
+)
+def test_up_to_how_many_shards_the_fields_stay(group, nodes, last):
+    found = derived(group, nodes).plan
+    assert (found.verdict, found.same_up_to) == (Outcome.FITS, last)
+
+
+@pytest.mark.parametrize("path", [(3, 5), (6, 10, 5)])
+def test_scaling_moves_no_pin(path):
+    """What the field checked: 3 to 5 shards, 6 to 10 and back to 5."""
+    most = max(path)
+    pins = [derived(redis(many, plan_for=most), zones(6, 6, 6)).plan.loads.of_shards for many in path]
+    longest = max(pins, key=len)
+    assert all(each == longest[: len(each)] for each in pins)
+    for each in pins:
+        counts = Counter(zone for shard in each for zone in shard)
+        assert max(counts.values()) * 2 < sum(counts.values()) or len(each) == 1
+
+
+def test_caps_of_one_key_count_together():
+    group = redis(9, caps=(*FIELD, cap(ZONE, "<=7"), cap(ZONE, "<=1", enforced=False)))
+    assert group.most(ZONE) == 7

@@ -1,0 +1,124 @@
+"""From a group and a cluster to a plan; or what is in the way, and the nearest that is possible."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.explain.obstacles import segment_of
+from webhook.core.groups.caps import Cap
+from webhook.core.groups.group import Group, Shard
+from webhook.core.groups.plan import Plan, Setting, plan
+from webhook.core.groups.rooms import Rooms, rooms
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.simulation import Outcome
+from webhook.core.policy.capacity import has_karpenter
+from webhook.core.policy.policy import Policy
+from webhook.core.text import listed, plural, together
+
+_NAMES = 6
+
+
+class Derived(Struct, frozen=True, kw_only=True):
+    """The answer about a group.
+
+    Shape: ``plan`` is None where no fields keep the caps with all pods placed; ``reasons`` say why. ``nearest`` are
+    changes of the group after which all of it fits, in every order; none where it does anyway.
+    """
+
+    group: Group
+    setting: Setting
+    plan: Plan | None
+    reasons: tuple[str, ...] = ()
+    nearest: tuple[str, ...] = ()
+
+
+def derive(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy) -> Derived:
+    """The plan of a group in a cluster that has none of its pods.
+
+    Shape: ``shards`` has one for each that is planned for, and at least one.
+    """
+    found = _derived(group, shards, index, policy, searches=True)
+    if found.plan is not None and found.plan.verdict is Outcome.FITS:
+        return found
+    return replace(found, nearest=tuple(_nearest(group, shards, index, policy)))
+
+
+def _derived(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy, *, searches: bool) -> Derived:
+    pods = len(shards) * group.pods_per_shard
+    setting = Setting(
+        index=index,
+        policy=policy,
+        rooms=rooms(group, shards, pods, index, policy),
+        pins_first=has_karpenter(index.view()),
+        searches=searches,
+    )
+    reasons = tuple(_in_the_way(group, setting.rooms))
+    found = None if reasons else plan(group, shards, setting)
+    return Derived(group=group, setting=setting, plan=found, reasons=reasons)
+
+
+def place(key: str) -> str:
+    """What a domain of the key is called: ``node``, ``zone``."""
+    return "node" if key == HOSTNAME else segment_of(key)
+
+
+def on(key: str) -> str:
+    """Where pods are that a cap counts: ``on a node``, ``in a zone``."""
+    return f"{'on' if key == HOSTNAME else 'in'} a {place(key)}"
+
+
+def _in_the_way(group: Group, of: Rooms) -> Iterator[str]:
+    """Why no fields can place all pods within the caps."""
+    pods, zone, on_zone = group.pods, segment_of(group.zone_key), group.most(group.zone_key)
+    zones = listed([*of.of_zones], _NAMES) or "none"
+    for cap in group.caps:
+        if cap.enforced and cap.most(pods) < 1:
+            yield f"{cap.text} of {plural(pods, 'pod')} leaves none for a {place(cap.topology_key)}"
+            return
+    if group.keeps_zones_apart and group.pods_per_shard > len(of.of_zones):
+        yield (
+            f"the {group.pods_per_shard} pods of a shard share no {zone}, and {plural(len(of.of_zones), zone)} "
+            f"{'takes' if len(of.of_zones) == 1 else 'take'} any ({zones})"
+        )
+        return
+    if HOSTNAME in group.never_share and group.pods_per_shard > of.nodes:
+        yield f"the {group.pods_per_shard} pods of a shard share no node, and {plural(of.nodes, 'node')} take any"
+        return
+    each = group.shards if group.keeps_zones_apart else pods
+    limits = {name: min(each, pods if on_zone is None else on_zone) for name in of.of_zones}
+    if sum(limits.values()) < pods:
+        sums = together(f"{most} in {name}" for name, most in limits.items())
+        yield f"at most {sums}: {sum(limits.values())} of {pods} pods"
+        return
+    takes = {name: min(limits[name], room) for name, room in of.of_zones.items()}
+    if sum(takes.values()) < pods:
+        on_node = group.most(HOSTNAME)
+        why = "" if on_node is None else f" with at most {on_node} on a node"
+        sums = together(f"{most} in {name}" for name, most in takes.items())
+        yield f"the nodes take{why} no more than {sums}: {sum(takes.values())} of {pods} pods"
+
+
+def _nearest(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy) -> Iterator[str]:
+    """Changes of one part of the group with which it is proven to fit: the smallest of each cap, and the shard rule."""
+    for cap in group.caps:
+        if not cap.enforced:
+            continue
+        for most in range(max(1, cap.most(group.pods) + 1), group.pods + 1):
+            other = replace(group, caps=tuple(_loosened(each, cap, most) for each in group.caps))
+            if _fits(other, shards, index, policy):
+                yield f"at most {most} of {group.pods} pods {on(cap.topology_key)}"
+                break
+    if group.keeps_zones_apart and _fits(replace(group, never_share=(HOSTNAME,)), shards, index, policy):
+        yield "pods of a shard that share no node, instead of no zone"
+
+
+def _loosened(each: Cap, cap: Cap, most: int) -> Cap:
+    return replace(each, amount=Fraction(most), of_pods=False, strict=False) if each is cap else each
+
+
+def _fits(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex, policy: Policy) -> bool:
+    found = _derived(group, shards[: group.shards], index, policy, searches=False).plan
+    return found is not None and found.verdict is Outcome.FITS

@@ -1,0 +1,122 @@
+"""The fields of a shard's pods: those of a rule of thumb, and those that keep the caps.
+
+What a template has besides stays: soft constraints, constraints over other keys, every affinity.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from webhook.core.api.selectors import compile_selector
+from webhook.core.api.types import (
+    DO_NOT_SCHEDULE,
+    Affinity,
+    LabelSelector,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    SpreadConstraint,
+)
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.groups.caps import MIN_DOMAINS_OF_A_CAP
+from webhook.core.groups.group import Fields, Group, Shard
+
+_NO_AFFINITY = Affinity()
+_NO_NODES = NodeAffinity()
+_NO_PODS = PodAffinity()
+
+
+def max_skew(group: Group, key: str, skew: int) -> SpreadConstraint:
+    """A constraint over the pods of the group."""
+    return SpreadConstraint(
+        max_skew=skew, topology_key=key, when_unsatisfiable=DO_NOT_SCHEDULE, label_selector=group.selector
+    )
+
+
+def exact_cap(group: Group, key: str, most: int) -> SpreadConstraint:
+    """A constraint that admits at most so many pods of the group to a domain."""
+    return replace(max_skew(group, key, most), min_domains=MIN_DOMAINS_OF_A_CAP)
+
+
+def naive(group: Group, shard: Shard) -> Fields:
+    """What the template says; of one without hard constraints over the keys, the caps taken for maxSkew."""
+    if any(_is_ours(group, each) for each in shard.pod.pod_spec.constraints):
+        return Fields(shard.pod.pod_spec.constraints, shard.pod.pod_spec.affinity)
+    keys = dict.fromkeys(each.topology_key for each in group.caps if each.enforced)
+    skews = [max_skew(group, key, max(1, group.most(key) or 0)) for key in keys]
+    return derived(group, shard, skews)
+
+
+def derived(group: Group, shard: Shard, constraints: Iterable[SpreadConstraint], zones: Sequence[str] = ()) -> Fields:
+    """The fields of a shard with these hard constraints; with ``zones``, its pods are pinned to them."""
+    spec = shard.pod.pod_spec
+    kept = (each for each in spec.constraints if not _is_ours(group, each))
+    affinity = _apart(group, shard, spec.affinity or _NO_AFFINITY)
+    values = tuple(zones) or group.domains
+    if values is not None:
+        affinity = _pinned(affinity, group.zone_key if zones else group.domains_key, values)
+    return Fields((*constraints, *kept), None if affinity == _NO_AFFINITY else affinity)
+
+
+def with_fields(pod: Pod, fields: Fields) -> Pod:
+    """The pod with these fields in place of its own."""
+    spec = replace(pod.pod_spec, topology_spread_constraints=fields.constraints or None, affinity=fields.affinity)
+    return replace(pod, spec=spec)
+
+
+def alone(group: Group, pod: Pod, constraints: Iterable[SpreadConstraint]) -> Pod:
+    """The pod without what keeps it from others of its shard, and with these constraints only."""
+    affinity = pod.pod_spec.affinity or _NO_AFFINITY
+    apart = affinity.pod_anti_affinity or _NO_PODS
+    others = tuple(each for each in apart.required or () if not _meets_itself(each, pod))
+    affinity = replace(affinity, pod_anti_affinity=replace(apart, required=others or None))
+    if group.domains is not None:
+        affinity = _pinned(affinity, group.domains_key, group.domains)
+    return with_fields(pod, Fields(tuple(constraints), affinity))
+
+
+def _is_ours(group: Group, constraint: SpreadConstraint) -> bool:
+    return constraint.hard and constraint.topology_key in {HOSTNAME, group.zone_key}
+
+
+def _apart(group: Group, shard: Shard, affinity: Affinity) -> Affinity:
+    """The affinity with a term for each key that pods of one shard never share."""
+    terms = (affinity.pod_anti_affinity or _NO_PODS).required or ()
+    own = {key for key in group.never_share for each in terms if each.topology_key == key}
+    kept = {key for key in own if any(each.topology_key == key and _meets_itself(each, shard.pod) for each in terms)}
+    labels = {**(group.selector.match_labels or {}), group.shard_label: shard.value}
+    new = tuple(
+        PodAffinityTerm(topology_key=key, label_selector=LabelSelector(match_labels=labels))
+        for key in group.never_share
+        if key not in kept
+    )
+    if not new:
+        return affinity
+    apart = replace(affinity.pod_anti_affinity or _NO_PODS, required=(*terms, *new))
+    return replace(affinity, pod_anti_affinity=apart)
+
+
+def _meets_itself(term: PodAffinityTerm, pod: Pod) -> bool:
+    """Whether a term of anti-affinity is about pods like the one that has it, in its namespace."""
+    elsewhere = term.namespaces is not None and pod.meta.namespace not in term.namespaces
+    return not elsewhere and compile_selector(term.label_selector).matches(pod.labels)
+
+
+def _pinned(affinity: Affinity, key: str, values: Sequence[str]) -> Affinity:
+    """The affinity with nodes of these domains only; terms are alternatives, so each gets it."""
+    wanted = NodeSelectorRequirement(key=key, operator="In", values=tuple(values))
+    nodes = affinity.node_affinity or _NO_NODES
+    written = nodes.required.node_selector_terms if nodes.required is not None else None
+    terms = tuple(_with_requirement(each, wanted) for each in written or (NodeSelectorTerm(),))
+    return replace(affinity, node_affinity=replace(nodes, required=NodeSelector(node_selector_terms=terms)))
+
+
+def _with_requirement(term: NodeSelectorTerm, wanted: NodeSelectorRequirement) -> NodeSelectorTerm:
+    kept: Iterator[NodeSelectorRequirement] = (
+        each for each in term.match_expressions or () if (each.key, each.operator) != (wanted.key, wanted.operator)
+    )
+    return replace(term, match_expressions=(*kept, wanted))

@@ -1,0 +1,82 @@
+"""A group: several workloads, one a shard, that caps hold for together."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from webhook.core.api.types import Affinity, LabelSelector, Pod, SpreadConstraint
+from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.groups.caps import Cap
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """What its author wrote.
+
+    Shape: pods of one shard share no domain of ``never_share``. ``shards`` are those that are expected, and fractions
+    are of their pods, whether they run or not; the plan stays the same up to ``plan_for``. ``domains`` are the only
+    ones of ``domains_key`` that pods may use, None for all.
+    """
+
+    name: str
+    namespace: str
+    selector: LabelSelector
+    shard_label: str
+    never_share: tuple[str, ...]
+    shards: int
+    pods_per_shard: int
+    plan_for: int
+    caps: tuple[Cap, ...]
+    domains_key: str = ZONE
+    domains: tuple[str, ...] | None = None
+    inject: bool = False
+
+    @property
+    def pods(self) -> int:
+        """The pods of all expected shards."""
+        return self.shards * self.pods_per_shard
+
+    @property
+    def zone_key(self) -> str:
+        """The key above nodes that it is about."""
+        keys = (*self.never_share, *(each.topology_key for each in self.caps), self.domains_key)
+        return next((key for key in keys if key != HOSTNAME), ZONE)
+
+    @property
+    def keeps_zones_apart(self) -> bool:
+        """Whether pods of one shard never share a zone."""
+        return self.zone_key in self.never_share
+
+    def most(self, key: str) -> int | None:
+        """The most pods in a domain of the key that the enforced caps allow; None without one."""
+        found = [each.most(self.pods) for each in self.caps if each.enforced and each.topology_key == key]
+        return min(found, default=None)
+
+
+class Shard(Struct, frozen=True, kw_only=True):
+    """One workload of a group.
+
+    Shape: ``value`` is of the shard label. ``pod`` is its next one, as the scheduler gets it, with the fields that its
+    template has. ``zones`` are those that its volumes, or an earlier plan, have settled; empty where nothing has.
+    ``exists`` is false for a shard that is expected and that nobody has written yet.
+    """
+
+    name: str
+    value: str
+    pod: Pod
+    in_turn: bool = True
+    zones: tuple[str, ...] = ()
+    exists: bool = True
+
+
+class Fields(Struct, frozen=True):
+    """What a shard's pod template gets: its hard spread constraints, and its affinity."""
+
+    constraints: tuple[SpreadConstraint, ...]
+    affinity: Affinity | None = None
+
+
+class Loads(Struct, frozen=True):
+    """Which zones each shard is pinned to, and how many pods each zone then holds."""
+
+    of_shards: tuple[tuple[str, ...], ...]
+    of_zones: Mapping[str, int]

@@ -1,0 +1,298 @@
+"""Which fields keep the caps of a group in every order, and whether its pods all find a node with them.
+
+Three ways to keep a cap, tried in this order; the first with which no order gets stuck is taken:
+
+    maxSkew      the largest that is safe (`caps.safe_max_skew`)
+    exact cap    minDomains above the number of domains, so that maxSkew is the most pods of a domain
+    pins         a zone for each pod of a shard (`pins`), which decides what each zone holds; an exact cap on nodes
+
+That no order gets stuck is shown in one of three ways. Pins leave nothing to chance: a pod only goes to a zone that
+keeps a place for it, and zones do not touch one another, so each need only take its own pods. With exact caps, a shard
+that finds no node leaves a number of pods behind that the group does not reach (`_fewest_behind`). Of small groups
+every order is followed (`outlook`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.types import SpreadConstraint
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.groups.caps import fullest, safe_max_skew
+from webhook.core.groups.fields import derived, exact_cap, max_skew, with_fields
+from webhook.core.groups.group import Fields, Group, Loads, Shard
+from webhook.core.groups.outlook import EFFORT, Outlook, outlook
+from webhook.core.groups.pins import pin
+from webhook.core.groups.rooms import Rooms
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.crowds import Party
+from webhook.core.placement.simulation import Outcome
+from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.scheduler.problem import take
+
+# Of more shards the search meets more states than it may, and says nothing.
+_MOST_SEARCHED = 4
+
+
+class Way(StrEnum):
+    """How a cap is kept."""
+
+    NOTHING = "nothing is needed"
+    MAX_SKEW = "maxSkew"
+    EXACT = "exact cap"
+    PINS = "pins"
+
+
+class Proof(StrEnum):
+    """How it is known that no order gets stuck."""
+
+    ZONE_BY_ZONE = "zone by zone"
+    ROOM = "room is left in every state"
+    SEARCH = "every order was followed"
+    NONE = "not proven"
+
+
+class Keeping(Struct, frozen=True):
+    """How the cap of a key is kept, and the most pods that a domain can come to hold."""
+
+    way: Way
+    worst: int
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """Fields for each shard, and what is known of them.
+
+    Shape: ``fields`` are by the name of the shard's workload, ``keeping`` by topology key. ``loads`` are None without
+    pins. ``outlook`` is None where a proof needs none. ``same_up_to`` is the number of shards up to which the fields
+    stay as they are and fit.
+    """
+
+    group: Group
+    shards: tuple[Shard, ...]
+    fields: Mapping[str, Fields]
+    keeping: Mapping[str, Keeping]
+    verdict: Outcome
+    proof: Proof
+    loads: Loads | None = None
+    outlook: Outlook | None = None
+    same_up_to: int = 0
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """Where the pods are to go: the cluster without any of the group, and what it has room for.
+
+    Shape: ``pins_first`` says that nodes are made by somebody who does not see exact caps as the scheduler does.
+    ``searches`` says whether small groups are played out where nothing else proves that they fit.
+    """
+
+    index: ReadOnlyIndex
+    policy: Policy
+    rooms: Rooms
+    pins_first: bool = False
+    searches: bool = True
+
+
+class _Candidate(Struct, frozen=True, kw_only=True):
+    """Constraints for every shard, and the zones of each.
+
+    Shape: ``tops`` are the exact caps among the constraints, by key. ``pinned`` is the number of shards that there are
+    zones for, those that are to come included.
+    """
+
+    constraints: tuple[SpreadConstraint, ...]
+    keeping: Mapping[str, Keeping]
+    tops: Mapping[str, int] = {}
+    loads: Loads | None = None
+    pinned: int = 0
+
+
+def plan(group: Group, shards: Sequence[Shard], within: Setting) -> Plan:
+    """The best plan for the expected shards: the first that is proven, else the one of which the least is known.
+
+    Shape: ``shards`` has one for each that is planned for. The caps leave room for all pods.
+    """
+    now, unproven = shards[: group.shards], list[Plan]()
+    for each in _candidates(group, shards, within):
+        judged = _judged(group, now, each, within)
+        if judged.verdict is Outcome.FITS:
+            return replace(judged, same_up_to=_same_up_to(group, each, within))
+        unproven.append(judged)
+    return min((_played(each, within) for each in unproven), key=_rank)
+
+
+def parties(group: Group, shards: Sequence[Shard], fields: Mapping[str, Fields], within: Setting) -> list[Party]:
+    """The pods of the shards with these fields; of shards that nothing tells apart, one party."""
+    found = [
+        Party(
+            problem=take(
+                within.index,
+                with_fields(each.pod, fields[each.name]),
+                profile=profile_for(within.policy, each.pod.pod_spec.scheduler_name),
+            ),
+            pods=group.pods_per_shard,
+            in_turn=each.in_turn,
+        )
+        for each in shards
+    ]
+    if not group.never_share and within.rooms.alike:
+        return [replace(found[0], pods=group.pods_per_shard * len(shards), in_turn=False)]
+    return found
+
+
+def _rank(of: Plan) -> tuple[int, float]:
+    """What nothing is known against goes before what gets stuck, and what gets stuck rarely before the rest."""
+    order = (Outcome.FITS, Outcome.UNKNOWN, Outcome.STUCK, Outcome.NO_FIT)
+    return order.index(of.verdict), 0.0 if of.outlook is None else of.outlook.stuck or 0.0
+
+
+def _candidates(group: Group, shards: Sequence[Shard], within: Setting) -> Iterator[_Candidate]:
+    pinned = _pinned(group, shards, within.rooms) if group.keeps_zones_apart else None
+    if pinned is not None and within.pins_first:
+        yield pinned
+        return
+    skewed = _skewed(group, within.rooms)
+    if skewed is not None:
+        yield skewed
+    yield _exact(group)
+    if pinned is not None:
+        yield pinned
+
+
+def _kept_by_shards(group: Group, key: str, most: int) -> bool:
+    """Whether the cap holds because each shard has at most one pod in a domain."""
+    apart = group.keeps_zones_apart if key == group.zone_key else bool(group.never_share)
+    return apart and most >= group.shards
+
+
+def _capped_keys(group: Group) -> Iterator[tuple[str, int]]:
+    for key in dict.fromkeys(each.topology_key for each in group.caps if each.enforced):
+        yield key, group.most(key) or 0
+
+
+def _skewed(group: Group, rooms: Rooms) -> _Candidate | None:
+    """The largest maxSkew that is safe for each key; None where there is none."""
+    constraints, keeping = list[SpreadConstraint](), dict[str, Keeping]()
+    for key, most in _capped_keys(group):
+        domains = rooms.nodes if key == HOSTNAME else len(rooms.of_zones)
+        skew = safe_max_skew(group.pods, domains, most)
+        if _kept_by_shards(group, key, most):
+            keeping[key] = Keeping(Way.NOTHING, group.shards)
+        elif skew is None:
+            return None
+        else:
+            constraints.append(max_skew(group, key, skew))
+            keeping[key] = Keeping(Way.MAX_SKEW, fullest(group.pods, domains, skew))
+    return _Candidate(constraints=tuple(constraints), keeping=keeping)
+
+
+def _exact(group: Group, loads: Loads | None = None) -> _Candidate:
+    """An exact cap for each key; with ``loads`` none is needed on zones, nor on nodes that no more pods reach."""
+    constraints, keeping, tops = list[SpreadConstraint](), dict[str, Keeping](), dict[str, int]()
+    for key, most in _capped_keys(group):
+        if loads is not None and key == group.zone_key:
+            keeping[key] = Keeping(Way.PINS, max(loads.of_zones.values()))
+        elif _kept_by_shards(group, key, most):
+            keeping[key] = Keeping(Way.NOTHING, group.shards)
+        else:
+            constraints.append(exact_cap(group, key, most))
+            keeping[key], tops[key] = Keeping(Way.EXACT, most), most
+    return _Candidate(constraints=tuple(constraints), keeping=keeping, tops=tops, loads=loads)
+
+
+def _pinned(group: Group, shards: Sequence[Shard], rooms: Rooms) -> _Candidate | None:
+    """Zones for each shard, so that they stay for as many shards more as can be; None if there is no way."""
+    for many in range(len(shards), group.shards - 1, -1):
+        most = replace(group, shards=many).most(group.zone_key)
+        open_ = {zone: room if most is None else min(room, most) for zone, room in rooms.of_zones.items()}
+        loads = pin([each.zones for each in shards[:many]], group.pods_per_shard, open_)
+        now = None if loads is None else _of_first(loads, group.shards)
+        top = group.most(group.zone_key)
+        if now is not None and (top is None or max(now.of_zones.values()) <= top):
+            return replace(_exact(group, now), pinned=many)
+    return None
+
+
+def _of_first(loads: Loads, shards: int) -> Loads:
+    """The pins of the first shards, and what the zones hold of them."""
+    given = loads.of_shards[:shards]
+    return Loads(given, {zone: sum(zone in each for each in given) for zone in loads.of_zones})
+
+
+def _judged(group: Group, shards: Sequence[Shard], of: _Candidate, within: Setting) -> Plan:
+    """The plan with a verdict: by a proof, else by playing it out."""
+    pins = of.loads.of_shards if of.loads is not None else ((),) * len(shards)
+    fields = {
+        shard.name: derived(group, shard, of.constraints, zones) for shard, zones in zip(shards, pins, strict=True)
+    }
+    found = Plan(
+        group=group,
+        shards=tuple(shards),
+        fields=fields,
+        keeping=of.keeping,
+        verdict=Outcome.UNKNOWN,
+        proof=_proof(group, of, within.rooms),
+        loads=of.loads,
+    )
+    if found.proof is not Proof.NONE:
+        return replace(found, verdict=Outcome.FITS)
+    few = len(shards) <= _MOST_SEARCHED or not group.never_share
+    return _played(found, within) if few else found
+
+
+def _played(of: Plan, within: Setting) -> Plan:
+    """The plan with what its orders come to, as far as they can be looked at."""
+    if of.outlook is not None or not within.searches:
+        return of
+    effort = EFFORT if len(of.shards) <= _MOST_SEARCHED or not of.group.never_share else replace(EFFORT, states=1)
+    seen = outlook(parties(of.group, of.shards, of.fields, within), within.index, of.keeping, effort)
+    sure = seen.exact and seen.outcome is Outcome.FITS
+    return replace(of, verdict=seen.outcome, proof=Proof.SEARCH if sure else Proof.NONE, outlook=seen)
+
+
+def _proof(group: Group, of: _Candidate, rooms: Rooms) -> Proof:
+    """What shows without a search that all pods of the group fit in every order."""
+    if not rooms.alike or any(each.way is Way.MAX_SKEW for each in of.keeping.values()):
+        return Proof.NONE
+    if of.loads is not None:
+        return Proof.ZONE_BY_ZONE
+    behind = _fewest_behind(group, rooms, of.tops)
+    return Proof.ROOM if behind is None or behind >= group.pods else Proof.NONE
+
+
+def _fewest_behind(group: Group, rooms: Rooms, tops: Mapping[str, int]) -> int | None:
+    """How many pods have a node, at least, in any state in which a pod of some shard finds none; None without any.
+
+    Shape: ``tops`` are the exact caps. No less than this many, and not always as few.
+    """
+    top = tops.get(group.zone_key, group.pods)
+    full = sorted(min(room, top) for room in rooms.of_zones.values())
+    others = group.pods_per_shard - 1
+    if group.keeps_zones_apart:
+        # A zone with room for a pod of each shard is never closed to one that has none there.
+        closing = [each for each in full if each < group.shards]
+        own = others - (len(full) - len(closing))
+        return None if own < 0 else sum(closing[: len(closing) - own]) + others
+    if not group.never_share:
+        return sum(full)
+    # Nodes that hold a pod of this shard may hold no other; it leaves fewest behind if all of these are in one zone.
+    missing = others * ((rooms.on_node or 1) - 1)
+    return sum(full) - max(min(room, top) - min(room - missing, top) for room in rooms.of_zones.values())
+
+
+def _same_up_to(group: Group, of: _Candidate, within: Setting) -> int:
+    """Up to how many shards these fields keep the caps, with a proof that needs no search."""
+    if of.loads is not None:
+        return of.pinned
+    last = group.shards
+    for many in range(group.shards + 1, group.plan_for + 1):
+        grown = replace(group, shards=many)
+        kept = all(
+            each.way is Way.EXACT or _kept_by_shards(grown, key, grown.most(key) or 0)
+            for key, each in of.keeping.items()
+        )
+        if not kept or _proof(grown, of, within.rooms) is Proof.NONE:
+            break
+        last = many
+    return last

@@ -1,0 +1,73 @@
+"""How many pods of a group each zone takes, while a node takes no more than its cap."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.core.api.types import Pod, SpreadConstraint
+from webhook.core.api.well_known import HOSTNAME
+from webhook.core.groups.fields import alone, exact_cap
+from webhook.core.groups.group import Group, Shard
+from webhook.core.index.read_only import ReadOnlyIndex
+from webhook.core.placement.crowds import Party, game_of
+from webhook.core.placement.simulation import simulate
+from webhook.core.policy.policy import Policy, profile_for
+from webhook.core.scheduler.problem import take
+
+
+class Rooms(Struct, frozen=True, kw_only=True):
+    """What the nodes take of one pod after the other, if nothing but their cap and the cluster are in the way.
+
+    Shape: ``of_zones`` has the zones that take any, ``nodes`` is how many nodes do. ``on_node`` is the most that one of
+    them takes, None where nothing limits it. ``alike`` says that the pods of all shards are alike to the cluster, so
+    that the numbers hold for each.
+    """
+
+    of_zones: Mapping[str, int]
+    nodes: int
+    on_node: int | None
+    alike: bool
+
+
+def rooms(group: Group, shards: Sequence[Shard], pods: int, index: ReadOnlyIndex, policy: Policy) -> Rooms:
+    """The room for so many pods of the group, which has none in the index."""
+    # Without a cap, pods of one shard that share no node.
+    tops = [each for each in (group.most(HOSTNAME), len(shards) if group.never_share else None) if each is not None]
+    most, pod = min(tops, default=None), shards[0].pod
+    capped = () if most is None else (exact_cap(group, HOSTNAME, max(1, most)),)
+    # So many that no zone is said to take fewer than it does.
+    asked = max(pods, (most or 0) * index.view().size)
+    column = index.view().column(group.zone_key)
+    found = {
+        value: room
+        for value in sorted(column.values)
+        if (room := _room(group, pod, capped, asked, column.with_value(value), index, policy))
+    }
+    # Of a cap of one pod a node, as many as there are nodes.
+    single = (exact_cap(group, HOSTNAME, 1),)
+    nodes = _room(group, pod, single, max(pods, index.view().size), column.present, index, policy)
+    return Rooms(of_zones=found, nodes=nodes, on_node=most, alike=_are_alike(group, shards, index))
+
+
+def _room(  # noqa: PLR0913, PLR0917 each a fact of its own
+    group: Group,
+    pod: Pod,
+    constraints: Sequence[SpreadConstraint],
+    pods: int,
+    nodes: int,
+    index: ReadOnlyIndex,
+    policy: Policy,
+) -> int:
+    """How many of so many equal pods these nodes take; every order places as many."""
+    given = alone(group, pod, constraints)
+    problem = take(index, given, profile=profile_for(policy, pod.pod_spec.scheduler_name))
+    found = simulate(game_of([Party(problem=problem, pods=pods, nodes=nodes)], index))
+    return found.fewest or 0
+
+
+def _are_alike(group: Group, shards: Sequence[Shard], index: ReadOnlyIndex) -> bool:
+    """Whether nothing but the shard's label tells the pods apart, as far as the cluster's nodes and pods see them."""
+    bare = [replace(alone(group, each.pod, ()), metadata=None) for each in shards]
+    objections = [index.terms_matching(group.namespace, each.pod.labels) for each in shards]
+    return all(each == bare[0] for each in bare) and all(each == objections[0] for each in objections)
