@@ -1,6 +1,6 @@
 """Writes what commands print into the pages that show them: ``PYTHONPATH=tests python tests/examples.py``.
 
-A block that begins with ``$ evenspread simulate`` is followed by all that the command prints in the repository's
+A block that begins with ``$ evenspread simulate`` or ``plan`` is followed by all that the command prints in the repository's
 directory, and by its exit code where the page asks for that with ``$ echo $?``.
 """
 
@@ -8,9 +8,9 @@ import re
 
 from readme import ROOT, printed
 
-PAGES = (ROOT / "docs" / "simulate.md", *sorted((ROOT / "docs" / "examples").glob("*.md")))
+PAGES = (ROOT / "docs" / "simulate.md", ROOT / "docs" / "groups.md", *sorted((ROOT / "docs" / "examples").glob("*.md")))
 SHOWN = re.compile(
-    r"```\n\$ evenspread (?P<command>simulate .*)\n(?P<out>(?:(?!```).*\n)*?)(?P<code>\$ echo \$\?\n\d\n)?```\n"
+    r"```\n\$ evenspread (?P<command>(?:simulate|plan) .*)\n(?P<out>(?:(?!```).*\n)*?)(?P<code>\$ echo \$\?\n\d\n)?```\n"
 )
 
 

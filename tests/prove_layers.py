@@ -46,6 +46,7 @@ BREAKS = {
         "import webhook.core.scheduler.scoring.allocation",
     ),
     "inside the placement of workloads": ("webhook/core/rules/rule_set.py", "import webhook.core.placement.symmetry"),
+    "inside the groups": ("webhook/cli/commands/version.py", "import webhook.core.groups.pins"),
     "inside explanations": ("webhook/cli/explaining/words.py", "import webhook.core.explain.counted_pods"),
     "inside the rules": ("webhook/cli/commands/version.py", "import webhook.core.rules.frame.counting"),
     "inside the rules about constraints": (

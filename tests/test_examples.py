@@ -9,4 +9,4 @@ from examples import PAGES, SHOWN, with_outputs
 def test_a_page_shows_what_commands_print_now(page):
     text = page.read_text()
     assert with_outputs(text) == text, "make docs writes it anew"
-    assert len(SHOWN.findall(text)) == text.count("$ evenspread simulate")
+    assert len(SHOWN.findall(text)) == text.count("$ evenspread ")

@@ -23,6 +23,7 @@ _COMMANDS: Mapping[str, str] = {
     "explain": "webhook.cli.commands.explain",
     "simulate": "webhook.cli.commands.simulate",
     "skew": "webhook.cli.commands.skew",
+    "plan": "webhook.cli.commands.plan",
     "doctor": "webhook.cli.commands.doctor",
     "test": "webhook.cli.commands.test",
     "webhook": "webhook.cli.commands.webhook",

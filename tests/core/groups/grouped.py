@@ -51,4 +51,3 @@ def zones(*nodes):
 
 def derived(group, text, shards=None, policy=None, **more):
     return derive(group, shards or shards_of(group), cluster(text, **more), policy or Policy())
-

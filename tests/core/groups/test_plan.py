@@ -221,6 +221,27 @@ def test_pins_that_are_given_stay():
     assert found.loads.of_shards == (("b", "c"), ("a", "b"), ("a", "c"))
 
 
+def test_volumes_that_break_a_cap_leave_no_pins():
+    """All shards in zones a and b: a plan cannot keep them there with two pods each."""
+    group = redis(3)
+    settled = [replace(each, zones=("a", "b")) for each in shards_of(group)]
+    found = derived(group, zones(2, 2, 2), settled).plan
+    assert (found.loads, found.verdict) == (None, Outcome.STUCK)
+
+
+def test_only_required_domains_are_used():
+    group = redis(4, caps=(cap(ZONE, "<=1/2"),), domains=("a", "b"))
+    found = derived(group, zones(2, 2, 2))
+    assert [*found.setting.rooms.of_zones] == ["a", "b"]
+    assert found.plan.verdict is Outcome.FITS
+
+
+def test_observed_caps_change_no_plan():
+    observed = cap(ZONE, "<=1", enforced=False)
+    found = derived(redis(9, caps=(*FIELD, observed)), zones(4, 4))
+    assert found.nearest == ("at most 9 of 18 pods in a zone",)
+
+
 def test_karpenter_is_given_pins():
     made = [node(f"{zone}{each}", zone, karpenter__sh_nodepool="x") for zone in "abcd" for each in range(4)]
     labelled = [

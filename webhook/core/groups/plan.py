@@ -50,7 +50,7 @@ class Proof(StrEnum):
 
     ZONE_BY_ZONE = "zone by zone"
     ROOM = "room is left in every state"
-    SEARCH = "every order was followed"
+    SEARCH = "every order was looked at"
     NONE = "not proven"
 
 
@@ -149,13 +149,9 @@ def _rank(of: Plan) -> tuple[int, float]:
 
 def _candidates(group: Group, shards: Sequence[Shard], within: Setting) -> Iterator[_Candidate]:
     pinned = _pinned(group, shards, within.rooms) if group.keeps_zones_apart else None
-    if pinned is not None and within.pins_first:
-        yield pinned
-        return
-    skewed = _skewed(group, within.rooms)
-    if skewed is not None:
-        yield skewed
-    yield _exact(group)
+    if pinned is None or not within.pins_first:
+        yield _skewed(group, within.rooms)
+        yield _exact(group)
     if pinned is not None:
         yield pinned
 
@@ -171,16 +167,14 @@ def _capped_keys(group: Group) -> Iterator[tuple[str, int]]:
         yield key, group.most(key) or 0
 
 
-def _skewed(group: Group, rooms: Rooms) -> _Candidate | None:
-    """The largest maxSkew that is safe for each key; None where there is none."""
+def _skewed(group: Group, rooms: Rooms) -> _Candidate:
+    """The largest maxSkew that is safe for each key; there is one wherever the caps leave room for all pods."""
     constraints, keeping = list[SpreadConstraint](), dict[str, Keeping]()
     for key, most in _capped_keys(group):
         domains = rooms.nodes if key == HOSTNAME else len(rooms.of_zones)
-        skew = safe_max_skew(group.pods, domains, most)
+        skew = safe_max_skew(group.pods, domains, most) or 0
         if _kept_by_shards(group, key, most):
             keeping[key] = Keeping(Way.NOTHING, group.shards)
-        elif skew is None:
-            return None
         else:
             constraints.append(max_skew(group, key, skew))
             keeping[key] = Keeping(Way.MAX_SKEW, fullest(group.pods, domains, skew))
@@ -247,8 +241,8 @@ def _played(of: Plan, within: Setting) -> Plan:
         return of
     effort = EFFORT if len(of.shards) <= _MOST_SEARCHED or not of.group.never_share else replace(EFFORT, states=1)
     seen = outlook(parties(of.group, of.shards, of.fields, within), within.index, of.keeping, effort)
-    sure = seen.exact and seen.outcome is Outcome.FITS
-    return replace(of, verdict=seen.outcome, proof=Proof.SEARCH if sure else Proof.NONE, outlook=seen)
+    proof = Proof.SEARCH if seen.outcome is Outcome.FITS else Proof.NONE
+    return replace(of, verdict=seen.outcome, proof=proof, outlook=seen)
 
 
 def _proof(group: Group, of: _Candidate, rooms: Rooms) -> Proof:
@@ -274,8 +268,6 @@ def _fewest_behind(group: Group, rooms: Rooms, tops: Mapping[str, int]) -> int |
         closing = [each for each in full if each < group.shards]
         own = others - (len(full) - len(closing))
         return None if own < 0 else sum(closing[: len(closing) - own]) + others
-    if not group.never_share:
-        return sum(full)
     # Nodes that hold a pod of this shard may hold no other; it leaves fewest behind if all of these are in one zone.
     missing = others * ((rooms.on_node or 1) - 1)
     return sum(full) - max(min(room, top) - min(room - missing, top) for room in rooms.of_zones.values())

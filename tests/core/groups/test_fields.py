@@ -1,0 +1,109 @@
+"""What a template gets, and what of its own it keeps; shards that are still to come."""
+
+from build import constraint, pod, selector
+from core.groups.grouped import redis, shards_of
+from msgspec.structs import replace
+
+from webhook.core.api.types import (
+    Affinity,
+    LabelSelector,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+)
+from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.groups.fields import derived, exact_cap, naive
+from webhook.core.groups.group import Shard
+from webhook.core.groups.shards import all_shards
+
+GROUP = redis(3)
+CAP = exact_cap(GROUP, HOSTNAME, 1)
+
+
+def term(key, select):
+    return PodAffinityTerm(topology_key=key, label_selector=selector(select))
+
+
+def shard(*constraints, affinity=None, labels="app=redis shard=0"):
+    return Shard(name="redis-0", value="0", pod=pod(labels, constraints=constraints or None, affinity=affinity))
+
+
+def apart(*terms):
+    return Affinity(pod_anti_affinity=PodAffinity(required=terms))
+
+
+def in_zones(*zones):
+    return NodeSelectorRequirement(key=ZONE, operator="In", values=zones)
+
+
+def test_soft_constraints_and_other_keys_stay():
+    soft, rack = constraint(when="ScheduleAnyway"), constraint("example.com/rack")
+    found = derived(GROUP, shard(constraint(), soft, rack, constraint(HOSTNAME)), [CAP])
+    assert found.constraints == (CAP, soft, rack)
+
+
+def test_the_rule_of_thumb_stands_for_templates_without_constraints():
+    own = constraint(max_skew=7)
+    assert naive(GROUP, shard(own)).constraints == (own,)
+    assert [(each.topology_key, each.max_skew) for each in naive(GROUP, shard()).constraints] == [
+        (HOSTNAME, 1),
+        (ZONE, 2),
+    ]
+
+
+def test_a_shard_is_kept_apart_once():
+    found = derived(GROUP, shard(), [])
+    assert found.affinity == apart(term(ZONE, "app=redis shard=0"))
+    own = apart(term(ZONE, "shard=0"))
+    assert derived(GROUP, shard(affinity=own), []).affinity == own
+    elsewhere = apart(replace(term(ZONE, "shard=0"), namespaces=("other",)), term(ZONE, "shard=1"))
+    new = (*elsewhere.pod_anti_affinity.required, term(ZONE, "app=redis shard=0"))
+    assert derived(GROUP, shard(affinity=elsewhere), []).affinity == apart(*new)
+    assert derived(redis(3, apart=()), shard(), []).affinity is None
+
+
+def test_pins_join_every_alternative_of_the_affinity():
+    wanted = NodeSelectorRequirement(key="disk", operator="Exists")
+    terms = (NodeSelectorTerm(match_expressions=(wanted, in_zones("a", "b", "c"))), NodeSelectorTerm())
+    own = Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=terms)))
+    found = derived(GROUP, shard(affinity=own), [], ("a", "b")).affinity.node_affinity.required
+    assert [each.match_expressions for each in found.node_selector_terms] == [
+        (wanted, in_zones("a", "b")),
+        (in_zones("a", "b"),),
+    ]
+
+
+def test_required_domains_are_asked_for_without_pins_too():
+    group = redis(3, domains=("a", "b"))
+    (found,) = derived(group, shard(), []).affinity.node_affinity.required.node_selector_terms
+    assert found.match_expressions == (in_zones("a", "b"),)
+
+
+def test_shards_to_come_are_like_the_first():
+    group = redis(2, plan_for=3)
+    first = shard(affinity=apart(term(ZONE, "shard=0"), term(HOSTNAME, "app=web")))
+    found = all_shards(group, [first])
+    assert [(each.name, each.value, each.exists) for each in found] == [
+        ("redis-0", "0", True),
+        ("redis-1", "1", False),
+        ("redis-2", "2", False),
+    ]
+    assert found[1].pod.labels == {"app": "redis", "shard": "1"}
+    assert found[1].pod.pod_spec.affinity == apart(term(ZONE, "shard=1"), term(HOSTNAME, "app=web"))
+    assert all_shards(group, [])[2].pod.labels == {"app": "redis", "shard": "2"}
+
+
+def test_shards_are_in_the_order_of_their_names():
+    group = redis(11)
+    found = all_shards(group, shards_of(group)[::-1])
+    assert [each.name for each in found] == [f"redis-{number}" for number in range(11)]
+
+
+def test_a_term_without_a_selector_is_left_alone():
+    of = shard(affinity=apart(PodAffinityTerm(topology_key=ZONE)))
+    assert all_shards(redis(2), [of])[1].pod.pod_spec.affinity == of.pod.pod_spec.affinity
+    group = replace(redis(1), selector=LabelSelector())
+    assert all_shards(group, [])[0].pod.labels == {"shard": "0"}

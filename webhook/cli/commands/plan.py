@@ -1,0 +1,72 @@
+"""``evenspread plan``: fields that keep the caps of a group of workloads, in every order, with a proof."""
+
+import sys
+
+import click
+from msgspec import structs
+
+from webhook.cli.checking.frame import Frame
+from webhook.cli.cluster_source import cluster_with_pods, known_namespace
+from webhook.cli.commands.options import cluster_options, frame_options
+from webhook.cli.exit_codes import Exit
+from webhook.cli.explaining.as_json import render
+from webhook.cli.live_cluster import Given
+from webhook.cli.planning.as_json import patches, shape
+from webhook.cli.planning.asked import asked, is_group
+from webhook.cli.planning.page import render as page
+from webhook.cli.planning.run import answer
+from webhook.cli.terminal import collect_rarely, colored, print_results
+from webhook.core.api.well_known import DEFAULT_NAMESPACE
+from webhook.core.workloads.reading import has_template
+
+
+@click.command(
+    short_help="Derive the fields that keep the caps of a group, as the shards of a database.",
+    epilog="Exit code: 0 the plan is proven to place all pods within the caps, 1 it is not or there is none, 2 usage "
+    "or configuration, 3 input that could not be read, 4 the cluster could not be read.",
+)
+@click.argument("files", nargs=-1, metavar="[FILE...]")
+@click.option("--group", "name", default="", metavar="NAME", help="Of several groups this one.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "yaml", "patch"]),
+    default="text",
+    show_default=True,
+    help="Format; patch prints kubectl's commands.",
+)
+@cluster_options
+@frame_options
+def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame: Frame) -> None:
+    """Derive the fields that keep the caps of a group of workloads, in whatever order its pods are placed.
+
+    FILE has a SpreadGroup, or a ConfigMap with cluster-size, max-pod-on-node, max-pod-in-zone and available-zones; and
+    the workloads of the group, as far as the cluster does not have them. Without FILE, the SpreadGroups of the cluster
+    are planned. Without --snapshot the kubeconfig's current cluster is asked. Nothing is changed in it.
+
+      kubectl evenspread plan cache.yaml -n shop
+    """
+    collect_rarely()
+    known = cluster_with_pods(
+        given,
+        frame.policy,
+        frame.asked_version,
+        lambda item: (
+            is_group(item) or has_template(item.of.api_version or "", item.of.kind or "", frame.policy.workloads)
+        ),
+        lost="there is nothing to plan for without",
+    )
+    known_namespace(known, frame.namespace)
+    namespace = frame.namespace or known.namespace or DEFAULT_NAMESPACE
+    frame = structs.replace(frame, index=known.index, cluster_version=known.version, namespace=namespace)
+    answers = [answer(each, frame.policy) for each in asked(files, name, known, frame)]
+    if output == "text":
+        for number, each in enumerate(answers):
+            print_results(["\n"] * bool(number))
+            print_results(page(each, color=colored(sys.stdout)))
+    elif output == "patch":
+        print_results(line for each in answers for line in patches(each))
+    else:
+        shapes = [shape(each) for each in answers]
+        print_results(render(shapes[0] if len(shapes) == 1 else shapes, "json" if output == "json" else "yaml"))
+    click.get_current_context().exit(Exit.FINE if all(each.fits for each in answers) else Exit.FINDINGS)

@@ -1,0 +1,1 @@
+"""``evenspread plan``: a group of files or of the cluster, and the plan for it."""

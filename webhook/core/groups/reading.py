@@ -1,0 +1,223 @@
+"""A group as somebody wrote it: a SpreadGroup, or the ConfigMap by which the field tells its scheduler of a cluster."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from webhook.core.api.selectors import SelectorError, compile_selector
+from webhook.core.api.types import LabelSelector, ObjectMeta
+from webhook.core.api.well_known import HOSTNAME, ZONE
+from webhook.core.groups.caps import Cap
+from webhook.core.groups.group import Group
+from webhook.core.text import one_line
+
+API_VERSION, KIND = "evenspread.io/v1alpha1", "SpreadGroup"
+BOTH = "both"
+MOST_SHARDS = 200
+MOST_PODS = 20  # of a shard
+_SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
+_WORDS = re.compile(r"[^\s,\[\]\"']+")
+# The ConfigMap's keys.
+SIZE, ON_NODE, IN_ZONE, ZONES = "cluster-size", "max-pod-on-node", "max-pod-in-zone", "available-zones"
+_PAIR = 2  # a master and its replica
+_Form = TypeVar("_Form", bound=Struct)
+
+
+class GroupError(Exception):
+    """A group that cannot be planned: what is wrong, each with its field."""
+
+    def __init__(self, faults: Iterable[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(self.faults))
+
+
+class _Written(Struct, frozen=True, rename="camel"):
+    """Base of what a SpreadGroup holds."""
+
+
+class _Shard(_Written, frozen=True):
+    label: str
+    never_share: str | None = None
+
+
+class _Expected(_Written, frozen=True):
+    shards: int
+    pods_per_shard: int
+
+
+class _PlanFor(_Written, frozen=True):
+    shards: int
+
+
+class _Domains(_Written, frozen=True):
+    topology_key: str
+    values: tuple[str, ...]
+
+
+class _Cap(_Written, frozen=True):
+    topology_key: str
+    less_than: int | str | None = None
+    at_most: int | str | None = None
+    selector: LabelSelector | None = None
+    enforce: str | None = None
+
+
+class _Spec(_Written, frozen=True):
+    selector: LabelSelector
+    shard: _Shard
+    expected: _Expected
+    plan_for: _PlanFor | None = None
+    required_domains: _Domains | None = None
+    caps: tuple[_Cap, ...] = ()
+    delivery: str | None = None
+
+
+class _SpreadGroup(_Written, frozen=True):
+    spec: _Spec
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _ConfigMap(_Written, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    data: Mapping[str, str] = {}
+
+
+def read_group(value: Mapping[str, object] | bytes, namespace: str) -> Group:
+    """The group of a SpreadGroup; ``namespace`` is where one goes that names none.
+
+    Errors: GroupError.
+    """
+    written = _decoded(value, _SpreadGroup)
+    spec, meta = written.spec, written.metadata
+    faults = [*_faults(spec)]
+    if faults:
+        raise GroupError(faults)
+    key = spec.required_domains.topology_key if spec.required_domains is not None else ZONE
+    shared = spec.shard.never_share
+    return Group(
+        name=meta.name,
+        namespace=meta.namespace or namespace,
+        selector=spec.selector,
+        shard_label=spec.shard.label,
+        never_share=() if shared is None else (ZONE, HOSTNAME) if shared == BOTH else (shared,),
+        shards=spec.expected.shards,
+        pods_per_shard=spec.expected.pods_per_shard,
+        plan_for=max(spec.expected.shards, spec.plan_for.shards if spec.plan_for is not None else 0),
+        caps=tuple(_cap(each) for each in spec.caps),
+        domains_key=key,
+        domains=spec.required_domains.values if spec.required_domains is not None else None,
+        inject=spec.delivery == "inject",
+    )
+
+
+def is_cluster(value: Mapping[str, object]) -> bool:
+    """Whether a ConfigMap is one that describes a cluster of the field."""
+    data = value.get("data")
+    return isinstance(data, Mapping) and SIZE in data
+
+
+def read_config_map(value: Mapping[str, object], namespace: str, zones: Iterable[str]) -> Group:
+    """The group of such a ConfigMap: shards of a master and a replica, apart as far as the zones allow.
+
+    Shape: ``zones`` are those of the cluster, for a ConfigMap that names none. The selector is a placeholder.
+    Errors: GroupError.
+    """
+    written = _decoded(value, _ConfigMap)
+    numbers, faults = dict[str, int](), list[str]()
+    for key in (SIZE, ON_NODE, IN_ZONE):
+        text = written.data.get(key)
+        if text is not None and text.strip().isdecimal() and 0 < int(text) <= MOST_SHARDS * _PAIR:
+            numbers[key] = int(text)
+        elif text is not None:
+            faults.append(f"data[{key}]: {one_line(text, 40)} is no number of pods up to {MOST_SHARDS * _PAIR}")
+    if not faults and numbers[SIZE] % _PAIR:
+        faults.append(f"data[{SIZE}]: {numbers[SIZE]} is odd, and a shard has a master and a replica")
+    if faults:
+        raise GroupError(faults)
+    named = tuple(_WORDS.findall(written.data.get(ZONES, "")))
+    keys = ((HOSTNAME, ON_NODE), (ZONE, IN_ZONE))
+    shards = numbers[SIZE] // _PAIR
+    return Group(
+        name=written.metadata.name,
+        namespace=written.metadata.namespace or namespace,
+        selector=LabelSelector(match_labels={"app": written.metadata.name}),
+        shard_label="shard",
+        never_share=(ZONE,) if len(set(named or zones)) > 1 else (HOSTNAME,),
+        shards=shards,
+        pods_per_shard=_PAIR,
+        plan_for=shards,
+        caps=tuple(Cap(topology_key=key, amount=Fraction(numbers[name])) for key, name in keys if name in numbers),
+        domains=named or None,
+    )
+
+
+def _decoded(value: Mapping[str, object] | bytes, form: type[_Form]) -> _Form:
+    try:
+        return msgspec.json.decode(value, type=form) if isinstance(value, bytes) else msgspec.convert(value, form)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at ")
+        path = where.strip("`").removeprefix("$.")
+        raise GroupError([f"{path}: {what}" if path else what]) from error
+    except msgspec.DecodeError as error:
+        raise GroupError([str(error)]) from error
+
+
+def _faults(spec: _Spec) -> Iterator[str]:
+    try:
+        if not compile_selector(spec.selector).requirements:
+            yield "spec.selector: selects every pod of the namespace; name the labels of the group"
+    except SelectorError as error:
+        yield f"spec.selector: {error}"
+    if not spec.shard.label:
+        yield "spec.shard.label: must not be empty"
+    if not 1 <= spec.expected.shards <= MOST_SHARDS:
+        yield f"spec.expected.shards: {spec.expected.shards} is not between 1 and {MOST_SHARDS}"
+    if not 1 <= spec.expected.pods_per_shard <= MOST_PODS:
+        yield f"spec.expected.podsPerShard: {spec.expected.pods_per_shard} is not between 1 and {MOST_PODS}"
+    if spec.plan_for is not None and not spec.expected.shards <= spec.plan_for.shards <= MOST_SHARDS:
+        yield f"spec.planFor.shards: {spec.plan_for.shards} is not between expected.shards and {MOST_SHARDS}"
+    if spec.required_domains is not None and not spec.required_domains.values:
+        yield "spec.requiredDomains.values: must not be empty"
+    for number, each in enumerate(spec.caps):
+        yield from _cap_faults(each, f"spec.caps[{number}]")
+    shared = [] if spec.shard.never_share in {None, BOTH} else [spec.shard.never_share]
+    domains = [] if spec.required_domains is None else [spec.required_domains.topology_key]
+    keys = {*shared, *domains, *(each.topology_key for each in spec.caps)} - {HOSTNAME, None}
+    if len(keys) > 1:
+        yield f"spec: {' and '.join(sorted(map(str, keys)))}: one key besides {HOSTNAME} can be planned for"
+
+
+def _cap_faults(cap: _Cap, path: str) -> Iterator[str]:
+    if not cap.topology_key:
+        yield f"{path}.topologyKey: must not be empty"
+    if (cap.less_than is None) == (cap.at_most is None):
+        yield f"{path}: needs one of lessThan and atMost"
+        return
+    name, amount = ("lessThan", cap.less_than) if cap.less_than is not None else ("atMost", cap.at_most)
+    if isinstance(amount, str):
+        share = _SHARE.fullmatch(amount)
+        if share is None or not int(share[2]) or not 0 < Fraction(amount) <= 1:
+            yield f"{path}.{name}: {one_line(amount, 40)} is no share of the pods such as 1/2"
+    elif amount is not None and amount < 1:
+        yield f"{path}.{name}: {amount} is no number of pods"
+    if cap.enforce not in {None, "enforce", "observe"}:
+        yield f"{path}.enforce: {one_line(str(cap.enforce), 40)} is neither enforce nor observe"
+    if cap.selector is not None and cap.enforce != "observe":
+        yield f"{path}.selector: pods of a selector of their own are observed only; set enforce: observe"
+
+
+def _cap(written: _Cap) -> Cap:
+    strict = written.less_than is not None
+    amount = written.less_than if strict else written.at_most
+    return Cap(
+        topology_key=written.topology_key,
+        amount=Fraction(amount or 0),
+        of_pods=isinstance(amount, str),
+        strict=strict,
+        selector=written.selector,
+        enforced=written.enforce != "observe",
+    )
