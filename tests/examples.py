@@ -1,7 +1,7 @@
 """Writes what commands print into the pages that show them: ``PYTHONPATH=tests python tests/examples.py``.
 
-A block that begins with ``$ evenspread simulate`` or ``plan`` is followed by all that the command prints in the repository's
-directory, and by its exit code where the page asks for that with ``$ echo $?``.
+A block that begins with ``$ evenspread simulate`` or ``plan`` is followed by all that the command prints in the
+repository's directory, and by its exit code where the page asks for that with ``$ echo $?``.
 """
 
 import re
@@ -10,7 +10,8 @@ from readme import ROOT, printed
 
 PAGES = (ROOT / "docs" / "simulate.md", ROOT / "docs" / "groups.md", *sorted((ROOT / "docs" / "examples").glob("*.md")))
 SHOWN = re.compile(
-    r"```\n\$ evenspread (?P<command>(?:simulate|plan) .*)\n(?P<out>(?:(?!```).*\n)*?)(?P<code>\$ echo \$\?\n\d\n)?```\n"
+    r"```\n\$ evenspread (?P<command>(?:simulate|plan) .*)\n"
+    r"(?P<out>(?:(?!```).*\n)*?)(?P<code>\$ echo \$\?\n\d\n)?```\n"
 )
 
 

@@ -122,11 +122,16 @@ def _take(read: _Read, each: _Object, frame: Frame) -> None:
         else:
             known = {maker.title for maker in read.makers}
             found = makers(each.value, of, frame, applied=each.applied)
-            read.makers += [maker for maker in found if maker.title not in known]
+            read.makers += [maker for maker in found if maker.title not in known and _is_whole(maker)]
     except GroupError as error:
         raise CommandError(_told(each.where, error), Exit.UNREADABLE) from error
     except DecodeError as error:
         raise CommandError(f"{each.where}: {error.message}", Exit.UNREADABLE) from error
+
+
+def _is_whole(maker: Maker) -> bool:
+    """Whether it is a workload of its own: no pod, and nothing that a controller made of another."""
+    return not maker.workload.is_pod and maker.workload.meta.controller is None
 
 
 def _plain(value: bytes | Raw | Mapping[str, object]) -> Mapping[str, object]:
@@ -166,14 +171,15 @@ def _asked(group: Group, found: Sequence[Maker], known: ClusterSource, frame: Fr
     index: ReadOnlyIndex = known.index
     written, running = list[Shard](), 0
     for each in mine:
-        pod = next_of(each, frame, known.index).problem.pod
-        there = known.index.count(group.namespace, each.own) if each.own is not None else {}
-        if each.own is not None and there:
-            index, running = without_pods(index, pod, each.own, there), running + sum(there.values())
+        pod, value = next_of(each, frame, known.index).problem.pod, each.template.template.labels[group.shard_label]
+        own = selector.joined(compile_selector(LabelSelector(match_labels={group.shard_label: value})).requirements)
+        there = known.index.count(group.namespace, own)
+        if there:
+            index, running = without_pods(index, pod, own, there), running + sum(there.values())
         written.append(
             Shard(
                 name=each.workload.meta.name,
-                value=each.template.template.labels[group.shard_label],
+                value=value,
                 pod=pod,
                 in_turn=each.workload.traits.ordered and not each.workload.parallel,
                 zones=_zones(group, each, known.index),

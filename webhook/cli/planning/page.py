@@ -47,8 +47,7 @@ def render(of: Answer, *, color: bool) -> Iterator[str]:
 
 def _asked(of: Answer, paint: Paint) -> Iterator[str]:
     group, rooms = of.group, of.derived.setting.rooms
-    shares = together(place(key) for key in group.never_share)
-    apart = f", which share no {shares}" if group.never_share else ""
+    apart = f", which share no {together(map(place, group.never_share))}" if group.never_share else ""
     shards = f"{plural(group.shards, 'shard')} of {plural(group.pods_per_shard, 'pod')}{apart}"
     yield paint(f"group {one_line(group.name, _NAME)}: {shards}; {plural(group.pods, 'pod')}", BOLD) + "\n"
     for cap in group.caps:
@@ -83,7 +82,7 @@ def _before(of: Answer, paint: Paint) -> Iterator[str]:
         fine = False
         worst, most = seen.worst[key], of.group.most(key)
         where = f"{place(key)} {one_line(worst.domain, _NAME)}"
-        yield from _wrapped(f"can put {pods} pods into {where}, where {most} are allowed, so:", paint, RED, indent="  ")
+        yield from _wrapped(f"can put {pods} pods into {where}, where {most} may be, so:", paint, RED, indent="  ")
         yield from _steps(of, of.named(worst.steps))
     if fine:
         sure = "no order gets stuck or breaks a cap" if seen.exact else "nothing wrong was found in some hundred orders"

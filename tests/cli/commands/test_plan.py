@@ -1,0 +1,331 @@
+"""``evenspread plan``: the page, the JSON, the patches, and what is said of groups that cannot be planned."""
+
+import json
+import shlex
+
+import pytest
+from cli.snapshots import snapshot
+from manifest import workload
+
+ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+SIX = "a: a0 a1 | b: b0 b1 | c: c0 c1"
+CAPS = [{"topologyKey": HOSTNAME, "lessThan": "1/3"}, {"topologyKey": ZONE, "lessThan": "1/2"}]
+
+
+def group(shards=3, *, caps=CAPS, name="cache", **more):
+    spec = {
+        "selector": {"matchLabels": {"app": "redis"}},
+        "shard": {"label": "shard", "neverShare": ZONE},
+        "expected": {"shards": shards, "podsPerShard": 2},
+        "caps": caps,
+    }
+    meta = {"name": name, "namespace": "shop"}
+    return {"apiVersion": "evenspread.io/v1alpha1", "kind": "SpreadGroup", "metadata": meta, "spec": spec | more}
+
+
+def config_map(**data):
+    given = {"cluster-size": "6", "max-pod-on-node": "1", "max-pod-in-zone": "2", "available-zones": "a,b,c"} | data
+    meta = {"name": "redis", "namespace": "shop"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": given}
+
+
+def shard(number, *constraints, namespace="shop", pods="", replicas=2, **more):
+    labels = f"app=redis shard={number} {pods}"
+    meta = {"name": f"redis-{number}", "namespace": namespace}
+    return workload("StatefulSet", labels, *constraints, meta=meta, replicas=replicas, **more)
+
+
+def running(name, node, number):
+    meta = {"name": name, "namespace": "shop", "uid": name, "labels": {"app": "redis", "shard": str(number)}}
+    spec = {"nodeName": node, "containers": [{"name": "c"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Running"}}
+
+
+@pytest.fixture
+def plan(run, tmp_path):
+    """Plan what is in a file: gives exit code, standard output, standard error."""
+
+    def plan(*manifests, arguments=(), state=SIX, objects=(), **more):
+        file = tmp_path / "snapshot.jsonl"
+        file.write_bytes(snapshot(state, *objects, **more))
+        stdin = "\n---\n".join(json.dumps(each) for each in manifests).encode()
+        words = ["-"] if manifests else []
+        return run("plan", *words, "--snapshot", str(file), "-n", "shop", *arguments, stdin=stdin)
+
+    return plan
+
+
+@pytest.fixture
+def answer(plan):
+    """The JSON, and the exit code."""
+
+    def answer(*manifests, **more):
+        code, out, err = plan(*manifests, arguments=("-o", "json"), **more)
+        assert not err
+        return json.loads(out), code
+
+    return answer
+
+
+def flat(out):
+    return " ".join(out.split())
+
+
+def test_the_naive_fields_and_their_faults(plan):
+    code, out, err = plan(group(), *map(shard, range(3)))
+    assert (code, err) == (0, "")
+    assert "the caps taken for maxSkew (node 1 and zone 2)\n  can get stuck in 16% of the orders, so:" in out
+    assert "redis-2-0 -> c0 (c) then no node takes redis-2-1" in flat(out)
+    assert "\n  redis-0    #    #    .\n  redis-1    #    .    #\n  redis-2    .    #    #\n" in out
+    assert (
+        "-o patch prints a command for each shard; a changed template restarts its shard, so 3 workloads would"
+        in flat(out)
+    )
+
+
+def test_the_promised_shape(answer):
+    found, code = answer(group(), *map(shard, range(3)))
+    assert code == 0
+    assert (found["group"], found["pods"]) == ("cache", 6)
+    assert found["caps"] == [
+        {"topologyKey": HOSTNAME, "lessThan": "1/3", "most": 1, "enforced": True},
+        {"topologyKey": ZONE, "lessThan": "1/2", "most": 2, "enforced": True},
+    ]
+    naive, derived = found["naive"], found["derived"]
+    assert (naive["verdict"], naive["stuckProbability"]) == ("can-get-stuck", pytest.approx(133 / 810))
+    assert [each["maxSkew"] for each in naive["constraints"]] == [1, 2]
+    assert [(each["topologyKey"], each["pods"], each["most"]) for each in naive["worst"]] == [
+        (HOSTNAME, 1, 1),
+        (ZONE, 2, 2),
+    ]
+    assert len(naive["witness"]) == 5
+    assert (derived["verdict"], derived["proof"], derived["sameUpTo"]) == ("fits", "zone by zone", 3)
+    assert derived["zones"] == {"redis-0": ["a", "b"], "redis-1": ["a", "c"], "redis-2": ["b", "c"]}
+    assert derived["worst"] == [
+        {"topologyKey": HOSTNAME, "pods": 1, "most": 1, "way": "exact cap"},
+        {"topologyKey": ZONE, "pods": 2, "most": 2, "way": "pins"},
+    ]
+    mine = derived["workloads"]["redis-1"]
+    assert [(each["maxSkew"], each["minDomains"]) for each in mine["constraints"]] == [(1, 1_000_000)]
+    assert mine["affinity"].keys() == {"nodeAffinity", "podAntiAffinity"}
+
+
+def test_the_patches_are_commands_of_kubectl(plan):
+    code, out, _ = plan(group(), shard(0), arguments=("-o", "patch"))
+    assert code == 0
+    commands = [shlex.split(line) for line in out.splitlines()]
+    assert [each[:6] for each in commands] == [
+        ["kubectl", "patch", "statefulset", f"redis-{number}", "-n", "shop"] for number in range(3)
+    ]
+    assert json.loads(commands[0][-1])["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["maxSkew"] == 1
+
+
+def test_with_its_own_patches_a_template_can_no_longer_get_stuck(plan, answer):
+    _, out, _ = plan(group(), *map(shard, range(3)), arguments=("-o", "patch"))
+    fields = [json.loads(shlex.split(line)[-1])["spec"]["template"]["spec"] for line in out.splitlines()]
+    found, _ = answer(
+        group(),
+        *(shard(number, *given.pop("topologySpreadConstraints"), **given) for number, given in enumerate(fields)),
+    )
+    assert found["naive"]["verdict"] == "fits"
+
+
+def test_a_config_map_of_the_field(plan):
+    code, out, _ = plan(config_map())
+    assert code == 0
+    assert out.startswith("group redis: 3 shards of 2 pods, which share no zone; 6 pods\n")
+    assert "note: no workload of the group is known: its pods are made up, and request nothing" in flat(out)
+    assert out.endswith("-o patch prints a command for each shard\n")
+
+
+def test_a_config_map_beside_its_workloads_takes_their_labels(answer):
+    found, _ = answer(config_map(), *map(shard, range(3)))
+    (first, *_) = found["derived"]["workloads"]["redis-0"]["constraints"]
+    assert first["labelSelector"] == {"matchLabels": {"app": "redis"}}
+    alike = [
+        workload("StatefulSet", "app=redis", meta={"name": name, "namespace": "shop"}, replicas=2) for name in "xy"
+    ]
+    found, _ = answer(config_map(), *alike)
+    assert found["derived"]["workloads"].keys() == {"redis-0", "redis-1", "redis-2"}
+
+
+def test_eighteen_pods_break_the_cap(plan):
+    data = {"cluster-size": "18", "max-pod-on-node": "5", "max-pod-in-zone": "8"}
+    code, out, _ = plan(config_map(**data), state="a: a0 a1 a2 | b: b0 b1 b2 | c: c0 c1 c2")
+    assert code == 0
+    assert "can put 9 pods into zone a, where 8 may be, so:" in out
+    assert "maxSkew 5 with minDomains above the number of nodes: at most 5 pods on a node" in flat(out)
+    assert "\n  pods       6    6    6  at most 8\n" in out
+
+
+def test_the_group_of_the_cluster(plan):
+    objects = [
+        group(),
+        group(name="other"),
+        *map(shard, range(3)),
+        running("redis-0-0", "a0", 0),
+        running("redis-0-1", "a1", 0),
+    ]
+    code, out, _ = plan(objects=objects, arguments=("--group", "cache"))
+    assert code == 0
+    assert out.count("group ") == 1
+    assert "note: 2 pods run already; all are placed anew here" in out
+    code, out, _ = plan(objects=objects[:5])
+    assert [line for line in out.splitlines() if line.startswith("group ")] == [
+        f"group {name}: 3 shards of 2 pods, which share no zone; 6 pods" for name in ("cache", "other")
+    ]
+
+
+def test_a_file_goes_before_the_cluster(answer):
+    small = shard(0, replicas=2, containers=[{"name": "c", "resources": {"requests": {"cpu": "1"}}}])
+    found, _ = answer(group(), small, objects=[group(name="old"), *map(shard, range(4))])
+    assert found["group"] == "cache"
+    assert found["derived"]["sameUpTo"] == 3
+
+
+def test_volumes_pin_their_shard(answer):
+    claims = {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}]}
+    bound = []
+    for ordinal, zone in enumerate("bc"):
+        term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
+        spec = {"volumeName": f"pv-{zone}"}
+        done = {"pv.kubernetes.io/bind-completed": "yes"}
+        meta = {"name": f"data-redis-0-{ordinal}", "namespace": "shop", "annotations": done}
+        bound += [
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": meta,
+                "spec": spec,
+                "status": {"phase": "Bound"},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": f"pv-{zone}"},
+                "spec": {
+                    "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+                    "claimRef": {"namespace": "shop", "name": meta["name"]},
+                },
+            },
+        ]
+    sets = [each | {"spec": each["spec"] | claims} for each in map(shard, range(3))]
+    found, _ = answer(group(), *sets, objects=bound)
+    assert found["derived"]["zones"]["redis-0"] == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("manifests", "state", "told"),
+    [
+        pytest.param(
+            [group(9)],
+            "a: a0 a1 a2 | b: b0 b1 b2",
+            "no fields can do at most 8 in a and 8 in b: 16 of 18 pods the nearest that fits, in every order: "
+            "at most 9 of 18 pods in a zone",
+            id="two zones",
+        ),
+        pytest.param([group(3, caps=[])], SIX, "no cap is enforced", id="no caps"),
+        pytest.param(
+            [group(4)],
+            SIX,
+            "node: maxSkew 1, the largest that lets no node hold more than 2 pods",
+            id="maxSkew",
+        ),
+        pytest.param(
+            [group(9)],
+            "a: a0 a1 a2 | b: b0 b1 b2 | c: c0 c1 c2 | d: d0 d1 d2",
+            "proof: with every number of pods placed, some node is open to each that is missing",
+            id="room",
+        ),
+        pytest.param([group(15, caps=CAPS[1:])], SIX, "and 3 more shards", id="many shards"),
+        pytest.param([group(3, planFor={"shards": 5})], SIX, "the fields stay the same up to 3 shards", id="planned"),
+        pytest.param(
+            [group(2, caps=[{"topologyKey": ZONE, "atMost": 2}])],
+            "a: a0 | b: b0",
+            "zone: no constraint; the 2 shards have at most one pod each in a zone",
+            id="nothing is needed",
+        ),
+        pytest.param(
+            [
+                group(
+                    9,
+                    caps=[
+                        *CAPS[:1],
+                        {
+                            "topologyKey": ZONE,
+                            "atMost": 5,
+                            "enforce": "observe",
+                            "selector": {"matchLabels": {"a": "b"}},
+                        },
+                    ],
+                    shard={"label": "shard", "neverShare": HOSTNAME},
+                )
+            ],
+            "a: a0 a1 a2 a3",
+            "in a zone at most 5 (observed only)",
+            id="not proven",
+        ),
+        pytest.param(
+            [group(3, shard={"label": "shard"})], SIX, "group cache: 3 shards of 2 pods; 6 pods", id="no rule"
+        ),
+        pytest.param(
+            [group(2, caps=[{"topologyKey": ZONE, "atMost": 2}])],
+            "a: a0 | b: b0 | c: c0",
+            "no order gets stuck or breaks a cap",
+            id="naive fields that are right",
+        ),
+    ],
+)
+def test_other_groups(plan, manifests, state, told):
+    _, out, err = plan(*manifests, state=state)
+    assert not err
+    assert told in flat(out)
+
+
+def test_two_groups_as_yaml(plan):
+    code, out, _ = plan(group(), group(name="other"), arguments=("-o", "yaml"))
+    assert (code, out.count("- group:")) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "error"),
+    [
+        pytest.param(
+            group(0),
+            "SpreadGroup shop/cache cannot be planned: spec.expected.shards: 0 is not between 1 and 200",
+            id="a group",
+        ),
+        pytest.param(
+            config_map(**{"cluster-size": "5"}),
+            "ConfigMap cannot be planned: data[cluster-size]: 5 is odd, and a shard has a master and a replica",
+            id="a ConfigMap",
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b"}},
+            "-: no SpreadGroup, and no ConfigMap with cluster-size",
+            id="another ConfigMap",
+        ),
+        pytest.param(
+            {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "x"}, "spec": {"replicas": "two"}},
+            "StatefulSet x: ",
+            id="a workload that kube-apiserver refuses",
+        ),
+    ],
+)
+def test_what_cannot_be_planned(plan, manifest, error):
+    code, out, err = plan(manifest)
+    assert (code, out) == (3, "")
+    assert error in err
+
+
+def test_a_file_that_cannot_be_read(run, tmp_path):
+    (tmp_path / "cluster.jsonl").write_bytes(snapshot(SIX))
+    (tmp_path / "bad.yaml").write_text("a: [")
+    code, _, err = run("plan", "bad.yaml", "--snapshot", "cluster.jsonl")
+    assert code == 3
+    assert "not all of the files could be read" in err
+
+
+def test_a_group_that_is_not_there(plan):
+    code, _, err = plan(arguments=("--group", "nope"))
+    assert (code, "no SpreadGroup nope, and no ConfigMap with cluster-size" in err) == (3, True)
