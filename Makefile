@@ -150,6 +150,7 @@ docs: $(READY)  ## write the references that come from the code (tests say when 
 	@PYTHONPATH=tests $(BIN)/python tests/cli/said.py
 	@PYTHONPATH=tests $(BIN)/python tests/readme.py
 	@PYTHONPATH=tests $(BIN)/python tests/examples.py
+	@PYTHONPATH=tests $(BIN)/python tests/core/groups/vectors.py
 
 lock: $(READY)  ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --no-header --generate-hashes --universal --python-version 3.11 --extra webhook pyproject.toml --output-file requirements.lock

@@ -54,6 +54,7 @@ KINDS = {
     "reports": ("openreports.io/v1alpha1", "Report"),
     "policyreports": ("wgpolicyk8s.io/v1alpha2", "PolicyReport"),
     "events": ("events.k8s.io/v1", "Event"),
+    "spreadgroups": ("evenspread.io/v1alpha1", "SpreadGroup"),
 }
 
 

@@ -4,7 +4,8 @@ import json
 import shlex
 
 import pytest
-from cli.snapshots import snapshot
+from cli.snapshots import node, snapshot
+from cluster.api import FakeApi
 from manifest import workload
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -174,6 +175,25 @@ def test_the_group_of_the_cluster(plan):
     assert [line for line in out.splitlines() if line.startswith("group ")] == [
         f"group {name}: 3 shards of 2 pods, which share no zone; 6 pods" for name in ("cache", "other")
     ]
+
+
+def test_the_group_of_a_live_cluster(run, tmp_path):
+    with FakeApi() as api:
+        for name in ("a0", "a1", "b0", "b1", "c0", "c1"):
+            made = node(name, name[0])
+            api.put("nodes", name, metadata={"labels": made["metadata"]["labels"]}, status=made["status"])
+        for number in range(3):
+            api.put("statefulsets", f"redis-{number}", "shop", spec=shard(number)["spec"])
+        api.put("spreadgroups", "cache", "shop", spec=group()["spec"])
+        api.put("spreadgroups", "away", "other", spec=group()["spec"])
+        where = ("--kubeconfig", api.kubeconfig(tmp_path), "-n", "shop")
+        code, out, err = run("plan", *where)
+        assert (code, err) == (0, "")
+        assert [line.split(":")[0] for line in out.splitlines() if line.startswith("group ")] == ["group cache"]
+        assert "so 3 workloads would" in flat(out)
+        api.forbidden.add("spreadgroups")
+        code, _, err = run("plan", *where)
+        assert (code, "SpreadGroups: 403" in err) == (4, True)
 
 
 def test_a_file_goes_before_the_cluster(answer):

@@ -41,8 +41,8 @@ def plan(*, files: tuple[str, ...], name: str, output: str, given: Given, frame:
     """Derive the fields that keep the caps of a group of workloads, in whatever order its pods are placed.
 
     FILE has a SpreadGroup, or a ConfigMap with cluster-size, max-pod-on-node, max-pod-in-zone and available-zones; and
-    the workloads of the group, as far as the cluster does not have them. Without FILE, the SpreadGroups of the cluster
-    are planned. Without --snapshot the kubeconfig's current cluster is asked. Nothing is changed in it.
+    the workloads of the group, as far as the cluster does not have them. Without FILE, the SpreadGroups of the
+    namespace are planned. Without --snapshot the kubeconfig's current cluster is asked. Nothing is changed in it.
 
       kubectl evenspread plan cache.yaml -n shop
     """
