@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/component-base/featuregate"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	schedulingv1defaults "k8s.io/kubernetes/pkg/apis/scheduling/v1"
@@ -52,6 +53,11 @@ type AdmittedPod struct {
 	Priority          *int32                   `json:"priority,omitempty"`
 	PriorityClassName string                   `json:"priorityClassName,omitempty"`
 	PreemptionPolicy  *corev1.PreemptionPolicy `json:"preemptionPolicy,omitempty"`
+}
+
+// gated is a plugin that asks for feature gates; DefaultTolerationSeconds is one since 1.34.
+type gated interface {
+	InspectFeatureGates(featuregate.FeatureGate)
 }
 
 type amounts map[string]int64
@@ -100,7 +106,9 @@ func (s *AdmitScenario) plugins() ([]admission.Interface, error) {
 	priorities.SetExternalKubeClientSet(client)
 	priorities.SetExternalKubeInformerFactory(factory)
 	tolerations := defaulttolerationseconds.NewDefaultTolerationSeconds()
-	tolerations.InspectFeatureGates(feature.DefaultFeatureGate)
+	if p, ok := any(tolerations).(gated); ok {
+		p.InspectFeatureGates(feature.DefaultFeatureGate)
+	}
 	runtimes := runtimeclass.NewRuntimeClass()
 	runtimes.SetExternalKubeClientSet(client)
 	runtimes.SetExternalKubeInformerFactory(factory)

@@ -12,11 +12,8 @@ trap 'rm -rf "$out"' EXIT
 echo "seed $seed (make fuzz SEED=$seed COUNT=$count repeats it), Kubernetes $("$oracle" version)"
 for profile in spread filters defaults; do
   "$oracle" record --kind verdict --profile "$profile" --seed "$seed" --count "$count" --out "$out/$profile.jsonl"
-  "$oracle" generate --kind verdict --profile "$profile" --seed "$((seed + 1))" --count "$count" |
-    "$python" "$here/odd.py" mutate "$seed" >"$out/asked"
-  "$oracle" verdict <"$out/asked" >"$out/answered"
-  "$python" "$here/odd.py" join "$out/asked" "$out/answered" >"$out/odd-$profile.jsonl"
 done
+"$here/odd.sh" "$oracle" "$python" "$seed" "$count" "$out"
 for profile in spread filters; do
   "$python" "$here/fixed.py" "$oracle" "$profile" "$seed" "$count"
 done

@@ -11,18 +11,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// kubernetesVersion is the version of the Kubernetes code compiled in.
-const kubernetesVersion = "v1.37.1"
-
 type command struct {
 	name, summary string
 	run           func(args []string) error
 }
 
 func commands() []command {
-	return []command{
+	return append(newestCommands(), []command{
 		{"verdict", "decide scheduling scenarios (JSON Lines in, JSON Lines out)", runVerdict},
-		{"place", "place the pods of a workload in every order (JSON Lines in, JSON Lines out)", runPlace},
 		{"validate", "say what kube-apiserver would answer to a create request", runValidate},
 		{"admit", "say what kube-apiserver's admission plugins make of a pod", runAdmit},
 		{"args", "decode, default and validate PodTopologySpreadArgs", runArgs},
@@ -30,10 +26,9 @@ func commands() []command {
 		{"record", "generate scenarios and write them with their results as vectors", runRecord},
 		{"check", "run vectors again and compare with their recorded results", runCheck},
 		{"stats", "print histograms of vectors", runStats},
-		{"bench", "time the scheduler's filters on a synthetic cluster", runBench},
 		{"types", "print what the JSON decoder knows of the kinds of validate and args", printTypes},
 		{"version", "print the Kubernetes version compiled in", runVersion},
-	}
+	}...)
 }
 
 func usage(w io.Writer) {

@@ -191,7 +191,7 @@ def test_a_context_that_is_not_there_is_told_with_those_that_are(tmp_path, run):
 
 class TestASnapshot:
     LINES = (
-        {"kind": "Snapshot", "kubernetesVersion": "v1.30.2"},
+        {"kind": "Snapshot", "kubernetesVersion": "v1.32.2"},
         {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}},
     )
 
@@ -201,7 +201,7 @@ class TestASnapshot:
         found = read_cluster(Given(snapshot=str(file)), Policy(), print)
 
         assert [node.name for node in found.index.nodes()] == ["n1"]
-        assert (found.source, found.version, found.namespace) == (f"snapshot {file}", KubernetesVersion(1, 30), "")
+        assert (found.source, found.version, found.namespace) == (f"snapshot {file}", KubernetesVersion(1, 32, 2), "")
 
     def test_one_that_cannot_be_read(self, run):
         assert run("check", "-", "--snapshot", "absent", stdin=MANIFEST) == (

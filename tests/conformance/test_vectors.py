@@ -7,11 +7,12 @@ import pytest
 from webhook.cli.commands.conformance import as_text, comparison_exit_code, tallies_as_json
 from webhook.cli.main import main
 from webhook.conformance.vectors import Difference, Tally, VectorError, compare_file, differences
+from webhook.core.api.version import KubernetesVersion
 
 VECTORS = Path(__file__).parent.parent.parent / "conformance" / "vectors"
 
 
-@pytest.mark.parametrize("name", sorted(file.name for file in VECTORS.glob("*.jsonl.gz")))
+@pytest.mark.parametrize("name", sorted(str(file.relative_to(VECTORS)) for file in VECTORS.rglob("*.jsonl.gz")))
 def test_we_agree_with_the_recorded_verdicts(name):
     for tally in compare_file(VECTORS / name):
         assert tally.first == ()
@@ -114,7 +115,7 @@ def test_the_first_ten_differences_are_kept(tmp_path):
 
 def test_kinds_are_counted_apart_and_unknown_ones_not_compared(tmp_path):
     lines = [case({"object": POD}, {}), "\n", case({"pod": {}}, {}), case({"plugin": "X"}, {}), case({"nodes": []}, {})]
-    tallies = compare_file(vectors(tmp_path, *lines, name="some.jsonl.gz"), {"validate": lambda _: {}})
+    tallies = compare_file(vectors(tmp_path, *lines, name="some.jsonl.gz"), {"validate": lambda *_: {}})
     assert [(tally.kind, tally.cases, tally.agree, tally.supported) for tally in tallies] == [
         ("validate", 1, 1, True),
         ("verdict", 3, 0, False),
@@ -198,8 +199,41 @@ def test_json_output(tmp_path, capsys):
             "agree": 0,
             "first": [{"id": "x", "where": "warnings", "expected": ["w"], "got": []}],
             "supported": True,
+            "release": "1.37",
         }
     ]
+
+
+def test_a_file_names_its_release(tmp_path):
+    newer, older = (
+        case({"object": POD | {"kind": "StatefulSet", "apiVersion": "apps/v1", "spec": {"template": POD}}}, expected)
+        for expected in ({"errors": [{}, {}, {}]}, {"errors": []})
+    )
+    path = vectors(tmp_path, newer, {"kubernetesVersion": "v1.33.13"}, older, {"kubernetesVersion": "v1.34.4"}, newer)
+    tallies = compare_file(path)
+    assert [(each.release, each.cases, each.agree) for each in tallies] == [
+        ("1.37", 1, 1),
+        ("1.33", 1, 1),
+        ("1.34", 1, 1),
+    ]
+    assert ": validate as Kubernetes 1.33: 1 of 1 cases agree" in as_text(tallies)
+    (as_one,) = compare_file(path, as_version=KubernetesVersion(1, 33))
+    assert (as_one.release, as_one.cases, as_one.agree) == ("1.33", 3, 1)
+
+
+@pytest.mark.parametrize(("asked", "code"), [([], 0), (["--kube-version", "1.33"], 0), (["--kube-version", "1.34"], 1)])
+def test_the_release_of_a_file_may_be_told(tmp_path, capsys, asked, code):
+    line = case(
+        {"object": POD | {"kind": "StatefulSet", "apiVersion": "apps/v1", "spec": {"template": POD}}}, {"errors": []}
+    )
+    named = [] if asked else [{"kubernetesVersion": "v1.33.13"}]
+    assert main(["conformance", *asked, str(vectors(tmp_path, *named, line))]) == code
+    assert f"as Kubernetes {'1.34' if code else '1.33'}: " in capsys.readouterr().out
+
+
+def test_a_release_that_is_not_supported(tmp_path):
+    with pytest.raises(VectorError, match=r"1: no vector: Kubernetes 1\.29 is not supported; 1\.31 to 1\.38 are"):
+        compare_file(vectors(tmp_path, {"kubernetesVersion": "v1.29.6"}))
 
 
 def test_text_output():

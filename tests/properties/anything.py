@@ -82,7 +82,7 @@ class World:
         others = [_workload(scenario, labels, rng, kind) for kind in ("Deployment", "StatefulSet") * rng.randint(0, 2)]
         self.index = None if rng.random() < 0.1 else _index(scenario, others, rng)
         self.object = _changed(self.object, rng, rng.choice((0, 0, 0, 0, 1, 1, 2, 4)))
-        self.version = KubernetesVersion(1, rng.randint(29, 38))
+        self.version = KubernetesVersion(1, rng.randint(31, 38))
         self.policy = Policy(
             ceiling=rng.choice([*Mode]),
             rules={rule.id: rng.choice([*Mode]) for rule in RULES if rng.random() < 0.5},

@@ -11,7 +11,7 @@ from webhook.core.api.selectors import SelectorError, compile_selector
 from webhook.core.api.types import LabelSelector, LabelSelectorRequirement, PodTemplate, SpreadConstraint
 from webhook.core.api.version import NEWEST, OLDEST, RECORDED, KubernetesVersion
 from webhook.core.apiserver.decoding import GO_KINDS, DecodeError, as_go_reads, decode, decode_strictly
-from webhook.core.apiserver.go_json import is_plain, resolve
+from webhook.core.apiserver.go_json import go_type, is_plain
 from webhook.core.apiserver.validation import (
     _errors,
     are_plainly_right,
@@ -113,7 +113,7 @@ class TestDecoding:
     @given(text=pod_texts | texts, kind=st.sampled_from(sorted(GO_KINDS)))
     def test_a_plain_value_has_no_fault_and_no_warning(self, text, kind):
         value = json.loads(text)
-        if is_plain(value, resolve(f"v1.{kind}")) and value is not None:
+        if is_plain(value, go_type(f"v1.{kind}", RECORDED)) and value is not None:
             assert as_go_reads(json.dumps(value).encode(), f"v1.{kind}")[1] == ()
 
     @given(raw=st.binary())

@@ -109,7 +109,7 @@ def test_items_know_their_lines():
         pytest.param(listed(bare(NODE)), "s.jsonl:1: an object without apiVersion and kind", id="an item without kind"),
         pytest.param(
             lines({**HEADER, "kubernetesVersion": "v1.12.0"}),
-            "s.jsonl:1: Snapshot: Kubernetes 1.12 is not supported; 1.29 to 1.38 are",
+            "s.jsonl:1: Snapshot: Kubernetes 1.12 is not supported; 1.31 to 1.38 are",
             id="too old a cluster",
         ),
         pytest.param(
@@ -180,9 +180,9 @@ def test_a_header_says_what_could_not_be_read():
     assert (index.lacks("nodes"), index.lacks("pods")) == ("nodes: 403 Forbidden", "")
 
 
-@pytest.mark.parametrize(("asked", "judged"), [(None, (1, 36)), (KubernetesVersion(1, 30), (1, 30))])
+@pytest.mark.parametrize(("asked", "judged"), [(None, (1, 36)), (KubernetesVersion(1, 32), (1, 32))])
 def test_the_index_judges_as_the_release_of_the_header_or_as_asked(asked, judged):
     snapshot = read_snapshot(stream(lines(HEADER, NODE)), "s.jsonl", as_version=asked)
 
-    assert snapshot.index.version == judged
-    assert snapshot.version == (1, 36)
+    assert snapshot.index.version[:2] == judged
+    assert snapshot.version[:2] == (1, 36)

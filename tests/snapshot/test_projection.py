@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from webhook.core.api.types import TypeMeta
-from webhook.core.apiserver.go_json import resolve
+from webhook.core.api.version import RECORDED
+from webhook.core.apiserver.go_json import go_type
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 from webhook.snapshot.projection import is_read, project
 
@@ -24,12 +25,12 @@ BUILT_IN = {
 MARK = "SECRET-"
 
 
-def full(go_type, path=""):
+def full(name, path=""):
     """A value of a Go type with a marker in every text, and in every name of a map; it says where it stands."""
-    kind = resolve(go_type)
+    kind = go_type(name, RECORDED)
     match kind.kind:
         case "struct":
-            value = {name: full(type_, f"{path}.{name}".lstrip(".")) for name, (_, type_) in kind.fields.items()}
+            value = {field: full(type_, f"{path}.{field}".lstrip(".")) for field, (_, type_) in kind.fields.items()}
         case "pointer":
             value = full(kind.elem, path)
         case "list":

@@ -7,7 +7,7 @@ import msgspec
 from webhook.conformance.validate_cases import text_of
 from webhook.core.api.quantity import parse_quantity
 from webhook.core.api.types import Container, Pod, PodSpec, TypeMeta, WrittenQuantity
-from webhook.core.api.version import RECORDED
+from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.pod_admission import as_admitted, refused_by_admission
 from webhook.core.index.readers import decode_object
@@ -21,22 +21,22 @@ _POD = msgspec.json.Decoder(Pod)
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def decide_admit(case: Mapping[str, bytes]) -> Mapping[str, object]:
+def decide_admit(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
     """What kube-apiserver's admission plugins make of the pod, or that they refuse it; amounts are in thousandths.
 
     Errors: msgspec.ValidationError for objects that the API's types do not fit.
     """
-    index = ClusterIndex(RECORDED)
+    index = ClusterIndex(version)
     for field, kind in _LISTS.items():
         for raw in _RAWS.decode(case.get(field, b"[]")):
             value = decode_object(raw, kind)
             if value is not None:
                 index.apply("ADDED", value)
     pod = _POD.decode(case["create"])
-    id_, refused = text_of(case.get("id")), refused_by_admission(pod, index, RECORDED)
+    id_, refused = text_of(case.get("id")), refused_by_admission(pod, index, version)
     if refused:
         return {"id": id_, "refused": True, "text": f'pods "{pod.meta.name}" is forbidden: {refused[0]}'}
-    return {"id": id_, "refused": False, **as_recorded(as_admitted(pod, index, RECORDED).pod_spec)}
+    return {"id": id_, "refused": False, **as_recorded(as_admitted(pod, index, version).pod_spec)}
 
 
 def as_recorded(spec: PodSpec) -> dict[str, object]:

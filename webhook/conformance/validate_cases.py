@@ -14,13 +14,13 @@ from yaml.error import MarkedYAMLError
 from yaml.scanner import ScannerError
 
 from webhook.core.api.types import SpreadConstraint
-from webhook.core.api.version import RECORDED
+from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.api.written_selector import selector_as_json
 from webhook.core.apiserver.decoding import GO_KINDS, DecodeError, as_go_reads, type_of
 from webhook.core.apiserver.field_errors import FieldError
-from webhook.core.apiserver.validation import constraint_warnings, merge_match_label_keys, validate_constraints
+from webhook.core.apiserver.validation import constraint_causes, constraint_warnings, merge_match_label_keys
 from webhook.core.scheduler.args import ArgsError, decode_args, validate_args
-from webhook.core.workloads.reading import reaches_template, read_workload
+from webhook.core.workloads.reading import reaches_template, read_workload, takes_any_template
 from webhook.core.workloads.refused_pods import refusals
 from webhook.manifests.reading.go_scalars import UnreadableDocumentError
 from webhook.manifests.reading.go_yaml import read_document
@@ -64,7 +64,7 @@ def text_of(raw: bytes | None) -> str:
     return msgspec.json.decode(raw, type=str) if raw else ""
 
 
-def decide_validate(case: Mapping[str, bytes]) -> Mapping[str, object]:
+def decide_validate(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
     """What kube-apiserver answers to a create request."""
     answer: dict[str, object] = {
         "id": text_of(case.get("id")),
@@ -76,7 +76,7 @@ def decide_validate(case: Mapping[str, bytes]) -> Mapping[str, object]:
         kind = type_of(case["object"]).kind or ""
         if kind not in GO_KINDS:
             return {"id": answer["id"], "undecidable": f"{kind[:64]!r} is no kind with a recorded strategy"}
-        value, strict = as_go_reads(case["object"], f"v1.{kind}")
+        value, strict = as_go_reads(case["object"], f"v1.{kind}", version=version)
     except DecodeError as error:
         return answer | {"decodeError": error.text, "decodeMessage": error.message}
     if strict:
@@ -90,40 +90,41 @@ def decide_validate(case: Mapping[str, bytes]) -> Mapping[str, object]:
         # Keys are merged into the selectors of a Pod alone, never of a template.
         labels = template.labels if kind == "Pod" else None
         read = reaches_template(workload)
-        errors = validate_constraints(constraints, labels, path, RECORDED) if read else ()
+        judged = read and not takes_any_template(workload, version)
+        errors = constraint_causes(constraints, labels, path, version) if judged else ()
         warnings = constraint_warnings(constraints, path) if read and not errors else ()
         if labels is not None:
-            constraints = merge_match_label_keys(constraints, labels, RECORDED)
+            constraints = merge_match_label_keys(constraints, labels, version)
         answer["errors"] = [_error(error) for error in errors]
         answer["warnings"] = list(warnings)
         answer["topologySpreadConstraints"] = [_constraint(each) for each in constraints] or None
     return answer
 
 
-def decide_refused(case: Mapping[str, bytes]) -> Mapping[str, object]:
+def decide_refused(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
     """Whether kube-apiserver accepts a workload, and what it answers to the pods that are then made of it."""
-    validated = decide_validate({**case, "object": case["workload"]})
+    validated = decide_validate({**case, "object": case["workload"]}, version)
     answer: dict[str, object] = {"id": validated["id"], "accepted": not validated.get("errors")}
     workload = read_workload(case["workload"]) if answer["accepted"] else None
     if workload is not None:
-        found = [each for template in workload.templates for each in refusals(workload, template, RECORDED)]
+        found = [each for template in workload.templates for each in refusals(workload, template, version)]
         answer["errors"] = [_error(each.error) for each in found]
     return answer
 
 
-def decide_args(case: Mapping[str, bytes]) -> Mapping[str, object]:
+def decide_args(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
     """What kube-scheduler makes of an args block."""
     answer: dict[str, object] = {"id": text_of(case.get("id")), "errors": []}
     yaml = text_of(case.get("yaml"))
     try:
         raw = _yaml_to_json(yaml) if yaml else case.get("args", b"null")
-        args = decode_args(raw)
+        args = decode_args(raw, version=version)
     except ArgsError as error:
         return answer | {"decodeError": str(error)}
     shown: dict[str, object] = {"defaultingType": args.defaulting_type}
     if args.constraints:
         shown["defaultConstraints"] = [_constraint(each) for each in args.constraints]
-    return answer | {"args": shown, "errors": [_error(error) for error in validate_args(args)]}
+    return answer | {"args": shown, "errors": [_error(error) for error in validate_args(args, version)]}
 
 
 def _yaml_to_json(text: str) -> bytes:

@@ -1,6 +1,7 @@
 """Recorded verdicts of Kubernetes: read them, decide the same cases, and say where the answers differ.
 
-A file is JSON Lines, each ``{"scenario": ..., "expected": ...}``. Only the fields that stand in ``expected`` are
+A file is JSON Lines, each ``{"scenario": ..., "expected": ...}``; a line ``{"kubernetesVersion": "v1.34.4"}`` says
+whose answers follow, which are those of the newest release otherwise. Only the fields that stand in ``expected`` are
 compared; a record that names the whole answer also says by a missing ``decodeError`` that there is none.
 """
 
@@ -12,12 +13,13 @@ import msgspec
 from msgspec import Struct
 
 from webhook.conformance.admit_cases import decide_admit
-from webhook.conformance.validate_cases import decide_args, decide_refused, decide_validate, members
+from webhook.conformance.validate_cases import decide_args, decide_refused, decide_validate, members, text_of
 from webhook.conformance.verdict_cases import decide_verdict
+from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 
-# By kind: the members of a scenario's JSON -> the answer, in the shape of ``expected``. A kind that is not here is not
-# supported yet.
-Evaluator = Callable[[Mapping[str, bytes]], Mapping[str, object]]
+# By kind: the members of a scenario's JSON and the release -> the answer, in the shape of ``expected``. A kind that is
+# not here is not supported yet.
+Evaluator = Callable[[Mapping[str, bytes], KubernetesVersion], Mapping[str, object]]
 EVALUATORS: Mapping[str, Evaluator] = {
     "validate": decide_validate,
     "refused": decide_refused,
@@ -55,10 +57,10 @@ class Difference(Struct, frozen=True):
 
 
 class Tally(Struct, frozen=True, kw_only=True):
-    """How the cases of one kind in one file came out.
+    """How the cases of one kind and release in one file came out.
 
-    Shape: ``supported`` is False for a kind that cannot be decided yet: nothing of it was compared, ``agree`` is 0.
-    ``first`` are the first differences, one a case.
+    Shape: ``release`` is a minor one. ``supported`` is False for a kind that cannot be decided yet: nothing of it was
+    compared, ``agree`` is 0. ``first`` are the first differences, one a case.
     """
 
     file: str
@@ -67,6 +69,7 @@ class Tally(Struct, frozen=True, kw_only=True):
     agree: int
     first: tuple[Difference, ...]
     supported: bool = True
+    release: str = str(RECORDED)
 
     @property
     def rate(self) -> float:
@@ -93,25 +96,32 @@ class _Count:
         self.first: list[Difference] = []
 
 
-def compare_file(path: Path, evaluators: Mapping[str, Evaluator] = EVALUATORS) -> tuple[Tally, ...]:
-    """Decide every case of a file; one tally a kind, in the order of first appearance.
+def compare_file(
+    path: Path, evaluators: Mapping[str, Evaluator] = EVALUATORS, as_version: KubernetesVersion | None = None
+) -> tuple[Tally, ...]:
+    """Decide every case of a file, as the release that it names, or ``as_version``.
 
+    Shape: one tally a kind and release, in the order of first appearance.
     Errors: VectorError.
     """
-    counts: dict[str, _Count] = {}
+    counts: dict[tuple[str, str], _Count] = {}
+    version = as_version or RECORDED
     for number, line in enumerate(_lines(path), 1):
         try:
             record = members(line)
+            if "kubernetesVersion" in record:
+                version = as_version or parse_version(text_of(record["kubernetesVersion"]))
+                continue
             scenario = members(record["scenario"])
             expected = msgspec.json.decode(record["expected"])
             kind, id_ = _kind(scenario), msgspec.json.decode(scenario.get("id", b'""'), type=str)
             evaluate = evaluators.get(kind)
-            got = evaluate(scenario) if evaluate else None
+            got = evaluate(scenario, version) if evaluate else None
         except (ValueError, RecursionError) as error:  # msgspec's and json's are ValueErrors
             raise VectorError(f"{path}:{number}: no vector: {str(error)[:256]}") from None
         except KeyError as error:
             raise VectorError(f"{path}:{number}: no vector: it lacks {error}") from None
-        count = counts.setdefault(kind, _Count())
+        count = counts.setdefault((kind, str(version)), _Count())
         count.cases += 1
         if got is None:
             continue
@@ -126,12 +136,13 @@ def compare_file(path: Path, evaluators: Mapping[str, Evaluator] = EVALUATORS) -
         Tally(
             file=str(path),
             kind=kind,
+            release=release,
             cases=count.cases,
             agree=count.agree,
             first=tuple(count.first),
             supported=kind in evaluators,
         )
-        for kind, count in counts.items()
+        for (kind, release), count in counts.items()
     )
 
 

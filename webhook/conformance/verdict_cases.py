@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from webhook.conformance.validate_cases import text_of
 from webhook.core.api.types import Pod, TypeMeta
-from webhook.core.api.version import RECORDED
+from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError, decode
 from webhook.core.apiserver.pod_defaults import as_created
 from webhook.core.index import node_sets
@@ -63,18 +63,18 @@ class Scenario(Struct, frozen=True):
     defaults: SpreadDefaults
 
 
-def read_scenario(case: Mapping[str, bytes]) -> Scenario:
+def read_scenario(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Scenario:
     """What a recorded case is about.
 
     Errors: DecodeError, ArgsError; msgspec.ValidationError for a scenario whose own fields have other types.
     """
-    index = _index(case)
+    index = _index(case, version)
     pod = decode(case.get("pod", b"{}"), _POD, "v1.Pod")
-    defaults = _defaults(case.get("podTopologySpreadArgs", b"null"))
-    return Scenario(index, pod if case.get("raw") == b"true" else as_created(pod, RECORDED), defaults)
+    defaults = _defaults(case.get("podTopologySpreadArgs", b"null"), version)
+    return Scenario(index, pod if case.get("raw") == b"true" else as_created(pod, version), defaults)
 
 
-def decide_verdict(case: Mapping[str, bytes]) -> Mapping[str, object]:
+def decide_verdict(case: Mapping[str, bytes], version: KubernetesVersion = RECORDED) -> Mapping[str, object]:
     """What kube-scheduler says of the pod on every node.
 
     Shape: every field that a recorded verdict may have; ``feasible`` are the nodes that pass all filters.
@@ -82,7 +82,7 @@ def decide_verdict(case: Mapping[str, bytes]) -> Mapping[str, object]:
     """
     id_ = text_of(case.get("id"))
     try:
-        scenario = read_scenario(case)
+        scenario = read_scenario(case, version)
     except DecodeError as error:
         return {"id": id_, "error": error.text}
     except ArgsError as error:
@@ -180,13 +180,13 @@ def _state(domains: Domains) -> Json:
     }
 
 
-def _defaults(raw: bytes) -> SpreadDefaults:
-    args = None if raw == b"null" else decode_args(raw)
+def _defaults(raw: bytes, version: KubernetesVersion) -> SpreadDefaults:
+    args = None if raw == b"null" else decode_args(raw, version=version)
     return SYSTEM_DEFAULTS if args is None or args.defaulting_type == "System" else SpreadDefaults(args.constraints)
 
 
-def _index(case: Mapping[str, bytes]) -> ClusterIndex:
-    index = ClusterIndex(RECORDED, scoring=True)
+def _index(case: Mapping[str, bytes], version: KubernetesVersion) -> ClusterIndex:
+    index = ClusterIndex(version, scoring=True)
     for field, kind in _LISTS.items():
         for raw in _listed(case.get(field)):
             try:

@@ -62,7 +62,7 @@ def listed(*objects):
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2).encode()
 
 
-def snapshot(*objects, version="v1.30.2"):
+def snapshot(*objects, version="v1.32.2"):
     header = {"kind": "Snapshot", "kubernetesVersion": version, "takenAt": "2026-01-01T00:00:00Z"}
     return "\n".join(json.dumps(each) for each in (header, *objects)).encode()
 
@@ -109,7 +109,7 @@ class TestInputs:
     def test_the_standard_input_is_the_default(self, run):
         assert run("audit", "-o", "json", stdin=listed(*FAMILY))[0] == 1
 
-    @pytest.mark.parametrize(("version", "known"), [("v1.30.2", "1.30"), ("v1.2.0", "1.37"), ("soon", "1.37")])
+    @pytest.mark.parametrize(("version", "known"), [("v1.32.2", "1.32"), ("v1.2.0", "1.37"), ("soon", "1.37")])
     def test_the_release_of_a_snapshot_counts(self, run, version, known):
         pod = owned("Pod", "a")
         pod["spec"]["topologySpreadConstraints"][0]["labelSelector"] = {}

@@ -360,7 +360,7 @@ def test_what_is_not_wrong_has_no_line(doctor, harmless):
 def test_an_unsupported_release_of_kubernetes(doctor):
     (line,) = doctor(w.right(), version="v1.20.3")
     assert (line["check"], line["what"], line["state"]) == ("Kubernetes", "v1.20.3", "problem")
-    assert line["why"] == "1.29 to 1.38 are supported; answers are those of another release"
+    assert line["why"] == "1.31 to 1.38 are supported; answers are those of another release"
 
 
 def test_without_an_api_for_reports_there_is_a_note(doctor):

@@ -5,7 +5,12 @@ import ast
 import pytest
 from core.api import releases
 
-from webhook.core.api.version import NEWEST
+from webhook.conformance.vectors import compare_file
+from webhook.core.api import gates
+from webhook.core.api.gates import Gate
+from webhook.core.api.version import NEWEST, KubernetesVersion
+
+ALWAYS, NEVER = KubernetesVersion(0, 0), KubernetesVersion(9, 9)
 
 
 def test_the_page_has_the_table_of_releases():
@@ -20,6 +25,18 @@ def test_a_change_is_asked_for_and_tested(name):
     assert releases.asked_in(name)
     written = "\n".join(path.read_text() for path in (releases.ROOT / "tests").rglob("test_*.py"))
     assert [each for each in releases.tests_of(name) if f"def {each}(" not in written] == []
+
+
+@pytest.mark.parametrize("name", [name for name, gate in releases.GATES.items() if gate.case])
+def test_a_recorded_case_changes_with_its_gate(name, tmp_path, monkeypatch):
+    gate = releases.GATES[name]
+    version, line = releases.recorded(gate.case)
+    file = tmp_path / "one.jsonl"
+    file.write_bytes(line)
+    assert compare_file(file, as_version=version)[0].agree == 1
+    turned = Gate(NEVER if gate.holds(version) else ALWAYS, gate.what, gate.source)
+    monkeypatch.setattr(gates, name, turned)
+    assert compare_file(file, as_version=version)[0].agree == 0
 
 
 def test_a_change_without_a_test_says_what_to_do():

@@ -134,6 +134,49 @@ def test_what_a_pod_holds_while_it_is_resized(status, cpu):
     assert amounts(existing_request(held, KubernetesVersion(1, 32)))["cpu"] == 1000
 
 
+def grown(name, spec, allocated, actual):
+    resources = None if actual is None else ResourceRequirements(requests=actual)
+    return container(name=name, **spec), ContainerStatus(name=name, allocated_resources=allocated, resources=resources)
+
+
+@pytest.mark.parametrize(
+    ("version", "cpu"),
+    [
+        pytest.param((1, 36), 6000, id="container by container"),
+        pytest.param((1, 37), 5000, id="the sums"),
+        pytest.param((1, 32), 3000, id="the spec"),
+    ],
+)
+def test_the_largest_of_each_container_or_of_the_pod(version, cpu):
+    one, of_one = grown("one", {"cpu": "1"}, {"cpu": "4"}, {"cpu": "1"})
+    two, of_two = grown("two", {"cpu": "2"}, {"cpu": "1"}, {"cpu": "2"})
+    status = PodStatus(phase="Running", container_statuses=(of_one, of_two))
+    held = replace(pod(containers=(one, two)), status=status)
+    assert amounts(existing_request(held, KubernetesVersion(*version)))["cpu"] == cpu
+
+
+@pytest.mark.parametrize(("conditions", "cpu"), [(None, 1000), (INFEASIBLE, 1000)])
+def test_allocated_resources_counted_beside_actual_ones_alone(conditions, cpu):
+    alone = replace(pod(containers=(container(cpu="1"),)), status=PodStatus(container_statuses=reported({"cpu": "2"})))
+    alone = replace(alone, status=replace(alone.status, conditions=conditions))
+    assert amounts(existing_request(alone, KubernetesVersion(1, 36)))["cpu"] == cpu
+
+
+def test_init_containers_were_not_resized():
+    starts, status = grown("c", {"cpu": "1"}, {"cpu": "4"}, {"cpu": "4"})
+    held = replace(pod(init_containers=(starts,)), status=PodStatus(init_container_statuses=(status,)))
+    assert amounts(existing_request(held, KubernetesVersion(1, 36)))["cpu"] == 1000
+
+
+def test_pod_level_resources_that_nobody_reports_were_none():
+    level = {"resources": ResourceRequirements(requests={"memory": "4"})}
+    status = PodStatus(**level, conditions=INFEASIBLE)
+    asked = pod(containers=(container(cpu="1"),), resources=ResourceRequirements(requests={"cpu": "3"}))
+    held = amounts(existing_request(replace(asked, status=status), KubernetesVersion(1, 36)))
+    assert held == {}
+    assert amounts(existing_request(replace(asked, status=status), KubernetesVersion(1, 37))) == {"memory": 4}
+
+
 def test_a_pod_without_status_holds_what_it_requests():
     assert amounts(existing_request(pod(containers=(container(cpu="1"),)), RECORDED)) == {"cpu": 1000}
 
@@ -253,8 +296,8 @@ def test_keys_are_merged_into_selectors():
     assert made.spec.affinity.pod_affinity.required[0].label_selector.match_expressions == merged
     assert made.spec.affinity.pod_affinity.required[1:] == (null, plain)
     assert made.spec.constraints[0].selector.match_expressions == merged[:1]
-    before = as_created(asked, KubernetesVersion(1, 30))
-    assert before.spec.affinity == asked.spec.affinity
+    before = as_created(asked, KubernetesVersion(1, 33))
+    assert before.spec.affinity == made.spec.affinity
     assert before.spec.constraints == asked.spec.constraints
 
 

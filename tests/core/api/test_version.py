@@ -7,7 +7,13 @@ from webhook.core.api.version import KubernetesVersion, parse_version
 
 @pytest.mark.parametrize("text", ["1.37", "v1.37", "v1.37.1", " v1.37.1+k3s1 ", "v1.37.2-gke.100"])
 def test_ways_to_write_a_release(text):
-    assert parse_version(text) == KubernetesVersion(1, 37)
+    assert parse_version(text)[:2] == (1, 37)
+    assert str(parse_version(text)) == "1.37"
+
+
+def test_without_a_patch_level_the_newest_is_meant():
+    assert parse_version("1.34") == KubernetesVersion(1, 34) > parse_version("v1.34.12+k3s1") > parse_version("1.34.0")
+    assert parse_version("v1.34.2-gke.100") == KubernetesVersion(1, 34, 2)
 
 
 @pytest.mark.parametrize(
@@ -15,8 +21,8 @@ def test_ways_to_write_a_release(text):
     [
         ("latest", "'latest' is no Kubernetes version; write it as 1.37"),
         ("x" * 99, f"'{'x' * 40}' is no Kubernetes version; write it as 1.37"),
-        ("1.28", "Kubernetes 1.28 is not supported; 1.29 to 1.38 are"),
-        ("1.39", "Kubernetes 1.39 is not supported; 1.29 to 1.38 are"),
+        ("1.30.14", "Kubernetes 1.30 is not supported; 1.31 to 1.38 are"),
+        ("1.39", "Kubernetes 1.39 is not supported; 1.31 to 1.38 are"),
     ],
 )
 def test_what_is_no_supported_release(text, message):

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from webhook.core.api.types import PodTemplate, TypeMeta
+from webhook.core.api.version import RECORDED, parse_version
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
-from webhook.core.apiserver.go_json import is_plain, resolve
+from webhook.core.apiserver.go_json import go_type, is_plain
 
 POD = msgspec.json.Decoder(PodTemplate)
 FIELD = "Go struct field"
@@ -418,7 +419,7 @@ def test_an_object_whose_type_cannot_be_read(body, text):
     ],
 )
 def test_a_plain_value_needs_none_of_gos_rules(spec, plain):
-    assert is_plain({"kind": "Pod", "spec": spec}, resolve("v1.Pod")) is plain
+    assert is_plain({"kind": "Pod", "spec": spec}, go_type("v1.Pod", RECORDED)) is plain
 
 
 @pytest.mark.parametrize(
@@ -432,4 +433,19 @@ def test_a_plain_value_needs_none_of_gos_rules(spec, plain):
     ],
 )
 def test_plain_metadata(meta, plain):
-    assert is_plain({"metadata": meta}, resolve("v1.Pod")) is plain
+    assert is_plain({"metadata": meta}, go_type("v1.Pod", RECORDED)) is plain
+
+
+@pytest.mark.parametrize(
+    ("release", "field"), [("1.34", "volumes.emptyDir"), ("1.35", "volumes.VolumeSource.emptyDir")]
+)
+def test_embedded_structs_were_not_named(release, field):
+    text = b'{"spec": {"volumes": [{"name": "v", "emptyDir": 5}]}}'
+    with pytest.raises(DecodeError, match=f"Go struct field Volume.spec.{field} of type v1.EmptyDirVolumeSource"):
+        as_go_reads(text, "v1.Pod", version=parse_version(release))
+
+
+@pytest.mark.parametrize(("release", "unknown"), [("1.31", True), ("1.32", False), ("1.38", False)])
+def test_fields_that_a_release_does_not_know(release, unknown):
+    warnings = as_go_reads(b'{"spec": {"resources": {}}}', "v1.Pod", version=parse_version(release))[1]
+    assert warnings == (('unknown field "spec.resources"',) if unknown else ())

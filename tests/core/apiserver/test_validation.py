@@ -5,8 +5,13 @@ import pytest
 
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import LabelSelector, SpreadConstraint
-from webhook.core.api.version import RECORDED, KubernetesVersion
-from webhook.core.apiserver.validation import constraint_warnings, merge_match_label_keys, validate_constraints
+from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
+from webhook.core.apiserver.validation import (
+    constraint_causes,
+    constraint_warnings,
+    merge_match_label_keys,
+    validate_constraints,
+)
 
 PATH = "spec.topologySpreadConstraints"
 GOOD = {
@@ -318,3 +323,10 @@ def test_the_warnings_of_a_constraint(fields, expected):
 
 def test_a_selector_without_anything_is_not_null():
     assert constraint(labelSelector={}).selector == LabelSelector()
+
+
+@pytest.mark.parametrize(("release", "times"), [("1.33", 2), ("1.36", 2), ("1.37", 1)])
+def test_causes_were_repeated(release, times):
+    twice, version = constraint(labelSelector={"matchLabels": {"a": "?", "b": "?"}}), parse_version(release)
+    assert len(constraint_causes((twice,), None, PATH, version)) == times
+    assert len(validate_constraints((twice,), None, PATH, version)) == 1

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from webhook.core.api.label_syntax import key_faults
-from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.version import KubernetesVersion, parse_version
 from webhook.core.scheduler.args import ArgsError, PodTopologySpreadArgs, decode_args, validate_args
 
 AT = "decoding .profiles[0].pluginConfig[0]"
@@ -224,3 +224,16 @@ def test_what_a_block_becomes(raw, args):
 
 def test_absent_constraints_are_no_constraints():
     assert PodTopologySpreadArgs(defaulting_type="List").constraints == ()
+
+
+@pytest.mark.parametrize(("release", "line"), [("1.32", 100), ("1.33", 110), ("1.34", 110), ("1.35", 111)])
+def test_the_line_of_the_scheme(release, line):
+    with pytest.raises(ArgsError, match=rf'in scheme "pkg/runtime/scheme.go:{line}"'):
+        decode_args(b'{"apiVersion": "v2", "kind": "X"}', version=parse_version(release))
+
+
+@pytest.mark.parametrize(("release", "known"), [("1.33", False), ("1.34", True)])
+def test_the_kinds_of_args_follow_the_release(release, known):
+    text = "were not of type" if known else 'no kind "DynamicResourcesArgs" is registered'
+    with pytest.raises(ArgsError, match=text):
+        decode_args(b'{"kind": "DynamicResourcesArgs"}', version=parse_version(release))

@@ -264,9 +264,9 @@ def test_one_plugin_alone_knows_nothing_of_the_others():
     ("version", "status"),
     [
         pytest.param(
-            (1, 34), unresolvable("TaintToleration", "node(s) had untolerated taint {dedicated: }"), id="1.34"
+            (1, 33), unresolvable("TaintToleration", "node(s) had untolerated taint {dedicated: }"), id="1.33"
         ),
-        pytest.param((1, 35), unresolvable("TaintToleration", TAINTED), id="1.35"),
+        pytest.param((1, 34), unresolvable("TaintToleration", TAINTED), id="1.34"),
     ],
 )
 def test_the_reason_for_taints_was_shortened(version, status):

@@ -5,8 +5,10 @@ from pathlib import Path
 import click
 import msgspec
 
+from webhook.cli.commands.options import Version
 from webhook.cli.exit_codes import Exit
 from webhook.conformance.vectors import Tally, VectorError, compare_file
+from webhook.core.api.version import RECORDED, KubernetesVersion
 
 _SHOWN = 3  # differences of a kind: the next ones mostly have the same cause, and JSON has ten
 _MAX_SHOWN = 400  # characters of a value; a verdict of many nodes is long
@@ -18,8 +20,14 @@ _MAX_SHOWN = 400  # characters of a value; a verdict of many nodes is long
     "2 usage, 3 a file that could not be read.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option(
+    "--kube-version",
+    type=Version(),
+    metavar="VERSION",
+    help="Kubernetes release whose answers the files hold.  [default: the one that they name]",
+)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def conformance(*, files: tuple[Path, ...], output: str) -> None:
+def conformance(*, files: tuple[Path, ...], kube_version: KubernetesVersion | None, output: str) -> None:
     """Decide the cases of vector files, and say where the answers differ from Kubernetes' own.
 
     FILE is JSON Lines, plain or gzip, as conformance/README.md describes it. Kinds that cannot be decided yet are
@@ -29,7 +37,7 @@ def conformance(*, files: tuple[Path, ...], output: str) -> None:
     unreadable = False
     for file in files:
         try:
-            tallies += compare_file(file)
+            tallies += compare_file(file, as_version=kube_version)
         except VectorError as error:
             unreadable = True
             click.echo(f"evenspread: {error}", err=True)
@@ -48,7 +56,7 @@ def comparison_exit_code(tallies: list[Tally], *, unreadable: bool) -> Exit:
 
 
 def tallies_as_json(tallies: list[Tally]) -> str:
-    """Shape: ``[{file, kind, cases, agree, first: [{id, where, expected, got}], supported}]``."""
+    """Shape: ``[{file, kind, cases, agree, first: [{id, where, expected, got}], supported, release}]``."""
     return msgspec.json.format(msgspec.json.encode(tallies)).decode()
 
 
@@ -61,7 +69,8 @@ def as_text(tallies: list[Tally]) -> str:
             continue
         # Rounded down: 100 % is said only of agreement in every case.
         rate = f"{int(tally.rate * 10_000) / 100:.2f} %"
-        lines.append(f"{tally.file}: {tally.kind}: {tally.agree} of {tally.cases} cases agree ({rate})")
+        of = tally.kind if tally.release == str(RECORDED) else f"{tally.kind} as Kubernetes {tally.release}"
+        lines.append(f"{tally.file}: {of}: {tally.agree} of {tally.cases} cases agree ({rate})")
         for difference in tally.first[:_SHOWN]:
             lines.append(f"  {difference.id}: {difference.where}")
             lines.append(f"    expected {_shown(difference.expected)}")

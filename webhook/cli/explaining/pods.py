@@ -79,7 +79,7 @@ def of_object(
     Errors: DecodeError for an object that does not fit the API's types.
     """
     stated = stated_type(raw)
-    value, _ = read_exactly(raw, stated)
+    value, _ = read_exactly(raw, stated, frame.version)
     workload = read_workload(value, frame.policy.workloads)
     if workload is None or not workload.whole:
         return

@@ -65,7 +65,7 @@ def not_admitted(
 def refused_of(raw: bytes | Raw | Mapping[str, object], frame: Frame) -> tuple[Refused, ...]:
     """As `refused`, for all templates of an object; none for an object that cannot be decoded."""
     try:
-        value, _ = read_exactly(raw, stated_type(raw))
+        value, _ = read_exactly(raw, stated_type(raw), frame.version)
         workload = read_workload(value, frame.policy.workloads)
     except DecodeError:
         return ()

@@ -90,7 +90,7 @@ def makers(
     Shape: ``replicas`` are instead of those that it says.
     Errors: DecodeError for an object that does not fit the API's types.
     """
-    value, _ = read_exactly(raw, stated)
+    value, _ = read_exactly(raw, stated, frame.version)
     workload = read_workload(value, frame.policy.workloads, api_version=stated.api_version, kind=stated.kind)
     if workload is None or not workload.whole or workload.traits.on_every_node:
         return

@@ -1,6 +1,6 @@
 """What changed between Kubernetes releases: each change once, with its first release and the source that says so.
 
-Nothing else compares a version: ``version >= gates.SHOWS_JSON.since``. For a new release, read this list, add what it
+Nothing else compares a version: ``gates.SHOWS_JSON.holds(version)``. For a new release, read this list, add what it
 changes, and move ``NEWEST`` in `version`. docs/exactness.md shows the list with the places that ask and the tests
 (``make docs``).
 """
@@ -11,37 +11,47 @@ from webhook.core.api.version import KubernetesVersion
 
 
 class Gate(Struct, frozen=True):
-    """One change: ``since`` is the first release that behaves as ``what`` says, in Markdown."""
+    """One change: ``since`` is the first release that behaves as ``what`` says, ``until`` the first after them.
+
+    Shape: ``what`` and ``source`` are Markdown. ``case`` is a recorded case that shows it, ``file#id`` below
+    conformance/vectors; "" where none is recorded.
+    ``announced`` is of a release that does not exist yet: what is merged upstream.
+    """
 
     since: KubernetesVersion
     what: str
     source: str
+    until: KubernetesVersion | None = None
+    case: str = ""
+    announced: bool = False
+
+    def holds(self, version: KubernetesVersion) -> bool:
+        """Whether the release behaves so."""
+        return self.since <= version and (self.until is None or version < self.until)
 
 
-_1_27 = KubernetesVersion(1, 27)
-_1_31 = KubernetesVersion(1, 31)
-_1_33 = KubernetesVersion(1, 33)
-_1_34 = KubernetesVersion(1, 34)
-_1_35 = KubernetesVersion(1, 35)
-_1_36 = KubernetesVersion(1, 36)
-_1_37 = KubernetesVersion(1, 37)
-_1_38 = KubernetesVersion(1, 38)
+_1_31 = KubernetesVersion(1, 31, 0)
+_1_32 = KubernetesVersion(1, 32, 0)
+_1_33 = KubernetesVersion(1, 33, 0)
+_1_34 = KubernetesVersion(1, 34, 0)
+_1_35 = KubernetesVersion(1, 35, 0)
+_1_36 = KubernetesVersion(1, 36, 0)
+_1_37 = KubernetesVersion(1, 37, 0)
+_1_38 = KubernetesVersion(1, 38, 0)
 
-READS_MATCH_LABEL_KEYS = Gate(
-    _1_27,
-    "matchLabelKeys are looked at at all",
-    "gate MatchLabelKeysInPodTopologySpread, beta in 1.27",
-)
-MERGES_AFFINITY_KEYS = Gate(
-    _1_31,
-    "matchLabelKeys and mismatchLabelKeys of affinity terms are merged when a Pod is created",
-    "gate MatchLabelKeysInPodAffinity, beta in 1.31",
-)
 RESIZES_IN_PLACE = Gate(
     _1_33,
-    "a pod that is resized in place holds the largest of spec, allocated and actual resources. Up to 1.36 upstream took"
-    " the largest container by container, which differs only for a container that grows while another shrinks",
-    "gate InPlacePodVerticalScaling",
+    "a pod that is resized in place holds the largest of spec, allocated and actual resources: up to 1.36 of each"
+    " container whose status has resources",
+    "gate InPlacePodVerticalScaling; component-helpers v0.33.13 `resource/helpers.go` AggregateContainerRequests",
+    case="1.31/answers.jsonl.gz#filters-20261121-144",
+)
+RESIZES_AS_A_WHOLE = Gate(
+    _1_37,
+    "of a pod that is resized in place the sums over its containers are compared, and allocated resources count without"
+    " actual ones",
+    "component-helpers v0.36.0 and v0.37.1 `resource/helpers.go` AggregateContainerRequests",
+    case="1.34/answers.jsonl.gz#odd-spread-902-5",
 )
 BALANCE_IGNORES_NO_REQUEST = Gate(
     _1_33,
@@ -53,17 +63,65 @@ MERGES_SPREAD_KEYS = Gate(
     "matchLabelKeys are merged into the selector when a Pod is created; keys are checked against the merged selector."
     " Before: against the selector as written, also in templates",
     "kubernetes #129874; `ValidateMatchLabelKeysInTopologySpread` still stands in 1.37 for the gate switched off",
+    case="1.31/answers.jsonl.gz#mutate-validate-7-70",
+)
+SIDECARS_HAVE_PORTS = Gate(
+    KubernetesVersion(1, 33, 6),
+    "host ports of sidecars count",
+    "kubernetes v1.33.5, v1.33.6 `nodeports/node_ports.go`, `framework/types.go` updateUsedPorts; #132040, #133390",
+    case="1.31/answers.jsonl.gz#filters-20261121-535",
+)
+NAMES_LEFT_OUT = Gate(
+    _1_32,
+    "nodes that PreFilter leaves out have a reason in FailedScheduling",
+    "kubernetes v1.31.0 and v1.32.0 `pkg/scheduler/schedule_one.go` findNodesThatFitPod",
+    case="1.31/answers.jsonl.gz#defaults-20261121-56",
+)
+LOCAL_VOLUMES_NAME_NODES = Gate(
+    _1_31,
+    "local volumes that are bound leave only the nodes that their affinity names, before any filter",
+    "kubernetes v1.31.2 and v1.31.3 `volumebinding/volume_binding.go` PreFilter; #125398, #127584",
+    until=KubernetesVersion(1, 31, 3),
+)
+VOLUME_AFFINITY_REASON = Gate(
+    _1_33,
+    "a volume on other nodes: `node(s) didn't match PersistentVolume's node affinity`; before"
+    " `node(s) had volume node affinity conflict`",
+    "kubernetes v1.32.0 and v1.33.0 `volumebinding/binder.go`",
+    case="1.34/answers.jsonl.gz#storage-901-120",
+)
+CLAIM_IN_USE_REASON = Gate(
+    _1_34,
+    "a ReadWriteOncePod claim in use: `node(s) unavailable due to PersistentVolumeClaim with …`; before `node has pod"
+    " using PersistentVolumeClaim with the same name and …`",
+    "kubernetes v1.33.0 and v1.34.0 `volumerestrictions/volume_restrictions.go`",
+)
+FIT_IS_UNRESOLVABLE = Gate(
+    _1_34,
+    "a node that could never have enough of a resource is UnschedulableAndUnresolvable; before Unschedulable",
+    "kubernetes v1.33.0 and v1.34.0 `noderesources/fit.go` fitsRequest",
+    case="1.31/answers.jsonl.gz#filters-20261121-505",
+)
+NAMESPACES_NOT_MERGED = Gate(
+    _1_34,
+    "the namespaceSelector of an incoming pod's term is not replaced by the namespaces that it selects: one that no"
+    " labels at all satisfy applies to every namespace",
+    "kubernetes v1.33.0, v1.34.12, v1.36.5, v1.37.1 `interpodaffinity/plugin.go` mergeAffinityTermNamespacesIfNotEmpty",
+    until=_1_37,
+    case="1.34/answers.jsonl.gz#scores-901-137",
 )
 VALIDATES_STATEFUL_SETS = Gate(
     _1_34,
     "the spec of a StatefulSet's template is validated. Before: nothing of it, so that its pods are refused",
     "kubernetes v1.33.0 and v1.34.0 `pkg/apis/apps/validation` ValidatePodTemplateSpecForStatefulSet",
+    case="1.31/answers.jsonl.gz#mutate-validate-7-137",
 )
 SHOWS_JSON = Gate(
     _1_34,
     "values of named types (whenUnsatisfiable, policies, operators) are shown as JSON; before in Go syntax, which"
     " differs for `<`, `>`, `&` and unprintable characters only",
     "apimachinery v0.33.0 and v0.34.0 `field/errors.go`",
+    case="1.34/answers.jsonl.gz#odd-defaults-902-130",
 )
 POD_LEVEL_RESOURCES = Gate(
     _1_34,
@@ -73,23 +131,56 @@ POD_LEVEL_RESOURCES = Gate(
 )
 MATCHES_ATTRIBUTES_CLASS = Gate(
     _1_34,
-    "claims and free volumes must have the same volume attributes class; before, a volume with one was never taken",
-    "gate VolumeAttributesClass",
+    "claims and free volumes must have the same volume attributes class; before, a volume with one was never taken, and"
+    " a claim with one was an error",
+    "gate VolumeAttributesClass; component-helpers v0.33.13 `storage/volume/pv_helpers.go` FindMatchingVolume",
 )
 SHORT_TAINT_REASON = Gate(
-    _1_35,
+    KubernetesVersion(1, 34, 2),
     "the reason of TaintToleration does not name the taint",
-    "kube-scheduler 1.34 and 1.37 `taint_toleration.go`",
+    "kubernetes v1.34.1 and v1.34.2 `tainttoleration/taint_toleration.go`; #134740, #135023",
+    case="1.31/answers.jsonl.gz#defaults-20261121-375",
+)
+NAMES_EMBEDDED_FIELDS = Gate(
+    _1_35,
+    "decoding errors name embedded structs: `spec.volumes.VolumeSource.emptyDir`; before `spec.volumes.emptyDir`",
+    "sigs.k8s.io/json v0.0.0-20241014173422 and v0.0.0-20250730193827 `encoding/json/decode.go`",
+)
+SCHEME_LINE_110 = Gate(
+    _1_33,
+    "decoding errors of the scheduler's configuration name `pkg/runtime/scheme.go:110`; before `:100`",
+    "apimachinery v0.32.13 and v0.33.13 `pkg/runtime/scheme.go`",
+    case="1.31/answers.jsonl.gz#args-20261121-52",
+)
+SCHEME_LINE_111 = Gate(
+    _1_35,
+    "they name `pkg/runtime/scheme.go:111`",
+    "apimachinery v0.34.4 and v0.35.4 `pkg/runtime/scheme.go`",
+    case="1.31/answers.jsonl.gz#args-20261121-52",
+)
+FINDS_CLAIMS_BY_LISTER = Gate(
+    _1_35,
+    "a claim that VolumeBinding cannot get: `persistentvolumeclaims … not found`; before `could not find"
+    " v1.PersistentVolumeClaim …`",
+    "kubernetes v1.34.0 and v1.35.0 `volumebinding/binder.go`, `util/assumecache`",
+    case="1.34/answers.jsonl.gz#odd-filters-902-64",
+)
+DYNAMIC_ARGS = Gate(
+    _1_34,
+    "DynamicResourcesArgs are a kind of the scheduler's configuration",
+    "kubernetes v1.33.0 and v1.34.0 `pkg/scheduler/apis/config/register.go`",
 )
 LABEL_KEYS_IN_BYTES = Gate(
     _1_35,
     '"valid label key" and "bytes"; before "qualified name" and "characters"',
     "apimachinery v0.34.0 `util/validation` and v0.35.0 `api/validate/content`",
+    case="1.31/answers.jsonl.gz#args-20261121-98",
 )
 SCORES_CHANGE_OF_BALANCE = Gate(
     _1_36,
     "NodeResourcesBalancedAllocation scores how much the pod changes a node's balance; before, the balance with it",
     "kubernetes #135573",
+    case="1.34/answers.jsonl.gz#scores-901-99",
 )
 RESIZES_POD_LEVEL = Gate(
     _1_36,
@@ -105,19 +196,28 @@ NEEDS_THE_DRIVER = Gate(
     _1_37,
     "a node on which a CSI driver is not installed is rejected, if the driver's CSIDriver object asks for that",
     "gate VolumeLimitScaling",
+    case="1.34/answers.jsonl.gz#storage-901-98",
 )
 ORDINALS_UNAVAILABLE = Gate(
     _1_37,
     "maxUnavailable of a StatefulSet's rolling update counts; before it is 1",
     "gate MaxUnavailableStatefulSet",
 )
+DISTINCT_CAUSES = Gate(
+    _1_37,
+    "`details.causes` of an answer has each cause once; its message always did",
+    "apiserver v0.36.0 and v0.37.1 `registry/rest/create.go`",
+    case="1.34/answers.jsonl.gz#validate-901-169",
+)
 NODE_NAME_BEFORE_FILTERS = Gate(
     _1_37,
     "a pod with spec.nodeName leaves only that node, before any filter",
     "kube-scheduler 1.37 `node_name.go`",
+    case="1.34/answers.jsonl.gz#odd-defaults-902-92",
 )
 COUNTS_EMPTY_SELECTOR = Gate(
     _1_38,
     "a constraint with an empty selector counts the namespace's pods; before it counts none",
     "kubernetes #141340",
+    announced=True,
 )

@@ -57,7 +57,7 @@ def _key_faults(key: str, version: KubernetesVersion) -> tuple[str, ...]:
     """Every message, where the texts may be of any length. Source: kube.go ``IsLabelKey``."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
-        noun = "valid label key" if version >= gates.LABEL_KEYS_IN_BYTES.since else "qualified name"
+        noun = "valid label key" if gates.LABEL_KEYS_IN_BYTES.holds(version) else "qualified name"
         return (f"a {noun} {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
     faults = []
     if slash and not prefix:
@@ -105,4 +105,4 @@ def _bytes(text: str) -> int:
 
 def _too_long(limit: int, version: KubernetesVersion) -> str:
     """Source: errors.go ``MaxLenError``."""
-    return f"must be no more than {limit} {'bytes' if version >= gates.LABEL_KEYS_IN_BYTES.since else 'characters'}"
+    return f"must be no more than {limit} {'bytes' if gates.LABEL_KEYS_IN_BYTES.holds(version) else 'characters'}"

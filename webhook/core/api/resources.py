@@ -82,7 +82,7 @@ def existing_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
     Source: framework/types.go ``CalculateResource``; helpers.go ``AggregateContainerRequests``.
     """
     spec = pod.pod_spec
-    if version >= gates.RESIZES_IN_PLACE.since and _resizing(pod):
+    if gates.RESIZES_IN_PLACE.holds(version) and _resizing(pod):
         return _finished(_resized_amounts(pod, version, _NOTHING))
     if spec.init_containers is None and spec.overhead is None and spec.resources is None:
         containers = spec.containers or ()
@@ -92,7 +92,7 @@ def existing_request(pod: Pod, version: KubernetesVersion) -> PodRequest:
 
 
 def _existing_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str, int]) -> _Amounts:
-    resized = version >= gates.RESIZES_IN_PLACE.since and _resizing(pod)
+    resized = gates.RESIZES_IN_PLACE.holds(version) and _resizing(pod)
     return (_resized_amounts if resized else _incoming_amounts)(pod, version, assumed)
 
 
@@ -143,10 +143,12 @@ def _resizing(pod: Pod) -> bool:
 
 def _resized_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str, int]) -> _Amounts:
     """Source: resource/helpers.go ``AggregateContainerRequests``, ``effectivePodLevelResources``."""
+    if not gates.RESIZES_AS_A_WHOLE.holds(version):
+        return _resized_one_by_one(pod, version, assumed)
     spec, status = pod.pod_spec, pod.status or _NO_STATUS
     infeasible = _resize_infeasible(pod)
     reported = status.resources.requests if status.resources else None
-    known_at_pod_level = version >= gates.RESIZES_POD_LEVEL.since and status.resources is not None
+    known_at_pod_level = status.resources is not None
     if known_at_pod_level and status.allocated_resources is not None and reported is not None:
         measured = (_amounts(status.allocated_resources), _amounts(reported))
     else:
@@ -154,12 +156,49 @@ def _resized_amounts(pod: Pod, version: KubernetesVersion, assumed: Mapping[str,
     total = {} if infeasible else container_requests(spec.containers, spec.init_containers, assumed=assumed)
     for other in measured:
         _raise_to(total, other)
-    # Older releases, and kubelets that report nothing, leave the pod level to the spec.
+    # Kubelets that report nothing leave the pod level to the spec.
     if not known_at_pod_level:
         return _of_pod(pod, total, {}, version)
     pod_level = _amounts(reported)
     _raise_to(pod_level, _amounts(status.allocated_resources))
     return _of_pod(pod, total, pod_level, version, spec_counts=not infeasible)
+
+
+def _resized_one_by_one(pod: Pod, version: KubernetesVersion, assumed: Mapping[str, int]) -> _Amounts:
+    """As upstream had it first: the largest is taken of each container, where its status reports resources.
+
+    Source: resource/helpers.go ``AggregateContainerRequests``, ``determineEffectiveRequests`` of 1.36.
+    """
+    spec, status = pod.pod_spec, pod.status or _NO_STATUS
+    infeasible = _resize_infeasible(pod)
+    # Of two statuses with one name the last counts.
+    statuses = {
+        each.name: each for each in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    }
+    initialising = {each.name for each in spec.init_containers or () if each.restart_policy != "Always"}
+
+    def effective(container: Container) -> ResourceList:
+        known, written = statuses.get(container.name), _spec_requests(container)
+        if known is None or known.resources is None or container.name in initialising:
+            return written
+        return _largest(None if infeasible else written, known.resources.requests, known.allocated_resources)
+
+    total = container_requests(spec.containers, spec.init_containers, effective, assumed)
+    if not gates.RESIZES_POD_LEVEL.holds(version) or status.resources is None:
+        return _of_pod(pod, total, {}, version)
+    written = spec.resources.requests if spec.resources else None
+    has = _amounts(_largest(None if infeasible else written, status.resources.requests, status.allocated_resources))
+    # Only what the spec names counts; of that, what nobody reports is nothing.
+    return _of_pod(pod, total, {name: has.get(name, 0) for name in written or ()}, version, spec_counts=False)
+
+
+def _largest(*lists: ResourceList) -> ResourceList:
+    found: dict[str, WrittenQuantity] = {}
+    for each in lists:
+        for name, amount in (each or {}).items():
+            if name not in found or _nanos(amount) > _nanos(found[name]):
+                found[name] = amount
+    return found
 
 
 def _measured(pod: Pod, assumed: Mapping[str, int], *, infeasible: bool) -> tuple[_Amounts, _Amounts]:
@@ -290,7 +329,7 @@ def pod_level_resource(name: str) -> bool:
 def _pod_level_requests(pod: Pod, version: KubernetesVersion) -> bool:
     """Whether the pod as a whole requests something. Source: resource/helpers.go ``IsPodLevelRequestsSet``."""
     requests = pod.pod_spec.resources.requests if pod.pod_spec.resources else None
-    return version >= gates.POD_LEVEL_RESOURCES.since and any(map(pod_level_resource, requests or ()))
+    return gates.POD_LEVEL_RESOURCES.holds(version) and any(map(pod_level_resource, requests or ()))
 
 
 def _of_pod(

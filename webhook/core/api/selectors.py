@@ -9,11 +9,12 @@ scheduling/corev1; k8s.io/api core/v1/toleration.go.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.go_text import json_text, quote
 from webhook.core.api.label_syntax import key_faults, value_faults
 from webhook.core.api.types import (
@@ -27,6 +28,7 @@ from webhook.core.api.types import (
     Taint,
     Toleration,
 )
+from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.api.well_known import NODE_NAME_FIELD
 
 EQUALS = "="
@@ -44,7 +46,11 @@ _DECIMAL = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 class SelectorError(ValueError):
-    """A selector that kube-apiserver would have refused; the text is what the scheduler says about it."""
+    """A selector that kube-apiserver would have refused; ``text`` is what the scheduler of a release says about it."""
+
+    def __init__(self, text: Callable[[KubernetesVersion], str]) -> None:
+        super().__init__(text(RECORDED))
+        self.text = text
 
 
 class Requirement(Struct, frozen=True):
@@ -155,7 +161,7 @@ def _by_key(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
 def _label_requirement(written: LabelSelectorRequirement) -> Requirement:
     """Source: meta/v1/helpers.go ``LabelSelectorAsSelector``."""
     if written.operator not in {IN, NOT_IN, EXISTS, DOES_NOT_EXIST}:
-        raise SelectorError(f"{quote(written.operator)} is not a valid label selector operator")
+        raise SelectorError(lambda _: f"{quote(written.operator)} is not a valid label selector operator")
     return _checked(written.key, written.operator, written.values or ())
 
 
@@ -173,28 +179,32 @@ def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
     Errors: SelectorError with the scheduler's text.
     Source: labels/selector.go ``NewRequirement``.
     """
-    faults = _requirement_faults(key, operator, values)
-    if faults:
-        raise SelectorError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+    if _requirement_faults(key, operator, values, RECORDED):
+
+        def text(version: KubernetesVersion) -> str:
+            faults = _requirement_faults(key, operator, values, version)
+            return faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+
+        raise SelectorError(text)
     return Requirement(key, operator, values)
 
 
-def _requirement_faults(key: str, operator: str, values: tuple[str, ...]) -> list[str]:
+def _requirement_faults(key: str, operator: str, values: tuple[str, ...], version: KubernetesVersion) -> list[str]:
     """Source: labels/selector.go ``NewRequirement``."""
     faults = []
     if key_faults(key):
-        faults.append(f"key: Invalid value: {quote(key)}: {'; '.join(key_faults(key))}")
+        faults.append(f"key: Invalid value: {quote(key)}: {'; '.join(key_faults(key, version))}")
     if operator in {IN, NOT_IN} and not values:
         faults.append(
-            f"values: Invalid value: {json_text(None)}: for 'in', 'notin' operators, values set can't be empty"
+            f"values: Invalid value: {_listed((), version)}: for 'in', 'notin' operators, values set can't be empty"
         )
     elif operator in {EXISTS, DOES_NOT_EXIST} and values:
         faults.append(
-            f"values: Invalid value: {json_text(values)}: values set must be empty for exists and does not exist"
+            f"values: Invalid value: {_listed(values, version)}: values set must be empty for exists and does not exist"
         )
     elif operator in {GREATER, LESS}:
         if len(values) != 1:
-            shown = json_text(values or None)
+            shown = _listed(values, version)
             faults.append(f"values: Invalid value: {shown}: for 'Gt', 'Lt' operators, exactly one value is required")
         faults += [
             f"values[{index}]: Invalid value: {quote(value)}: for 'Gt', 'Lt' operators, the value must be an integer"
@@ -203,8 +213,16 @@ def _requirement_faults(key: str, operator: str, values: tuple[str, ...]) -> lis
         ]
     for index, value in enumerate(values):
         if value_faults(value):
-            faults.append(f"values[{index}][{key}]: Invalid value: {quote(value)}: {'; '.join(value_faults(value))}")
+            said = "; ".join(value_faults(value, version))
+            faults.append(f"values[{index}][{key}]: Invalid value: {quote(value)}: {said}")
     return faults
+
+
+def _listed(values: tuple[str, ...], version: KubernetesVersion) -> str:
+    """A list of text in an error. Source: field/errors.go ``ErrorBody``; before, ``%#v`` of fmt."""
+    if gates.SHOWS_JSON.holds(version):
+        return json_text(values or None)
+    return f"[]string{{{', '.join(map(quote, values))}}}" if values else "[]string(nil)"
 
 
 def parse_integer(text: str) -> int | None:
@@ -300,7 +318,7 @@ def _compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
 def _node_requirement(written: NodeSelectorRequirement) -> Requirement:
     """Source: nodeaffinity/nodeaffinity.go ``nodeSelectorRequirementsAsSelector``."""
     if written.operator not in {IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GREATER, LESS}:
-        raise SelectorError(f"{quote(written.operator)} is no node selector operator")
+        raise SelectorError(lambda _: f"{quote(written.operator)} is no node selector operator")
     return _checked(written.key, written.operator, written.values or ())
 
 
@@ -308,7 +326,7 @@ def _field_requirement(written: NodeSelectorRequirement) -> FieldRequirement:
     """Source: nodeaffinity/nodeaffinity.go ``nodeSelectorRequirementsAsFieldSelector``."""
     values = written.values or ()
     if written.operator not in {IN, NOT_IN} or len(values) != 1:
-        raise SelectorError("a condition on a field needs In or NotIn and one value")
+        raise SelectorError(lambda _: "a condition on a field needs In or NotIn and one value")
     return FieldRequirement(written.key, values[0], written.operator == IN)
 
 

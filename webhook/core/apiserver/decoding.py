@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from webhook.core.api.types import TypeMeta
+from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver import go_json
 
 T = TypeVar("T")
@@ -75,14 +76,16 @@ def decode_strictly(
     return msgspec.convert(value, decoder.type), warnings
 
 
-def as_go_reads(raw: bytes | msgspec.Raw, go_type: str, prefix: tuple[str, ...] = ()) -> tuple[object, tuple[str, ...]]:
+def as_go_reads(
+    raw: bytes | msgspec.Raw, go_type: str, prefix: tuple[str, ...] = (), version: KubernetesVersion = RECORDED
+) -> tuple[object, tuple[str, ...]]:
     """The object as Go's decoder would keep it, and the warnings of strict decoding.
 
     Shape: JSON values of known fields only; nulls and repeated fields are resolved, quantities are text.
     Errors: DecodeError.
     Source: runtime/serializer/json/json.go ``unmarshal``.
     """
-    outcome = go_json.decode_go(_read(raw), go_type, prefix)
+    outcome = go_json.decode_go(_read(raw), go_type, prefix, version)
     if outcome.fault is not None:
         raise _refused(outcome.fault.path, outcome.fault.text, go_type.removeprefix("v1."))
     return outcome.value, outcome.strict

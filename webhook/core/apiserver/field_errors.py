@@ -69,7 +69,7 @@ def invalid(path: str, value: str | int, detail: str) -> FieldError:
 def invalid_named(path: str, value: str, detail: str, version: KubernetesVersion) -> FieldError:
     """As `invalid`, of a value whose Go type is a named string. Source: field/errors.go ``Invalid``."""
     return FieldError(
-        type=ErrorType.INVALID, field=path, bad_value=value, detail=detail, plain=version < gates.SHOWS_JSON.since
+        type=ErrorType.INVALID, field=path, bad_value=value, detail=detail, plain=not gates.SHOWS_JSON.holds(version)
     )
 
 
@@ -86,7 +86,7 @@ def duplicate(path: str, value: str) -> FieldError:
 def not_supported(path: str, value: str, supported: Sequence[str], version: KubernetesVersion) -> FieldError:
     """An error about a value whose Go type is a named string. Source: field/errors.go ``NotSupported``."""
     detail = "supported values: " + ", ".join(quote(each) for each in supported)
-    plain = version < gates.SHOWS_JSON.since
+    plain = not gates.SHOWS_JSON.holds(version)
     return FieldError(type=ErrorType.NOT_SUPPORTED, field=path, bad_value=value, detail=detail, plain=plain)
 
 

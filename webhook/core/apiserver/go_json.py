@@ -19,9 +19,12 @@ from functools import cache
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.go_text import quote, time_fault
 from webhook.core.api.quantity import FORMAT_WRONG, parse_quantity
-from webhook.core.apiserver.go_types import TABLE
+from webhook.core.api.version import RECORDED, KubernetesVersion
+from webhook.core.apiserver.go_types import NEWEST, TABLE
+from webhook.core.apiserver.older_go_types import OLDER
 
 # As many strict warnings as upstream collects (kubernetes_patch.go saveStrictError).
 _MAX_STRICT = 100
@@ -68,40 +71,53 @@ class _GoType(Struct, frozen=True):
     elem: str = ""
     fields: Mapping[str, tuple[tuple[str, ...], str]] = {}
     short: str = ""
+    release: int = NEWEST
 
 
 @cache
-def _declared() -> dict[str, str]:
-    """Type name -> the text of its declaration."""
-    logical = re.sub(r"\n ", " ", TABLE.strip())
+def _declared(release: int) -> dict[str, str]:
+    """Type name -> the text of its declaration, in a minor release."""
+    declared = _lines(TABLE)
+    for older in sorted(OLDER, reverse=True):
+        if older >= release:
+            declared |= _lines(OLDER[older])
+    return declared
+
+
+def _lines(table: str) -> dict[str, str]:
+    logical = re.sub(r"\n ", " ", table.strip())
     return dict(line.split(" ", 1) for line in logical.split("\n"))
 
 
+def go_type(text: str, version: KubernetesVersion) -> _GoType:
+    """The type that a Go type expression names, in a release."""
+    return _resolve(text, min(max(version.minor, min(OLDER)), NEWEST))
+
+
 @cache
-def resolve(text: str) -> _GoType:
-    """The type that a Go type expression names."""
+def _resolve(text: str, release: int) -> _GoType:
     if text.startswith("*"):
-        return _GoType(text[1:], "pointer", text[1:])
+        return _GoType(text[1:], "pointer", text[1:], release=release)
     if text.startswith("[]"):
-        return _GoType(text, "list", text[2:])
+        return _GoType(text, "list", text[2:], release=release)
     if text.startswith("map["):
-        return _GoType(text, "map", text.partition("]")[2])
+        return _GoType(text, "map", text.partition("]")[2], release=release)
     if text in _OPAQUE:
-        return _GoType(text, "opaque")
-    declared = _declared().get(text)
-    return _GoType(text, text) if declared is None else _named(text, declared)
+        return _GoType(text, "opaque", release=release)
+    declared = _declared(release).get(text)
+    return _GoType(text, text, release=release) if declared is None else _named(text, declared, release)
 
 
-def _named(name: str, declared: str) -> _GoType:
+def _named(name: str, declared: str, release: int) -> _GoType:
     if declared.startswith("="):
-        under = resolve(declared[2:])
-        return _GoType(name, under.kind, under.elem)
+        under = _resolve(declared[2:], release)
+        return _GoType(name, under.kind, under.elem, release=release)
     fields = {}
     for entry in declared.strip("{} ").split():
         path, _, type_ = entry.partition(":")
         names = tuple(path.split("/"))
         fields[names[-1]] = (names, type_)
-    return _GoType(name, "struct", fields=fields, short=name.rpartition(".")[2])
+    return _GoType(name, "struct", fields=fields, short=name.rpartition(".")[2], release=release)
 
 
 def read(raw: bytes) -> object:
@@ -147,26 +163,29 @@ def is_plain(value: object, target: _GoType) -> bool:
     """
     kind = target.kind
     if kind == "pointer":
-        target = resolve(target.elem)
+        target = _resolve(target.elem, target.release)
         kind = target.kind
     if value is None:
         return True
     if kind == "struct":
-        return isinstance(value, dict) and _plain_members(value, target.fields)
+        return isinstance(value, dict) and _plain_members(value, target)
     if kind == "list":
-        elem = resolve(target.elem)
+        elem = _resolve(target.elem, target.release)
         return isinstance(value, list) and all(is_plain(each, elem) for each in value)
     if kind == "map":
-        elem = resolve(target.elem)
+        elem = _resolve(target.elem, target.release)
         return isinstance(value, dict) and all(is_plain(each, elem) for each in value.values())
     return _plain_scalar(value, target)
 
 
-def _plain_members(value: dict[str, object], fields: Mapping[str, tuple[tuple[str, ...], str]]) -> bool:
+def _plain_members(value: dict[str, object], target: _GoType) -> bool:
+    fields, release = target.fields, target.release
     for name, member in value.items():
         field = fields.get(name)
+        if field is None:
+            return False
         # Most members are text.
-        if field is None or not ((field[1] == "string" and type(member) is str) or is_plain(member, resolve(field[1]))):
+        if (field[1] != "string" or type(member) is not str) and not is_plain(member, _resolve(field[1], release)):
             return False
     return True
 
@@ -185,15 +204,17 @@ def _plain_scalar(value: object, target: _GoType) -> bool:
     return target.name == "v1.FieldsV1" or (isinstance(value, str) and _SIMPLE_QUANTITY.fullmatch(value) is not None)
 
 
-def decode_go(node: object, go_type: str, prefix: tuple[str, ...] = ()) -> Decoded:
-    """Decode the result of `read` into a Go type.
+def decode_go(
+    node: object, expression: str, prefix: tuple[str, ...] = (), version: KubernetesVersion = RECORDED
+) -> Decoded:
+    """Decode the result of `read` into the type that a Go type expression names.
 
     Shape: ``prefix`` are the fields above the node, for the fault's path and text.
     Source: json/decode.go ``unmarshal``, ``saveError``.
     """
-    walk = _Walk(prefix)
+    walk = _Walk(prefix, embedded=gates.NAMES_EMBEDDED_FIELDS.holds(version))
     try:
-        value = walk.value(node, resolve(go_type), _MISSING)
+        value = walk.value(node, go_type(expression, version), _MISSING)
     except _SelfDecodingError as error:
         return Decoded(None, DecodeFault(walk.path(), str(error)), ())
     if walk.fault is not None:
@@ -239,7 +260,8 @@ class _Slice(list[object]):
 class _Walk:
     """The state of one decoding: the field it is at, the first fault, and the warnings."""
 
-    def __init__(self, prefix: tuple[str, ...]) -> None:
+    def __init__(self, prefix: tuple[str, ...], *, embedded: bool) -> None:
+        self.embedded = embedded
         self.fault: DecodeFault | None = None
         self.strict: dict[str, None] = {}
         self.where = [part if part.startswith("[") else "." + part for part in prefix]
@@ -272,7 +294,7 @@ class _Walk:
         """
         kind = target.kind
         if kind == "pointer":
-            return None if node is None else self.value(node, resolve(target.elem), current)
+            return None if node is None else self.value(node, _resolve(target.elem, target.release), current)
         if kind == "string" and type(node) is str:
             return node
         if kind == "opaque":
@@ -315,7 +337,7 @@ class _Walk:
         """Source: json/decode.go ``array``."""
         # A repeated field decodes into the entries that the first one left, also into those beyond its end.
         memory = current.memory if current is not None and node else []
-        elem = resolve(target.elem)
+        elem = _resolve(target.elem, target.release)
         for index, entry in enumerate(node):
             self.where.append(f"[{index}]")
             if index == len(memory):
@@ -328,7 +350,7 @@ class _Walk:
 
     def members_of_map(self, node: Members, target: _GoType, current: dict[str, object]) -> dict[str, object]:
         """Source: json/decode.go ``object``."""
-        elem, seen = resolve(target.elem), set()
+        elem, seen = _resolve(target.elem, target.release), set()
         for name, value in node:
             if name in seen:
                 self.note("duplicate field", name)
@@ -351,9 +373,9 @@ class _Walk:
                 self.note("duplicate field", name)
             seen.add(name)
             self.struct = target.short
-            fields += field[0]
+            fields += field[0] if self.embedded else field[0][-1:]
             where.append("." + name)
-            decoded = self.value(value, resolve(field[1]), current.get(name, _MISSING))
+            decoded = self.value(value, _resolve(field[1], target.release), current.get(name, _MISSING))
             if decoded is not _MISSING:
                 current[name] = decoded
             where.pop()
@@ -386,7 +408,7 @@ class _Walk:
             return 0
         # An earlier fault would hide this one, which ends the decoding.
         before, self.fault = self.fault, None
-        number = self.value(node, resolve("int32"), _MISSING)
+        number = self.value(node, _resolve("int32", NEWEST), _MISSING)
         if self.fault is not None:
             raise _SelfDecodingError(self.fault.text)
         self.fault = before

@@ -1,10 +1,13 @@
-"""The Go types behind the kinds with a pod template: what the JSON decoder of Kubernetes 1.37.1 knows of them.
+"""The Go types behind the kinds with a pod template: what the JSON decoder of Kubernetes knows of them.
 
-Made by `oracle types | python conformance/write_types.py`; not edited by hand. Read by `go_json`.
+Made by `python conformance/write_types.py` of `oracle types`; not edited by hand. Read by
+`webhook.core.apiserver.go_json`.
 
 Shape: ``name = underlying`` for a named scalar, map or list; ``name { field:type ... }`` for a struct. A field of
-an embedded struct is written ``Embedded/field``, because an error names it so.
+an embedded struct is written ``Embedded/field``, because an error names it so. ``TABLE`` is of 1.37.
 """
+
+NEWEST = 37
 
 TABLE = """
 types.UID = string

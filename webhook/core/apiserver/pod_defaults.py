@@ -65,7 +65,7 @@ def as_decoded(pod: Pod, version: KubernetesVersion) -> Pod:
         overhead=_rounded(spec.overhead),
         volumes=None if spec.volumes is None else tuple(_defaulted_volume(each) for each in spec.volumes),
     )
-    if version < gates.FILLS_POD_LEVEL_REQUESTS.since:
+    if not gates.FILLS_POD_LEVEL_REQUESTS.holds(version):
         spec = _with_pod_level(spec, version)
     return replace(pod, metadata=replace(meta, namespace=meta.namespace or DEFAULT_NAMESPACE), spec=spec)
 
@@ -73,11 +73,10 @@ def as_decoded(pod: Pod, version: KubernetesVersion) -> Pod:
 def _prepared(pod: Pod, version: KubernetesVersion) -> Pod:
     """Source: core/pod/strategy.go ``PrepareForCreate``."""
     spec = pod.pod_spec
-    if version >= gates.FILLS_POD_LEVEL_REQUESTS.since:
+    if gates.FILLS_POD_LEVEL_REQUESTS.holds(version):
         spec = _with_pod_level(spec, version)
     constraints = merge_match_label_keys(spec.constraints, pod.labels, version)
-    merges = version >= gates.MERGES_AFFINITY_KEYS.since
-    affinity = _merged_affinity(spec.affinity, pod.labels) if merges else spec.affinity
+    affinity = _merged_affinity(spec.affinity, pod.labels)
     return replace(pod, spec=replace(spec, topology_spread_constraints=tuple(constraints) or None, affinity=affinity))
 
 
@@ -130,10 +129,10 @@ def _pod_level(
     Containers' huge pages become a pod-level limit first, from which the request then follows.
     Source: pkg/api/pod/util.go ``DefaultPodLevelResources``; core/v1/defaults.go ``defaultHugePagePodLimits``.
     """
-    if version < gates.POD_LEVEL_RESOURCES.since:
+    if not gates.POD_LEVEL_RESOURCES.holds(version):
         return written
     limits, requests = _rounded(written.limits), _rounded(written.requests)
-    if not limits and (not requests or version < gates.FILLS_POD_LEVEL_REQUESTS.since):
+    if not limits and (not requests or not gates.FILLS_POD_LEVEL_REQUESTS.holds(version)):
         return ResourceRequirements(requests=requests, limits=limits)
     limits, requests = dict(limits or {}), dict(requests or {})
     total_limits = container_requests(containers, init_containers, _limits)

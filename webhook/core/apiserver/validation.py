@@ -102,10 +102,24 @@ def validate_constraints(
     path: str,
     version: KubernetesVersion,
 ) -> tuple[FieldError, ...]:
-    """Every error of the field, in upstream's order.
+    """Every error of the field, each once, in upstream's order.
 
     Shape: ``labels`` are those of a Pod, whose matchLabelKeys are merged first; None for a template, where they never
     are. ``path`` leads to the list, as in ``spec.template.spec.topologySpreadConstraints``.
+    Source: validation/validation.go ``validateTopologySpreadConstraints``.
+    """
+    return distinct(constraint_causes(constraints, labels, path, version))
+
+
+def constraint_causes(
+    constraints: Sequence[SpreadConstraint],
+    labels: Mapping[str, str] | None,
+    path: str,
+    version: KubernetesVersion,
+) -> tuple[FieldError, ...]:
+    """The errors as ``details.causes`` of the answer has them, where older releases repeat some.
+
+    Shape: as `validate_constraints`.
     Source: validation/validation.go ``validateTopologySpreadConstraints``.
     """
     # Merging adds a condition for each key, and can make a right constraint wrong: so a first look is not enough.
@@ -114,7 +128,8 @@ def validate_constraints(
         return ()
     if labels is not None:
         constraints = merge_match_label_keys(constraints, labels, version)
-    return distinct(_errors(constraints, path, version))
+    errors = _errors(constraints, path, version)
+    return distinct(errors) if gates.DISTINCT_CAUSES.holds(version) else tuple(errors)
 
 
 def _errors(constraints: Sequence[SpreadConstraint], path: str, version: KubernetesVersion) -> Iterator[FieldError]:
@@ -156,7 +171,7 @@ def _placing(constraint: SpreadConstraint, at: str, version: KubernetesVersion) 
 def _counting(constraint: SpreadConstraint, at: str, version: KubernetesVersion) -> Iterator[FieldError]:
     """The fields that say which pods count. Source: validation/validation.go ``validateTopologySpreadConstraints``."""
     if constraint.match_label_keys:
-        check = _match_label_keys if version >= gates.MERGES_SPREAD_KEYS.since else _match_label_keys_before_merge
+        check = _match_label_keys if gates.MERGES_SPREAD_KEYS.holds(version) else _match_label_keys_before_merge
         yield from check(constraint.match_label_keys, constraint.selector, at, version)
     if constraint.selector is not None:
         yield from selector_errors(constraint.selector, f"{at}.labelSelector", version)
@@ -306,7 +321,7 @@ def merge_match_label_keys(
 
     Source: core/pod/strategy.go ``mutateTopologySpreadConstraints``.
     """
-    if version < gates.MERGES_SPREAD_KEYS.since or not any(each.match_label_keys for each in constraints):
+    if not gates.MERGES_SPREAD_KEYS.holds(version) or not any(each.match_label_keys for each in constraints):
         return constraints
     return tuple(_merged(each, labels) for each in constraints)
 

@@ -201,7 +201,7 @@ def _by_ordinals(workload: Workload, template: Template, replicas: int, within: 
 
 def _in_turn(workload: Workload, replicas: int, turns: Sequence[Turn], version: KubernetesVersion) -> Rollout:
     unavailable = 1
-    if version >= gates.ORDINALS_UNAVAILABLE.since:
+    if gates.ORDINALS_UNAVAILABLE.holds(version):
         unavailable = unavailable_ordinals(workload.strategy, replicas)
     # With several pods missing, which of them is made first depends on when the controller looks.
     in_turn = not workload.parallel and unavailable == 1

@@ -44,10 +44,10 @@ from webhook.core.scheduler.plugins.node_volume_limits import NO_DRIVER, NODE_VO
 from webhook.core.scheduler.plugins.taint_toleration import TAINT_TOLERATION
 from webhook.core.scheduler.plugins.volume_binding import NO_SPACE, NONE_TO_BIND, UNBOUND_IMMEDIATE, VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import (
-    CLAIM_IN_USE,
     DISK_CONFLICT,
     VOLUME_RESTRICTIONS,
     VOLUME_ZONE,
+    claim_in_use,
     claim_name,
     reachable_from,
     zone_labels,
@@ -219,7 +219,7 @@ def _restrictions(cycle: Cycle, alone: Verdict, _: ReadOnlyIndex | None) -> _Nam
     for status, nodes in alone.failed:
         if status.reasons == DISK_CONFLICT.reasons:
             yield "with a disk of this pod in use by another", nodes
-        elif status.reasons == CLAIM_IN_USE.reasons:
+        elif status.reasons == claim_in_use(cycle.problem.version).reasons:
             names = sorted(name for name, users in storage.users.items() if any(live >> slot & 1 for slot in users))
             yield f"kept out by claim {listed(names, _NAMES)}, which one pod alone may use and another does", nodes
 

@@ -105,7 +105,7 @@ class _WithPods(Overlay):
     def __init__(self, below: ReadOnlyIndex, slot: int, pods: Sequence[Pod]) -> None:
         super().__init__(below)
         self._slot = slot
-        self._pods = [(pod, extras_of(pod.meta, pod.pod_spec)) for pod in pods]
+        self._pods = [(pod, extras_of(pod.meta, pod.pod_spec, below.version)) for pod in pods]
         self._held = {PODS: len(pods)}
         for pod in pods:
             for resource, amount in existing_request(pod, below.version).amounts:
@@ -192,7 +192,7 @@ class _WithoutPods(Overlay):
     def __init__(self, below: ReadOnlyIndex, like: Pod, own: Selector, running: Counts) -> None:
         super().__init__(below)
         self._namespace, self._labels, self._own, self._running = like.meta.namespace, like.labels, own, running
-        self._extras = extras_of(like.meta, like.pod_spec)
+        self._extras = extras_of(like.meta, like.pod_spec, below.version)
         self._held = {PODS: 1, **dict(existing_request(like, below.version).amounts)}
 
     def count(self, namespace: str, selector: Selector, *, leaving: bool = False) -> Counts:

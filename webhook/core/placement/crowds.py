@@ -220,7 +220,7 @@ class _Together(Struct, frozen=True):
     def counted(self, domains: Domains, party: Party) -> Pods:
         """The parties whose pods a constraint of one of them counts."""
         selector, namespace = domains.constraint.selector, party.problem.pod.meta.namespace
-        if selector.empty and party.problem.version < gates.COUNTS_EMPTY_SELECTOR.since:
+        if selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(party.problem.version):
             return (0,) * len(self.parties)
         pods = [each.problem.pod for each in self.parties]
         return tuple(int(each.meta.namespace == namespace and selector.matches(each.labels)) for each in pods)

@@ -279,7 +279,7 @@ def _exactly(
     in their place; beside one all but those of the API rules, without which nothing else can be said.
     Errors: DecodeError.
     """
-    kept, strict = read_exactly(raw, stated)
+    kept, strict = read_exactly(raw, stated, circumstances.version)
     found = evaluated(read_object(kept, stated, circumstances.policy), circumstances)
     written = Written(
         raw=raw, stated=stated, embedded=circumstances.policy.workloads, workload=found.workload, warnings=strict

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from webhook.core.api import gates
 from webhook.core.api.go_text import quote
 from webhook.core.api.label_syntax import key_faults
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, SpreadConstraint
@@ -32,15 +33,14 @@ LIST = "List"
 _GROUP = "kubescheduler.config.k8s.io"
 _KIND = "PodTopologySpreadArgs"
 _PLUGIN = "decoding args for plugin PodTopologySpread"
-# The name of upstream's scheme in messages: the source line that creates it.
-_SCHEME = "pkg/runtime/scheme.go:111"
 # The other kinds of the group and version.
 _OTHER_KINDS = frozenset(
     {
-        *("KubeSchedulerConfiguration", "DefaultPreemptionArgs", "DynamicResourcesArgs", "InterPodAffinityArgs"),
-        *("NodeAffinityArgs", "NodeResourcesBalancedAllocationArgs", "NodeResourcesFitArgs", "VolumeBindingArgs"),
+        *("KubeSchedulerConfiguration", "DefaultPreemptionArgs", "InterPodAffinityArgs", "NodeAffinityArgs"),
+        *("NodeResourcesBalancedAllocationArgs", "NodeResourcesFitArgs", "VolumeBindingArgs"),
     }
 )
+_DYNAMIC = "DynamicResourcesArgs"
 
 
 class ArgsError(ValueError):
@@ -63,7 +63,9 @@ class PodTopologySpreadArgs(Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return self.default_constraints or ()
 
 
-def decode_args(raw: bytes, at: str = ".profiles[0].pluginConfig[0]") -> PodTopologySpreadArgs:
+def decode_args(
+    raw: bytes, at: str = ".profiles[0].pluginConfig[0]", version: KubernetesVersion = RECORDED
+) -> PodTopologySpreadArgs:
     """Decode args strictly, and fill in defaults.
 
     Shape: ``raw`` is JSON; ``at`` is the plugin's path in the configuration file, for messages.
@@ -77,8 +79,8 @@ def decode_args(raw: bytes, at: str = ".profiles[0].pluginConfig[0]") -> PodTopo
     # ``args: null`` stands for no args.
     if node is None:
         node = go_json.Members()
-    _check_type(node, at, raw)
-    outcome = go_json.decode_go(node, f"v1.{_KIND}")
+    _check_type(node, at, raw, version)
+    outcome = go_json.decode_go(node, f"v1.{_KIND}", version=version)
     if outcome.fault is not None:
         raise ArgsError(f"decoding {at}: {_PLUGIN}: {outcome.fault.text}")
     if outcome.strict:
@@ -89,7 +91,7 @@ def decode_args(raw: bytes, at: str = ".profiles[0].pluginConfig[0]") -> PodTopo
     return defaulted(msgspec.convert(outcome.value, PodTopologySpreadArgs))
 
 
-def _check_type(node: object, at: str, raw: bytes) -> None:
+def _check_type(node: object, at: str, raw: bytes, as_version: KubernetesVersion) -> None:
     """Refuse args that state another type; they may also state none.
 
     Source: runtime/serializer/json/json.go ``Decode``; config/v1/types.go ``decodeNestedObjects``.
@@ -111,13 +113,19 @@ def _check_type(node: object, at: str, raw: bytes) -> None:
         text = raw.decode("utf-8", "replace")
         raise ArgsError(f"decoding {at}: {_PLUGIN}: Object 'apiVersion' is missing in '{text}'")
     known = (group, version) == (_GROUP, "v1")
-    if known and kind in _OTHER_KINDS:
+    if known and (kind in _OTHER_KINDS or (kind == _DYNAMIC and gates.DYNAMIC_ARGS.holds(as_version))):
         got = f"were not of type {_KIND}.{_GROUP}, got {kind}.{_GROUP}"
         raise ArgsError(f"decoding {at}: args for plugin PodTopologySpread {got}")
     if not known or kind != _KIND:
         shown = f"{group}/{version}" if group else version
-        text = f'no kind {quote(kind)} is registered for version {quote(shown)} in scheme "{_SCHEME}"'
+        text = f'no kind {quote(kind)} is registered for version {quote(shown)} in scheme "{_scheme(as_version)}"'
         raise ArgsError(f"decoding {at}: {_PLUGIN}: {text}")
+
+
+def _scheme(version: KubernetesVersion) -> str:
+    """The name of upstream's scheme in messages: the source line that creates it."""
+    line = 111 if gates.SCHEME_LINE_111.holds(version) else 110 if gates.SCHEME_LINE_110.holds(version) else 100
+    return f"pkg/runtime/scheme.go:{line}"
 
 
 def defaulted(args: PodTopologySpreadArgs) -> PodTopologySpreadArgs:

@@ -10,6 +10,7 @@ Source: kube-scheduler schedule_one.go ``findNodesThatFitPod``; framework/runtim
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
+from webhook.core.api import gates
 from webhook.core.api.selectors import RequiredNodes, compile_required_nodes
 from webhook.core.api.types import Affinity, Pod
 from webhook.core.index import node_sets
@@ -133,7 +134,7 @@ class Cycle:
         before, allowed, restricting = self._before()
         if before.code != SUCCESS:
             return Verdict(nodes, before, [(before, nodes.live)])
-        asked, failed = nodes.live, []
+        asked, failed, unsaid = nodes.live, [], 0
         # Plugins that name the only nodes that can pass share one reason for all other nodes.
         if allowed is not None:
             slots = nodes.slots
@@ -141,6 +142,7 @@ class Cycle:
             plugin = restricting[0] if len(restricting) == 1 else ""
             reason = f"node(s) didn't satisfy plugin(s) [{' '.join(restricting)}]"
             failed.append((named(unresolvable(reason), plugin), asked & ~inside))
+            unsaid = 0 if gates.NAMES_LEFT_OUT.holds(self.problem.version) else asked & ~inside
             asked &= inside
         # What skips in PreFilter is not asked in Filter.
         plugins = [plugin for plugin in self.problem.filters if self.ran(plugin).decide is not None]
@@ -150,7 +152,7 @@ class Cycle:
             first = Cycle(self.problem.nominated[slot]).filtered(1 << slot, plugins)
             failed += first
             asked &= ~sum(members for _, members in first)
-        return Verdict(nodes, OK, [*failed, *self.filtered(asked, plugins)])
+        return Verdict(nodes, OK, [*failed, *self.filtered(asked, plugins)], unsaid)
 
     def filtered(self, asked: int, plugins: Sequence[str]) -> list[StatusOfNodes]:
         """The nodes of ``asked`` that some plugin rejects, each with the status of the first that does.
@@ -223,7 +225,7 @@ _PLUGINS: Mapping[str, Callable[[Cycle], Ran]] = {
     NODE_PORTS: lambda cycle: run_node_ports(cycle.problem.ports, cycle.problem.taken_ports),
     NODE_RESOURCES_FIT: lambda cycle: run_node_resources_fit(cycle.problem.room),
     VOLUME_RESTRICTIONS: lambda cycle: run_volume_restrictions(
-        cycle.problem.pod, cycle.problem.storage, cycle.problem.nodes
+        cycle.problem.pod, cycle.problem.storage, cycle.problem.nodes, cycle.problem.version
     ),
     NODE_VOLUME_LIMITS: lambda cycle: run_node_volume_limits(
         cycle.problem.pod, cycle.problem.storage, cycle.problem.nodes, cycle.problem.version

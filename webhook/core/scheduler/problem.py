@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from webhook.core.api import gates
 from webhook.core.api.admission_objects import PREEMPTS_NEVER
 from webhook.core.api.resources import PodRequest, incoming_request, is_extended
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod
@@ -31,7 +32,7 @@ from webhook.core.scheduler.plugins.volume_binding import VOLUME_BINDING
 from webhook.core.scheduler.plugins.volumes import DRIVER_RESOURCES, VOLUME_RESTRICTIONS, VOLUME_ZONE, Storage, gather
 from webhook.core.scheduler.profile import SchedulerProfile
 
-# The default filters in the scheduler's order.
+# The default filters in the scheduler's order since 1.37.
 FILTERS = (
     *(NODE_NAME, NODE_UNSCHEDULABLE, TAINT_TOLERATION, NODE_AFFINITY, NODE_PORTS),
     *(NODE_RESOURCES_FIT, VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS, VOLUME_BINDING, VOLUME_ZONE),
@@ -89,7 +90,7 @@ class Problem(Struct, frozen=True):
 
     Shape: immutable; values per node are by slot. ``nominated`` has an entry for each node that preemption has
     reserved for pods of at least this pod's priority: the same problem with those pods on that node. ``filters`` are
-    the filters to run, in the order of ``FILTERS``; ``profile`` is None for a scheduler with its default configuration.
+    the filters to run, in the order of the release; ``profile`` is None for a scheduler with its default configuration.
     """
 
     pod: Pod
@@ -133,6 +134,13 @@ def take_lasting(index: ReadOnlyIndex, pod: Pod) -> Problem:
     return _take(index, pod, SYSTEM_DEFAULTS, None, lasting=True)
 
 
+def filters_of(version: KubernetesVersion) -> tuple[str, ...]:
+    """The default filters in the order of the release. Source: apis/config/v1/default_plugins.go."""
+    if gates.NODE_NAME_BEFORE_FILTERS.holds(version):
+        return FILTERS
+    return (NODE_UNSCHEDULABLE, NODE_NAME, *FILTERS[2:])
+
+
 def _take(
     index: ReadOnlyIndex,
     pod: Pod,
@@ -142,11 +150,11 @@ def _take(
     lasting: bool = False,
 ) -> Problem:
     version = index.version
-    request, ports = incoming_request(pod, version), host_ports(pod)
-    filters: tuple[str, ...] = FILTERS
+    request, ports = incoming_request(pod, version), host_ports(pod, version)
+    filters = filters_of(version)
     if profile is not None:
         request = _without_ignored(request, profile)
-        filters = tuple(name for name in FILTERS if name not in profile.disabled_filters)
+        filters = tuple(name for name in filters if name not in profile.disabled_filters)
     return Problem(
         pod=pod,
         version=version,

@@ -23,14 +23,15 @@ class Verdict:
     """The scheduler's answer for every node.
 
     Shape: ``before`` is the result of PreFilter; ``failed`` has disjoint sets of nodes, each with the status that
-    rejects them; ``feasible`` are the nodes that pass all filters.
+    rejects them, of which the sentence does not tell of those in ``unsaid``; ``feasible`` pass all filters.
     Source: framework/types.go ``Diagnosis``.
     """
 
-    def __init__(self, nodes: NodeView, before: Status, failed: Sequence[StatusOfNodes]) -> None:
+    def __init__(self, nodes: NodeView, before: Status, failed: Sequence[StatusOfNodes], unsaid: int = 0) -> None:
         self.nodes = nodes
         self.before = before
         self.failed = tuple(failed)
+        self._unsaid = unsaid
         rejected = 0
         for _, members in failed:
             rejected |= members
@@ -80,10 +81,12 @@ class Verdict:
             return f"0/{total} nodes are available: {', '.join(self.before.reasons)}."
         counts: dict[str, int] = {}
         for status, members in self.failed:
-            for reason in status.reasons if members else ():
-                counts[reason] = counts.get(reason, 0) + members.bit_count()
+            told = members & ~self._unsaid
+            for reason in status.reasons if told else ():
+                counts[reason] = counts.get(reason, 0) + told.bit_count()
         # Sorted as text: "10 …" comes before "2 …", as upstream has it.
-        return f"0/{total} nodes are available: {', '.join(sorted(f'{n} {reason}' for reason, n in counts.items()))}."
+        said = ", ".join(sorted(f"{n} {reason}" for reason, n in counts.items()))
+        return f"0/{total} nodes are available: {said}." if said else f"0/{total} nodes are available:"
 
 
 # `Verdict.codes`: a set of nodes is printed as 0 and 1, and for each code a table turns the 1 into its number.

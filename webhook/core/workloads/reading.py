@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from webhook.core.api import gates
 from webhook.core.api.selectors import valid_selector
 from webhook.core.api.types import LabelSelector, Named, ObjectMeta, PodSpec, PodTemplate, SpreadConstraint, TypeMeta
-from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads, decode, decode_strictly, type_of
-from webhook.core.apiserver.go_json import is_plain, resolve
+from webhook.core.apiserver.go_json import go_type, is_plain
 from webhook.core.workloads import built_in_objects
 from webhook.core.workloads.custom_kinds import (
     CONSTRAINTS,
@@ -61,7 +61,7 @@ def takes_any_template(workload: Workload, version: KubernetesVersion) -> bool:
 
     Source: apps/validation/validation.go ``ValidatePodTemplateSpecForStatefulSet`` of 1.33 and 1.34.
     """
-    return version < gates.VALIDATES_STATEFUL_SETS.since and workload.group_kind == STATEFUL_SET
+    return not gates.VALIDATES_STATEFUL_SETS.holds(version) and workload.group_kind == STATEFUL_SET
 
 
 _T = TypeVar("_T")
@@ -128,7 +128,7 @@ def reduced(spec: bytes, annotations: Container[str]) -> bytes:
 
 
 def read_exactly(
-    raw: bytes | Raw | Mapping[str, object], stated: TypeMeta
+    raw: bytes | Raw | Mapping[str, object], stated: TypeMeta, version: KubernetesVersion = RECORDED
 ) -> tuple[bytes | Raw | Mapping[str, object], tuple[str, ...]]:
     """An object as kube-apiserver keeps it, and its warnings about unknown and repeated fields.
 
@@ -136,16 +136,16 @@ def read_exactly(
     Shape: an object of a kind that is not built in comes back as it is.
     Errors: DecodeError.
     """
-    group, _, version = (stated.api_version or "").rpartition("/")
-    if version != "v1" or (group, stated.kind) not in BUILT_IN_KINDS:
+    group, _, of_group = (stated.api_version or "").rpartition("/")
+    if of_group != "v1" or (group, stated.kind) not in BUILT_IN_KINDS:
         return raw, ()
-    go_type = f"v1.{stated.kind}"
+    type_name = f"v1.{stated.kind}"
     if not isinstance(raw, bytes | Raw):
         # Several times faster than decoding as Go does, which would change nothing.
-        if is_plain(raw, resolve(go_type)):
+        if is_plain(raw, go_type(type_name, version)):
             return raw, ()
         raw = msgspec.json.encode(raw)
-    value, warnings = as_go_reads(raw, go_type)
+    value, warnings = as_go_reads(raw, type_name, version=version)
     return (value if isinstance(value, dict) else raw), warnings
 
 

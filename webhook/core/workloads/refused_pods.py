@@ -18,7 +18,6 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from webhook.core.api import gates
 from webhook.core.api.types import LabelSelector, PodAffinityTerm, PodSpec
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.field_errors import FieldError
@@ -86,12 +85,12 @@ def _of_labels(
             yield Refusal(error=error, path="metadata.name")  # of which the controller makes labels
 
 
-def joined_terms(spec: PodSpec, version: KubernetesVersion) -> Iterator[tuple[str, PodAffinityTerm, LabelSelector]]:
+def joined_terms(spec: PodSpec) -> Iterator[tuple[str, PodAffinityTerm, LabelSelector]]:
     """The pod affinity terms into whose selectors keys are merged: path in the pod's spec, term, selector.
 
     Source: core/pod/strategy.go ``mutatePodAffinity``.
     """
-    if spec.affinity is None or version < gates.MERGES_AFFINITY_KEYS.since:
+    if spec.affinity is None:
         return
     for name, affinity in (
         ("podAffinity", spec.affinity.pod_affinity),
@@ -116,7 +115,7 @@ def _of_affinity(
 
     Source: core/validation/validation.go ``ValidateMatchLabelKeysAndMismatchLabelKeys``.
     """
-    terms = tuple(joined_terms(template.template.pod_spec, version))
+    terms = tuple(joined_terms(template.template.pod_spec))
     # What is refused in the template itself is no fault of the pods alone.
     late = takes_any_template(workload, version) or not any(_is_refused_at_once(*each) for each in terms)
     for path, term, selector in terms:

@@ -238,7 +238,7 @@ def test_pods_without_labels_need_labels(kind, constraint, remedy, fix):
 
 @pytest.mark.parametrize(
     ("version", "counts"),
-    [((1, 37), "no existing pod"), ((1, 29), "no existing pod"), ((1, 38), "every pod of the namespace")],
+    [((1, 37), "no existing pod"), ((1, 31), "no existing pod"), ((1, 38), "every pod of the namespace")],
     ids=["today", "long ago", "from 1.38"],
 )
 def test_an_empty_selector_means_something_else_in_each_release(version, counts):

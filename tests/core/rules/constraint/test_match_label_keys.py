@@ -7,7 +7,6 @@ import pytest
 from build import cluster, index, node
 from manifest import examined, findings, said, workload
 
-from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import ZONE
 from webhook.core.json_edits import applied
 from webhook.core.review.messages import warnings_of
@@ -238,12 +237,6 @@ def test_what_was_seen_is_what_the_page_says():
 def test_a_rollout_that_cannot_end_uneven(constraint, spec):
     manifest = workload("Deployment", "app=web tier=front", constraint, replicas=12, spec=spec)
     assert said("revision-mixed", manifest) == []
-
-
-def test_before_1_27_no_key_was_looked_at():
-    manifest = workload("Deployment", "app=web", HARD, replicas=12)
-    versions = [KubernetesVersion(1, minor) for minor in (26, 27)]
-    assert [len(said("revision-mixed", manifest, version=each)) for each in versions] == [0, 1]
 
 
 def test_without_nodes_only_zones_are_judged():

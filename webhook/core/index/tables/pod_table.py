@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.resources import PodRequest, existing_request
 from webhook.core.api.selectors import Selector, compile_selector
 from webhook.core.api.types import (
@@ -77,18 +78,18 @@ def resolve_term(term: PodAffinityTerm, namespace: str) -> Term:
     )
 
 
-def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+def host_ports(pod: Pod, version: KubernetesVersion) -> tuple[HostPort, ...]:
     """The host ports of containers and sidecars.
 
     Source: pkg/scheduler/util/utils.go ``GetHostPorts``; kube-scheduler framework/types.go ``sanitize``.
     """
-    return _ports(pod.pod_spec)
+    return _ports(pod.pod_spec, version)
 
 
-def _ports(spec: PodSpec) -> tuple[HostPort, ...]:
+def _ports(spec: PodSpec, version: KubernetesVersion) -> tuple[HostPort, ...]:
     """Source: pkg/scheduler/util/utils.go ``GetHostPorts``."""
     ports: list[HostPort] = []
-    for container in spec.init_containers or ():
+    for container in (spec.init_containers or ()) if gates.SIDECARS_HAVE_PORTS.holds(version) else ():
         if container.ports and container.restart_policy == "Always":
             ports += _ports_of(container)
     for container in spec.containers or ():
@@ -173,7 +174,7 @@ class Pods:
         if not node_name or (status is not None and status.phase in FINISHED):
             return self.remove(namespace, key)
         slot, leaving = self._nodes.slot(node_name), meta.deletion_timestamp is not None
-        request, extras = existing_request(pod, version), extras_of(meta, spec)
+        request, extras = existing_request(pod, version), extras_of(meta, spec, version)
         old = self.record(namespace, key)
         # Most events of a running pod change its status only: comparing is cheaper than removing and adding.
         if old is not None:
@@ -351,12 +352,12 @@ def _shelves(term: Term) -> Iterable[_Shelf]:
     return [(space, label.key, value) for space in spaces for value in set(label.values)]
 
 
-def extras_of(meta: ObjectMeta, spec: PodSpec) -> _Extras:
+def extras_of(meta: ObjectMeta, spec: PodSpec, version: KubernetesVersion) -> _Extras:
     """What a pod has of host ports, volumes and anti-affinity terms. Source: framework/types.go ``Update``."""
     affinity = spec.affinity
     anti_affinity = affinity.pod_anti_affinity if affinity is not None else None
     required = (anti_affinity.required if anti_affinity is not None else None) or ()
-    ports = _ports(spec)
+    ports = _ports(spec, version)
     volumes = tuple(volume for volume in spec.volumes if _has_source(volume)) if spec.volumes else ()
     if not (required or ports or volumes):
         return _NO_EXTRAS

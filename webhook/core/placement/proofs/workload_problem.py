@@ -128,7 +128,7 @@ def survey(  # noqa: PLR0913 each a fact of its own
             mine[selector] = index.count(namespace, selector.joined(own.requirements)) if narrow and own else counts
         # matchLabelKeys with a revision label: only pods of one revision count, so none of other workloads.
         apart = merged[number] - set(pod.labels)
-        counts_none = selector.empty and index.version < gates.COUNTS_EMPTY_SELECTOR.since
+        counts_none = selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(index.version)
         certain = selector.matches(pod.labels) and not any(each.key in late for each in selector.requirements)
         hard.append(
             CountedConstraint(

@@ -157,7 +157,7 @@ def _unselecting(placed: Placed, subject: Subject) -> _Difference | None:
     selector = constraint.selector
     if constraint.match_label_keys or has_conditions(selector):
         return None
-    if selector is not None and subject.version >= gates.COUNTS_EMPTY_SELECTOR.since:
+    if selector is not None and gates.COUNTS_EMPTY_SELECTOR.holds(subject.version):
         return None
     own = own_labels(placed, subject.workload)
     fix = changes(placed, labelSelector={"matchLabels": own}) if own else Fix("select the pods' own labels")

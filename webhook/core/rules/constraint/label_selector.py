@@ -128,7 +128,7 @@ def _null(placed: Placed, workload: Workload) -> Iterator[Finding]:
 
 
 def _empty(placed: Placed, subject: Subject) -> Iterator[Finding]:
-    counts = "every pod of the namespace" if subject.version >= gates.COUNTS_EMPTY_SELECTOR.since else "no existing pod"
+    counts = "every pod of the namespace" if gates.COUNTS_EMPTY_SELECTOR.holds(subject.version) else "no existing pod"
     own, fix = _own(placed, subject.workload)
     yield Finding(
         rule=EMPTY.id,

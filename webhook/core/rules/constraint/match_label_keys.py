@@ -15,7 +15,6 @@ Source: kubernetes/kubernetes #98215, #105661; the closed form is compared with 
 
 from collections.abc import Iterator, Mapping
 
-from webhook.core.api import gates
 from webhook.core.api.well_known import (
     POD_TEMPLATE_HASH,
     ROLLOUTS_POD_TEMPLATE_HASH,
@@ -119,10 +118,10 @@ MIXED = Rule(
         "least one in ten of these rollouts ended beyond; all else is audit."
     ),
     silent=(
-        "for soft constraints, strategy Recreate and maxSurge 0, before Kubernetes 1.27, if matchLabelKeys names any "
-        "label that the pods have, or the selector pod-template-hash, if a domain that counts has no node for the "
-        "pods, and whenever no order of the update can end beyond maxSkew at these replicas. Without a "
-        "cluster it speaks only of zones, and only if it would with two of them as well as with three."
+        "for soft constraints, strategy Recreate and maxSurge 0, if matchLabelKeys names any label that the pods have, "
+        "or the selector pod-template-hash, if a domain that counts has no node for the pods, and whenever no order of "
+        "the update can end beyond maxSkew at these replicas. Without a cluster it speaks only of zones, and only if "
+        "it would with two of them as well as with three."
     ),
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,
@@ -193,8 +192,7 @@ def _mixed(placed: Placed, subject: Subject) -> Iterator[RuleAnswer]:
     surge = surge_of(workload.strategy, replicas)
     if not has_conditions(selector) or max_skew < 1:
         return
-    # So few replicas cannot differ by more than maxSkew; before 1.27 there is no fix to offer.
-    if surge == 0 or replicas <= max_skew or subject.version < gates.READS_MATCH_LABEL_KEYS.since:
+    if surge == 0 or replicas <= max_skew:  # so few replicas cannot differ by more than maxSkew
         return
     choices = _domains(placed, subject)
     if choices is None:

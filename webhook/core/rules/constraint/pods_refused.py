@@ -84,7 +84,7 @@ REFUSED = Rule(
 def _of_template(template: Template, subject: Subject) -> Iterator[RuleAnswer]:
     workload, version = subject.workload, subject.version
     spec = template.template.pod_spec
-    terms = tuple(joined_terms(spec, version))
+    terms = tuple(joined_terms(spec))
     plain = workload.built_in and are_plainly_right(spec.constraints) and not terms
     if plain and not _is_long(workload):
         return
@@ -112,7 +112,7 @@ def _joined(
     placed: Sequence[Placed], terms: Sequence[_Term], version: KubernetesVersion
 ) -> Iterator[tuple[Sequence[str], LabelSelector]]:
     """Keys, and the selectors that they are merged into."""
-    for each in placed if version >= gates.MERGES_SPREAD_KEYS.since else ():
+    for each in placed if gates.MERGES_SPREAD_KEYS.holds(version) else ():
         if each.constraint.selector is not None:
             yield each.constraint.match_label_keys or (), each.constraint.selector
     for _, term, selector in terms:

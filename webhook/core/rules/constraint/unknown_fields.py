@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from webhook.core.api.version import RECORDED
 from webhook.core.apiserver.decoding import DecodeError, as_go_reads
-from webhook.core.apiserver.go_json import is_plain, resolve
+from webhook.core.apiserver.go_json import go_type, is_plain
 from webhook.core.json_edits import Edit, value_at
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.constraint.frame.field_names import meant
@@ -58,7 +59,11 @@ def _in_custom_templates(value: Mapping[str, object], workload: Workload) -> tup
     warnings: list[str] = []
     for template in workload.templates:
         written = value_at(value, template.path.removesuffix("."))
-        if not isinstance(written, dict) or not written.keys() <= _PARTS or is_plain(written, resolve(_TEMPLATE)):
+        if (
+            not isinstance(written, dict)
+            or not written.keys() <= _PARTS
+            or is_plain(written, go_type(_TEMPLATE, RECORDED))
+        ):
             continue
         try:
             warnings += as_go_reads(msgspec.json.encode(written), _TEMPLATE, (template.path.removesuffix("."),))[1]

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector, SelectorError
 from webhook.core.api.types import Pod, PodAffinityTerm
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -56,14 +57,15 @@ def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
     if affinity is None:
         return Neighbours(matches_itself=True, rejecting=rejecting)
     near, far = affinity.pod_affinity, affinity.pod_anti_affinity
-    faults: list[str] = []
+    faults: list[tuple[str, SelectorError]] = []
     wanted = _resolved(near.required if near else None, namespace, "requiredAffinityTerms", faults)
     own = _resolved(far.required if far else None, namespace, "requiredAntiAffinityTerms", faults)
     # These are read for their faults alone: they only score, but an invalid one fails the pod nevertheless.
     _resolved((term for _, term in preferred_terms(near)), namespace, "preferredAffinityTerms", faults)
     _resolved((term for _, term in preferred_terms(far)), namespace, "preferredAntiAffinityTerms", faults)
     if faults:
-        return Neighbours(error=faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+        texts = [f"{kind}: {error.text(index.version)}" for kind, error in faults]
+        return Neighbours(error=texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
     wanted = tuple(with_namespaces(term, index) for term in wanted)
     own = tuple(with_namespaces(term, index) for term in own)
     return Neighbours(
@@ -77,13 +79,13 @@ def count_neighbours(pod: Pod, index: ReadOnlyIndex) -> Neighbours:
 
 
 def _resolved(
-    terms: Iterable[PodAffinityTerm] | None, namespace: str, kind: str, faults: list[str]
+    terms: Iterable[PodAffinityTerm] | None, namespace: str, kind: str, faults: list[tuple[str, SelectorError]]
 ) -> tuple[Term, ...]:
     """Source: framework/types.go ``Update``; kube-scheduler framework/types.go ``GetAffinityTerms``."""
     try:
         return tuple(resolve_term(term, namespace) for term in terms or ())
     except SelectorError as error:
-        faults.append(f"{kind}: {error}")
+        faults.append((kind, error))
         return ()
 
 
@@ -96,7 +98,9 @@ def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
     if selector.empty or selector.nothing:
         return term
     chosen = {name for name, labels in index.namespaces_with_labels().items() if selector.matches(labels)}
-    return Term(term.topology_key, term.namespaces | chosen, NOTHING, term.selector)
+    # Where the selector stays beside them, it is asked about a namespace without its labels.
+    everywhere = gates.NAMESPACES_NOT_MERGED.holds(index.version) and selector.matches({})
+    return Term(term.topology_key, term.namespaces | chosen, EVERYTHING if everywhere else NOTHING, term.selector)
 
 
 def pods_meeting_all(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Counts:

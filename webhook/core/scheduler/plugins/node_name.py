@@ -23,5 +23,5 @@ def run_node_name(pod: Pod, nodes: NodeView, version: KubernetesVersion) -> Ran:
     # If no node has the name, all nodes are others.
     others = ~(0 if slot is None else 1 << slot)
     # In these releases PreFilter names the node, and no other filter sees another.
-    allowed = frozenset({name}) if version >= gates.NODE_NAME_BEFORE_FILTERS.since else None
+    allowed = frozenset({name}) if gates.NODE_NAME_BEFORE_FILTERS.holds(version) else None
     return Ran(OK, lambda asked: [(_OTHER_NAME, asked & others)], allowed)

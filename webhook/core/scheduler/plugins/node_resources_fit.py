@@ -10,6 +10,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.resources import PODS, PodRequest
 from webhook.core.index import node_sets
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -64,7 +65,8 @@ def room_for(request: PodRequest, index: ReadOnlyIndex) -> Room:
             free[name] = short
     # Only for what is short somewhere does it matter whether the node could ever have enough. The number of pods is
     # left out: upstream never calls it unresolvable.
-    wanted = {name: index.never_enough(name, amount) for name, amount in request.amounts if name in free}
+    told = gates.FIT_IS_UNRESOLVABLE.holds(index.version)
+    wanted = {name: index.never_enough(name, amount) for name, amount in request.amounts if told and name in free}
     return Room(
         free, {name: has for name, has in wanted.items() if has is not None}, {name: amounts[name] for name in free}
     )

@@ -103,7 +103,7 @@ def _without_driver(
 
     Source: csi.go ``checkCSIDriverOnNode``; of several such drivers upstream names any.
     """
-    if version < gates.NEEDS_THE_DRIVER.since:
+    if not gates.NEEDS_THE_DRIVER.holds(version):
         return
     for driver in dict.fromkeys(driver for driver, _ in wanted):
         missing = asked & ~storage.installed.get(driver, asked)

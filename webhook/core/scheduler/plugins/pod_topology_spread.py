@@ -160,7 +160,7 @@ def count_constraints(
         constraints = _parsed(own or defaults.constraints, labels, action)
     except SelectorError as error:
         source = "obtaining pod's hard" if own else "setting default hard"
-        return Counted(error=f"{source} topology spread constraints: {error}")
+        return Counted(error=f"{source} topology spread constraints: {error.text(version)}")
     if constraints and not own:
         selector = default_selector(pod.meta, namespace, index)
         # Without a Service or controller there is nothing to deduce, and an empty selector would count every pod.
@@ -172,7 +172,7 @@ def count_constraints(
     for constraint in constraints:
         selector = constraint.selector
         if selector not in counts:
-            skipped = selector.nothing or (selector.empty and version < gates.COUNTS_EMPTY_SELECTOR.since)
+            skipped = selector.nothing or (selector.empty and not gates.COUNTS_EMPTY_SELECTOR.holds(version))
             counts[selector] = {} if skipped else index.count(namespace, selector)
     return Counted(
         constraints=constraints,

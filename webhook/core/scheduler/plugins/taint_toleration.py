@@ -20,7 +20,7 @@ def run_taint_toleration(pod: Pod, nodes: NodeView, tolerated: int, version: Kub
 
     Source: taint_toleration.go ``Filter``.
     """
-    if version >= gates.SHORT_TAINT_REASON.since:
+    if gates.SHORT_TAINT_REASON.holds(version):
         return Ran(OK, lambda asked: [(_UNTOLERATED, asked & ~tolerated)])
 
     # Older releases say which taint was first, so nodes are told apart by their lists of taints.

@@ -14,9 +14,9 @@ from webhook.core.api import gates
 from webhook.core.api.resources import ResourceList, compare_amounts, whole_units
 from webhook.core.api.selectors import IN, Requirement, SelectorError, compile_selector, valid_selector
 from webhook.core.api.storage import STORAGE, WAIT_FOR_FIRST_CONSUMER, Claim, PersistentVolume, StorageClass
-from webhook.core.api.types import Pod
+from webhook.core.api.types import NodeSelectorTerm, Pod
 from webhook.core.api.version import KubernetesVersion
-from webhook.core.api.well_known import NO_PROVISIONER, SELECTED_NODE
+from webhook.core.api.well_known import HOSTNAME, NO_PROVISIONER, SELECTED_NODE
 from webhook.core.index import node_sets
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.scheduler.plugins.node_selection import nodes_meeting, nodes_selected
@@ -26,10 +26,20 @@ from webhook.core.scheduler.plugins.volumes import Storage, claim_name, missing_
 
 VOLUME_BINDING = "VolumeBinding"
 OTHER_NODE = "node(s) didn't match PersistentVolume's node affinity"
+_OTHER_NODE_BEFORE = "node(s) had volume node affinity conflict"
 NONE_TO_BIND = "node(s) didn't find available persistent volumes to bind"
 NO_SPACE = "node(s) did not have enough free storage"
 VOLUME_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+
+
+_NO_ATTRIBUTES_CLASS = (
+    "unsupported volumeAttributesClassName is set on claim {} when the feature-gate VolumeAttributesClass is disabled"
+)
+
+
+class _ClaimError(Exception):
+    """A claim for which no volume can be looked for; the text is what the plugin then says."""
 
 
 class _Question(Struct, frozen=True):
@@ -62,7 +72,10 @@ def run_volume_binding(pod: Pod, storage: Storage, nodes: NodeView, version: Kub
         claims.append(claim)
     if not pod.meta.namespace:  # upstream looks such claims up under another key than its cache stores them
         key = f"/{names[0][0]}"
-        return Ran(failure(f'error getting PVC "{key}": persistentvolumeclaims "{key}" not found'))
+        missing = f'persistentvolumeclaims "{key}" not found'
+        if not gates.FINDS_CLAIMS_BY_LISTER.holds(version):
+            missing = f'could not find v1.PersistentVolumeClaim "{key}"'
+        return Ran(failure(f'error getting PVC "{key}": {missing}'))
     return _sorted_out(claims, storage, nodes, version)
 
 
@@ -98,7 +111,36 @@ def _sorted_out(claims: Sequence[Claim], storage: Storage, nodes: NodeView, vers
     if immediate:
         return Ran(unresolvable(UNBOUND_IMMEDIATE))
     question = _Question(tuple(bound), tuple(waiting), storage, nodes, version)
-    return Ran(OK, lambda asked: _decide(question, asked))
+    return Ran(OK, lambda asked: _decide(question, asked), _nodes_of_local_volumes(question))
+
+
+def _nodes_of_local_volumes(question: _Question) -> frozenset[str] | None:
+    """The nodes that the affinity of bound volumes names; None where none does, or one of them is gone.
+
+    Source: binder.go ``GetEligibleNodes`` and pkg/volume/util ``GetLocalPersistentVolumeNodeNames`` of 1.31.
+    """
+    if not gates.LOCAL_VOLUMES_NAME_NODES.holds(question.version):
+        return None
+    eligible: frozenset[str] | None = None
+    for claim in question.bound:
+        volume = question.storage.volumes.get(claim.spec.volume_name or "")
+        if volume is None:
+            return None
+        affinity = volume.spec.node_affinity
+        terms = affinity.required.node_selector_terms if affinity is not None and affinity.required is not None else ()
+        named = frozenset(name for term in terms or () for name in _named_hosts(term))
+        if named:
+            eligible = named if eligible is None else eligible & named
+    return eligible
+
+
+def _named_hosts(term: NodeSelectorTerm) -> frozenset[str]:
+    hosts = [
+        frozenset(each.values or ())
+        for each in term.match_expressions or ()
+        if (each.key, each.operator) == (HOSTNAME, IN)
+    ]
+    return frozenset.intersection(*hosts) if hosts else frozenset()
 
 
 def _decide(question: _Question, asked: int) -> list[StatusOfNodes]:
@@ -107,7 +149,8 @@ def _decide(question: _Question, asked: int) -> list[StatusOfNodes]:
     unbindable, without_space, errors = _check_waiting(question, asked)
     for _, failed in errors:
         asked &= ~failed
-    by_reason = ((OTHER_NODE, conflicting), (NONE_TO_BIND, unbindable), (NO_SPACE, without_space), (VOLUME_GONE, gone))
+    other_node = OTHER_NODE if gates.VOLUME_AFFINITY_REASON.holds(question.version) else _OTHER_NODE_BEFORE
+    by_reason = ((other_node, conflicting), (NONE_TO_BIND, unbindable), (NO_SPACE, without_space), (VOLUME_GONE, gone))
     return [*errors, *_combined(by_reason, asked)]
 
 
@@ -170,7 +213,7 @@ def _check_waiting(question: _Question, asked: int) -> tuple[int, int, list[Stat
     for part, volumes in _parts(matching, question, asked):
         try:
             left = _unmatched(matching, question, volumes)
-        except SelectorError as error:
+        except _ClaimError as error:
             errors.append((failure(str(error)), part))
         else:
             unprovided, lacking = _unprovided([*selected, *left], question, part)
@@ -237,11 +280,13 @@ def _best_volume(
 
     Source: storage/volume/pv_helpers.go ``FindMatchingVolume``.
     """
+    key = f"{claim.meta.namespace}/{claim.meta.name}"
+    if claim.spec.volume_attributes_class_name and not gates.MATCHES_ATTRIBUTES_CLASS.holds(version):
+        raise _ClaimError(_NO_ATTRIBUTES_CLASS.format(key))
     try:
         selector = None if claim.spec.selector is None else compile_selector(claim.spec.selector)
     except SelectorError as error:
-        key = f"{claim.meta.namespace}/{claim.meta.name}"
-        raise SelectorError(f"error creating internal label selector for claim: {key}: {error}") from None
+        raise _ClaimError(f"error creating internal label selector for claim: {key}: {error.text(version)}") from None
     best: PersistentVolume | None = None
     for volume in free:
         if not _comparable(claim, volume, version):
@@ -273,7 +318,7 @@ def _comparable(claim: Claim, volume: PersistentVolume, version: KubernetesVersi
         and (wanted.volume_mode or "Filesystem") == (spec.volume_mode or "Filesystem")
         and (
             (wanted.volume_attributes_class_name or "") == (spec.volume_attributes_class_name or "")
-            if version >= gates.MATCHES_ATTRIBUTES_CLASS.since
+            if gates.MATCHES_ATTRIBUTES_CLASS.holds(version)
             else not spec.volume_attributes_class_name
         )
         and volume.meta.deletion_timestamp is None

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from webhook.core.api import gates
 from webhook.core.api.selectors import compile_node_selector
 from webhook.core.api.storage import (
     READ_WRITE_ONCE_POD,
@@ -20,6 +21,7 @@ from webhook.core.api.storage import (
     StorageClass,
 )
 from webhook.core.api.types import Pod, Volume, named_claims
+from webhook.core.api.version import KubernetesVersion
 from webhook.core.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from webhook.core.index import node_sets
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -40,7 +42,10 @@ DRIVER_RESOURCES = {
 VOLUME_ZONE = "VolumeZone"
 
 DISK_CONFLICT = unschedulable("node(s) had no available disk")
-CLAIM_IN_USE = unschedulable(
+_SAME_CLAIM_IN_USE = unschedulable(
+    "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+)
+_CLAIM_IN_USE = unschedulable(
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
 _OTHER_ZONE = unresolvable("node(s) had no available volume zone")
@@ -166,7 +171,7 @@ def missing_claim(name: str) -> str:
     return f'persistentvolumeclaim "{name}" not found'
 
 
-def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
+def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView, version: KubernetesVersion) -> Ran:
     """The result of VolumeRestrictions. Source: volume_restrictions.go ``PreFilter``, ``Filter``."""
     exclusive = set()
     for name in named_claims(pod.pod_spec.volumes):
@@ -187,9 +192,14 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView) -> Ran:
             if any(_disks_conflict(one, other) for each in pods for other in each.volumes for one in disks):
                 conflicting |= 1 << slot
         # Upstream tests disks first, and says no more of a node that fails there.
-        return [(DISK_CONFLICT, asked & conflicting), (CLAIM_IN_USE, asked & ~conflicting if in_use else 0)]
+        return [(DISK_CONFLICT, asked & conflicting), (claim_in_use(version), asked & ~conflicting if in_use else 0)]
 
     return Ran(OK, decide)
+
+
+def claim_in_use(version: KubernetesVersion) -> Status:
+    """What VolumeRestrictions says of a ReadWriteOncePod claim that another pod uses."""
+    return _CLAIM_IN_USE if gates.CLAIM_IN_USE_REASON.holds(version) else _SAME_CLAIM_IN_USE
 
 
 def is_disk(volume: Volume) -> bool:

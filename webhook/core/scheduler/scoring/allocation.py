@@ -55,9 +55,9 @@ def balanced_allocation(
 
     Source: noderesources/balanced_allocation.go ``PreScore``, ``balancedResourceScorer``.
     """
-    if version >= gates.BALANCE_IGNORES_NO_REQUEST.since and not any(each.request for each in resources):
+    if gates.BALANCE_IGNORES_NO_REQUEST.holds(version) and not any(each.request for each in resources):
         return {}
-    if version < gates.SCORES_CHANGE_OF_BALANCE.since:
+    if not gates.SCORES_CHANGE_OF_BALANCE.holds(version):
         return {slot: _balance(_shares(resources, slot, with_pod=True)) for slot in feasible}
     return {slot: _change(resources, slot) for slot in feasible}
 

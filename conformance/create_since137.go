@@ -1,0 +1,7 @@
+//go:build !before137
+
+package main
+
+import "k8s.io/apiserver/pkg/registry/rest"
+
+var validateCreate = rest.ValidateCreate

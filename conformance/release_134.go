@@ -1,0 +1,49 @@
+//go:build before135 && !before134
+
+package main
+
+import (
+	"context"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
+	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
+)
+
+// kubernetesVersion is the version of the Kubernetes code compiled in.
+const kubernetesVersion = "v1.34.4"
+
+func newCache(ctx context.Context) cache.Cache { return cache.New(ctx, 0, nil) }
+
+// frameworkOptions are those that differ between releases, as kube-scheduler's New gives them.
+func frameworkOptions(ctx context.Context, factory informers.SharedInformerFactory, _ cache.Cache, _ *cache.Snapshot) ([]frameworkruntime.Option, error) {
+	if !feature.DefaultFeatureGate.Enabled(features.DynamicResourceAllocation) {
+		return nil, nil
+	}
+	slices, err := tracker.StartTracker(ctx, tracker.Options{
+		EnableDeviceTaints:       false,
+		EnableConsumableCapacity: feature.DefaultFeatureGate.Enabled(features.DRAConsumableCapacity),
+		SliceInformer:            factory.Resource().V1().ResourceSlices(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	claims := assumecache.NewAssumeCache(klog.FromContext(ctx), factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
+	return []frameworkruntime.Option{frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, factory))}, nil
+}
+
+func registerResources(register func(string, runtime.Object)) {
+	register("ResourceClaim", &resourcev1.ResourceClaim{})
+	register("ResourceSlice", &resourcev1.ResourceSlice{})
+	register("DeviceClass", &resourcev1.DeviceClass{})
+}
+
+func newestCommands() []command { return nil }
