@@ -56,7 +56,7 @@ class TestALiveCluster:
         assert index.lacks("nodes", "pods") == ""
         assert (found.source, found.version, found.namespace, found.missing) == (
             "cluster x",
-            KubernetesVersion(1, 34),
+            KubernetesVersion(1, 34, 2),
             "default",
             (),
         )

@@ -86,7 +86,7 @@ def test_every_kind_comes_into_the_index(api, tmp_path):
     facts = index.admission_facts("shop", "high", "boxed")
     assert [item.requests for each in facts.limit_ranges for item in each.spec.limits] == [{"cpu": "1"}]
     assert (facts.priority_class.value, facts.runtime_class.overhead.pod_fixed) == (7, {"cpu": "1"})
-    assert feed.version == index.version == (1, 34)
+    assert feed.version == index.version == KubernetesVersion(1, 34, 2)
     assert index.lacks(*(resource.name for resource in BUILT_IN_RESOURCES)) == ""
 
 
@@ -95,7 +95,7 @@ def test_the_index_judges_as_the_release_that_was_asked_for(api, tmp_path):
     assert all(feed.index.lacks(resource.name) == f"{resource.name}: not listed" for resource in BUILT_IN_RESOURCES)
     feed.start()
     try:
-        eventually(lambda: feed.synced and feed.version == (1, 34))
+        eventually(lambda: feed.synced and feed.version == KubernetesVersion(1, 34, 2))
     finally:
         feed.stop()
 

@@ -59,7 +59,7 @@ def test_contents(content):
 
 def test_the_header_says_when_and_of_what():
     made = read(lines(HEADER))
-    assert (made.version, made.taken_at) == (KubernetesVersion(1, 36), "2026-11-20T08:00:00Z")
+    assert (made.version, made.taken_at) == (KubernetesVersion(1, 36, 2), "2026-11-20T08:00:00Z")
     assert (read(lines(NODE)).version, read(lines(NODE)).taken_at) == (None, None)
 
 

@@ -135,7 +135,7 @@ def take_lasting(index: ReadOnlyIndex, pod: Pod) -> Problem:
 
 
 def filters_of(version: KubernetesVersion) -> tuple[str, ...]:
-    """The default filters in the order of the release. Source: apis/config/v1/default_plugins.go."""
+    """The default filters in the order of the release. Source: v1/default_plugins.go ``getDefaultPlugins``."""
     if gates.NODE_NAME_BEFORE_FILTERS.holds(version):
         return FILTERS
     return (NODE_UNSCHEDULABLE, NODE_NAME, *FILTERS[2:])

@@ -198,7 +198,10 @@ def run_volume_restrictions(pod: Pod, storage: Storage, nodes: NodeView, version
 
 
 def claim_in_use(version: KubernetesVersion) -> Status:
-    """What VolumeRestrictions says of a ReadWriteOncePod claim that another pod uses."""
+    """What VolumeRestrictions says of a ReadWriteOncePod claim that another pod uses.
+
+    Source: volume_restrictions.go ``ErrReasonReadWriteOncePodConflict``.
+    """
     return _CLAIM_IN_USE if gates.CLAIM_IN_USE_REASON.holds(version) else _SAME_CLAIM_IN_USE
 
 
