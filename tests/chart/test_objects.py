@@ -171,7 +171,7 @@ def written(values=ZERO):
 
 
 def test_the_controller_writes_reports_and_events_and_no_more_than_it_is_told_to():
-    report, event = {"list", "create", "patch", "delete"}, {"create"}
+    report, event = {"list", "create", "patch", "delete"}, {"create", "patch"}
     reports = {("openreports.io", "reports"): report, ("wgpolicyk8s.io", "policyreports"): report}
     events = {("events.k8s.io", "events"): event}
 

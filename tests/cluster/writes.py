@@ -56,7 +56,7 @@ class Writes(http.server.BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "null")
         at = target(url.path)
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
-        write = Write(self.command, at.resource, at.namespace, at.name or (body or {})["metadata"]["name"], query)
+        write = Write(self.command, at.resource, at.namespace, at.name or body["metadata"]["name"], query)
         with contextlib.suppress(ConnectionError):
             fault = api.fault_for_write(write)
             if fault is not None and fault(self, write):
@@ -78,10 +78,13 @@ class Writes(http.server.BaseHTTPRequestHandler):
             self.json(201, self._put(write, body))
 
     def _apply(self, write, body):
-        assert self.headers["Content-Type"] == "application/apply-patch+yaml"
-        assert write.query["fieldManager"]
-        with self.server.api.lock:
-            self.json(200, self._put(write, body))
+        api, merging = self.server.api, self.headers["Content-Type"] == "application/merge-patch+json"
+        if not merging:
+            assert self.headers["Content-Type"] == "application/apply-patch+yaml"
+            assert write.query["fieldManager"]
+        with api.lock:
+            there = api.objects[write.resource].get((write.namespace, write.name), {}) if merging else {}
+            self.json(200, self._put(write, {**there, **body}))
 
     def _delete(self, write, _body):
         api = self.server.api

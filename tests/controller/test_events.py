@@ -69,9 +69,21 @@ def test_more_that_is_wrong_is_told_and_less_is_not(api, replica):
 
 
 def test_what_comes_again_is_told_again(api, replica):
-    for due in ([notice("zone")], [], [notice("zone")]):
+    for due in ([notice("zone")], [], [notice("zone")], [], [notice("zone")]):
         replica.scans(*due)
-    assert told(api) == ["1 wrong"] * 2
+    assert told(api) == ["1 wrong"]
+    (made,) = api.objects["events"].values()
+    assert made["series"] == {"count": 3, "lastObservedTime": "2026-11-23T12:20:00.000000Z"}
+    assert replica.events.outcomes == {("SpreadDrift", "told"): 3}
+
+
+def test_what_was_told_late_is_told_once_by_whoever_follows(api, replica, tmp_path):
+    replica.scans()
+    replica.scans(notice("zone"))
+    Replica(api, tmp_path).scans(notice("zone"))
+    assert told(api) == ["1 wrong"]
+    (made,) = api.objects["events"].values()
+    assert "series" not in made
 
 
 def test_reasons_and_objects_are_told_apart(api, replica):

@@ -73,6 +73,22 @@ ALERTS = {
         [(f"evenspread_ca_bundle_valid{{{CONTROLLER}}}", "0x{}")],
         [(f"evenspread_ca_bundle_valid{{{CONTROLLER}}}", "1x{}")],
     ),
+    # The interval is five minutes: three of them, and a quarter of an hour.
+    "EvenspreadScanLate": (
+        [(f"evenspread_scan_last_success_timestamp_seconds{{{CONTROLLER}}}", "8000x{}")],
+        [(f"evenspread_scan_last_success_timestamp_seconds{{{CONTROLLER}}}", "9100x{}")],
+    ),
+    "EvenspreadReportsNotWritten": (
+        [(f'evenspread_report_writes_total{{{CONTROLLER},outcome="failed"}}', "0+1x{}")],
+        [(f'evenspread_report_writes_total{{{CONTROLLER},outcome="postponed"}}', "0+1x{}")],
+    ),
+    "EvenspreadPodsPending": (
+        [(f'evenspread_pending_pods{{{CONTROLLER},cause="spread"}}', "1x{}")],
+        [
+            (f'evenspread_pending_pods{{{CONTROLLER},cause="spread"}}', "0x{}"),
+            (f'evenspread_pending_pods{{{CONTROLLER},cause="capacity"}}', "9x{}"),
+        ],
+    ),
     "EvenspreadLogDropped": (
         [("evenspread_log_lines_dropped_total{%}", "0+1x{}")],
         [("evenspread_log_lines_dropped_total{%}", "9x{}")],

@@ -202,7 +202,7 @@ class TestEvents:
         (drift, violation) = notices(scanned(skews=(skew(),), findings=(judged(),)), NOON)
         (other,) = notices(scanned(uid="u2", skews=(skew(),)), NOON)
         made = [event(each, NOON, "one")["metadata"]["name"] for each in (drift, violation, other)]
-        assert len({*made, event(drift, NOON, "one", "again")["metadata"]["name"]}) == 4
+        assert len({*made}) == 3
         assert event(drift, NOON + timedelta(days=1), "two")["metadata"]["name"] == made[0]
 
     def test_the_longest_name_fits(self):

@@ -78,19 +78,19 @@ def notices(scanned: ScannedWorkload, now: datetime) -> Iterator[Notice]:
             yield _waiting(scanned, pod)
 
 
-def event(notice: Notice, now: datetime, instance: str, episode: str = "") -> Mapping[str, Any]:
+def event(notice: Notice, now: datetime, instance: str) -> Mapping[str, Any]:
     """The event of a notice.
 
-    Shape: the same notice gives the same name in every process; ``episode`` tells one that has come again.
+    Shape: the same notice gives the same name in every process.
     """
     regarding = notice.regarding
-    parts = (regarding["uid"], notice.reason, *sorted(notice.keys), episode)
+    parts = (regarding["uid"], notice.reason, *sorted(notice.keys))
     mark = hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": f"{regarding['name'][:_NAME_CHARS]}.{mark}", "namespace": regarding["namespace"]},
-        "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "eventTime": micro_time(now),
         "reportingController": "evenspread.io/controller",
         "reportingInstance": instance[:128],
         "action": "Scan",
@@ -99,6 +99,11 @@ def event(notice: Notice, now: datetime, instance: str, episode: str = "") -> Ma
         "note": notice.note,
         "type": "Warning",
     }
+
+
+def micro_time(now: datetime) -> str:
+    """As events have it."""
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _drifted(scanned: ScannedWorkload) -> list[ActualSkew]:

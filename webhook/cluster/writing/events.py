@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from webhook.cluster.connection import ApiServer, RefusedError
+from webhook.cluster.connection import Answer, ApiServer, RefusedError
 
 EVENTS_API = "events.k8s.io/v1"
 _EXISTS = 409
@@ -21,11 +21,29 @@ def tell(server: ApiServer, event: Mapping[str, Any]) -> bool:
 
     Errors: ClusterError; RefusedError where the API server says no.
     """
-    path = f"/apis/{EVENTS_API}/namespaces/{quote(event['metadata']['namespace'])}/events"
-    answer = server.ask("POST", path, event)
+    answer = server.ask("POST", _path(event), event)
     if answer.status == _EXISTS:
         return False
+    _accepted(answer)
+    return True
+
+
+def tell_again(server: ApiServer, event: Mapping[str, Any], count: int, time: str) -> None:
+    """Say of an event that was told that it has come again, so many times in all.
+
+    Shape: ``time`` is a MicroTime; ``count`` at least 2.
+    Errors: as `tell`.
+    """
+    path = f"{_path(event)}/{quote(event['metadata']['name'])}"
+    series = {"series": {"count": count, "lastObservedTime": time}, "note": event["note"]}
+    _accepted(server.ask("PATCH", path, series, media="application/merge-patch+json"))
+
+
+def _path(event: Mapping[str, Any]) -> str:
+    return f"/apis/{EVENTS_API}/namespaces/{quote(event['metadata']['namespace'])}/events"
+
+
+def _accepted(answer: Answer) -> None:
     if answer.status not in {200, 201}:
         message = str(answer.content.get("message", ""))
         raise RefusedError(answer.status, message, retry_after=answer.retry_after)
-    return True
