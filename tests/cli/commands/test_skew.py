@@ -1,6 +1,7 @@
 """``evenspread skew``: the table, the JSON, the exit codes, and looking again."""
 
 import json
+from pathlib import Path
 
 import pytest
 from cli.snapshots import running, snapshot
@@ -9,6 +10,7 @@ from manifest import workload
 
 from webhook.cli.commands import skew
 
+EXAMPLE = str(Path(__file__).parents[3] / "webhook" / "example" / "cluster.jsonl")
 ZONE, SOFT_HOST = "zone hard 1 app=web", "hostname soft 1 app=web"
 
 TABLE = """\
@@ -136,6 +138,28 @@ def test_looking_again_prints_the_table_when_it_is_another(run, tmp_path, monkey
         code, out, err = run("skew", "--watch", "-A", "--kubeconfig", api.kubeconfig(tmp_path))
         assert (code, err.strip()) == (130, "")
         assert [line.rpartition("  ")[2] for line in out.splitlines() if "zone[0]" in line] == ["a 0, b 0", "a 1, b 0"]
+
+
+def test_it_counts_as_explain_does(run):
+    _, out, _ = run("skew", "-A", "-o", "json", "--snapshot", EXAMPLE)
+    told, compared = {}, 0
+    for each in json.loads(out):
+        if each["origin"] == "declared":
+            told.setdefault((each["kind"], each["namespace"], each["name"]), []).append(each)
+    for (kind, namespace, name), mine in told.items():
+        named = (f"{kind.lower()}/{name}", "-n", namespace)
+        _, explained, _ = run("explain", *named, "--snapshot", EXAMPLE, "-o", "json")
+        answers = json.loads(explained)
+        first = answers[0] if isinstance(answers, list) else answers
+        theirs = {(each["topologyKey"], each["whenUnsatisfiable"]): each for each in first["constraints"]}
+        for each in mine:
+            same = theirs.get((each["topologyKey"], each["whenUnsatisfiable"]))
+            assert same is not None, named
+            assert each["domains"] == same["domains"], named
+            if each["globalMinimum"] is not None:
+                assert each["globalMinimum"] == same["globalMinimum"], named
+            compared += 1
+    assert compared > 10
 
 
 @pytest.mark.parametrize(
