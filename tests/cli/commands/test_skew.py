@@ -140,6 +140,18 @@ def test_looking_again_prints_the_table_when_it_is_another(run, tmp_path, monkey
         assert [line.rpartition("  ")[2] for line in out.splitlines() if "zone[0]" in line] == ["a 0, b 0", "a 1, b 0"]
 
 
+def test_a_workload_that_cannot_be_read_is_named_and_the_others_are_counted(run, tmp_path):
+    with FakeApi() as api:
+        node = {"labels": {"topology.kubernetes.io/zone": "a"}}
+        api.put("nodes", "a", metadata=node, status={"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}})
+        api.put("deployments", "broken", "shop", spec=web(ZONE)["spec"] | {"replicas": "three"})
+        api.put("deployments", "web", "shop", spec=web(ZONE)["spec"])
+        _, out, err = run("skew", "-A", "--kubeconfig", api.kubeconfig(tmp_path))
+    assert "Deployment shop/broken: " in err
+    assert err.rstrip().endswith(": not counted")
+    assert "Deployment/web" in out
+
+
 def test_it_counts_as_explain_does(run):
     _, out, _ = run("skew", "-A", "-o", "json", "--snapshot", EXAMPLE)
     told, compared = {}, 0

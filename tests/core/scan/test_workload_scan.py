@@ -267,8 +267,13 @@ def test_declaring_the_defaults_is_the_fix_of_who_has_none():
 
 def test_what_a_zone_costs_is_not_known_of_volumes_that_are_to_come():
     spec = {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
-    found = one("a: a0=1 | b: b0=1", web(HARD, kind="StatefulSet", spec=spec))
+    made = web(HARD, kind="StatefulSet", spec=spec)
+    found = one("a: a0=1 | b: b0=1", made)
     assert {(each.gone, each.costs) for each in found.losses} == {((None, None), True)}
+    other = workload("Deployment", "app=web", HARD, meta={"name": "other"}, replicas=4)
+    known = next(each for each in scanned(snapshot("a: a0=1 | b: b0=1", made, other)).workloads if each.name == "other")
+    totals = scanned(snapshot("a: a0=1 | b: b0=1", made, other)).zones
+    assert [each.gone for each in totals] == [(each.gone.fewest, None) for each in known.losses]
 
 
 def test_of_very_many_domains_those_with_pods_are_listed():

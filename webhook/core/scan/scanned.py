@@ -84,8 +84,9 @@ class Stranded(NamedTuple):
 class ZoneLoss(Struct, frozen=True, kw_only=True):
     """What the failure of one zone costs a workload, or all of them together.
 
-    Shape: ``wanted`` are all pods that there are to be; pods that wait now are among those that stay Pending.
-    ``unreachable`` is while the zone's nodes are still there, ``gone`` after they were deleted.
+    Shape: ``wanted`` are all pods that there are to be; pods that wait now are among those that stay Pending. Of all
+    workloads together ``fewest`` leaves out those of which it is not known. ``unreachable`` is while the zone's nodes
+    are still there, ``gone`` after they were deleted.
     """
 
     zone: str

@@ -132,8 +132,6 @@ def _stays(tolerations: tuple[Toleration, ...]) -> bool:
 
 
 def _sum(listed: list[Stranded]) -> Stranded:
-    """The sums; None where one is not known."""
-    fewest = [each.fewest for each in listed if each.fewest is not None]
+    """The sums: of the fewest a bound where one is not known, of the most None."""
     most = [each.most for each in listed if each.most is not None]
-    known = len(listed)
-    return Stranded(sum(fewest) if len(fewest) == known else None, sum(most) if len(most) == known else None)
+    return Stranded(sum(each.fewest or 0 for each in listed), sum(most) if len(most) == len(listed) else None)
