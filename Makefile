@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install run test conformance fuzz fuzz-rules fuzz-inputs claims placing e2e e2e-cluster e2e-apart e2e-attacks e2e-steady e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
+.PHONY: help install run test browser pictures conformance fuzz fuzz-rules fuzz-inputs claims placing e2e e2e-cluster e2e-apart e2e-attacks e2e-steady e2e-cert-manager alerts image image-test image-lock dist attack attack-short transcript soak soak-short bench lint docs lock FORCE
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -27,6 +27,12 @@ run: $(READY)  ## start the webhook with an example cluster and print three comm
 
 test: $(READY)  ## the whole offline suite (Python only)
 	@$(BIN)/python -m pytest -n 3  # of what they take, a third is waiting: 46 s on two cores instead of 62
+
+browser: $(READY)  ## the console in a real browser (needs chromium in PATH: Debian's package)
+	@$(BIN)/python -m pytest -m browser tests/browser -q --no-cov
+
+pictures: $(READY)  ## the pictures of docs/console.md, taken anew (needs chromium in PATH)
+	@PYTHONPATH=tests $(BIN)/python -m browser.pictures docs/pictures
 
 SEED ?= $(shell date +%s)
 RELEASE ?= 1.37

@@ -58,7 +58,8 @@ def workload(name="web", *skews, namespace="shop", kind="Deployment", waiting=0,
     if waiting:
         pods = (PendingPod(f"{name}-1", f"uid-{name}-1", since, PendingCause.SPREAD),)
         told |= {"pending": {PendingCause.SPREAD: waiting}, "pending_since": since, "pending_pods": pods}
-    return ScannedWorkload(**{**told, "skews": skews, "pods": 3, "wanted": 3, **more})
+    zones = next((each.domains for each in skews if each.topology_key == ZONE), {})
+    return ScannedWorkload(**{**told, "skews": skews, "pods": 3, "wanted": 3, "zones": zones, **more})
 
 
 def scan(*workloads, zones=(), **more):

@@ -33,7 +33,7 @@ def test_the_first_screen(browse):
     assert page.rows[-3:] == [
         LEDGER_ROW,
         "catalog Deployment in shop a 0 b 3 c 0 uneven by zone: skew 3, maxSkew allows 1 none known",
-        "search StatefulSet in shop no zones zone[0] counts no pod none known",
+        "search StatefulSet in shop not known zone[0] counts no pod none known",
     ]
 
 

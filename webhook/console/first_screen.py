@@ -8,7 +8,6 @@ from msgspec import Struct
 from webhook.console.shown import Health, Shown
 from webhook.console.summary import Summary, above_text, excess, most_pending, summary, worst_loss, wrongs
 from webhook.console.words import age, duration, instant, pods, short_names
-from webhook.core.api.well_known import ZONE
 from webhook.core.rules.frame.rule import NOT_IN_THIS_RELEASE
 from webhook.core.scan.scanned import ClusterScan, PendingCause
 from webhook.core.text import one_line, plural
@@ -79,9 +78,7 @@ def first_screen(shown: Shown, scan: ClusterScan) -> FirstScreen:
 
 def zone_shorts(scan: ClusterScan) -> Mapping[str, str]:
     """The short names of all zones that are heard of."""
-    named = {each.zone for each in scan.zones} | {
-        zone for each in scan.workloads for skew in each.skews if skew.topology_key == ZONE for zone in skew.domains
-    }
+    named = {each.zone for each in scan.zones} | {zone for each in scan.workloads for zone in each.zones}
     return short_names(sorted(named))
 
 

@@ -119,16 +119,14 @@ def most_pending(loss: ZoneLoss) -> int:
 
 
 def zone_cells(of: ScannedWorkload, shorts: Mapping[str, str]) -> tuple[ZoneCell, ...]:
-    """Its pods in each zone, by name; nothing of a workload that no constraint spreads over zones."""
-    mine = [each for each in of.skews if each.topology_key == ZONE]
-    skew = next((each for each in mine if each.above), mine[0] if mine else None)
-    if skew is None:
-        return ()
-    limit = skew.max_skew + (skew.global_minimum or 0)
-    full = max(skew.domains.values(), default=0)
+    """Its pods in each zone, by name; nothing where they cannot be told from others, or there is one zone."""
+    limits = [
+        each.max_skew + (each.global_minimum or 0) for each in of.skews if each.topology_key == ZONE and each.above
+    ]
+    full = max(of.zones.values(), default=0)
     cells = []
-    for name, pods in sorted(skew.domains.items()):
-        high = skew.above and pods > limit
+    for name, pods in sorted(of.zones.items()):
+        high = any(pods > limit for limit in limits)
         picture = pictures.column(pods, full=full, high=high)
         cells.append(ZoneCell(one_line(name), one_line(shorts.get(name, name), 32), pods, high, picture))
     return tuple(cells)

@@ -4,6 +4,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 from msgspec import structs
 
@@ -46,7 +47,7 @@ def over_file(file: str, frame: Frame) -> Shown:
     print_faults(result.faults)
     if result.scan is None or not result.objects:
         raise CommandError(f"{file}: no object in it can be read", Exit.UNREADABLE)
-    return shown(result.scan, frame.policy, f"snapshot {file}", stated_moment(read))
+    return shown(result.scan, frame.policy, f"snapshot {Path(file).name}", stated_moment(read))
 
 
 def once(look: Callable[[], Shown]) -> Callable[[], Shown]:

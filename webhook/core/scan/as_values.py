@@ -53,6 +53,7 @@ def workload_values(of: ScannedWorkload) -> Json:
         "readable": of.readable,
         "wanted": of.wanted,
         "pods": of.pods,
+        "zones": dict(of.zones),
         "pending": {str(cause): pods for cause, pods in of.pending.items()},
         "pendingSince": of.pending_since,
         "pendingPods": [

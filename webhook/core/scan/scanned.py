@@ -128,7 +128,8 @@ class ScannedWorkload(Struct, frozen=True, kw_only=True):
 
     Shape: a pod whose controller is in no list stands for all pods of that controller, named by ``stands_for``
     (``ReplicaSet shop/web-1``), else empty. ``wanted`` is None where the kind has no number, ``pods`` where the
-    workload's cannot be told from others; terminating ones are not among them. ``pending_pods`` are the oldest.
+    workload's cannot be told from others; terminating ones are not among them. ``zones`` has every zone of the cluster,
+    with the pods that run there; none where there are fewer than two. ``pending_pods`` are the oldest.
     ``would_deny`` are the rules that would refuse the object, if it were created now and nothing but ``off`` lowered
     what is configured for them. ``would_inject`` are the constraints that the next pod would get if the configured
     defaults were injected; ``lacking`` are the running pods without any constraint of a workload that would get some.
@@ -143,6 +144,7 @@ class ScannedWorkload(Struct, frozen=True, kw_only=True):
     readable: bool = True
     wanted: int | None = None
     pods: int | None = None
+    zones: Mapping[str, int] = {}
     pending: Mapping[PendingCause, int] = {}
     pending_since: str = ""
     pending_pods: tuple[PendingPod, ...] = ()

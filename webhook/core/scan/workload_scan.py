@@ -153,6 +153,7 @@ class _Standing:
             named,
             wanted=self._nodes(made) if self._workload.traits.on_every_node else named.wanted,
             pods=self._present(waits),
+            zones=_asked("zones", self._zones, dict[str, int](), failures),
             pending=waits.causes,
             pending_since=waits.since,
             pending_pods=waits.named,
@@ -199,6 +200,16 @@ class _Standing:
             return None
         runs = self._index.runs(self._named.namespace, self._named.name)
         return pending + runs
+
+    def _zones(self) -> dict[str, int]:
+        """Its running pods in each zone; nothing where they cannot be told from others."""
+        if self._own is None:
+            return {}
+        counts = self._index.count(self._named.namespace, self._own)
+        return {
+            zone.name: sum(pods for slot, pods in counts.items() if zone.nodes >> slot & 1)
+            for zone in self._within.zones
+        }
 
     def _nodes(self, made: Sequence[ScannedTemplate]) -> int | None:
         wanted = (wanted_nodes(tolerant(each.problem.pod), self._index.view()) for each in made)
