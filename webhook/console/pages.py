@@ -31,6 +31,7 @@ def render(template: str, title: str, shown: Shown, address: str, /, **values: o
     page = {
         "source": one_line(shown.source),
         "live": shown.live,
+        "waiting": one_line(shown.waiting),
         "moment": written(moment),
         "moment_iso": moment.isoformat() if isinstance(moment, datetime) else "",
         "address": address,

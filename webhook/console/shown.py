@@ -23,8 +23,8 @@ class Health(Struct, frozen=True, kw_only=True):
 class Shown(Struct, frozen=True, kw_only=True):
     """Everything that a page is made of.
 
-    Shape: ``scan`` is None until the first one has ended. ``moment`` is the timestamp to which ages are counted.
-    ``live`` says that later scans will follow.
+    Shape: ``scan`` is None until the first one has ended, or where it waits for something else, which ``waiting`` says.
+    ``moment`` is the timestamp to which ages are counted. ``live`` says that later scans will follow.
     """
 
     scan: ClusterScan | None
@@ -32,6 +32,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     health: Health
     moment: str = ""
     live: bool = False
+    waiting: str = ""
 
 
 Source = Callable[[], Shown]

@@ -2,18 +2,22 @@
 
 import logging
 import os
+import signal
 import socket
 import sys
+import threading
 import uuid
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import click
 from msgspec import Struct
 
 from webhook import logs
+from webhook.cli.checking.frame import Frame
 from webhook.cli.commands.certificate_options import Duration, ObjectName, ca_options, lives
-from webhook.cli.exit_codes import CommandError
+from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cluster.connection import Account, ApiServer, ClusterError
 from webhook.cluster.writing.ca_secret import CaSecret
 from webhook.cluster.writing.lease import Elector
@@ -24,6 +28,7 @@ from webhook.controller.scan import Scanner, ScanSettings
 from webhook.core.policy.policy import Policy
 
 _HEALTH_BIND = "0.0.0.0:10251"
+_CONSOLE = "127.0.0.1:8080"
 _UNREACHABLE = 4
 _LAST_PORT = 65535  # TCP has 16 bits for it
 
@@ -47,6 +52,8 @@ class Options(Struct, frozen=True, kw_only=True):
     all_workloads: bool
     health_bind: str
     log_level: str
+    console: str | None
+    snapshot: str | None
     kubeconfig: str | None
     context: str | None
 
@@ -102,6 +109,8 @@ def _share(_context: click.Context, _parameter: click.Parameter, value: float) -
     show_default=True,
     help="Least severe lines of the log.",
 )
+@_option("--console", metavar="HOST:PORT", help="With --scan: where to show browsers what was found, over plain HTTP.")
+@click.option("--snapshot", metavar="FILE", help="Only the console, over this file; at 127.0.0.1:8080 or a free port.")
 @click.option("--kubeconfig", metavar="FILE", help="The cluster; without it, the one around this pod.")
 @click.option("--context", metavar="NAME", help="The kubeconfig's context.")
 def controller(**given: object) -> None:
@@ -110,11 +119,13 @@ def controller(**given: object) -> None:
     Several may run: a Lease says which one acts. It answers no admission request, and none waits for it.
     """
     options = Options(**given)  # type: ignore[arg-type]  # click made each value of the option's own type
+    console = None if options.console is None else _address("--console", options.console, _CONSOLE)
+    if options.snapshot is not None:
+        _show_file(options.snapshot, options.config, console)
+        return
     if options.lease is None or not (options.ca_secret or options.scan):
         raise CommandError("--lease says who acts, and --ca-secret or --scan what is to be done")
-    host, _, port = options.health_bind.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
-        raise CommandError(f"--health-bind {options.health_bind}: write it as HOST:PORT, as in {_HEALTH_BIND}")
+    bind = _address("--health-bind", options.health_bind, _HEALTH_BIND)
     if options.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
         raise CommandError("the controller looks after a cluster: run it in a pod, or add --kubeconfig")
     policy = _Policy(options.config)
@@ -139,10 +150,55 @@ def controller(**given: object) -> None:
     scanner = (
         Scanner(server, settings, identity, leading=lambda: elector.leading, policy=policy) if options.scan else None
     )
+    if console is not None and scanner is not None:
+        _show_scans(scanner, elector, policy, options, console)
     try:
-        run(Controller(elector, upkeep, scanner), elector, scanner, (host.strip("[]"), int(port)))
+        run(Controller(elector, upkeep, scanner), elector, scanner, bind)
     except OSError as error:
         raise CommandError(f"--health-bind {options.health_bind}: {error.strerror}") from error
+
+
+def _address(flag: str, text: str, example: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
+        raise CommandError(f"{flag} {text}: write it as HOST:PORT, as in {example}")
+    return host.strip("[]"), int(port)
+
+
+def _show_file(file: str, config: str | None, bind: tuple[str, int] | None) -> None:
+    """Serve the console over a file until a signal ends it."""
+    from webhook.cli.serving.console import of_file, start  # noqa: PLC0415 a controller without a console needs none
+
+    if not Path(file).is_file():
+        raise CommandError(f"{file}: no such file", Exit.UNREADABLE)
+    policy = _Policy(config)()
+    frame = Frame(policy=policy, today=datetime.now(UTC).date().isoformat())
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    source, cluster = of_file(file, config, frame)
+    source()  # faults of the file are told here
+    try:
+        url = start(source, cluster, bind)
+    except OSError as error:
+        raise CommandError(f"--console: {error.strerror}") from error
+    click.echo(f"the console: {url}; Ctrl-C ends it")
+    stop.wait()
+
+
+def _show_scans(
+    scanner: Scanner, elector: Elector, policy: Callable[[], Policy], options: Options, bind: tuple[str, int]
+) -> None:
+    """Serve the console over what the scans find, from threads of this process."""
+    from webhook.cli.serving.console import of_scanner, start  # noqa: PLC0415 as above
+
+    named = {"--kubeconfig": options.kubeconfig, "--context": options.context, "--config": options.config}
+    cluster = ("--cluster", *(word for flag, value in named.items() if value for word in (flag, value)))
+    try:
+        url = start(of_scanner(scanner, elector, policy), cluster, bind)
+    except OSError as error:
+        raise CommandError(f"--console {options.console}: {error.strerror}") from error
+    _log.info("showing what the scans find", extra={"fields": {"console": url}})
 
 
 class _Policy:

@@ -318,7 +318,8 @@ def _say_ready(options: Options, policy: Policy, place: example.ServerAddress) -
         from webhook.cli.serving import console  # noqa: PLC0415 an installed webhook has none
 
         frame = Frame(policy=policy, today=datetime.now(UTC).date().isoformat(), asked_version=options.kube_version)
-        shown = console.start(options.snapshot or str(example.CLUSTER), options.config or str(example.POLICY), frame)
+        file, config = options.snapshot or str(example.CLUSTER), options.config or str(example.POLICY)
+        shown = console.start(*console.of_file(file, config, frame))
         click.echo(example.tour(place, shown))
     elif options.local:
         click.echo(f"answering at {place.url}, health at {place.health_url}; CA: {place.authority}")

@@ -1,8 +1,8 @@
-"""The console: over a file, which is looked through once, when the first page is asked for; and served beside it."""
+"""The console over a file, which is looked through when the first page is asked for, or over the controller's scan."""
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,11 +13,13 @@ from webhook.cli.checking.results import RunResult
 from webhook.cli.checking.whole_cluster import examine_cluster, stated_moment, stated_version
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.terminal import print_faults
-from webhook.console.app import create_console
+from webhook.cluster.writing.lease import Elector
+from webhook.console.app import LOCAL_HOSTS, create_console
 from webhook.console.serving import ConsoleServer
 from webhook.console.shown import Health, Shown
 from webhook.console.single_file import single_file
 from webhook.console.what_if import Simulator
+from webhook.controller.scan import Scanner
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.scanned import ClusterScan
 from webhook.manifests.reading.files import read_files
@@ -61,13 +63,45 @@ def once(look: Callable[[], Shown]) -> Callable[[], Shown]:
     return ask
 
 
-def start(file: str, config: str | None, frame: Frame) -> str:
-    """Serve the console over a file from a thread of this process, and say where."""
-    cluster = ("--snapshot", file, *(("--config", config) if config else ()))
-    app = create_console(once(lambda: over_file(file, frame)), Simulator(cluster))
+def of_scanner(scanner: Scanner, elector: Elector, policy: Callable[[], Policy]) -> Callable[[], Shown]:
+    """What the controller's last scan found; a replica that stands by says who leads."""
+
+    def ask() -> Shown:
+        latest, feed, decided = scanner.latest, scanner.feed, policy()
+        age = None if feed is None or not feed.synced else feed.age
+        health = Health(ceiling=str(decided.ceiling), defaults_mode=str(decided.defaults.mode), cluster_age=age)
+        waiting = "" if elector.leading else f"This replica stands by: {elector.holder or 'nobody'} leads, and scans."
+        return Shown(
+            scan=None if latest is None else latest.scan,
+            source="the cluster",
+            health=health,
+            moment="" if latest is None else datetime.now(UTC).isoformat(timespec="minutes"),
+            live=True,
+            waiting=waiting or scanner.fault,
+        )
+
+    return ask
+
+
+def start(source: Callable[[], Shown], cluster: Sequence[str], bind: tuple[str, int] | None = None) -> str:
+    """Serve the console from a thread of this process, and say where.
+
+    Shape: ``cluster`` are the options that name the same cluster for `simulate`. Without ``bind`` it is a free port of
+    this machine.
+    Errors: OSError if the address cannot be had.
+    """
+    host, port = bind or (_HOST, _PORT)
+    app = create_console(source, Simulator(cluster), LOCAL_HOSTS | {f"[{host}]" if ":" in host else host})
     try:
-        server = ConsoleServer(_HOST, _PORT, app)
+        server = ConsoleServer(host, port, app)
     except OSError:
+        if bind is not None:
+            raise
         server = ConsoleServer(_HOST, 0, app)  # somebody else has the port
     server.start()
     return server.url
+
+
+def of_file(file: str, config: str | None, frame: Frame) -> tuple[Callable[[], Shown], Sequence[str]]:
+    """The source over a file, and the options that name it."""
+    return once(lambda: over_file(file, frame)), ("--snapshot", file, *(("--config", config) if config else ()))
