@@ -119,6 +119,11 @@ def objects_of(*more, without=()):
             id="alerts and a dashboard",
         ),
         pytest.param(
+            {"crds": {"install": True}},
+            objects_of("CustomResourceDefinition/spreadgroups.evenspread.io"),
+            id="the definition of groups",
+        ),
+        pytest.param(
             {"autoscaling": {"enabled": True}},
             objects_of("HorizontalPodAutoscaler/evenspread-webhook"),
             id="an autoscaler",
