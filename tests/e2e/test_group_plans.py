@@ -1,6 +1,6 @@
 """Groups on the real scheduler: the caps taken for maxSkew get stuck and are broken, derived plans never.
 
-Each run has nodes of its own, so that all run at once. `EVENSPREAD_GROUPS=full` makes as many as docs/groups.md publishes.
+Each run has nodes of its own, so that all run at once. `EVENSPREAD_GROUPS=full` makes those that docs/groups.md has.
 """
 
 import collections
