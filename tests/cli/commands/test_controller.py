@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from datetime import timedelta
@@ -81,6 +82,23 @@ def test_the_webhook_takes_a_ca_of_the_cluster_or_a_certificate(arguments, said,
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     assert main(["webhook", *SECRET, *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_console_that_cannot_be_stops_nothing_else(tmp_path):
+    log = tmp_path / "log"
+    start = "import sys; from webhook.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    with FakeApi() as api, log.open("wb") as out, socket.create_server(("127.0.0.1", 0)) as taken:
+        console = f"127.0.0.1:{taken.getsockname()[1]}"
+        flags = ("--kubeconfig", api.kubeconfig(tmp_path), "--health-bind", "127.0.0.1:0", "--console", console)
+        command = [sys.executable, "-c", start, "controller", "--scan", *LEASE, *flags]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=out, env=os.environ) as process:  # noqa: S603 ours
+            try:
+                eventually(lambda: "looking after the cluster" in log.read_text(), 60)
+                assert f"no console at {console}: Address already in use" in log.read_text()
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(20) == 0
+            finally:
+                process.kill()
 
 
 def test_it_runs_until_a_signal_ends_it(tmp_path):

@@ -189,7 +189,7 @@ def _show_file(file: str, config: str | None, bind: tuple[str, int] | None) -> N
 def _show_scans(
     scanner: Scanner, elector: Elector, policy: Callable[[], Policy], options: Options, bind: tuple[str, int]
 ) -> None:
-    """Serve the console over what the scans find, from threads of this process."""
+    """Serve the console over what the scans find, from threads of this process; without it the rest goes on."""
     from webhook.cli.serving.console import of_scanner, start  # noqa: PLC0415 as above
 
     named = {"--kubeconfig": options.kubeconfig, "--context": options.context, "--config": options.config}
@@ -197,7 +197,8 @@ def _show_scans(
     try:
         url = start(of_scanner(scanner, elector, policy), cluster, bind)
     except OSError as error:
-        raise CommandError(f"--console {options.console}: {error.strerror}") from error
+        _log.warning("no console at %s: %s", options.console, error.strerror)
+        return
     _log.info("showing what the scans find", extra={"fields": {"console": url}})
 
 
