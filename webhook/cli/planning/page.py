@@ -136,7 +136,7 @@ def _after(of: Answer, plan: Plan, paint: Paint) -> Iterator[str]:
     if plan.outlook is not None and plan.outlook.stuck and plan.verdict is Outcome.STUCK:
         yield from _wrapped(f"{plan.outlook.stuck:.0%} of the orders that were tried get stuck", indent="  ")
     if plan.verdict is Outcome.FITS and of.group.plan_for > of.group.shards:
-        yield from _wrapped(f"the fields stay the same up to {plan.same_up_to} shards", indent="  ")
+        yield from _wrapped(f"these fields keep the caps of up to {plan.same_up_to} shards", indent="  ")
     if plan.loads is not None:
         yield "\n"
         yield from _picture(of.group, plan, plan.loads)

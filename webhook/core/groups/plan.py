@@ -65,8 +65,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Fields for each shard, and what is known of them.
 
     Shape: ``fields`` are by the name of the shard's workload, ``keeping`` by topology key. ``loads`` are None without
-    pins. ``outlook`` is None where a proof needs none. ``same_up_to`` is the number of shards up to which the fields
-    stay as they are and fit.
+    pins. ``outlook`` is None where a proof needs none. ``same_up_to`` is the number of shards up to which these
+    fields keep the caps and all pods fit.
     """
 
     group: Group
