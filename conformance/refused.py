@@ -196,8 +196,8 @@ def is_known(error, pod):
 
 
 def has_refused_terms(oracle, workloads):
-    """Of each whether its terms are refused in the template already; a Rollout is asked about as a Deployment."""
-    as_known = [each | {"apiVersion": "apps/v1", "kind": "Deployment"} if each["kind"] == "Rollout" else each for each in workloads]
+    """Of each whether its terms are refused in the template already; a Rollout and a StatefulSet, whose template older releases leave alone, are asked about as Deployments."""
+    as_known = [each | {"apiVersion": "apps/v1", "kind": "Deployment"} if each["kind"] in {"Rollout", "StatefulSet"} else each for each in workloads]
     return [any(".affinity." in error["field"] for error in answer["errors"]) for answer in ask(oracle, as_known)]
 
 

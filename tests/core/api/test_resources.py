@@ -263,6 +263,10 @@ def test_pod_level_requests_are_filled_in(pod_level, version, expected):
 
 def test_huge_pages_of_containers_become_a_limit_of_the_pod():
     paged = container(limits={"hugepages-2Mi": "4Mi"}, hugepages_2Mi="4Mi")
+    asked = pod(containers=(paged,), resources=ResourceRequirements(requests={"cpu": "1"}))
+    for version in (KubernetesVersion(1, 34), RECORDED):
+        made = as_created(asked, version)
+        assert amounts(incoming_request(made, version)) == {"cpu": 1000, "hugepages-2Mi": 2**22}
     made = as_created(pod(containers=(paged,), resources=ResourceRequirements(limits={"cpu": "1"})), RECORDED)
     assert amounts(incoming_request(made, RECORDED)) == {"cpu": 1000, "hugepages-2Mi": 2**22}
 

@@ -51,12 +51,13 @@ RESIZES_AS_A_WHOLE = Gate(
     "of a pod that is resized in place the sums over its containers are compared, and allocated resources count without"
     " actual ones",
     "component-helpers v0.36.0 and v0.37.1 `resource/helpers.go` AggregateContainerRequests",
-    case="1.34/answers.jsonl.gz#odd-spread-902-5",
+    case="1.33/answers.jsonl.gz#scores-904-140",
 )
 BALANCE_IGNORES_NO_REQUEST = Gate(
     _1_33,
     "NodeResourcesBalancedAllocation does not score nodes for a pod without requests",
     "kubernetes v1.32.0 and v1.33.0 `noderesources/balanced_allocation.go` isBestEffortPod",
+    case="1.33/answers.jsonl.gz#scores-904-2",
 )
 MERGES_SPREAD_KEYS = Gate(
     _1_34,
@@ -88,13 +89,14 @@ VOLUME_AFFINITY_REASON = Gate(
     "a volume on other nodes: `node(s) didn't match PersistentVolume's node affinity`; before"
     " `node(s) had volume node affinity conflict`",
     "kubernetes v1.32.0 and v1.33.0 `volumebinding/binder.go`",
-    case="1.34/answers.jsonl.gz#storage-901-120",
+    case="1.31/answers.jsonl.gz#filters-20261121-65",
 )
 CLAIM_IN_USE_REASON = Gate(
     _1_34,
     "a ReadWriteOncePod claim in use: `node(s) unavailable due to PersistentVolumeClaim with …`; before `node has pod"
     " using PersistentVolumeClaim with the same name and …`",
     "kubernetes v1.33.0 and v1.34.0 `volumerestrictions/volume_restrictions.go`",
+    case="1.31/answers.jsonl.gz#filters-20261121-93",
 )
 FIT_IS_UNRESOLVABLE = Gate(
     _1_34,
@@ -108,7 +110,7 @@ NAMESPACES_NOT_MERGED = Gate(
     " labels at all satisfy applies to every namespace",
     "kubernetes v1.33.0, v1.34.12, v1.36.5, v1.37.1 `interpodaffinity/plugin.go` mergeAffinityTermNamespacesIfNotEmpty",
     until=_1_37,
-    case="1.34/answers.jsonl.gz#scores-901-137",
+    case="1.31/answers.jsonl.gz#filters-20261121-458",
 )
 VALIDATES_STATEFUL_SETS = Gate(
     _1_34,
@@ -121,13 +123,14 @@ SHOWS_JSON = Gate(
     "values of named types (whenUnsatisfiable, policies, operators) are shown as JSON; before in Go syntax, which"
     " differs for `<`, `>`, `&` and unprintable characters only",
     "apimachinery v0.33.0 and v0.34.0 `field/errors.go`",
-    case="1.34/answers.jsonl.gz#odd-defaults-902-130",
+    case="1.33/answers.jsonl.gz#mutate-args-904-198",
 )
 POD_LEVEL_RESOURCES = Gate(
     _1_34,
-    "pod-level resources replace what containers request; missing pod-level requests are filled in beside pod-level"
-    " limits",
+    "pod-level resources replace what containers request, also for LimitRanges; missing pod-level requests are filled"
+    " in beside pod-level limits. Before, the field is dropped",
     "gate PodLevelResources",
+    case="1.31/answers.jsonl.gz#filters-20261121-505",
 )
 MATCHES_ATTRIBUTES_CLASS = Gate(
     _1_34,
@@ -163,7 +166,7 @@ FINDS_CLAIMS_BY_LISTER = Gate(
     "a claim that VolumeBinding cannot get: `persistentvolumeclaims … not found`; before `could not find"
     " v1.PersistentVolumeClaim …`",
     "kubernetes v1.34.0 and v1.35.0 `volumebinding/binder.go`, `util/assumecache`",
-    case="1.34/answers.jsonl.gz#odd-filters-902-64",
+    case="1.33/answers.jsonl.gz#odd-filters-905-40",
 )
 DYNAMIC_ARGS = Gate(
     _1_34,
@@ -180,7 +183,7 @@ SCORES_CHANGE_OF_BALANCE = Gate(
     _1_36,
     "NodeResourcesBalancedAllocation scores how much the pod changes a node's balance; before, the balance with it",
     "kubernetes #135573",
-    case="1.34/answers.jsonl.gz#scores-901-99",
+    case="1.33/answers.jsonl.gz#scores-904-47",
 )
 RESIZES_POD_LEVEL = Gate(
     _1_36,
@@ -191,12 +194,13 @@ FILLS_POD_LEVEL_REQUESTS = Gate(
     _1_37,
     "missing pod-level requests are filled in without pod-level limits too",
     "gate PodLevelResourcesFixDefaulting",
+    case="1.33/answers.jsonl.gz#admit-904-124",
 )
 NEEDS_THE_DRIVER = Gate(
     _1_37,
     "a node on which a CSI driver is not installed is rejected, if the driver's CSIDriver object asks for that",
     "gate VolumeLimitScaling",
-    case="1.34/answers.jsonl.gz#storage-901-98",
+    case="1.33/answers.jsonl.gz#storage-904-128",
 )
 ORDINALS_UNAVAILABLE = Gate(
     _1_37,
@@ -213,7 +217,7 @@ NODE_NAME_BEFORE_FILTERS = Gate(
     _1_37,
     "a pod with spec.nodeName leaves only that node, before any filter",
     "kube-scheduler 1.37 `node_name.go`",
-    case="1.34/answers.jsonl.gz#odd-defaults-902-92",
+    case="1.33/answers.jsonl.gz#odd-defaults-905-4",
 )
 COUNTS_EMPTY_SELECTOR = Gate(
     _1_38,

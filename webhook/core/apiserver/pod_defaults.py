@@ -83,6 +83,8 @@ def _prepared(pod: Pod, version: KubernetesVersion) -> Pod:
 def _with_pod_level(spec: PodSpec, version: KubernetesVersion) -> PodSpec:
     if spec.resources is None:
         return spec
+    if not gates.POD_LEVEL_RESOURCES.holds(version):  # the field is dropped, and nobody reads it before
+        return replace(spec, resources=None)
     resources = _pod_level(spec.resources, spec.containers or (), spec.init_containers or (), version)
     return replace(spec, resources=resources)
 
@@ -129,16 +131,16 @@ def _pod_level(
     Containers' huge pages become a pod-level limit first, from which the request then follows.
     Source: pkg/api/pod/util.go ``DefaultPodLevelResources``; core/v1/defaults.go ``defaultHugePagePodLimits``.
     """
-    if not gates.POD_LEVEL_RESOURCES.holds(version):
-        return written
     limits, requests = _rounded(written.limits), _rounded(written.requests)
-    if not limits and (not requests or not gates.FILLS_POD_LEVEL_REQUESTS.holds(version)):
+    if not limits and not requests:
         return ResourceRequirements(requests=requests, limits=limits)
     limits, requests = dict(limits or {}), dict(requests or {})
     total_limits = container_requests(containers, init_containers, _limits)
     for name, nanos in total_limits.items():
         if name.startswith(HUGE_PAGES_PREFIX) and name not in requests:
             limits.setdefault(name, written_nanos(nanos))
+    if not limits and not gates.FILLS_POD_LEVEL_REQUESTS.holds(version):
+        return ResourceRequirements(requests=requests)
     for name, nanos in container_requests(containers, init_containers).items():
         if pod_level_resource(name) and not name.startswith(HUGE_PAGES_PREFIX):
             requests.setdefault(name, written_nanos(nanos))
