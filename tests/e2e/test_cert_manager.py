@@ -76,7 +76,8 @@ def test_it_issues_the_certificate_and_the_api_server_trusts_it(plane, namespace
         return plane.api.send("POST", f"{path('Rollout', namespace)}?dryRun=All", rollout).warnings
 
     assert [text.partition(":")[0] for text in eventually(warned)] == ["evenspread/max-skew"]
-    assert release.of("controller") == []
+    assert plane.api.send("GET", f"/api/v1/namespaces/{NAMESPACE}/secrets/evenspread-ca").status == 404
+    assert len(release.of("controller")) == 1, "which only scans"
 
 
 def test_a_renewed_certificate_is_served_and_trusted_at_once(plane, release):
