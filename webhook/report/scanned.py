@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from webhook.core.api.well_known import HOSTNAME
+from webhook.core.api.well_known import EVENT_CONTROLLER, HOSTNAME
 from webhook.core.policy.policy import Mode
 from webhook.core.review.judging import Judged
 from webhook.core.rules.frame.rule import Severity
@@ -91,7 +91,7 @@ def event(notice: Notice, now: datetime, instance: str) -> Mapping[str, Any]:
         "kind": "Event",
         "metadata": {"name": f"{regarding['name'][:_NAME_CHARS]}.{mark}", "namespace": regarding["namespace"]},
         "eventTime": micro_time(now),
-        "reportingController": "evenspread.io/controller",
+        "reportingController": EVENT_CONTROLLER,
         "reportingInstance": instance[:128],
         "action": "Scan",
         "reason": notice.reason,

@@ -144,10 +144,11 @@ GCE_PD = "kubernetes.io/gce-pd"
 PORTWORX = "kubernetes.io/portworx-volume"
 VSPHERE = "kubernetes.io/vsphere-volume"
 
-# Ours: the label of a namespace, annotations of objects and pods, and one of reports.
+# Ours: the label of a namespace, annotations of objects and pods, one of reports, and who tells of events.
 CEILING_LABEL = "evenspread.io/ceiling"
 SKIP_ANNOTATION = "evenspread.io/skip"
 INJECTED_ANNOTATION = "evenspread.io/injected"
 EXEMPT_ANNOTATION = "evenspread.io/exempt"
 FALLBACK_ANNOTATION = "evenspread.io/fallback"
 LEFT_OUT_ANNOTATION = "evenspread.io/results-left-out"
+EVENT_CONTROLLER = "evenspread.io/controller"
