@@ -103,7 +103,6 @@ e2e-cert-manager: $(READY) image  ## cert-manager's own controllers issue the ch
 	@tests/e2e/controlplane/build.sh >/dev/null
 	@tests/e2e/controlplane/netns.sh $(BIN)/python -m pytest -m e2e $(CERT_MANAGER) -q
 
-# Not in CI: promtool is in no package that is installed here.
 ALERTS := tests/e2e/test_alerts.py
 alerts: $(READY)  ## the chart's alerts as Prometheus evaluates them (needs promtool in PATH: Debian's package prometheus)
 	@$(BIN)/python -m pytest -m e2e $(ALERTS) -q

@@ -103,7 +103,7 @@ def _promtool():
         pytest.fail("promtool is not in PATH; Debian's package prometheus has it")
 
     def run(*arguments):
-        ran = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        ran = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=300, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran.stdout
 
