@@ -156,8 +156,28 @@ def test_a_workload_explains_each_constraint(browse):
         pytest.param(spread("a=1", selector=""), "counts no pods", id="without a selector"),
         pytest.param(
             spread(" ".join(f"n{number:03}={number % 2}" for number in range(60)), key=HOSTNAME),
-            "and 20 domains with fewer pods",
+            "and 20 domains without pods",
             id="more domains than fit",
+        ),
+        pytest.param(
+            spread(" ".join(f"n{number:03}={1 + number % 2}" for number in range(60)), key=HOSTNAME),
+            "and 20 domains with fewer pods",
+            id="more domains with pods than fit",
+        ),
+        pytest.param(
+            spread("n1=2 n2=1", key=HOSTNAME, empty=4998, global_minimum=0),
+            "n1 2 n2 1 and 4,998 domains without pods The emptiest domain has 0, so no domain may get a pod above 1",
+            id="very many, most of them empty",
+        ),
+        pytest.param(
+            spread("", key=HOSTNAME, empty=120, global_minimum=0, skew=0),
+            "Skew 0 of 1 allowed Pods in each domain 120 domains without pods The emptiest domain has 0",
+            id="very many, all of them empty",
+        ),
+        pytest.param(
+            spread("n1=1 n2=1", key=HOSTNAME, empty=118, min_domains=10, global_minimum=0),
+            "The emptiest domain has 0, so no domain may get a pod above 1",
+            id="empty ones are as many as minDomains asks for",
         ),
     ],
 )
@@ -224,6 +244,18 @@ def test_a_map_of_many_domains_sums_up_the_rest(browse):
 def test_a_domain_that_does_not_count_is_empty(browse):
     page = read(browse(shown(workload("one", spread("a=1 b=1")), workload("two", spread("a=1")))).get("/domains"))
     assert page.rows[2] == "two Deployment in shop 1 does not count"
+
+
+def test_an_empty_domain_of_very_many_is_told_from_one_that_does_not_count(browse):
+    one = workload("one", spread("n1=1", key=HOSTNAME, empty=4999, global_minimum=0))
+    two = workload("two", spread("n2=1", key=HOSTNAME))
+    page = read(browse(shown(one, two)).get("/domains"))
+    assert page.texts["head"] == "Pods by domain 2 workloads in 5,000 domains"
+    assert page.rows == [
+        "Workload n1 n2 4,998 more",
+        "one Deployment in shop 1 0 0",
+        "two Deployment in shop does not count 1 0",
+    ]
 
 
 def test_a_map_of_nothing(browse):

@@ -97,6 +97,11 @@ class TestReport:
             "1 to 1 in 40 domains",
         ]
 
+    @pytest.mark.parametrize("key", [HOST, "rack"])
+    def test_of_many_domains_the_empty_ones_count(self, key):
+        made = document(scanned(skews=(skew(topology_key=key, domains={"n1": 1, "n2": 2}, empty=4998),)))
+        assert made["results"][0]["properties"]["domains"] == "0 to 2 in 5,000 domains"
+
     def test_of_pods_that_wait(self):
         fix = SmallestFix(of="pending", text="nodeTaintsPolicy: Honor")
         made = document(scanned(pending={PendingCause.SPREAD: 2}, pending_since="2026-11-23T11:00:00Z", fix=fix))

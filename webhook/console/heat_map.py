@@ -40,14 +40,16 @@ def heat_map(shown: Shown, scan: ClusterScan, query: Query) -> dict[str, object]
     for _, skew in found:
         totals.update(dict.fromkeys(skew.domains, 0) | dict(skew.domains))
     columns = sorted(name for name, _ in totals.most_common(_MOST_COLUMNS))
-    rest = len(totals) - len(columns)
+    # Very many domains are hosts, of which a workload lists those alone where it has pods.
+    domains = max([len(totals), *(skew.eligible for _, skew in found)])
+    rest = domains - len(columns)
     rows, page = cut(found, query, _ROWS)
     shorts, moment = short_names(columns), instant(shown.moment)
     return {
         **pager("/domains", query, page),
         "key": one_line(key),
         "choices": [one_line(each) for each in keys[:_MOST_KEYS]],
-        "counted": f"{plural(len(found), 'workload')} in {plural(len(totals), 'domain')}" if found else "",
+        "counted": f"{plural(len(found), 'workload')} in {plural(domains, 'domain')}" if found else "",
         "columns": [one_line(name if rest else shorts[name], 40) for name in columns],
         "rest": f"{rest:,} more" if rest else "",
         "rows": [
@@ -71,10 +73,10 @@ def limit_of(skew: ActualSkew) -> int | None:
 
 
 def _cells(skew: ActualSkew, columns: Sequence[str]) -> list[Cell]:
-    full, limit = max(skew.domains.values(), default=0), limit_of(skew)
+    full, limit = skew.most, limit_of(skew)
     cells = []
     for name in columns:
-        pods = skew.domains.get(name)
+        pods = skew.domains.get(name, 0 if skew.empty else None)
         level = 0 if not pods else max(1, round(pods / full * _LEVELS))
         cells.append(Cell(pods, level, pods is not None and limit is not None and skew.above and pods > limit))
     return cells

@@ -101,7 +101,6 @@ def _constraint(of: ActualSkew) -> dict[str, object]:
         listed = sorted(of.domains.items(), key=lambda each: (-each[1], each[0]))[:_MOST_DOMAINS]
     counted = f"counts pods with {one_line(of.selector)}" if of.selector else "counts no pods"
     terms = (of.when_unsatisfiable, f"maxSkew {of.max_skew}", _ORIGINS[of.origin], counted)
-    rest = len(of.domains) - len(listed)
     return {
         "title": f"Spread by {constraint_name(of.topology_key, None)}",
         "terms": " · ".join(terms),
@@ -109,13 +108,22 @@ def _constraint(of: ActualSkew) -> dict[str, object]:
         "max_skew": of.max_skew,
         "above": of.above,
         "domains": [*_domains(of, listed, limit)],
-        "rest": f"and {plural(rest, 'domain')} with fewer pods" if rest else "",
+        "rest": _rest(of, listed),
         "meaning": _meaning(of, limit),
     }
 
 
+def _rest(of: ActualSkew, listed: Sequence[tuple[str, int]]) -> str:
+    """The domains that are not listed; of these the fullest are."""
+    rest = of.eligible - len(listed)
+    if not rest:
+        return ""
+    has_pods = sum(of.domains.values()) > sum(pods for _, pods in listed)
+    return f"{'and ' if listed else ''}{plural(rest, 'domain')} {'with fewer' if has_pods else 'without'} pods"
+
+
 def _domains(of: ActualSkew, listed: Sequence[tuple[str, int]], limit: int | None) -> Iterator[DomainRow]:
-    most = max([*of.domains.values(), limit or 0])
+    most = max(of.most, limit or 0)
     full = most + max(1, most // 8)  # so that the limit is no edge of the picture
     for name, count in listed:
         high = of.above and limit is not None and count > limit
@@ -126,13 +134,13 @@ def _domains(of: ActualSkew, listed: Sequence[tuple[str, int]], limit: int | Non
 def _meaning(of: ActualSkew, limit: int | None) -> str:
     """What the numbers mean for the next pod."""
     key = one_line(of.topology_key)
-    if not of.domains:
+    if not of.eligible:
         return f"No node that counts for these pods has the label {key}."
     if limit is None or of.global_minimum is None:
         return "How it stands is not known."
     least = f"the emptiest domain has {of.global_minimum:,}"
-    if of.min_domains is not None and len(of.domains) < of.min_domains:
-        least = f"there are {len(of.domains):,} domains and minDomains asks for {of.min_domains:,}, so 0 is the minimum"
+    if of.min_domains is not None and of.eligible < of.min_domains:
+        least = f"there are {of.eligible:,} domains and minDomains asks for {of.min_domains:,}, so 0 is the minimum"
     line = f"{least[0].upper()}{least[1:]}"
     if of.hard:
         return f"{line}, so no domain may get a pod above {limit:,} (the red line): such a pod stays Pending."

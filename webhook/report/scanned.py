@@ -177,10 +177,9 @@ def _compared(skew: ActualSkew) -> str:
 
 def _domains(skew: ActualSkew) -> str:
     """``a 3, b 1, c 0``; of nodes, and of many domains, only the fewest and the most."""
-    counts = skew.domains
-    if skew.topology_key != HOSTNAME and len(counts) <= _MOST_DOMAINS:
-        return ", ".join(f"{one_line(name, 63)} {pods}" for name, pods in sorted(counts.items()))
-    return f"{min(counts.values(), default=0)} to {max(counts.values(), default=0)} in {len(counts)} domains"
+    if skew.topology_key != HOSTNAME and skew.eligible <= _MOST_DOMAINS:
+        return ", ".join(f"{one_line(name, 63)} {pods}" for name, pods in sorted(skew.domains.items()))
+    return f"{skew.fewest} to {skew.most} in {skew.eligible:,} domains"
 
 
 def _reference(api_version: str, kind: str, namespace: str, name: str, uid: str) -> Mapping[str, str]:

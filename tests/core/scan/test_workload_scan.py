@@ -280,6 +280,7 @@ def test_of_very_many_domains_those_with_pods_are_listed():
     hosts = " ".join(f"n{number:03}={number // 100}" for number in range(102))
     (skew,) = one(f"a: {hosts}", web("hostname hard 1 app=web")).skews
     assert (dict(skew.domains), skew.empty, skew.skew) == ({"n100": 1, "n101": 1}, 100, 1)
+    assert (skew.eligible, skew.fewest, skew.most) == (102, 0, 1)
 
 
 def test_without_nodes_nothing_is_said_of_pods():

@@ -15,12 +15,11 @@ def domain_text(of: ActualSkew) -> str:
 
 
 def _counts(of: ActualSkew) -> str:
-    counts, total = of.domains, len(of.domains) + of.empty
+    counts, total = of.domains, of.eligible
     if not total:
         return f"no node with {of.topology_key.rpartition('/')[2]} counts"
     if total <= _MOST_DOMAINS:
         return ", ".join(f"{one_line(name, _NAME_CHARS)} {number}" for name, number in counts.items())
-    fewest, most = 0 if of.empty else min(counts.values()), max(counts.values(), default=0)
     empty = of.empty + sum(not number for number in counts.values())
-    rest = f", {empty:,} of them empty" if empty and most else ""
-    return f"{f'{fewest} to {most}' if most else 'none'} in {total:,} domains{rest}"
+    rest = f", {empty:,} of them empty" if empty and of.most else ""
+    return f"{f'{of.fewest} to {of.most}' if of.most else 'none'} in {total:,} domains{rest}"

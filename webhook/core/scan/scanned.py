@@ -55,6 +55,21 @@ class ActualSkew(Struct, frozen=True, kw_only=True):
     path: str
 
     @property
+    def eligible(self) -> int:
+        """How many domains count, listed or not."""
+        return len(self.domains) + self.empty
+
+    @property
+    def fewest(self) -> int:
+        """In one domain; 0 where none counts."""
+        return 0 if self.empty else min(self.domains.values(), default=0)
+
+    @property
+    def most(self) -> int:
+        """In one domain; 0 where none counts."""
+        return max(self.domains.values(), default=0)
+
+    @property
     def above(self) -> bool:
         """Whether it is above maxSkew, as after a scale-down, or when a domain came back empty."""
         return self.skew is not None and self.skew > self.max_skew
