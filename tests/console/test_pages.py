@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from webhook.console.shown import Health
 from webhook.core.api.well_known import HOSTNAME
 from webhook.core.rules.frame.rule import NotEvaluated
-from webhook.core.scan.scanned import ScanFailure, ScanGap, SmallestFix
+from webhook.core.scan.scanned import PendingCause, PendingPod, ScanFailure, ScanGap, SmallestFix
 
 ADDRESS = "/workload?kind=Deployment&namespace={}&name={}"
 LEDGER_ROW = (
@@ -294,6 +294,16 @@ def test_the_oldest_is_not_told_where_nobody_knows_it(browse):
     assert page.texts["pending"] == "Pending because of spread 1 pod"
     page = read(browse(shown(workload("web", waiting=1, since=""))).get(ADDRESS.format("shop", "web")))
     assert "web-1 its spread constraints not known" in page.rows
+
+
+def test_the_oldest_is_one_that_waits_because_of_spread(browse):
+    pods = (
+        PendingPod("web-0", "uid-0", "2026-11-17T09:00:00Z", PendingCause.CAPACITY),
+        PendingPod("web-1", "uid-1", "2026-11-20T08:58:00Z", PendingCause.SPREAD),
+    )
+    page = read(browse(shown(workload("web", waiting=1, since=pods[0].since, pending_pods=pods))).get("/"))
+    assert page.texts["pending"] == "Pending because of spread 1 pod the oldest for 2 min: shop/web-1"
+    assert page.texts["why"] == "1 pod Pending because of spread, the oldest for 2 min"
 
 
 def test_the_worst_are_ten_at_most(browse):

@@ -104,12 +104,19 @@ class TestReport:
 
     def test_of_pods_that_wait(self):
         fix = SmallestFix(of="pending", text="nodeTaintsPolicy: Honor")
-        made = document(scanned(pending={PendingCause.SPREAD: 2}, pending_since="2026-11-23T11:00:00Z", fix=fix))
+        pods = (waiting(7200, PendingCause.CAPACITY, "web-0"), waiting(3600), waiting(60, name="web-2"))
+        told = {PendingCause.SPREAD: 2, PendingCause.CAPACITY: 1}
+        made = document(scanned(pending=told, pending_since=pods[0].since, pending_pods=pods, fix=fix))
         (result,) = made["results"]
         assert (result["policy"], result["result"]) == ("spread-infeasible", "fail")
         assert result["message"] == "2 pods Pending: no node admits them under their own spread constraints"
         assert result["properties"]["since"] == "2026-11-23T11:00:00Z"
         assert result["properties"]["fix"] == "nodeTaintsPolicy: Honor"
+
+    def test_a_fix_of_something_else_and_a_time_that_nobody_knows_are_left_out(self):
+        fix = SmallestFix(of="selector-not-self", text="labelSelector: {}")
+        (result,) = document(scanned(pending={PendingCause.SPREAD: 2}, fix=fix))["results"]
+        assert {"since", "fix"} & result["properties"].keys() == set()
 
     def test_time_alone_is_no_change(self):
         made = reported(scanned(findings=(judged(),), skews=(skew(),)))
@@ -170,6 +177,12 @@ class TestNotices:
             "no node admits the pod under its own spread constraints; zone[0] a 4, b 1, c 0 of maxSkew 1; "
             "fix: nodeTaintsPolicy: Honor"
         )
+
+    def test_a_fix_of_something_else_is_no_help_for_a_pod_that_waits(self):
+        fix = SmallestFix(of="defaults", text="declare the configured defaults")
+        assert said(scanned(pending_pods=(waiting(60),), fix=fix)) == [
+            ("SpreadInfeasible", "no node admits the pod under its own spread constraints")
+        ]
 
     @given(st.text(min_size=1), st.text())
     def test_a_note_fits(self, summary, remedy):

@@ -112,8 +112,7 @@ def pending_tile(scan: ClusterScan, moment: datetime | None) -> Tile:
         (
             (pod.since, pod.name, each.namespace)
             for each in scan.workloads
-            for pod in each.pending_pods
-            if pod.cause is PendingCause.SPREAD and pod.since
+            if (pod := each.oldest_for_spread) is not None
         ),
         default=None,
     )

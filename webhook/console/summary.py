@@ -79,9 +79,10 @@ def wrongs(of: ScannedWorkload, moment: datetime | None) -> Iterator[str]:
         yield one_line(f"evenspread failed on it, in {failure.part}: {failure.error}", _LONGEST)
     waiting = of.pending.get(PendingCause.SPREAD, 0)
     if waiting:
-        since = age(of.pending_since, moment)
-        oldest = f", the oldest for {since}" if since else ""
-        yield f"{plural(waiting, 'pod')} Pending because of spread{oldest}"
+        oldest = of.oldest_for_spread
+        since = age(oldest.since, moment) if oldest is not None else ""
+        told = f", the oldest for {since}" if since else ""
+        yield f"{plural(waiting, 'pod')} Pending because of spread{told}"
     for each in sorted(of.skews, key=lambda skew: -excess(skew)):
         if each.above:
             yield above_text(each)

@@ -133,20 +133,21 @@ def _drift(skew: ActualSkew) -> Stated:
 def _infeasible(scanned: ScannedWorkload) -> Iterator[Stated]:
     waiting = scanned.pending.get(PendingCause.SPREAD, 0)
     if waiting:
+        oldest = scanned.oldest_for_spread
         yield Stated(
             policy=_INFEASIBLE_POLICY,
             key="pending",
             severity=Severity.HIGH,
             result="fail",
             message=f"{plural(waiting, 'pod')} Pending: no node admits them under their own spread constraints",
-            properties={"since": scanned.pending_since, "fix": one_line(scanned.fix.text) if scanned.fix else ""},
+            properties={"since": oldest.since if oldest else "", "fix": one_line(scanned.pending_fix)},
         )
 
 
 def _waiting(scanned: ScannedWorkload, pod: PendingPod) -> Notice:
     hard = [each for each in scanned.skews if each.hard]
     why = "; ".join(f"{_counts(each)} of maxSkew {each.max_skew}" for each in hard)
-    fix = f"fix: {scanned.fix.text}" if scanned.fix else ""
+    fix = f"fix: {scanned.pending_fix}" if scanned.pending_fix else ""
     parts = ["no node admits the pod under its own spread constraints", why, fix]
     return Notice(
         reason=SPREAD_INFEASIBLE,

@@ -15,7 +15,7 @@ from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.scan import smallest_fix, waiting_pods, workload_scan
 from webhook.core.scan.as_values import cluster_values
 from webhook.core.scan.cluster_scan import cluster_scan
-from webhook.core.scan.scanned import PendingCause
+from webhook.core.scan.scanned import PendingCause, PendingPod
 from webhook.core.scan.surroundings import surroundings
 from webhook.core.scan.workload_scan import scan_workload
 from webhook.core.scheduler.profile import SchedulerProfile
@@ -141,6 +141,18 @@ def test_claims_that_are_made_for_a_pod_are_its_own(monkeypatch):
     assert one("a: a0", web(HARD), WEB_1, *pods).pending[PendingCause.UNKNOWN] == 1
 
 
+def test_the_oldest_that_waits_because_of_spread_may_not_be_the_oldest():
+    pods = (
+        PendingPod("w0", "uid-w0", "2026-11-01T00:00:00Z", PendingCause.CAPACITY),
+        PendingPod("w1", "uid-w1", "", PendingCause.SPREAD),
+        PendingPod("w2", "uid-w2", "2026-11-03T00:00:00Z", PendingCause.SPREAD),
+        PendingPod("w3", "uid-w3", "2026-11-02T00:00:00Z", PendingCause.SPREAD),
+    )
+    found = one("a: a0=1", web(HARD), WEB_1)
+    assert (found.oldest_for_spread, found.pending_fix) == (None, "")
+    assert replace(found, pending_pods=pods).oldest_for_spread is pods[3]
+
+
 def test_pods_that_are_deleted_wait_for_nothing():
     leaving = of_web("w")
     leaving["metadata"]["deletionTimestamp"] = SINCE
@@ -193,7 +205,7 @@ def test_what_would_be_injected_and_what_runs_without(made, given, expected):
 
 def test_the_smallest_fix_of_pods_that_wait():
     found = one("a: a0=1 | b: -b0", web(HARD), WEB_1, of_web("w"))
-    assert (found.fix.of, found.fix.text) == ("pending", "set maxSkew: 2")
+    assert (found.fix.of, found.fix.text, found.pending_fix) == ("pending", "set maxSkew: 2", "set maxSkew: 2")
     assert found.fix.yaml == (
         "spec:\n  template:\n    spec:\n      topologySpreadConstraints:\n      - maxSkew: 2\n"
         "        topologyKey: topology.kubernetes.io/zone\n        whenUnsatisfiable: DoNotSchedule\n"
@@ -255,7 +267,7 @@ def test_a_field_that_goes_cannot_be_shown():
 
 def test_the_smallest_fix_of_a_finding():
     found = one("a: a0 | b: b0", web("zone hard 1 app=other"), policy=DENY)
-    assert (found.fix.of, found.fix.text) == ("selector-not-self", "use app=web")
+    assert (found.fix.of, found.fix.text, found.pending_fix) == ("selector-not-self", "use app=web", "")
     assert found.fix.yaml.endswith("matchLabels:\n            app: web\n")
 
 

@@ -51,10 +51,9 @@ def _pending(scan: ClusterScan, paint: Paint) -> Iterator[str]:
     rows = [(_name(each), f"{sum(each.pending.values()):,}", _causes(each), _since(each)) for each in waiting]
     head = ("PENDING NOW", "PODS", "CAUSE", "SINCE" if any(row[-1] for row in rows) else "")
     yield from _table(head, rows[:_MAX_ROWS], len(rows) - _MAX_ROWS, paint)
-    fixes = [each for each in waiting[:_MAX_ROWS] if each.fix is not None and each.fix.of == "pending"]
-    for each in fixes:
-        text = one_line(each.fix.text, _FIX_CHARS) if each.fix is not None else ""
-        yield f"  {paint('fix', GREEN)} of {_name(each)}: {text}\n"
+    for each in waiting[:_MAX_ROWS]:
+        if each.pending_fix:
+            yield f"  {paint('fix', GREEN)} of {_name(each)}: {one_line(each.pending_fix, _FIX_CHARS)}\n"
 
 
 def _causes(of: ScannedWorkload) -> str:

@@ -37,9 +37,8 @@ def _standing(scan: ClusterScan) -> Iterator[dict[str, object]]:
 
 
 def _waiting(of: ScannedWorkload) -> dict[str, object]:
-    fix = of.fix.text if of.fix is not None and of.fix.of == "pending" else ""
     causes = {str(cause): pods for cause, pods in of.pending.items()}
-    return {"pending": causes, "since": of.pending_since, "fix": fix}
+    return {"pending": causes, "since": of.pending_since, "fix": of.pending_fix}
 
 
 def _losses(scan: ClusterScan) -> Iterator[dict[str, object]]:

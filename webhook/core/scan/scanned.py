@@ -178,6 +178,17 @@ class ScannedWorkload(Struct, frozen=True, kw_only=True):
         """Its name in messages: ``Deployment shop/web``."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
+    @property
+    def pending_fix(self) -> str:
+        """The smallest change that helps its Pending pods; empty where none is known."""
+        return self.fix.text if self.fix is not None and self.fix.of == "pending" else ""
+
+    @property
+    def oldest_for_spread(self) -> PendingPod | None:
+        """The pod that waits longest because of spread; None where no such pod, or no time of one, is known."""
+        found = (each for each in self.pending_pods if each.cause is PendingCause.SPREAD and each.since)
+        return min(found, key=lambda each: (each.since, each.name), default=None)
+
 
 class ScanGap(Struct, frozen=True):
     """A rule that was not evaluated, the missing fact, and for how many objects."""
