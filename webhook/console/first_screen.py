@@ -155,6 +155,8 @@ def health_line(health: Health, scan: ClusterScan) -> Iterator[Fact]:
     """How the installation stands, in a line; what is not known is left out."""
     yield Fact("Ceiling", health.ceiling)
     yield Fact("Defaults", health.defaults_mode)
+    if health.fault:
+        yield Fact("Next scan", one_line(health.fault), bad=True)
     if health.cluster_age is not None:
         yield Fact("Cluster heard of", f"{duration(health.cluster_age)} ago", bad=health.cluster_age > _OLD_SECONDS)
     if health.certificate_days is not None:

@@ -8,13 +8,15 @@ from webhook.core.scan.scanned import ClusterScan
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """How the installation stands. Shape: None and empty for what the process does not know.
+    """How the installation stands.
 
+    Shape: None and empty for what the process does not know; ``fault`` is why there is no later scan.
     Unit: seconds, days.
     """
 
     ceiling: str
     defaults_mode: str
+    fault: str = ""
     cluster_age: float | None = None
     certificate_days: float | None = None
     admission_p99: float | None = None

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from cli.snapshots import snapshot
-from console.scans import LEDGER, scan
+from console.scans import LEDGER, NOW, scan
 from manifest import workload
 
 from webhook.cli.main import main
@@ -87,6 +87,9 @@ def test_a_file_as_one_page(file, capsys):
     ("leading", "scanned", "synced", "fault", "shown"),
     [
         pytest.param(True, scan(LEDGER), True, "", (True, 7.0, ""), id="after a scan"),
+        pytest.param(
+            True, scan(LEDGER), True, "it waits: 403", (True, 7.0, "it waits: 403"), id="while later ones fail"
+        ),
         pytest.param(True, None, True, "", (False, 7.0, ""), id="before the first"),
         pytest.param(True, None, False, "it waits: 403", (False, None, "it waits: 403"), id="while it cannot scan"),
         pytest.param(
@@ -101,4 +104,5 @@ def test_the_controllers_last_scan_is_shown(leading, scanned, synced, fault, sho
     elector = SimpleNamespace(leading=leading, holder="other")
     found = of_scanner(scanner, elector, Policy)()
     assert (found.scan is not None, found.health.cluster_age, found.waiting) == shown
-    assert (found.live, bool(found.moment)) == (True, scanned is not None)
+    # What an old scan found is not as of now.
+    assert (found.live, found.moment, found.health.fault) == (True, NOW if scanned else "", fault)

@@ -1,4 +1,8 @@
-"""The console over a file, which is looked through when the first page is asked for, or over the controller's scan."""
+"""The console over a file, or over the controller's scans.
+
+A file is looked through once: by `controller --snapshot` at its start, by `webhook --example` when the first page is
+asked for.
+"""
 
 import functools
 import threading
@@ -69,13 +73,18 @@ def of_scanner(scanner: Scanner, elector: Elector, policy: Callable[[], Policy])
     def ask() -> Shown:
         latest, feed, decided = scanner.latest, scanner.feed, policy()
         age = None if feed is None or not feed.synced else feed.age
-        health = Health(ceiling=str(decided.ceiling), defaults_mode=str(decided.defaults.mode), cluster_age=age)
+        health = Health(
+            ceiling=str(decided.ceiling),
+            defaults_mode=str(decided.defaults.mode),
+            fault=scanner.fault,
+            cluster_age=age,
+        )
         waiting = "" if elector.leading else f"This replica stands by: {elector.holder or 'nobody'} leads, and scans."
         return Shown(
             scan=None if latest is None else latest.scan,
             source="the cluster",
             health=health,
-            moment="" if latest is None else datetime.now(UTC).isoformat(timespec="minutes"),
+            moment="" if latest is None else latest.scan.ended,
             live=True,
             waiting=waiting or scanner.fault,
         )
