@@ -1,6 +1,9 @@
 """What if: a form -> words of the command line -> the answer of a bounded process."""
 
 import re
+import resource
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -14,6 +17,7 @@ from webhook.console import what_if
 from webhook.console.what_if import Change, NoAnswer, Simulator, read_change
 
 OPTIONS = ("--snapshot", str(CLUSTER), "--config", str(POLICY))
+MIB = 1024 * 1024
 ADDRESS = "/what-if?kind=Deployment&namespace=payments&name=ledger"
 
 
@@ -116,6 +120,40 @@ def test_a_question_is_ended_when_its_time_is_over(monkeypatch):
     monkeypatch.setattr(what_if, "LONGEST_SECONDS", 0.01)
     with pytest.raises(NoAnswer, match=r"longer than 0\.01 s"):
         Simulator(OPTIONS).answer(Change(kind="Deployment", namespace="payments", name="ledger"))
+
+
+@pytest.mark.parametrize(
+    ("most", "current", "left"),
+    [
+        pytest.param("536870912", "268435456", 224 * MIB, id="what the container has left, but for some"),
+        pytest.param("8589934592", "268435456", 512 * MIB, id="of a large one no more than else"),
+        pytest.param("max", "268435456", 512 * MIB, id="without a limit"),
+        pytest.param(None, None, 512 * MIB, id="where the kernel does not say"),
+        pytest.param("536870912", "402653184", 96 * MIB, id="just enough"),
+    ],
+)
+def test_it_takes_no_more_memory_than_its_container_has(tmp_path, monkeypatch, most, current, left):
+    monkeypatch.setattr(what_if, "_GROUP", tmp_path)
+    if most is not None:
+        (tmp_path / "memory.max").write_text(f"{most}\n")
+        (tmp_path / "memory.current").write_text(f"{current}\n")
+    assert what_if._bytes_left() == left
+
+
+def test_where_too_little_memory_is_left_nothing_is_begun(tmp_path, monkeypatch):
+    monkeypatch.setattr(what_if, "_GROUP", tmp_path)
+    (tmp_path / "memory.max").write_text("536870912\n")
+    (tmp_path / "memory.current").write_text("402653185\n")
+    with pytest.raises(NoAnswer, match=r"leaves too little memory for it: 95 MiB"):
+        Simulator(OPTIONS).answer(Change(kind="Deployment", namespace="payments", name="ledger"))
+
+
+def test_a_question_is_bounded_though_nobody_waits_for_it_any_more():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        what_if._restrain(process.pid, 100 * MIB)
+        limits = [resource.prlimit(process.pid, each) for each in (resource.RLIMIT_DATA, resource.RLIMIT_CPU)]
+        process.kill()
+    assert limits == [(100 * MIB, 100 * MIB), (30, 30)]
 
 
 @pytest.mark.slow

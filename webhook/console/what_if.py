@@ -1,7 +1,10 @@
 """What if: a change to the cluster or to one workload -> `evenspread simulate` in a process of its own.
 
 The process reads the cluster as the command line does, so that both say the same. It is ended when its time is over,
-has its own limit of memory, gives way to everything else, and there is one at a time.
+takes no more memory than its container has left, gives way to everything else, and there is one at a time.
+
+Source: kubelet kuberuntime_container_linux.go (``memory.oom.group``); Linux cgroup-v2.rst (``memory.max``,
+``memory.current``, ``memory.oom.group``).
 """
 
 import contextlib
@@ -25,8 +28,13 @@ from webhook.core.text import one_line
 # A cluster of 5,000 pods is read in three of them; the search for an answer is bounded by its states.
 LONGEST_SECONDS = 30.0
 _STATES = 20_000
-MOST_BYTES = 512 * 1024 * 1024
-_MOST_ANSWER_BYTES = 4 * 1024 * 1024
+_MIB = 1024 * 1024
+MOST_BYTES = 512 * _MIB
+_LEAST_BYTES = 96 * _MIB  # with less it is not begun
+_SPARE_BYTES = 32 * _MIB  # for what the controller takes meanwhile
+_MOST_PROCESSOR_SECONDS = 30  # also when nobody is left who would end it
+_GROUP = Path("/sys/fs/cgroup")  # the container's own, as it sees it
+_MOST_ANSWER_BYTES = 4 * _MIB
 PATIENCE_SECONDS = 2.0  # for the question before
 _NICE = 5
 MOST_REPLICAS, MOST_NODES = 1_000, 100
@@ -155,6 +163,7 @@ class Simulator:
             self._free.release()
 
     def _answer(self, change: Change) -> dict[str, Any]:
+        left = _bytes_left()
         asked = (*self._cluster, "-o", "json", f"--states={_STATES}", *change.arguments)
         command = (sys.executable, "-P", "-m", "webhook", "simulate", *asked)
         # It finds its modules where this process does: an installed one finds them by a path of its own.
@@ -167,7 +176,7 @@ class Simulator:
             process_group=0,
             env=environment,
         ) as process:
-            _restrain(process.pid)
+            _restrain(process.pid, left)
             try:
                 said, complaint = process.communicate(timeout=LONGEST_SECONDS)
             except subprocess.TimeoutExpired:
@@ -178,12 +187,29 @@ class Simulator:
         return _read(process.returncode, said, complaint)
 
 
-def _restrain(pid: int) -> None:
+def _bytes_left() -> int:
+    """The memory that the process may take. Errors: NoAnswer where that is too little."""
+    left = MOST_BYTES
+    # Without a group of its own there are no such files, and without a limit it is "max".
+    with contextlib.suppress(OSError, ValueError):
+        most, current = (int((_GROUP / f"memory.{name}").read_text("ascii")) for name in ("max", "current"))
+        left = min(left, most - current - _SPARE_BYTES)
+    if left < _LEAST_BYTES:
+        raise NoAnswer(
+            f"This container's limit leaves too little memory for it: {max(0, left) // _MIB} MiB. Raise it, or ask on "
+            "the command line."
+        )
+    return left
+
+
+def _restrain(pid: int, most_bytes: int) -> None:
     """Bound what the process takes; it may have ended already."""
     with contextlib.suppress(OSError):
-        resource.prlimit(pid, resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+        resource.prlimit(pid, resource.RLIMIT_DATA, (most_bytes, most_bytes))
+        resource.prlimit(pid, resource.RLIMIT_CPU, (_MOST_PROCESSOR_SECONDS, _MOST_PROCESSOR_SECONDS))
         os.setpriority(os.PRIO_PROCESS, pid, _NICE)
-        # Where memory is short, the kernel ends this process and not the one that it was started by.
+        # Where the node is short of memory, the kernel ends this process first. Where the container is at its limit,
+        # the kubelet has it end all of them: that is why the limit above is what the container has left.
         Path(f"/proc/{pid}/oom_score_adj").write_text("1000", encoding="ascii")
 
 
