@@ -152,6 +152,12 @@ def test_nothing_is_cut_off_where_it_is_narrow(opened, console, viewport):
             assert page.evaluate(WIDER_THAN_THE_WINDOW) <= 0, path
 
 
+def test_on_a_phone_the_name_of_a_workload_takes_the_width(opened, console):
+    with opened(console, viewport=PHONE) as page:
+        first = page.locator(".worst tbody tr").first
+        assert first.locator("th").bounding_box()["width"] == first.locator(".why").bounding_box()["width"] > 300
+
+
 def test_it_works_without_scripts(opened, console):
     with opened(console, java_script_enabled=False) as page:
         page.get_by_role("link", name="Workloads", exact=True).click()
