@@ -39,6 +39,11 @@ def target(path):
     return Target(group, parts[1], parts[0], parts[2] if len(parts) > 2 else "")
 
 
+def _fixed(event, change):
+    """What of an event cannot be changed: all but its series (core/validation/events.go ``ValidateEventUpdate``)."""
+    return [key for key, value in change.items() if key != "series" and event.get(key) != value]
+
+
 class Writes(http.server.BaseHTTPRequestHandler):
     """For a handler that has `status` and `json`, and whose server has the `FakeApi`."""
 
@@ -84,6 +89,10 @@ class Writes(http.server.BaseHTTPRequestHandler):
             assert write.query["fieldManager"]
         with api.lock:
             there = api.objects[write.resource].get((write.namespace, write.name), {}) if merging else {}
+            fixed = _fixed(there, body) if merging and write.resource == "events" else []
+            if fixed:
+                self.status(422, f"Event is invalid: {fixed[0]}: field is immutable")
+                return
             self.json(200, self._put(write, {**there, **body}))
 
     def _delete(self, write, _body):

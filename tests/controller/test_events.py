@@ -40,7 +40,7 @@ def _replica(api, tmp_path):
     return Replica(api, tmp_path)
 
 
-def notice(*keys, name="web", namespace="shop", reason="SpreadDrift"):
+def notice(*keys, name="web", namespace="shop", reason="SpreadDrift", note=""):
     regarding = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -48,7 +48,7 @@ def notice(*keys, name="web", namespace="shop", reason="SpreadDrift"):
         "name": name,
         "uid": f"u-{name}",
     }
-    return Notice(reason=reason, keys=frozenset(keys), note=f"{len(keys)} wrong", regarding=regarding)
+    return Notice(reason=reason, keys=frozenset(keys), note=note or f"{len(keys)} wrong", regarding=regarding)
 
 
 def told(api):
@@ -68,8 +68,8 @@ def test_more_that_is_wrong_is_told_and_less_is_not(api, replica):
     assert told(api) == ["1 wrong", "2 wrong"]
 
 
-def test_what_comes_again_is_told_again(api, replica):
-    for due in ([notice("zone")], [], [notice("zone")], [], [notice("zone")]):
+def test_what_comes_again_with_other_numbers_is_told_again(api, replica):
+    for due in ([notice("zone")], [], [notice("zone", note="worse")], [], [notice("zone")]):
         replica.scans(*due)
     assert told(api) == ["1 wrong"]
     (made,) = api.objects["events"].values()

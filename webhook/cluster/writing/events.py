@@ -29,13 +29,14 @@ def tell(server: ApiServer, event: Mapping[str, Any]) -> bool:
 
 
 def tell_again(server: ApiServer, event: Mapping[str, Any], count: int, time: str) -> None:
-    """Say of an event that was told that it has come again, so many times in all.
+    """Say of an event that was told that it has come again, so many times in all; its note stays, as all but a series.
 
     Shape: ``time`` is a MicroTime; ``count`` at least 2.
     Errors: as `tell`.
+    Source: kubernetes 1.31 pkg/apis/core/validation/events.go ``ValidateEventUpdate``.
     """
     path = f"{_path(event)}/{quote(event['metadata']['name'])}"
-    series = {"series": {"count": count, "lastObservedTime": time}, "note": event["note"]}
+    series = {"series": {"count": count, "lastObservedTime": time}}
     _accepted(server.ask("PATCH", path, series, media="application/merge-patch+json"))
 
 
