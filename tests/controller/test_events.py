@@ -6,11 +6,13 @@ import pytest
 from cluster.api import FakeApi, refuse
 from cluster.following import server
 
+from webhook.controller import events
 from webhook.controller.allowance import Allowance, Rate
 from webhook.controller.events import Events
 from webhook.report.scanned import Notice
 
 PLENTY = Rate(a_minute=6000, burst=1000)
+DEPLOYMENTS, DAEMON_SETS = ("apps", "Deployment"), ("apps", "DaemonSet")
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
@@ -28,10 +30,16 @@ class Replica:
             server(api, folder), Allowance(PLENTY, namespace, lambda: 0.0), "one", may_write=lambda: self.leads
         )
 
-    def scans(self, *due, complete=True):
+    def scans(self, *due, unread=()):
+        self.begins(*due)
+        self.events.end(unread)
+
+    def begins(self, *due):
+        """A scan that has not ended."""
         self.events.begin()
-        self.events.take(due, self.now)
-        self.events.end(complete=complete)
+        for each in due:
+            of = DAEMON_SETS if each.regarding["name"].startswith("daily") else DEPLOYMENTS
+            self.events.take(of, [each], self.now)
         self.now += timedelta(minutes=5)
 
 
@@ -118,7 +126,7 @@ def test_who_does_not_lead_tells_nothing(api, replica):
 
 def test_an_incomplete_scan_forgets_nothing(api, replica):
     replica.scans(notice("zone"))
-    replica.scans(complete=False)
+    replica.scans(unread={DEPLOYMENTS})
     replica.scans(notice("zone"))
     assert told(api) == ["1 wrong"]
 
@@ -126,9 +134,36 @@ def test_an_incomplete_scan_forgets_nothing(api, replica):
 def test_what_an_incomplete_first_scan_did_not_see_may_have_been_told(api, replica, tmp_path):
     replica.scans(notice("zone"))
     following = Replica(api, tmp_path)
-    following.scans(complete=False)
+    following.scans(unread={DEPLOYMENTS})
     following.scans(notice("zone"))
     assert told(api) == ["1 wrong"]
+
+
+def test_what_a_scan_told_that_did_not_end_is_told(api, replica):
+    replica.scans()
+    replica.begins(notice("zone"))
+    replica.scans(notice("zone"))
+    (made,) = api.objects["events"].values()
+    assert "series" not in made
+    assert replica.events.outcomes == {("SpreadDrift", "told"): 1}
+
+
+def test_a_kind_that_is_never_read_keeps_only_its_own(api, replica):
+    replica.scans(notice("zone"), notice("zone", name="daily"), unread={DAEMON_SETS})
+    for due in ([], [notice("zone")], [], [notice("zone")], [notice("zone", name="daily")]):
+        replica.scans(*due, unread={DAEMON_SETS})
+    (made,) = [each for each in api.objects["events"].values() if each["regarding"]["name"] == "web"]
+    assert made["series"]["count"] == 3
+    (made,) = [each for each in api.objects["events"].values() if each["regarding"]["name"] == "daily"]
+    assert "series" not in made
+
+
+def test_no_more_recurrences_are_counted_than_a_number(api, replica, monkeypatch):
+    monkeypatch.setattr(events, "_MOST_COUNTED", 1)
+    both = notice("zone"), notice("zone", name="other")
+    for due in (both, [], both, [], both):
+        replica.scans(*due)
+    assert sorted(each["series"]["count"] for each in api.objects["events"].values()) == [2, 2]
 
 
 def test_a_failure_is_tried_again_and_may_have_arrived(api, replica):

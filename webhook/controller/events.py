@@ -7,24 +7,31 @@ told by the same event, which then counts.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.cluster.connection import ApiServer, ClusterError, RefusedError
 from webhook.cluster.writing.events import tell, tell_again
 from webhook.cluster.writing.reports import is_of_one_object
 from webhook.controller.allowance import Allowance
+from webhook.core.workloads.kinds import GroupKind
 from webhook.logs import bounded
 from webhook.report.scanned import Notice, event, micro_time
 
 _FAILURES = 4  # in a row; then nothing more is told until the next scan
-_OUTCOMES = ("told", "known", "postponed", "failed")
+_MOST_COUNTED = 10_000  # recurrences; whoever comes again after being forgotten counts anew
 
 _log = logging.getLogger(__name__)
 
 _Of = tuple[str, str]  # uid, reason
-_Told = dict[_Of, frozenset[str]]  # what was wrong when it was told last
+
+
+class _Told(NamedTuple):
+    """What was wrong when it was told last, and the kind of workload in which it was seen."""
+
+    keys: frozenset[str]
+    of: GroupKind
 
 
 class Events:
@@ -48,37 +55,43 @@ class Events:
 
     def forget(self) -> None:
         """Begin anew: another replica may have led meanwhile."""
-        self._before: _Told = {}
-        self._now: _Told = {}
-        self._settled = False  # after a scan that saw everything
-        self._tried: set[_Of] = set()  # what could not be told, as far as we know
+        self._before: dict[_Of, _Told] = {}
+        self._now: dict[_Of, _Told] = {}
+        self._ended = False  # whether a scan has
+        self._never_read: set[GroupKind] = set()  # in all scans that have ended
+        self._tried: dict[_Of, GroupKind] = {}  # what could not be told, as far as we know
+        self._due: set[_Of] = set()
         self._times: Counter[_Of] = Counter()
 
     def begin(self) -> None:
-        """A scan begins."""
-        self._now, self._failures = {}, 0
+        """A scan begins; what one told that did not end is told."""
+        self._before, self._now, self._failures = {**self._before, **self._now}, {}, 0
 
-    def take(self, due: Iterable[Notice], now: datetime) -> None:
-        """Tell what is new in these."""
+    def take(self, of: GroupKind, due: Iterable[Notice], now: datetime) -> None:
+        """Tell what is new in these, of a workload of this kind."""
         for notice in due:
             at = (notice.regarding["uid"], notice.reason)
-            told = self._before.get(at, frozenset())
-            if notice.keys <= told or self._tell(at, notice, now):
-                self._now[at] = notice.keys
+            self._due.add(at)
+            told = self._before.get(at)
+            if (told and notice.keys <= told.keys) or self._tell(at, of, notice, now):
+                self._now[at] = _Told(notice.keys, of)
             elif told:
                 self._now[at] = told
 
-    def end(self, *, complete: bool) -> None:
-        """The scan has ended; of workloads that an incomplete one did not see, what was told stays told."""
-        if not complete:
-            self._now = {**self._before, **self._now}
-        self._before, self._settled = self._now, self._settled or complete
-        self._tried -= self._now.keys()
+    def end(self, unread: Collection[GroupKind] = ()) -> None:
+        """The scan has ended; of kinds that could not be read, what was told stays told."""
+        kept = {at: told for at, told in self._before.items() if told.of in unread}
+        self._before, self._now = {**kept, **self._now}, {}
+        self._tried = {
+            at: of for at, of in self._tried.items() if at not in self._before and (at in self._due or of in unread)
+        }
+        self._never_read = self._never_read.intersection(unread) if self._ended else {*unread}
+        self._ended, self._due = True, set()
         self._allowance.forget_idle()
         if self._failures < _FAILURES:
             self.fault = ""
 
-    def _tell(self, at: _Of, notice: Notice, now: datetime) -> bool:
+    def _tell(self, at: _Of, of: GroupKind, notice: Notice, now: datetime) -> bool:
         """Whether it is told now."""
         if self._failures >= _FAILURES or not self._may_write():
             return False
@@ -86,17 +99,17 @@ class Events:
             self.outcomes[notice.reason, "postponed"] += 1
             return False
         try:
-            new = self._told(at, event(notice, now, self._instance), now)
+            new = self._told(at, of, event(notice, now, self._instance), now)
         except ClusterError as error:
             self.outcomes[notice.reason, "failed"] += 1
-            self._tried.add(at)
+            self._tried[at] = of
             self._failed(error)
             return False
         self._failures = 0
         self.outcomes[notice.reason, "told" if new else "known"] += 1
         return True
 
-    def _told(self, at: _Of, said: Mapping[str, Any], now: datetime) -> bool:
+    def _told(self, at: _Of, of: GroupKind, said: Mapping[str, Any], now: datetime) -> bool:
         """Whether it was not known before.
 
         Errors: ClusterError.
@@ -104,9 +117,11 @@ class Events:
         if tell(self._server, said):
             return True
         # What stands when this replica begins may have been told, and what failed may have arrived all the same.
-        if not self._settled or at in self._tried:
+        if not self._ended or of in self._never_read or at in self._tried:
             return False
         self._times[at] += 1
+        if len(self._times) > _MOST_COUNTED:
+            del self._times[next(iter(self._times))]  # the one that began first
         tell_again(self._server, said, self._times[at] + 1, micro_time(now))
         return True
 

@@ -31,7 +31,7 @@ from webhook.core.scan.cluster_scan import cluster_scan
 from webhook.core.scan.scanned import ClusterScan, ScannedWorkload
 from webhook.core.scan.surroundings import Surroundings, surroundings
 from webhook.core.scan.workload_scan import scan_workload
-from webhook.core.workloads.kinds import group_of
+from webhook.core.workloads.kinds import group_kind, group_of
 from webhook.logs import bounded, described
 from webhook.report.scanned import notices, reported
 
@@ -198,9 +198,9 @@ class Scanner:
             scan = cluster_scan(round_.found.values(), within, started=_iso(round_.began), ended=_iso(self._clock()))
         unread = round_.gathering.unread
         if self.reports is not None:
-            self.reports.end({*unread})
+            self.reports.end(unread)
         if self.events is not None:
-            self.events.end(complete=not unread)
+            self.events.end(unread)
         self._round, now = None, self._clock()
         self.latest = Scanned(scan=scan, ended=now, seconds=now - round_.began, used=self.used - round_.used)
         self._due = round_.began + self.settings.interval
@@ -248,7 +248,7 @@ class Scanner:
             self.reports.take(reported(scanned))
         if self.events is not None:
             now = datetime.fromtimestamp(self._clock(), UTC)
-            self.events.take(notices(scanned, now), now)
+            self.events.take(group_kind(scanned.api_version, scanned.kind), notices(scanned, now), now)
 
     def _surroundings(self, policy: Policy, feed: Feed) -> Surroundings:
         now = _iso(self._clock())
