@@ -69,7 +69,8 @@ class Writes(http.server.BaseHTTPRequestHandler):
             if at.resource in api.absent:
                 self.status(404, "the server could not find the requested resource")
             elif at.resource in api.forbidden:
-                self.status(403, f'{at.resource} is forbidden: User "u" cannot write {at.resource}')
+                verb = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}[self.command]
+                self.status(403, f'{at.resource} is forbidden: User "u" cannot {verb} resource "{at.resource}"')
             else:
                 api.writes.append(write)
                 act(write, body)

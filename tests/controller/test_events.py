@@ -183,12 +183,13 @@ def test_a_failure_is_tried_again_and_may_have_arrived(api, replica):
 
 
 def test_failures_end_the_telling_until_the_next_scan(api, replica, caplog):
-    api.strike("write", refuse(403, "no"), times=8)
+    api.forbidden.add("events")
     many = [notice("zone", name=f"w{number}") for number in range(9)]
     for _ in range(2):
         replica.scans(*many)
-    assert replica.events.fault == "events cannot be told: 403 no"
-    assert len(caplog.records) == 1
+    assert 'cannot create resource "events"' in replica.events.fault
+    assert (len(caplog.records), replica.events.outcomes["SpreadDrift", "failed"]) == (1, 8)
+    api.forbidden.clear()
     replica.scans(*many)
     assert (len(told(api)), replica.events.fault) == (9, "")
 
@@ -197,6 +198,7 @@ def test_a_namespace_that_ends_is_no_reason_to_stop(api, replica):
     api.strike("write", refuse(403, "because it is being terminated"), times=6)
     replica.scans(*(notice("zone", name=f"w{number}") for number in range(9)))
     assert (len(told(api)), replica.events.fault) == (3, "")
+    assert replica.events.outcomes == {("SpreadDrift", "refused"): 6, ("SpreadDrift", "told"): 3}
 
 
 def test_a_loud_namespace_leaves_the_others_their_events(api, tmp_path):

@@ -68,7 +68,7 @@ def test_a_report_is_written_once_and_again_when_it_says_something_else(api, rep
     for message in ("uneven", "uneven", "worse"):
         replica.scans(wanted(message=message))
     assert [*held(api).values()] == ["worse"]
-    assert replica.reports.writes == {"written": 2, "removed": 0, "postponed": 0, "failed": 0}
+    assert replica.reports.writes == {"written": 2, "removed": 0, "postponed": 0, "refused": 0, "failed": 0}
     (made,) = api.objects["reports"].values()
     assert made["metadata"]["ownerReferences"][0]["uid"] == "web-uid"
     assert made["results"][0]["timestamp"] == {"seconds": 1002, "nanos": 0}
@@ -165,9 +165,17 @@ def test_a_conflict_is_about_that_report_alone(api, replica):
     assert len(held(api)) == 9
 
 
+def test_a_full_namespace_leaves_the_others_their_reports(api, replica):
+    api.strike("write", refuse(403, "exceeded quota: objects"), times=5)
+    replica.scans(*(wanted(f"w{number}", "full") for number in range(5)), wanted("web", "quiet"))
+    assert [namespace for namespace, _ in api.objects["reports"]] == ["quiet"]
+    assert replica.reports.fault == ""
+    assert (replica.reports.writes["refused"], replica.reports.writes["failed"]) == (5, 0)
+
+
 def test_a_loud_namespace_leaves_the_others_their_reports(api, tmp_path):
     replica = Replica(api, tmp_path, namespace=Rate(a_minute=60, burst=5))
     loud = [wanted(f"w{number}", "loud") for number in range(20)]
     replica.scans(*loud, wanted("web", "quiet"))
     assert sorted({namespace for namespace, _ in api.objects["reports"]}) == ["loud", "quiet"]
-    assert replica.reports.writes == {"written": 6, "removed": 0, "postponed": 15, "failed": 0}
+    assert replica.reports.writes == {"written": 6, "removed": 0, "postponed": 15, "refused": 0, "failed": 0}

@@ -38,7 +38,8 @@ class Events:
     """See the module; for one thread.
 
     Shape: ``fault`` says why not all could be told in the last scan; ``outcomes`` counts by reason and what became of
-    each: told, known (by the leader before), postponed (too many a minute), failed.
+    each: told, known (by the leader before), postponed (too many a minute), refused (that one, or its
+    namespace), failed.
     """
 
     def __init__(
@@ -101,9 +102,11 @@ class Events:
         try:
             new = self._told(at, of, event(notice, now, self._instance), now)
         except ClusterError as error:
-            self.outcomes[notice.reason, "failed"] += 1
             self._tried[at] = of
-            self._failed(error)
+            refused = isinstance(error, RefusedError) and is_of_one_object(error)
+            self.outcomes[notice.reason, "refused" if refused else "failed"] += 1
+            if not refused:
+                self._failed(error)
             return False
         self._failures = 0
         self.outcomes[notice.reason, "told" if new else "known"] += 1
@@ -126,8 +129,6 @@ class Events:
         return True
 
     def _failed(self, error: ClusterError) -> None:
-        if isinstance(error, RefusedError) and is_of_one_object(error):
-            return
         self._failures += 1
         if self._failures == _FAILURES:
             told = bounded(f"events cannot be told: {error}")

@@ -49,7 +49,8 @@ class ScanFigures(Collector):
             yield api
             writes = CounterMetricFamily(
                 "evenspread_report_writes",
-                "Reports by what became of them: written, removed, postponed (too many a minute), failed.",
+                "Reports by what became of them: written, removed, postponed (too many a minute), refused (by a quota "
+                "or a policy of the namespace, or since it ends), failed.",
                 labels=["outcome"],
             )
             for outcome, count in list(reports.writes.items()):
@@ -58,7 +59,8 @@ class ScanFigures(Collector):
         if events is not None:
             told = CounterMetricFamily(
                 "evenspread_scan_events",
-                "Events by what became of them: told, known (told before), postponed (too many a minute), failed.",
+                "Events by what became of them: told, known (told before), postponed (too many a minute), refused (by "
+                "the namespace, as reports), failed.",
                 labels=["reason", "outcome"],
             )
             for (reason, outcome), count in list(events.outcomes.items()):

@@ -42,7 +42,8 @@ class Reports:
 
     Shape: ``api`` is where reports are written, None where that is nowhere or not known; ``fault`` says why nothing, or
     not all, was written in the last scan. ``writes`` counts by what became of each: written, removed, postponed (too
-    many a minute), failed. ``may_write`` is asked before each, ``pause`` waits for so many seconds.
+    many a minute), refused (that one, or any in its namespace), failed. ``may_write`` is asked before each, ``pause``
+    waits for so many seconds.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Reports:
         self._said = ""
         self.api: ReportApi | None = None
         self.fault = ""
-        self.writes: Counter[str] = Counter(written=0, removed=0, postponed=0, failed=0)
+        self.writes: Counter[str] = Counter(written=0, removed=0, postponed=0, refused=0, failed=0)
 
     def begin(self) -> None:
         """Look at what is there. Never raises for what the API server says."""
@@ -119,17 +120,18 @@ class Reports:
         try:
             act()
         except ClusterError as error:
-            self.writes["failed"] += 1
-            self._failed(error)
+            refusal = error if isinstance(error, RefusedError) else None
+            if refusal is not None and is_of_one_object(refusal):
+                self.writes["refused"] += 1
+                _log.debug("a report cannot be written: %s", error)
+            else:
+                self._failed(error, refusal)
         else:
             self.writes[outcome] += 1
             self._failures = 0
 
-    def _failed(self, error: ClusterError) -> None:
-        refusal = error if isinstance(error, RefusedError) else None
-        if refusal is not None and is_of_one_object(refusal):
-            _log.debug("a report cannot be written: %s", error)
-            return
+    def _failed(self, error: ClusterError, refusal: RefusedError | None) -> None:
+        self.writes["failed"] += 1
         self._failures += 1
         hint = "; grant patch and delete of reports" if refusal is not None and refusal.status == _FORBIDDEN else ""
         if hint or self._failures >= _FAILURES:

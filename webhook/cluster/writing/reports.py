@@ -25,8 +25,11 @@ _ABSENT, _GONE = 404, 410
 _FINE = (200, 201, 202)
 # About the one object: it was changed at the same time (409), is not valid (422) or too large (413) for the server.
 _OF_ONE_OBJECT = (409, 413, 422)
-# kube-apiserver's NamespaceLifecycle, of whatever is created in a namespace that is being deleted.
-_ENDING, _NO_NAMESPACE = "being terminated", 'namespaces "'
+_NO_NAMESPACE = 'namespaces "'
+# Quotas, policies, and namespaces that are being deleted have words of their own; without a permission nothing at all
+# can be written.
+_NOT_ADMITTED = (400, 403)
+_NO_PERMISSION = (" cannot patch resource ", " cannot create resource ", " cannot delete resource ")
 
 
 class ReportStore(Struct, frozen=True):
@@ -101,8 +104,14 @@ def report_store(server: ApiServer, api_version: str, kind: str) -> ReportStore 
 
 
 def is_of_one_object(refusal: RefusedError) -> bool:
-    """Whether the refusal is about that one object, or its namespace, so that others may be written all the same."""
-    return refusal.status in _OF_ONE_OBJECT or _ENDING in str(refusal) or _NO_NAMESPACE in str(refusal)
+    """Whether the refusal is about that one object, or its namespace, so that others may be written all the same.
+
+    Source: apiserver pkg/endpoints/handlers/responsewriters/errors.go ``forbiddenMessage``.
+    """
+    told = str(refusal)
+    if refusal.status in _NOT_ADMITTED:
+        return not any(words in told for words in _NO_PERMISSION)
+    return refusal.status in _OF_ONE_OBJECT or _NO_NAMESPACE in told
 
 
 def _accepted(answer: Answer) -> None:
