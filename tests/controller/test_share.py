@@ -36,3 +36,11 @@ def test_no_rest_is_longer_than_somebody_would_wait_for_its_end():
     clocks = Clocks(0.01)
     clocks.works(10)
     assert clocks.rested == [5.0]
+
+
+def test_what_was_too_long_a_rest_is_owed():
+    clocks = Clocks(0.5)
+    clocks.works(12)
+    for _ in range(3):
+        clocks.works(0)
+    assert clocks.rested == [5.0, 5.0, 2.0]

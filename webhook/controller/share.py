@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 _LEAST_REST_SECONDS = 0.01  # shorter ones are put together: waking up costs, too
-_LONGEST_REST_SECONDS = 5.0
+_LONGEST_REST_SECONDS = 5.0  # what is left of longer ones is rested later
 
 
 class Share:
@@ -33,6 +33,7 @@ class Share:
         self.used += now - self._since
         self._owed += (now - self._since) * self._rest
         if self._owed >= _LEAST_REST_SECONDS:
-            self._pause(min(self._owed, _LONGEST_REST_SECONDS))
-            self._owed = 0.0
+            rest = min(self._owed, _LONGEST_REST_SECONDS)
+            self._pause(rest)
+            self._owed -= rest
         self._since = self._clock()
