@@ -125,12 +125,51 @@ def test_what_a_workload_made_is_looked_at_in_the_workload(api, replica):
     assert sorted(titles(replica.scans())) == ["Deployment/web", "Pod/bare-0", "Pod/db-0", "Rollout/canary"]
 
 
-def test_pods_without_a_workload_are_fetched_up_to_a_number(api, replica, monkeypatch, caplog):
-    monkeypatch.setattr(gathering, "_MOST_STRAYS", 2)
-    add_pods(api, EVEN, app="bare")
+def test_pods_without_a_workload_are_fetched_up_to_a_number_of_all_namespaces(api, replica, monkeypatch, caplog):
+    api.put("namespaces", "bank")
+    add_pods(api, EVEN, namespace="bank", app="loud", constraint=WRONG)
+    add_pods(api, ["n-a"], app="bare", constraint=WRONG)
     replica.scans()
-    assert len(replica.scanner.latest.scan.workloads) == 2
+    before = results(api)
+    assert sorted(before) == ["bare-0", "loud-0", "loud-1", "loud-2"]
+    monkeypatch.setattr(gathering, "_MOST_STRAYS", 2)
+    assert titles(replica.scans()) == ["Pod/loud-0", "Pod/bare-0"]
     assert "2 pods without a workload are looked at, and no more" in caplog.text
+    assert results(api) == before
+
+
+def test_pods_of_a_node_are_left_out(api, replica):
+    add_pods(api, ["n-a"], {"metadata": {"name": "n-a", "uid": "u"}, "apiVersion": "v1", "kind": "Node"}, app="static")
+    assert titles(replica.scans()) == []
+
+
+def test_pods_without_a_workload_are_looked_at_together(api, replica, monkeypatch):
+    add_pods(api, EVEN, app="bare")
+    together, looked_at = [], replica.scanner._looked_at
+    monkeypatch.setattr(
+        replica.scanner, "_looked_at", lambda some, *rest: together.append(len(some)) or looked_at(some, *rest)
+    )
+    replica.scans()
+    assert [size for size in together if size] == [3]
+
+
+@pytest.mark.parametrize("code", [429, 500])
+def test_a_pod_that_is_not_told_of_is_asked_for_again(api, replica, code):
+    add_pods(api, EVEN, app="bare")
+    api.strike("any", refuse(code, "no"), resource="bare-1")
+    faults = []
+    replica.now += 300
+    eventually(lambda: replica.scanner.turn() and (faults.append(replica.scanner.fault) or replica.scanner.latest))
+    assert f"it waits: {code} no" in faults
+    assert titles(replica.scanner.latest.scan) == ["Pod/bare-0", "Pod/bare-1", "Pod/bare-2"]
+
+
+def test_pods_that_may_not_be_read_keep_their_reports(api, replica):
+    add_pods(api, ["n-a"], app="bare", constraint=WRONG)
+    replica.scans()
+    api.strike("any", refuse(403, "no"), resource="bare-0")
+    assert titles(replica.scans()) == []
+    assert [*results(api)] == ["bare-0"]
 
 
 def test_a_pod_that_is_gone_meanwhile_is_none(api, replica):

@@ -5,12 +5,13 @@ repeat a template that is looked at already. A list that fails is begun again, a
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import msgspec
 from msgspec import Raw
 
-from webhook.cluster.connection import ApiServer
+from webhook.cluster.connection import ApiServer, RefusedError
 from webhook.cluster.discovery import with_workloads
 from webhook.cluster.listing import NotListedError, Pause, list_pages
 from webhook.cluster.resources import Resource
@@ -27,6 +28,9 @@ Gathered = bytes  # an object as JSON, with apiVersion and kind
 
 # Each is a request; whoever has more pods that no workload stands for sees some of them.
 _MOST_STRAYS = 1000
+_PAGE = 50
+_FOUND, _FORBIDDEN, _GONE = 200, 403, 404
+_NODE: GroupKind = ("", "Node")  # the owner of static pods, which each node has
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NAMED = msgspec.json.Decoder(Named)
 _POD = TypeMeta(api_version="v1", kind="Pod")
@@ -37,7 +41,7 @@ _log = logging.getLogger(__name__)
 class Gathering:
     """See the module; `objects` may be called again after it raised, and goes on.
 
-    Shape: ``unread`` has the kinds that could not be listed.
+    Shape: ``unread`` has the kinds of which not all objects could be read.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class Gathering:
         listed = [each for each in with_workloads(server, policy) if self._is_listed(each)]
         self._left = listed
         self._kinds = {group_kind(each.api_versions[0], each.kind) for each in listed}
+        self._pods: list[Stray] | None = None  # that are still to be looked at; None before kinds are listed
         self.unread: set[GroupKind] = set()
 
     def objects(self) -> Iterator[list[Gathered]]:
@@ -60,11 +65,11 @@ class Gathering:
         while self._left:
             yield from self._of_kind(self._left[0])
             self._left.pop(0)
-        for stray in self._representatives():
-            one = self._pod(stray)
-            if one is not None:
-                yield [one]
-        self._strays = ()
+        if self._pods is None:
+            self._pods = self._representatives()
+        while self._pods:
+            yield [each for stray in self._pods[:_PAGE] if (each := self._pod(stray)) is not None]
+            del self._pods[:_PAGE]
 
     def _is_listed(self, resource: Resource) -> bool:
         version = resource.api_versions[0]
@@ -95,23 +100,37 @@ class Gathering:
         except _UNREADABLE:
             return None
 
-    def _representatives(self) -> Iterator[Stray]:
-        """One pod of each controller whose kind is not listed, and every pod without one."""
-        seen, taken = set[tuple[str, str, str, str]](), 0
+    def _representatives(self) -> list[Stray]:
+        """One pod of each controller whose kind is not listed, and every pod without one, as many as are looked at."""
+        seen, found, of_namespace = set[tuple[str, str, str, str]](), list[tuple[int, Stray]](), Counter[str]()
         for stray in self._strays:
             owner = stray.owner
             if owner is not None:
                 kind = group_kind(owner.api_version, owner.kind)
                 key = (stray.namespace, *kind, owner.name)
-                if kind in self._kinds or key in seen:
+                if kind == _NODE or kind in self._kinds or key in seen:
                     continue
                 seen.add(key)
-            taken += 1
-            if taken > _MOST_STRAYS:
-                _log.warning("%d pods without a workload are looked at, and no more", _MOST_STRAYS)
-                return
-            yield stray
+            of_namespace[stray.namespace] += 1
+            found.append((of_namespace[stray.namespace], stray))
+        if len(found) > _MOST_STRAYS:
+            _log.warning("%d pods without a workload are looked at, and no more", _MOST_STRAYS)
+            self.unread.add(POD)
+        # The first of each namespace, the second of each, and so on: one that has many takes no other's place.
+        found.sort(key=lambda each: each[0])
+        return [stray for _, stray in found[:_MOST_STRAYS]]
 
     def _pod(self, stray: Stray) -> Gathered | None:
-        status, content = self._server.request("GET", f"/api/v1/namespaces/{stray.namespace}/pods/{stray.name}")
-        return project(msgspec.json.encode(content), _POD, self._embedded) if status == 200 else None
+        """The pod; None where it has gone, or may not be read.
+
+        Errors: ClusterError.
+        """
+        answer = self._server.ask("GET", f"/api/v1/namespaces/{stray.namespace}/pods/{stray.name}")
+        if answer.status == _FOUND:
+            return project(msgspec.json.encode(answer.content), _POD, self._embedded)
+        if answer.status == _FORBIDDEN:
+            self.unread.add(POD)
+        elif answer.status != _GONE:
+            message = str(answer.content.get("message", ""))
+            raise RefusedError(answer.status, message, retry_after=answer.retry_after)
+        return None
