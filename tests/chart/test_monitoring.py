@@ -11,7 +11,13 @@ from webhook.cluster.reflector import Standing
 from webhook.controller.run import Controller
 from webhook.metrics import Metrics
 
-SCAN = {"EvenspreadNoController", "EvenspreadScanLate", "EvenspreadReportsNotWritten", "EvenspreadPodsPending"}
+SCAN = {
+    "EvenspreadNoController",
+    "EvenspreadScanLate",
+    "EvenspreadNoScan",
+    "EvenspreadReportsNotWritten",
+    "EvenspreadPodsPending",
+}
 NO_SCAN = {"controller": {"scan": {"enabled": False}}}
 WATCHED = {"prometheusRule": {"enabled": True}, "grafanaDashboard": {"enabled": True}}
 # Of the API server (k8s.io/apiserver/pkg/admission/metrics), and of Prometheus itself.
@@ -89,7 +95,7 @@ def asked(query):
     bare = re.sub(r'"[^"]*"', '""', query)
     by = {name for group in re.findall(r"\b(?:by|on) \(([^)]*)\)", bare) for name in group.split(", ")}
     for name, labels in re.findall(r"([a-z]\w+)(?:\{([^}]*)\})?", re.sub(r"\b(?:by|on) \([^)]*\)|\[[^]]*\]", "", bare)):
-        if name not in {*FUNCTIONS, "or", "and", "le"}:
+        if name not in {*FUNCTIONS, "or", "and", "unless", "le"}:
             yield name, {*re.findall(r"(\w+)(?:=~|!=|=)", labels)}, by
 
 

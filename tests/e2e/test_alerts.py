@@ -78,9 +78,13 @@ ALERTS = {
         [(f"evenspread_scan_last_success_timestamp_seconds{{{CONTROLLER}}}", "8000x{}")],
         [(f"evenspread_scan_last_success_timestamp_seconds{{{CONTROLLER}}}", "9100x{}")],
     ),
+    "EvenspreadNoScan": (
+        [(f"evenspread_leader{{{CONTROLLER}}}", "1x{}")],
+        [(f"evenspread_scan_last_success_timestamp_seconds{{{CONTROLLER}}}", "0x{}")],
+    ),
     "EvenspreadReportsNotWritten": (
         [(f'evenspread_report_writes_total{{{CONTROLLER},outcome="failed"}}', "0+1x{}")],
-        [(f'evenspread_report_writes_total{{{CONTROLLER},outcome="postponed"}}', "0+1x{}")],
+        [(f'evenspread_report_writes_total{{{CONTROLLER},outcome="refused"}}', "0+1x{}")],
     ),
     "EvenspreadPodsPending": (
         [(f'evenspread_pending_pods{{{CONTROLLER},cause="spread"}}', "1x{}")],
