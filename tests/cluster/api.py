@@ -51,11 +51,15 @@ KINDS = {
     "priorityclasses": ("scheduling.k8s.io/v1", "PriorityClass"),
     "runtimeclasses": ("node.k8s.io/v1", "RuntimeClass"),
     "rollouts": ("argoproj.io/v1alpha1", "Rollout"),
+    "prometheuses": ("monitoring.coreos.com/v1", "Prometheus"),
     "reports": ("openreports.io/v1alpha1", "Report"),
     "policyreports": ("wgpolicyk8s.io/v1alpha2", "PolicyReport"),
     "events": ("events.k8s.io/v1", "Event"),
     "spreadgroups": ("evenspread.io/v1alpha1", "SpreadGroup"),
 }
+
+CUSTOM = ("rollouts", "prometheuses")
+DISCOVERED = REPORTS | {f"/apis/{KINDS[name][0]}": (name, KINDS[name][1]) for name in CUSTOM}
 
 
 class Request(NamedTuple):
@@ -85,7 +89,7 @@ class FakeApi:
         self.tokens = {}  # of pages: token -> (version, items left)
         self.accepted = {"first"}  # bearer tokens
         self.forbidden = set()
-        self.absent = {"rollouts", "reports", "policyreports"}
+        self.absent = {"rollouts", "prometheuses", "reports", "policyreports"}
         self.writes = []  # those that were not refused
         self.bookmark_seconds = bookmark_seconds
         self.patient = patient  # otherwise a watch ends when it has told everything
@@ -285,15 +289,12 @@ class Handler(Writes, http.server.BaseHTTPRequestHandler):
         elif path == "/version":
             self.json(200, {"gitVersion": "v1.34.2"})
         elif path == "/apis":
-            groups = [] if "rollouts" in api.absent else ["argoproj.io"]
-            versions = [{"groupVersion": "argoproj.io/v2"}, {"groupVersion": "argoproj.io/v1alpha1"}]
-            self.json(200, {"groups": [{"name": name, "versions": versions} for name in ["apps", "batch", *groups]]})
-        elif path == "/apis/argoproj.io/v1alpha1" and "rollouts" not in api.absent:
-            kinds = [{"name": "rollouts/scale", "kind": "Rollout"}, {"name": "rollouts", "kind": "Rollout"}]
+            versions = ["apps/v1", "batch/v1", *(KINDS[name][0] for name in CUSTOM if name not in api.absent)]
+            self.json(200, {"groups": [group(version) for version in versions]})
+        elif path in DISCOVERED and DISCOVERED[path][0] not in api.absent:
+            name, kind = DISCOVERED[path]
+            kinds = [{"name": f"{name}/scale", "kind": kind}, {"name": name, "kind": kind}]
             self.json(200, {"kind": "APIResourceList", "resources": kinds})
-        elif path in REPORTS and REPORTS[path][0] not in api.absent:
-            name, kind = REPORTS[path]
-            self.json(200, {"kind": "APIResourceList", "resources": [{"name": name, "kind": kind}]})
         elif (one := target(path)) is not None and one.resource in KINDS:
             self.get_one(one)
         elif request.what == "other" or request.resource in api.absent or not self._is_served(request, path):
@@ -418,6 +419,12 @@ class Handler(Writes, http.server.BaseHTTPRequestHandler):
         self.close_connection = True
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
+
+
+def group(version):
+    """The entry of /apis for a group that has this version, and before it one that is not served."""
+    name = version.partition("/")[0]
+    return {"name": name, "versions": [{"groupVersion": f"{name}/v9"}, {"groupVersion": version}]}
 
 
 def selected(request, made):

@@ -125,6 +125,19 @@ def test_what_a_workload_made_is_looked_at_in_the_workload(api, replica):
     assert sorted(titles(replica.scans())) == ["Deployment/web", "Pod/bare-0", "Pod/db-0", "Rollout/canary"]
 
 
+def test_an_operators_kind_is_looked_at_beside_what_it_makes(api, replica):
+    api.absent.discard("prometheuses")
+    made = api.put(
+        "prometheuses", "main", "shop", spec={"replicas": 3, "topologySpreadConstraints": [{**HARD, "maxSkew": 0}]}
+    )
+    add_pods(api, EVEN, made, app="prometheus")
+    assert sorted(titles(replica.scans())) == ["Pod/prometheus-0", "Prometheus/main"]
+    assert results(api)["main"] == {"max-skew"}
+    api.forbidden.add("prometheuses")
+    assert titles(replica.scans()) == ["Pod/prometheus-0"]
+    assert "main" in results(api)
+
+
 def test_pods_without_a_workload_are_fetched_up_to_a_number_of_all_namespaces(api, replica, monkeypatch, caplog):
     api.put("namespaces", "bank")
     add_pods(api, EVEN, namespace="bank", app="loud", constraint=WRONG)

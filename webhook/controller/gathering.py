@@ -20,7 +20,7 @@ from webhook.core.api.types import Named, TypeMeta
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.surroundings import stands_for
 from webhook.core.workloads.kinds import POD, GroupKind, group_kind
-from webhook.core.workloads.reading import has_template
+from webhook.core.workloads.reading import constraint_paths, has_template
 from webhook.logs import bounded
 from webhook.snapshot.projection import project
 
@@ -51,9 +51,10 @@ class Gathering:
         self._embedded = policy.workloads
         self._strays = strays
         self._pause = Pause(sleep=sleep)
-        listed = [each for each in with_workloads(server, policy) if self._is_listed(each)]
-        self._left = listed
-        self._kinds = {group_kind(each.api_versions[0], each.kind) for each in listed}
+        self._left = [each for each in with_workloads(server, policy) if self._is_listed(each)]
+        of = [(each.api_versions[0], each.kind) for each in self._left]
+        # What these made is not looked at again; pods of other operators' kinds stand for what their operator made.
+        self._kinds = {group_kind(*each) for each in of if has_template(*each, self._embedded)}
         self._pods: list[Stray] | None = None  # that are still to be looked at; None before kinds are listed
         self.unread: set[GroupKind] = set()
 
@@ -73,8 +74,8 @@ class Gathering:
 
     def _is_listed(self, resource: Resource) -> bool:
         version = resource.api_versions[0]
-        named = has_template(version, resource.kind, self._embedded)
-        return named and group_kind(version, resource.kind) != POD
+        read = constraint_paths(version, resource.kind, self._embedded)
+        return bool(read) and group_kind(version, resource.kind) != POD
 
     def _of_kind(self, resource: Resource) -> Iterator[list[Gathered]]:
         try:
