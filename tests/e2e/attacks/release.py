@@ -25,6 +25,7 @@ VALUES = {
     "webhook": {"excludedNamespaces": [BESIDE, CROWD]},
     # The Secret below: nothing but the two replicas is to run.
     "certificates": {"mode": "existingSecret"},
+    "controller": {"scan": {"enabled": False}},
 }
 # They would take processor time for what is none of the webhook's, and judge nothing of it.
 READ = 180  # seconds until the replicas know 150,000 pods
