@@ -185,7 +185,7 @@ def killed_worker(town: Town) -> None:
     """Its master starts another, and who connects meanwhile waits in the socket's queue."""
     before = town.servers[0].worker
     os.kill(before, signal.SIGKILL)
-    eventually(lambda: ready(town, 0) and town.servers[0].worker != before, 60)
+    eventually(lambda: ready(town, 0) and town.servers[0].worker != before, 180)  # 150,000 pods are listed
     town.pause()
 
 
