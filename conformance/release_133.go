@@ -44,5 +44,3 @@ func registerResources(register func(string, runtime.Object)) {
 	register("ResourceSlice", &resourcev1.ResourceSlice{})
 	register("DeviceClass", &resourcev1.DeviceClass{})
 }
-
-func newestCommands() []command { return nil }

@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 
-	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/dynamic-resource-allocation/resourceslice/tracker"
@@ -42,11 +40,3 @@ func frameworkOptions(ctx context.Context, factory informers.SharedInformerFacto
 		frameworkruntime.WithPodsInPreBind(frameworkruntime.NewPodsInPreBindMap()),
 	}, nil
 }
-
-func registerResources(register func(string, runtime.Object)) {
-	register("ResourceClaim", &resourcev1.ResourceClaim{})
-	register("ResourceSlice", &resourcev1.ResourceSlice{})
-	register("DeviceClass", &resourcev1.DeviceClass{})
-}
-
-func newestCommands() []command { return nil }
