@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 from console.scans import EVERYTHING
 
+from webhook import bounded_threads
 from webhook.console import serving
 from webhook.console.app import create_console
 from webhook.console.serving import ConsoleServer
@@ -52,7 +53,7 @@ def test_whatever_is_sent_is_answered(sent, status):
 
 
 def test_who_comes_while_all_threads_are_busy_is_hung_up_on(monkeypatch):
-    monkeypatch.setattr(serving, "CONNECTIONS", 1)
+    monkeypatch.setattr(bounded_threads, "CONNECTIONS", 1)
     came, go_on = threading.Event(), threading.Event()
 
     def slow(_, start):

@@ -27,5 +27,5 @@ class Helm:
 
 
 def quiet(stderr):
-    """What helm says, without a line of its client library about a watch that ends just as it is given up."""
-    return re.sub(r'E\d{4} [^\n]*"Unexpected error when reading response body" err="context canceled"\n', "", stderr)
+    """What helm says, without what its client library logs of a watch that helm itself gives up: `--wait` is done."""
+    return re.sub(r"^[IWE]\d{4} [^\n]*\bcontext canceled\b[^\n]*\n", "", stderr, flags=re.MULTILINE)

@@ -3,27 +3,22 @@
 import socket
 import socketserver
 import threading
-from typing import Any
 from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer
 from wsgiref.types import WSGIApplication
 
-# Each holds a thread. A browser opens six.
-CONNECTIONS = 32
+from webhook.bounded_threads import BoundedThreads
+
 _PATIENCE_SECONDS = 10.0  # for a reader's request, and for its taking the answer
 _LONGEST_LINE = 65_536
 
 
-class ConsoleServer(socketserver.ThreadingMixIn, WSGIServer):
-    """See the module; whoever comes while all threads are busy is hung up on.
+class ConsoleServer(BoundedThreads, WSGIServer):
+    """See the module.
 
     Errors: OSError if the address cannot be had.
     """
 
-    daemon_threads = True
-    request_queue_size = CONNECTIONS
-
     def __init__(self, host: str, port: int, app: WSGIApplication) -> None:
-        self._free = threading.BoundedSemaphore(CONNECTIONS)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), _Handler)
         self.set_app(app)
@@ -43,23 +38,6 @@ class ConsoleServer(socketserver.ThreadingMixIn, WSGIServer):
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
         self.setup_environ()
-
-    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 as in socketserver
-        """Answer in a thread of its own; hang up where all are busy."""
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 as in socketserver
-        """As there; then the place is free."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 as in socketserver
-        """Say nothing of readers that hang up."""
 
 
 class _Answering(ServerHandler):
