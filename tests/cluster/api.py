@@ -329,20 +329,21 @@ class Handler(Writes, http.server.BaseHTTPRequestHandler):
         with api.lock:
             token = request.query.get("continue")
             if token is None:
-                left = [made for _, made in sorted(api.objects[request.resource].items()) if selected(request, made)]
-                version = api.version
+                listed = [made for _, made in sorted(api.objects[request.resource].items()) if selected(request, made)]
+                version, begin = api.version, 0
             elif token in api.tokens:
-                version, left = api.tokens[token]
+                version, listed, begin = api.tokens[token]
             else:
                 self.status(410, "The provided continue parameter is too old to display a consistent list result.")
                 return
-            limit = int(request.query.get("limit", 0)) or len(left)
+            end = begin + (int(request.query.get("limit", 0)) or len(listed))
             meta = {"resourceVersion": str(version)}
-            if left[limit:]:
+            if end < len(listed):
                 meta["continue"] = f"token-{next(api._numbers)}"
-                api.tokens[meta["continue"]] = (version, left[limit:])
+                api.tokens[meta["continue"]] = (version, listed, end)
         page = [
-            {key: value for key, value in made.items() if key not in {"apiVersion", "kind"}} for made in left[:limit]
+            {key: value for key, value in made.items() if key not in {"apiVersion", "kind"}}
+            for made in listed[begin:end]
         ]
         self.json(200, {"kind": "List", "metadata": meta, "items": page})
 
