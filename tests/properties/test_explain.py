@@ -22,6 +22,7 @@ from webhook.cli.explaining.words import AnsweredQuestion
 from webhook.conformance.validate_cases import members
 from webhook.conformance.verdict_cases import Scenario, read_scenario
 from webhook.core.api.types import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, NodeSpec, SpreadConstraint
+from webhook.core.api.version import RECORDED
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.explain.explanation import explain_pod, standstill
@@ -110,7 +111,7 @@ class TestRecordedScenarios:
 
     def test_it_can_be_printed_and_encoded(self, name):
         for scenario, found in explained(name):
-            answer = AnsweredQuestion(of_pod(scenario.pod, policy()), found)
+            answer = AnsweredQuestion(of_pod(scenario.pod, policy(), RECORDED), found)
             assert all(line.isprintable() for line in "".join(render(answer, color=False)).splitlines())
             assert msgspec.json.decode(msgspec.json.encode(shape(answer)))["message"] == found.verdict.sentence
 

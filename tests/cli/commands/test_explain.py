@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from cli.snapshots import node, owned, snapshot, waiting
+from cli.snapshots import HOSTNAME, node, owned, snapshot, waiting
 from cluster.api import FakeApi
 from manifest import constraint, workload
 
@@ -286,6 +286,37 @@ class TestThePage:
     def test_what_the_answer_leaves_out_is_said(self, ask, more, note):
         _, out, _ = ask(TAINTED, "pod/new", "-n", "shop", objects=[waiting("new", ZONE, **more)])
         assert note in out
+
+    @pytest.mark.parametrize(
+        ("version", "operator", "told"),
+        [
+            ("v1.33.13", "DoesNotExist", False),
+            ("v1.34.0", "DoesNotExist", True),
+            ("v1.36.3", "DoesNotExist", True),
+            ("v1.37.1", "DoesNotExist", False),
+            ("v1.36.3", "Exists", False),
+        ],
+    )
+    def test_a_release_that_widens_a_namespace_selector(self, ask, version, operator, told):
+        selector = {"matchExpressions": [{"key": "team", "operator": operator}]}
+        apart = {
+            "topologyKey": HOSTNAME,
+            "labelSelector": {"matchLabels": {"app": "web"}},
+            "namespaceSelector": selector,
+        }
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+        red = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "red"}}}
+        new = waiting("new", ZONE, affinity={"podAntiAffinity": required})
+        _, out, _ = ask("z1: a=1", "pod/new", "-n", "shop", "-o", "json", objects=[red, new], version=version)
+        note = (
+            "podAntiAffinity[0] looks at pods of every namespace: so does Kubernetes 1.34 to 1.36 where a namespace"
+            " without labels would meet the namespaceSelector; 1.33 and 1.37 look at the namespaces that it selects"
+        )
+        answer = json.loads(out)
+        assert answer["notes"] == [note] * told
+        # The namespace has the label that the selector excludes, so its pod should count for neither.
+        apart_text = "in its hostname (pod anti-affinity)"
+        assert any(apart_text in each["text"] for each in answer["details"]) is (told or operator == "Exists")
 
     def test_a_priority_helps_nothing_where_no_pod_that_leaves_would(self, ask):
         _, out, _ = ask("z1: ~a", "pod/new", "-n", "shop", objects=[waiting("new", ZONE, priority=5)])

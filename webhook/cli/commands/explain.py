@@ -160,12 +160,12 @@ def _of_cluster(wanted: find_object.Wanted, known: ClusterSource, frame: Frame) 
     else:
         mine = [*waiting_of(wanted.kind, wanted.name, wanted.namespace, index)]
     if mine and wanted.kind == "Pod":
-        yield of_pod(mine[0], frame.policy, index)
+        yield of_pod(mine[0], frame.policy, index.version, index)
         return
     # A DaemonSet is asked for its nodes, where it can be read.
     found = _looked_up(wanted, known) if wanted.kind == "DaemonSet" or not mine else None
     if found is None and mine:
-        question = with_siblings(of_pod(mine[0], frame.policy, index), len(mine), wanted.title)
+        question = with_siblings(of_pod(mine[0], frame.policy, index.version, index), len(mine), wanted.title)
         yield structs.replace(question, refused=_refused_beside(wanted, known, frame))
         return
     if found is None:

@@ -58,7 +58,7 @@ def group(
         WaitingPods(
             kind=kind,
             answer=AnsweredQuestion(
-                question=of_pod(alike[0], policy, index),
+                question=of_pod(alike[0], policy, index.version, index),
                 explanation=explain_pod(problem_of(alike[0], index, policy), index),
                 missing=missing,
                 options=options,

@@ -14,6 +14,7 @@ from webhook.cli.checking.frame import Frame
 from webhook.cli.explaining.refused import Refused, not_admitted, refused
 from webhook.core.api.selectors import NOTHING, Selector, valid_selector
 from webhook.core.api.types import Pod
+from webhook.core.api.version import KubernetesVersion
 from webhook.core.apiserver.decoding import decode
 from webhook.core.defaulting.injection import Injection, Skip
 from webhook.core.defaulting.next_pod import (
@@ -32,6 +33,7 @@ from webhook.core.placement.daemon_pods import for_node, node_of, tolerant, want
 from webhook.core.policy.policy import Policy
 from webhook.core.scan.waiting_pods import is_foreign
 from webhook.core.scheduler.cycle import decide
+from webhook.core.scheduler.plugins.inter_pod_affinity import widened_terms
 from webhook.core.text import listed, one_line, plural
 from webhook.core.workloads.kinds import DAEMON_SET
 from webhook.core.workloads.reading import read_exactly, read_workload, stated_type
@@ -85,7 +87,7 @@ def of_object(
         return
     # A pod with a uid exists, and its constraints are those that it has.
     if workload.is_pod and (applied or workload.meta.uid):
-        yield of_pod(_pod(value), frame.policy, index if applied else None)
+        yield of_pod(_pod(value), frame.policy, frame.version, index if applied else None)
         return
     namespace = namespace_of(workload.meta.namespace, frame.namespace)
     title = one_line(f"{workload.kind} {namespace}/{workload.meta.name or workload.meta.generate_name or '(unnamed)'}")
@@ -101,7 +103,7 @@ def of_object(
             title=title if workload.is_pod else f"the next pod of {title}{site}",
             pod=ready.pod,
             path=template.path,
-            notes=(*_made_notes(value, workload, ready, frame.policy), *_notes(ready.pod, frame.policy)),
+            notes=(*_made_notes(value, workload, ready, frame.policy), *_notes(ready.pod, frame.policy, frame.version)),
             exists=False,
             unknown=ready.unknown,
             refused=(
@@ -155,7 +157,9 @@ def _of_nodes(
         first, others = names[0], len(names) - 1
         note = f"{count}; it is the same with {others} more: {listed(names[1:], 5)}" if others else count
         found = (
-            of_pod(made[first], policy, index) if first in made else structs.replace(question, pod=for_node(pod, first))
+            of_pod(made[first], policy, index.version, index)
+            if first in made
+            else structs.replace(question, pod=for_node(pod, first))
         )
         named = found.title if first in made else one_line(f"the pod of {title} for node {first}")
         yield structs.replace(found, title=named, notes=(note, *found.notes))
@@ -166,14 +170,14 @@ def _selector_of(workload: Workload) -> Selector:
     return valid_selector(workload.selector) or NOTHING
 
 
-def of_pod(pod: Pod, policy: Policy, index: ClusterIndex | None = None) -> Question:
+def of_pod(pod: Pod, policy: Policy, version: KubernetesVersion, index: ClusterIndex | None = None) -> Question:
     """The question about an existing pod; with an index, it includes the object to edit."""
     title = one_line(object_title("Pod", pod.meta.namespace, pod.meta.name))
     if controller_kind(pod) == DAEMON_SET and (node := node_of(pod)):
         title = f"{title} for node {one_line(node, 64)}"
     where = None if index is None else target(pod, index)
     maker = None if index is None else maker_of(pod, index)
-    return Question(title=title, pod=pod, notes=_notes(pod, policy), target=where, maker=maker)
+    return Question(title=title, pod=pod, notes=_notes(pod, policy, version), target=where, maker=maker)
 
 
 def waiting_of(kind: str, name: str, namespace: str, index: ClusterIndex) -> tuple[Pod, ...]:
@@ -200,8 +204,8 @@ def _pod(value: bytes | Raw | Mapping[str, object]) -> Pod:
     return decode(value if isinstance(value, bytes | Raw) else msgspec.json.encode(value), _POD, "v1.Pod")
 
 
-def _notes(pod: Pod, policy: Policy) -> tuple[str, ...]:
-    """Notes about why the scheduler does not try the pod at all."""
+def _notes(pod: Pod, policy: Policy, version: KubernetesVersion) -> tuple[str, ...]:
+    """Notes about why the scheduler does not try the pod at all, or reads it otherwise than it was meant."""
     spec, found = pod.pod_spec, []
     if spec.scheduling_gates:
         gates = ", ".join(gate.name for gate in spec.scheduling_gates)
@@ -212,6 +216,11 @@ def _notes(pod: Pod, policy: Policy) -> tuple[str, ...]:
         found.append(f"it is bound to {spec.node_name}: the scheduler has nothing to decide any more")
     if pod.meta.deletion_timestamp is not None:
         found.append("it is being deleted: the scheduler does not try it")
+    found += [
+        f"{term} looks at pods of every namespace: so does Kubernetes 1.34 to 1.36 where a namespace without labels"
+        " would meet the namespaceSelector; 1.33 and 1.37 look at the namespaces that it selects"
+        for term in widened_terms(pod, version)
+    ]
     return tuple(found)
 
 

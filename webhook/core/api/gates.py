@@ -108,7 +108,8 @@ NAMESPACES_NOT_MERGED = Gate(
     _1_34,
     "the namespaceSelector of an incoming pod's term is not replaced by the namespaces that it selects: one that no"
     " labels at all satisfy applies to every namespace",
-    "kubernetes v1.33.0, v1.34.12, v1.36.5, v1.37.1 `interpodaffinity/plugin.go` mergeAffinityTermNamespacesIfNotEmpty",
+    "kubernetes v1.33.0, v1.34.12, v1.36.5, v1.37.1 `interpodaffinity/plugin.go` mergeAffinityTermNamespacesIfNotEmpty;"
+    " #132457, #141526",
     until=_1_37,
     case="1.31/answers.jsonl.gz#filters-20261121-458",
 )

@@ -12,13 +12,14 @@ Terminating pods count.
 Source: kube-scheduler interpodaffinity/filtering.go.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
 from webhook.core.api import gates
 from webhook.core.api.selectors import EVERYTHING, NOTHING, Selector, SelectorError
-from webhook.core.api.types import Pod, PodAffinityTerm
+from webhook.core.api.types import Affinity, Pod, PodAffinityTerm
+from webhook.core.api.version import KubernetesVersion
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.index.tables.node_table import NodeView
 from webhook.core.index.tables.pod_groups import Counts
@@ -98,9 +99,33 @@ def with_namespaces(term: Term, index: ReadOnlyIndex) -> Term:
     if selector.empty or selector.nothing:
         return term
     chosen = {name for name, labels in index.namespaces_with_labels().items() if selector.matches(labels)}
-    # Where the selector stays beside them, it is asked about a namespace without its labels.
-    everywhere = gates.NAMESPACES_NOT_MERGED.holds(index.version) and selector.matches({})
-    return Term(term.topology_key, term.namespaces | chosen, EVERYTHING if everywhere else NOTHING, term.selector)
+    return Term(
+        topology_key=term.topology_key,
+        namespaces=term.namespaces | chosen,
+        namespace_selector=EVERYTHING if _is_widened(selector, index.version) else NOTHING,
+        selector=term.selector,
+    )
+
+
+def _is_widened(selector: Selector, version: KubernetesVersion) -> bool:
+    """Whether a namespace selector selects every namespace, which is not what it says.
+
+    Source: plugin.go ``mergeAffinityTermNamespacesIfNotEmpty``, which changes a copy of the term from 1.34 to 1.36.
+    """
+    # Where the selector stays beside the namespaces, it is asked about each of them without its labels.
+    return gates.NAMESPACES_NOT_MERGED.holds(version) and not selector.empty and selector.matches({})
+
+
+def widened_terms(pod: Pod, version: KubernetesVersion) -> Iterator[str]:
+    """The pod's required terms that apply to every namespace, which is not what they say: ``podAffinity[0]``.
+
+    Errors: none; nothing is said of terms beside one that cannot be read.
+    """
+    affinity = pod.pod_spec.affinity or Affinity()
+    for name, side in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
+        for place, term in enumerate(_resolved(side.required if side else None, pod.meta.namespace, name, [])):
+            if _is_widened(term.namespace_selector, version):
+                yield f"{name}[{place}]"
 
 
 def pods_meeting_all(terms: tuple[Term, ...], index: ReadOnlyIndex) -> Counts:
