@@ -10,7 +10,7 @@ from cluster.following import QUICK, contents, eventually, feeding, server
 
 from webhook.cluster.feed import Feed
 from webhook.cluster.resources import BUILT_IN_RESOURCES, watched
-from webhook.core.api.version import KubernetesVersion
+from webhook.core.api.version import RECORDED, KubernetesVersion
 from webhook.core.policy.policy import Defaults, Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
@@ -100,6 +100,20 @@ def test_the_index_judges_as_the_release_that_was_asked_for(api, tmp_path):
         feed.stop()
 
     assert feed.index.version == KubernetesVersion(1, 32)
+
+
+def test_a_release_that_is_not_supported_is_said_once(api, tmp_path, caplog):
+    def old(handler, _):
+        handler.json(200, {"gitVersion": "v1.30.14"})
+        return True
+
+    api.strike("other", old, resource="version", times=99)
+    with feeding(api, tmp_path) as feed:
+        eventually(lambda: feed.synced and api.count("other", "version") > 1)
+        said = [(record.getMessage(), record.fields) for record in caplog.records if "release" in record.getMessage()]
+    text = "the API server's release: Kubernetes 1.30 is not supported; 1.31 to 1.38 are"
+    assert said == [(text, {"release": "v1.30.14", "judged_as": "1.37"})]
+    assert (feed.version, feed.index.version) == (None, RECORDED)
 
 
 def test_it_is_not_ready_before_the_last_required_kind_is_listed(api, tmp_path):

@@ -17,6 +17,7 @@ from webhook.cluster.waiters import Waiters
 from webhook.core.api.version import RECORDED, KubernetesVersion, parse_version
 from webhook.core.index.cluster_index import ClusterIndex, Event
 from webhook.core.index.objects import ApiObject
+from webhook.core.text import one_line
 
 _VERSION_SECONDS = 600.0  # how often the API server's release is requested, to notice an upgrade
 _LOOK_SECONDS = 0.2  # until it is looked again whether all is listed; only `gc.freeze` waits for that
@@ -52,6 +53,7 @@ class Feed:
         self.version: KubernetesVersion | None = None
         self._follows_version = as_version is None
         self._on_changes = on_changes
+        self._unsupported = ""  # the release that the log has told of
         self._version_asked = threading.Event()
         self._server = server
         self._pace = Pace()
@@ -146,10 +148,18 @@ class Feed:
         """Request the API server's release; returns the seconds until the next time, 0 if there was no answer."""
         try:
             status, answer = self._server.request("GET", "/version")
-            if status != 200:
-                return 0.0
-            self.version = parse_version(str(answer.get("gitVersion", "")))
-        except (ClusterError, ValueError):
+        except ClusterError:
+            return 0.0
+        if status != 200:
+            return 0.0
+        release = str(answer.get("gitVersion", ""))
+        try:
+            self.version = parse_version(release)
+        except ValueError as error:
+            if release != self._unsupported:
+                self._unsupported = release
+                judged = {"release": one_line(release, 64), "judged_as": str(self.index.version)}
+                _log.warning("the API server's release: %s", error, extra={"fields": judged})
             return 0.0
         if self._follows_version:
             with self.lock:
