@@ -14,7 +14,7 @@ from build import cluster
 from manifest import DENY
 from msgspec.structs import replace
 
-from webhook.core.api.version import RECORDED
+from webhook.core.api.version import NEWEST, OLDEST, RECORDED, KubernetesVersion
 from webhook.core.policy.policy import Messages, Mode
 from webhook.core.review.messages import denial, warnings_of
 from webhook.core.review.review import examine
@@ -53,11 +53,13 @@ class Example(NamedTuple):
     nodes: str = ""
     labels: str = ""
 
-    def found(self, text, rule):
+    def found(self, text, rule, version=RECORDED):
         """What the rule says of a manifest."""
         index = cluster(self.nodes, labelled=self.labels) if self.nodes else None
+        if index is not None:
+            index.version = version
         answers = examine(
-            yaml.safe_load(text), Circumstances(policy=OPEN, index=index, version=RECORDED, today="2026-01-01")
+            yaml.safe_load(text), Circumstances(policy=OPEN, index=index, version=version, today="2026-01-01")
         ).findings
         return [each.finding for each in answers if each.finding.rule == rule]
 
@@ -96,9 +98,31 @@ def page(rule):
             lines += ["As a warning:", "", "```", *warnings_of(findings), "```", ""]
         if rule.id not in OFFLINE and not (rule.highest_on_pods is not Mode.DENY and named.startswith("Pod")):
             lines += ["As a denial:", "", "```", denial(named, findings, Messages()), "```", ""]
-        lines += ["## Does not", "", "```yaml", shown.good.rstrip(), "```", ""]
+        lines += [*in_other_releases(shown, rule.id), "## Does not", "", "```yaml", shown.good.rstrip(), "```", ""]
     lines += ["## When it is silent", "", sentence(rule.silent), ""]
     return "\n".join(lines)
+
+
+def in_other_releases(shown, rule):
+    """What the rule says of the same manifest as an older or a later release; nothing where it is the same."""
+    told = {}
+    for minor in range(OLDEST.minor, NEWEST.minor + 1):
+        version = KubernetesVersion(1, minor)
+        text = "\n".join(warnings_of(shown.found(shown.bad, rule, version)))
+        same = text.replace(f"Kubernetes {version}", "Kubernetes")  # where it names only the release
+        told.setdefault(same, []).append((str(version), text))
+    lines = []
+    for (first, text), *more in told.values():
+        releases = [first, *(release for release, _ in more)]
+        if str(RECORDED) not in releases:
+            which = f"{releases[0]} to {releases[-1]}" if more else first
+            said = (
+                [f"In Kubernetes {which}:", "", "```", text, "```"]
+                if text
+                else [f"In Kubernetes {which} it is silent."]
+            )
+            lines += [*said, ""]
+    return lines
 
 
 def on_nodes(shown):

@@ -68,8 +68,8 @@ NULL = Rule(
         "does not spread these pods; all it does is keep them off nodes that lack the topology key."
     ),
     silent=(
-        "for built-in kinds in admission: kube-apiserver itself warns of them since Kubernetes 1.28. Beside "
-        "matchLabelKeys: there it is an error (match-label-keys)."
+        "for built-in kinds in admission: kube-apiserver itself warns of them. Beside matchLabelKeys: there it is an "
+        "error (match-label-keys)."
     ),
     ask=evaluate,
     asked_again=AskedAgain.AFTER_FIXES,
@@ -82,8 +82,8 @@ EMPTY = Rule(
     severity=Severity.HIGH,
     mode=Mode.WARN,
     why=(
-        "`labelSelector: {}` means something else in each release: up to Kubernetes 1.26 and from 1.38 it counts every "
-        "pod of the namespace, from 1.27 to 1.37 no existing pod at all, so that the constraint does nothing."
+        "`labelSelector: {}` counts no existing pod at all in Kubernetes 1.31 to 1.37, so that the constraint does "
+        "nothing; from 1.38 it counts every pod of the namespace, as is announced."
     ),
     silent="if matchLabelKeys names a label that the pods have: then that label is the selector.",
     ask=evaluate,

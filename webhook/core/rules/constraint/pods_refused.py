@@ -64,7 +64,7 @@ REFUSED = Rule(
     why=(
         "A pod template is not validated as a pod is. Since Kubernetes 1.34 each key of matchLabelKeys is merged into "
         "labelSelector when a pod is created, and a key that then stands there twice is refused; in a template nothing "
-        "is merged, so that the same constraint passes. So it is with the terms of pod affinity since 1.31. "
+        "is merged, so that the same constraint passes. So it is with the terms of pod affinity in every release. "
         "Before 1.34 hardly anything in the template of a StatefulSet was validated. The workload is created, stays at "
         "0 pods, and the only trace is an event of its controller: no pod is Pending, and nothing asks the scheduler."
     ),

@@ -75,7 +75,8 @@ ROLLOUT_STUCK = PlacementRule(
     mode=Mode.WARN,
     why="Old pods count until they are gone; a rollout can wait for a place that only its own progress would free. The "
     "controller may delete any old pod that the strategy lets it (of a StatefulSet that with the highest ordinal), and "
-    "each new pod may go to any node that admits it.",
+    "each new pod may go to any node that admits it. Up to Kubernetes 1.36 one pod of a StatefulSet is missing at a "
+    "time, whatever its maxUnavailable says.",
     silent="without a cluster, and where none of its pods runs; for kinds other than Deployments and StatefulSets, and "
     "the strategies Recreate and OnDelete; where another rule about places warns; for objects with a controller, "
     "scheduling gates or another scheduler. Where there are more orders than there is time for, it is listed as not "
