@@ -36,9 +36,9 @@ pictures: $(READY)  ## the pictures of docs/console.md, taken anew (needs chromi
 
 SEED ?= $(shell date +%s)
 RELEASE ?= 1.37
-FACTOR ?= 1
-conformance: $(READY)  ## Kubernetes' own code on fresh cases: verdicts as ours, pods with defaults accepted; RELEASE=1.34 SEED=n (needs Go)
-	@conformance/fresh.sh $(SEED) $(CURDIR)/$(BIN)/evenspread $(CURDIR)/$(BIN)/python $(RELEASE) $(FACTOR)
+EACH ?=
+conformance: $(READY)  ## Kubernetes' own code on fresh cases: verdicts as ours, pods with defaults accepted; RELEASE=1.34 SEED=n EACH=10000 (needs Go)
+	@conformance/fresh.sh $(SEED) $(CURDIR)/$(BIN)/evenspread $(CURDIR)/$(BIN)/python $(RELEASE) $(EACH)
 
 dist/wheel: $(READY) FORCE
 	@rm -rf $@ && $(BIN)/python -m hatchling build -t wheel -d $@ >/dev/null
