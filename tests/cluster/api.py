@@ -59,7 +59,7 @@ KINDS = {
 }
 
 CUSTOM = ("rollouts", "prometheuses")
-DISCOVERED = REPORTS | {f"/apis/{KINDS[name][0]}": (name, KINDS[name][1]) for name in CUSTOM}
+DISCOVERED = REPORTS | {f"/apis/{KINDS[name][0]}": (name, KINDS[name][1]) for name in (*CUSTOM, "spreadgroups")}
 
 
 class Request(NamedTuple):

@@ -15,6 +15,9 @@ from webhook.core.policy.policy import Defaults, Policy
 from webhook.core.workloads.custom_kinds import EmbeddedKind
 
 POD = {"spec": {"nodeName": "n1"}}
+GROUP = {"selector": {"matchLabels": {"app": "web"}}, "shard": {"label": "shard"}} | {
+    "expected": {"shards": 3, "podsPerShard": 2}
+}
 THING = EmbeddedKind(
     api_version="argoproj.io/v1alpha1", kind="Rollout", template_path="spec.template", replicas_path="spec.replicas"
 )
@@ -49,6 +52,7 @@ def fill(api):
     api.put("limitranges", "small", "shop", spec={"limits": [{"type": "Container", "defaultRequest": {"cpu": "1"}}]})
     api.put("priorityclasses", "high", value=7, preemptionPolicy="Never")
     api.put("runtimeclasses", "boxed", overhead={"podFixed": {"cpu": "1"}})
+    api.put("spreadgroups", "cache", "shop", spec=GROUP, status={"revision": "7f3a"})
 
 
 def from_scratch(api, folder):
@@ -86,6 +90,7 @@ def test_every_kind_comes_into_the_index(api, tmp_path):
     facts = index.admission_facts("shop", "high", "boxed")
     assert [item.requests for each in facts.limit_ranges for item in each.spec.limits] == [{"cpu": "1"}]
     assert (facts.priority_class.value, facts.runtime_class.overhead.pod_fixed) == (7, {"cpu": "1"})
+    assert [(each.meta.name, each.status.revision) for each in index.groups("shop")] == [("cache", "7f3a")]
     assert feed.version == index.version == KubernetesVersion(1, 34, 2)
     assert index.lacks(*(resource.name for resource in BUILT_IN_RESOURCES)) == ""
 
@@ -148,6 +153,24 @@ def test_an_optional_kind_is_done_without_and_said(api, tmp_path, what, fault):
         getattr(api, what).clear()
         eventually(lambda: feed.index.autoscaler("apps/v1", "Deployment", "shop", "web") is not None)
         eventually(lambda: not feed.index.lacks("horizontalpodautoscalers"))
+
+
+def test_an_extension_that_is_not_installed_has_no_objects_and_nothing_is_missing(api, tmp_path):
+    api.absent.add("spreadgroups")
+    api.forbidden.add("spreadgroups")  # as the chart's role is without it
+    with feeding(api, tmp_path) as feed:
+        eventually(lambda: feed.synced)
+        standing = _of(feed, "spreadgroups")
+        assert (standing.off, standing.fault) == (True, "")
+        assert (feed.index.lacks("spreadgroups"), feed.index.groups("shop")) == ("", ())
+        api.absent.clear()
+        eventually(lambda: _of(feed, "spreadgroups").fault.startswith("403 spreadgroups is forbidden"))
+        api.forbidden.clear()
+        eventually(lambda: len(feed.index.groups("shop")) == 1)
+        api.absent.add("spreadgroups")  # the definition goes, and all groups with it
+        api.drop_connections()
+        eventually(lambda: not feed.index.groups("shop"))
+        assert feed.index.lacks("spreadgroups") == ""
 
 
 def _of(feed, resource):

@@ -201,6 +201,38 @@ class TestWhatVerdictsDependOn:
         assert value == "8"
         assert [told for _, told in others] == ["1n", "1n"]
 
+    def test_a_group_selects_the_same_pods_and_caps_them_as_before(self):
+        spec = {
+            "selector": {"matchLabels": {"redis.example/cluster": "cache"}},
+            "shard": {"label": "redis.example/shard", "neverShare": "both"},
+            "requiredDomains": {"topologyKey": "topology.kubernetes.io/zone", "values": ["east"]},
+            "caps": [{"topologyKey": "example.org/rack", "lessThan": "1/2", "enforce": "observe"}],
+            "delivery": "inject",
+        }
+        status = {"revision": "7f3a", "conditions": [{"type": "Fits", "status": "True"}]} | {
+            "workloads": [{"kind": "StatefulSet", "name": "redis-shard-1", "shard": "one", "zones": ["east"]}]
+        }
+        labels = {"redis.example/cluster": "cache", "redis.example/shard": "one", "example.org/rack": "r"}
+        group, labelled = renamed(
+            {"kind": "SpreadGroup", "metadata": {"name": "cache"}, "spec": spec, "status": status},
+            SET | {"metadata": {"name": "redis-shard-1", "labels": labels}},
+        )
+        cluster, shard, rack = labelled["metadata"]["labels"].items()
+        told, stored = group["spec"], group["status"]
+        assert told["selector"]["matchLabels"] == dict([cluster])
+        assert told["shard"] == {"label": shard[0], "neverShare": "both"}
+        assert told["caps"] == [{"topologyKey": rack[0], "lessThan": "1/2", "enforce": "observe"}]
+        assert (told["delivery"], stored["revision"]) == ("inject", "7f3a")
+        assert stored["conditions"] == status["conditions"]
+        assert stored["workloads"] == [
+            {
+                "kind": "StatefulSet",
+                "name": labelled["metadata"]["name"],
+                "shard": shard[1],
+                "zones": told["requiredDomains"]["values"],
+            }
+        ]
+
     @pytest.mark.parametrize(
         "key",
         [

@@ -126,6 +126,8 @@ def list_pages(
                 renewed = True
             elif status == _NOT_FOUND and paging.try_next_version():
                 continue
+            elif status == _NOT_FOUND and resource.extension:
+                return
             elif status in {_CREDENTIALS, _FORBIDDEN, _NOT_FOUND}:
                 raise NotListedError(paging.title, refusal) from refusal
             else:

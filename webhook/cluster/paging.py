@@ -22,11 +22,12 @@ _BAD_REQUEST, _GONE = 400, 410
 class Paging:
     """The pages of one list request.
 
-    Shape: ``plural`` is empty until `discover`, if the resource does not have it.
+    Shape: ``plural`` is empty until `discover`, if the resource does not have it, or may not be there: whoever may not
+    list it would not be told so.
     """
 
     def __init__(self, server: ApiServer, resource: Resource) -> None:
-        self.plural = resource.name
+        self.plural = _known_plural(resource)
         self._server = server
         self._resource = resource
         self._attempt = 0  # index, modulo their number, into the resource's versions
@@ -113,6 +114,10 @@ class Paging:
     def try_next_version(self) -> bool:
         """After a 404: use the kind's next API version; returns False if that is the first one again."""
         self._attempt += 1
-        self.plural = self._resource.name
+        self.plural = _known_plural(self._resource)
         self.begin_anew()
         return self._attempt % len(self._resource.api_versions) != 0
+
+
+def _known_plural(resource: Resource) -> str:
+    return "" if resource.extension else resource.name

@@ -9,7 +9,8 @@ on at once, since the API server ends watches whose readers fall behind in a bur
 
     410                     the list starts again; with larger pages if a page's token was refused
     401                     the credentials are read again
-    403, 404                a kind that is not required is off, and is tried again every five minutes
+    403, 404                a kind that is not required is off, and is tried again every five minutes; an extension
+                            that is not installed has no objects
     429                     waits as long as the server says
     silence, torn lines     the watch goes on from the last version
     silence from the start  the API server's response to a version that it does not have yet: the list starts again
@@ -375,6 +376,10 @@ class Reflector:
             return self._failed(str(refusal))
         if not self._resource.required:
             self._reconcile()
+        if self._resource.extension:
+            self._on_listed()
+            self._off, self._tried, self._fault = True, True, ""
+            return self._timing.off
         return self._without(refusal, str(refusal))
 
     def _without(self, refusal: RefusedError, text: str) -> float:

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from webhook.core.api import spread_group
 from webhook.core.api.types import TypeMeta
 from webhook.core.index.readers import Reader, reader
 from webhook.core.policy.policy import Policy
@@ -23,7 +24,8 @@ class Resource(Struct, frozen=True, kw_only=True):
     """One kind of object in the API.
 
     Shape: ``name`` is the API's plural, also used in metrics and messages; empty if the API server has to be asked for
-    it. ``api_versions`` are tried in order. Answers do without a kind that is not ``required`` and cannot be read.
+    it. ``api_versions`` are tried in order. Answers do without a kind that is not ``required`` and cannot be read. An
+    ``extension`` is there where somebody installed it; elsewhere it has no objects, and nothing is missing.
     """
 
     kind: str
@@ -31,6 +33,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     api_versions: tuple[str, ...] = ("v1",)
     field_selector: str = ""
     required: bool = True
+    extension: bool = False
     embedded: tuple[EmbeddedKind, ...] = ()
 
     @property
@@ -85,6 +88,13 @@ BUILT_IN_RESOURCES = (
     Resource(kind="LimitRange", name="limitranges", required=False),
     Resource(kind="PriorityClass", name="priorityclasses", api_versions=("scheduling.k8s.io/v1",), required=False),
     Resource(kind="RuntimeClass", name="runtimeclasses", api_versions=("node.k8s.io/v1",), required=False),
+    Resource(
+        kind=spread_group.KIND,
+        name=spread_group.RESOURCE,
+        api_versions=(spread_group.API_VERSION,),
+        required=False,
+        extension=True,
+    ),
 )
 _WATCHED = {(version, resource.kind) for resource in BUILT_IN_RESOURCES for version in resource.api_versions}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from webhook.core.api import spread_group
 from webhook.core.api.label_syntax import MAX_LABEL_VALUE_BYTES
 from webhook.core.api.well_known import (
     ARCH,
@@ -58,6 +59,7 @@ _PUBLIC_TEXTS = frozenset(
     {
         *("", "true", "false", "default", "kube-system", "kube-public", "kube-node-lease", "default-scheduler"),
         *("0.0.0.0", "::", "127.0.0.1"),  # noqa: S104 compared, not bound
+        "both",  # zones and nodes: what the pods of a shard do not share
     }
 )
 # Words of volume ids, whose form decides how the scheduler reads them.
@@ -71,7 +73,7 @@ _RESOURCES = frozenset(
     }
 )
 _NO_RESOURCES = ({"count"}, {"podFixed"})  # members of a CSI driver's allocatable and of a RuntimeClass's overhead
-_KEYS = frozenset({"topologyKey", "matchLabelKeys", "mismatchLabelKeys"})
+_KEYS = frozenset({"topologyKey", "matchLabelKeys", "mismatchLabelKeys", "label", "neverShare"})
 _WITH_KEYS = frozenset({"matchExpressions", "matchLabelExpressions", "tolerations", "taints"})
 _DRIVERS = frozenset({"provisioner", "driver", "attacher"})
 _DRIVER_NAME = ("drivers", "name")  # of a CSINode
@@ -81,6 +83,7 @@ _ENUMERATED = frozenset(
         *("phase", "status", "restartPolicy", "protocol", "volumeBindingMode", "accessModes", "volumeMode"),
         *("maxSurge", "maxUnavailable", "creationTimestamp", "deletionTimestamp", "timeAdded", "revision"),
         *("capacity", "maximumVolumeSize", "preemptionPolicy"),
+        *("lessThan", "atMost", "enforce", "delivery"),
     }
 )
 _CONDITIONS = frozenset(
@@ -89,7 +92,7 @@ _CONDITIONS = frozenset(
 _REASONS = frozenset({"Unschedulable", "SchedulingGated", "SchedulerError", "Infeasible", "Deferred"})
 _STRATEGIES = frozenset({"RollingUpdate", "Recreate", "OnDelete", "InPlaceIfPossible", "InPlaceOnly", "ReCreate"})
 _LIMITED = frozenset({"Container", "Pod", "PersistentVolumeClaim"})  # LimitRangeItem.type
-_PUBLIC_TYPES = {"type": _CONDITIONS | _STRATEGIES | _LIMITED, "reason": _REASONS}
+_PUBLIC_TYPES = {"type": _CONDITIONS | _STRATEGIES | _LIMITED | spread_group.CONDITIONS, "reason": _REASONS}
 
 
 class Names:

@@ -79,7 +79,7 @@ _NAMES = tuple(resource.name for resource in BUILT_IN_RESOURCES)
 _LATER = frozenset(
     {
         *("limitranges", "priorityclasses", "runtimeclasses"),
-        *("csidrivers", "csistoragecapacities", "volumeattachments"),
+        *("csidrivers", "csistoragecapacities", "volumeattachments", "spreadgroups"),
     }
 )
 

@@ -36,6 +36,11 @@
 - apiGroups: [node.k8s.io]
   resources: [runtimeclasses]
   verbs: [get, list, watch]
+{{- if .Values.crds.install }}
+- apiGroups: [evenspread.io]
+  resources: [spreadgroups]
+  verbs: [get, list, watch]
+{{- end }}
 {{- range .Values.webhook.extraResources }}
 - apiGroups: [{{ .apiGroup | quote }}]
   resources: {{ toJson .resources }}

@@ -193,7 +193,7 @@ def test_the_group_of_a_live_cluster(run, tmp_path):
         assert "so 3 workloads would" in flat(out)
         api.forbidden.add("spreadgroups")
         code, _, err = run("plan", *where)
-        assert (code, "SpreadGroups: 403" in err) == (4, True)
+        assert (code, "spreadgroups: 403 Forbidden" in err) == (4, True)
 
 
 def test_a_file_goes_before_the_cluster(answer):

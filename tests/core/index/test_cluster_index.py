@@ -1,5 +1,6 @@
 import pytest
 
+from webhook.core.api.spread_group import MOST_GROUPS, GroupMeta, SpreadGroup
 from webhook.core.api.types import Node, ObjectMeta, Pod, PodSpec, PodStatus, Service, ServiceSpec
 from webhook.core.index.cluster_index import ClusterIndex
 from webhook.core.index.objects import Autoscaler, AutoscalerSpec, Namespace, Owner, ScaleTarget
@@ -159,3 +160,19 @@ def test_pods_of_a_lower_priority_by_node():
         there.apply("ADDED", Pod(metadata=meta(name, "shop"), spec=PodSpec(node_name=on, priority=priority)))
     assert {slot: [each for each, _ in pods] for slot, pods in there.lower_pods(10).items()} == {0: [0], 1: [-1]}
     assert there.lower_pods(-1) == {}
+
+
+def group(name, created="", namespace="shop"):
+    return SpreadGroup(metadata=GroupMeta(name=name, namespace=namespace, creation_timestamp=created or None))
+
+
+def test_groups_of_a_namespace_the_oldest_first_and_no_more_than_count():
+    found = index(group("b", "2026-01-02T00:00:00Z"), group("a", "2026-01-02T00:00:00Z"), group("z", "2026-01-01"))
+    assert [each.meta.name for each in found.groups("shop")] == ["z", "a", "b"]
+    found.apply("DELETED", group("a"))
+    assert [each.meta.name for each in found.groups("shop")] == ["z", "b"]
+    assert found.groups("other") == ()
+    for number in range(40):
+        found.apply("ADDED", group(f"late-{number:02}", "2026-02-01T00:00:00Z"))
+    assert [each.meta.name for each in found.groups("shop")[:3]] == ["z", "b", "late-00"]
+    assert len(found.groups("shop")) == MOST_GROUPS

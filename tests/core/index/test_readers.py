@@ -63,6 +63,51 @@ def test_a_pod_loses_its_environment_and_foreign_annotations():
     assert b"secret" not in msgspec.json.encode(kept)
 
 
+GROUP = {
+    "metadata": {
+        "name": "cache",
+        "namespace": "shop",
+        "generation": 4,
+        "labels": {"a": "b"},
+        "annotations": {"c": "d"},
+        "creationTimestamp": "2026-01-02T00:00:00Z",
+    },
+    "spec": {
+        "selector": {"matchLabels": {"app": "redis"}},
+        "shard": {"label": "shard", "neverShare": "topology.kubernetes.io/zone"},
+        "expected": {"shards": 3, "podsPerShard": 2},
+        "caps": [{"topologyKey": "kubernetes.io/hostname", "atMost": 5}],
+    },
+    "status": {
+        "observedGeneration": 4,
+        "revision": "7f3a",
+        "conditions": [
+            {"type": "Planned", "status": "True"},
+            {"type": "Fits", "status": "True"},
+            {"type": "CannotGetStuck", "status": "Unknown"},
+        ],
+        "workloads": [{"kind": "StatefulSet", "name": "redis-0", "shard": "0", "zones": ["a", "b"]}],
+    },
+}
+
+
+def test_a_group_keeps_its_spec_and_its_stored_plan_and_none_of_its_labels():
+    kept = decoded(json.dumps(GROUP), "evenspread.io/v1alpha1", "SpreadGroup")
+    assert (kept.meta.labels, kept.meta.annotations, kept.generation) == (None, None, 4)
+    assert (kept.spec.expected.shards, kept.spec.caps[0].at_most, kept.status.revision) == (3, 5, "7f3a")
+    assert kept.status.workloads[0].zones == ("a", "b")
+    assert kept.status.holds("Planned", "Fits")
+    assert not kept.status.holds("Planned", "CannotGetStuck")
+    gone = decoded('{"metadata": {"name": "cache"}}', "evenspread.io/v1alpha1", "SpreadGroup")
+    assert (gone.spec, gone.status, gone.generation) == (None, None, 0)
+
+
+def test_a_group_with_more_caps_than_its_definition_allows_is_not_read():
+    spec = GROUP["spec"] | {"caps": GROUP["spec"]["caps"] * 9}
+    with pytest.raises(msgspec.ValidationError, match=r"Expected `array` of length <= 8 - at `\$.spec.caps`"):
+        decoded(json.dumps(GROUP | {"spec": spec}), "evenspread.io/v1alpha1", "SpreadGroup")
+
+
 @pytest.mark.parametrize(
     ("api_version", "kind"),
     [

@@ -5,7 +5,6 @@ to them. Without any workload the pods of the group are made up.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from http import HTTPStatus
 
 import msgspec
 from msgspec import Raw, Struct
@@ -17,13 +16,13 @@ from webhook.cli.cluster_source import ClusterSource
 from webhook.cli.exit_codes import CommandError, Exit
 from webhook.cli.simulating.pods import Maker, makers, next_of
 from webhook.cli.terminal import print_faults
-from webhook.cluster.connection import ApiServer, ClusterError
 from webhook.core.api.selectors import compile_selector
+from webhook.core.api.spread_group import KIND, RESOURCE
 from webhook.core.api.types import LabelSelector, TypeMeta
 from webhook.core.api.well_known import ZONE
 from webhook.core.apiserver.decoding import DecodeError
 from webhook.core.groups.group import Group, Shard
-from webhook.core.groups.reading import API_VERSION, KIND, GroupError, is_cluster, read_config_map, read_group
+from webhook.core.groups.reading import GroupError, is_cluster, read_config_map, read_group
 from webhook.core.groups.shards import all_shards
 from webhook.core.index.overlay import without_pods
 from webhook.core.index.read_only import ReadOnlyIndex
@@ -33,7 +32,6 @@ from webhook.manifests.reading.files import read_files
 from webhook.snapshot.load import Item
 
 _CONFIG_MAP = "ConfigMap"
-_GROUP = TypeMeta(api_version=API_VERSION, kind=KIND)
 _NO_CLAIMS = ClaimTemplates(())
 
 
@@ -80,6 +78,8 @@ def asked(files: Sequence[str], name: str, known: ClusterSource, frame: Frame) -
             groups.append(_named_by(read_config_map(each, frame.namespace, zones), read.makers))
         except GroupError as error:
             raise CommandError(_told(_CONFIG_MAP, error), Exit.UNREADABLE) from error
+    if not groups and not files and known.server is not None and (why := known.index.lacks(RESOURCE)):
+        raise CommandError(f"{known.source}: {why}", Exit.CLUSTER)
     if not groups:
         where = ", ".join(files) or known.source
         raise CommandError(
@@ -112,24 +112,6 @@ def _objects(files: Sequence[str], known: ClusterSource) -> Iterator[_Object]:
     for item in known.kept:
         if not is_group(item) or not files:
             yield _Object(item.of, item.raw, known.source, applied=True)
-    if known.server is not None and not files:
-        for each in _of_server(known.server, known.source):
-            yield _Object(_GROUP, each, known.source, applied=True)
-
-
-def _of_server(server: ApiServer, source: str) -> Sequence[Mapping[str, object]]:
-    """The SpreadGroups of the cluster; none where the API server does not know the kind.
-
-    Errors: CommandError with exit code 4 if the API server does not answer, or refuses.
-    """
-    try:
-        status, answer = server.request("GET", f"/apis/{API_VERSION}/spreadgroups")
-    except ClusterError as error:
-        raise CommandError(f"{source}: {error}", Exit.CLUSTER) from error
-    if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
-        raise CommandError(f"{source}: {KIND}s: {status} {answer.get('message')}", Exit.CLUSTER)
-    items = answer.get("items")
-    return items if isinstance(items, list) else ()
 
 
 def _take(read: _Read, each: _Object, frame: Frame) -> None:

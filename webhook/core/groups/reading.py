@@ -9,13 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from webhook.core.api.selectors import SelectorError, compile_selector
+from webhook.core.api.spread_group import INJECT, GroupSpec, SpreadGroup, WrittenCap
 from webhook.core.api.types import LabelSelector, ObjectMeta
 from webhook.core.api.well_known import HOSTNAME, ZONE
 from webhook.core.groups.caps import Cap
 from webhook.core.groups.group import Group
 from webhook.core.text import one_line
 
-API_VERSION, KIND = "evenspread.io/v1alpha1", "SpreadGroup"
 BOTH = "both"
 MOST_SHARDS = 200
 MOST_PODS = 20  # of a shard
@@ -35,53 +35,7 @@ class GroupError(Exception):
         super().__init__("; ".join(self.faults))
 
 
-class _Written(Struct, frozen=True, rename="camel"):
-    """Base of what a SpreadGroup holds."""
-
-
-class _Shard(_Written, frozen=True):
-    label: str
-    never_share: str | None = None
-
-
-class _Expected(_Written, frozen=True):
-    shards: int
-    pods_per_shard: int
-
-
-class _PlanFor(_Written, frozen=True):
-    shards: int
-
-
-class _Domains(_Written, frozen=True):
-    topology_key: str
-    values: tuple[str, ...]
-
-
-class _Cap(_Written, frozen=True):
-    topology_key: str
-    less_than: int | str | None = None
-    at_most: int | str | None = None
-    selector: LabelSelector | None = None
-    enforce: str | None = None
-
-
-class _Spec(_Written, frozen=True):
-    selector: LabelSelector
-    shard: _Shard
-    expected: _Expected
-    plan_for: _PlanFor | None = None
-    required_domains: _Domains | None = None
-    caps: tuple[_Cap, ...] = ()
-    delivery: str | None = None
-
-
-class _SpreadGroup(_Written, frozen=True):
-    spec: _Spec
-    metadata: ObjectMeta = ObjectMeta()
-
-
-class _ConfigMap(_Written, frozen=True):
+class _ConfigMap(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     data: Mapping[str, str] = {}
 
@@ -91,10 +45,17 @@ def read_group(value: Mapping[str, object] | bytes, namespace: str) -> Group:
 
     Errors: GroupError.
     """
-    written = _decoded(value, _SpreadGroup)
-    spec, meta = written.spec, written.metadata
-    faults = [*_faults(spec)]
-    if faults:
+    return group_of(_decoded(value, SpreadGroup), namespace)
+
+
+def group_of(written: SpreadGroup, namespace: str = "") -> Group:
+    """The same of one that was decoded.
+
+    Errors: GroupError.
+    """
+    spec, meta = written.spec, written.meta
+    faults = ["Object missing required field `spec`"] if spec is None else [*_faults(spec)]
+    if spec is None or faults:
         raise GroupError(faults)
     key = spec.required_domains.topology_key if spec.required_domains is not None else ZONE
     shared = spec.shard.never_share
@@ -110,7 +71,7 @@ def read_group(value: Mapping[str, object] | bytes, namespace: str) -> Group:
         caps=tuple(_cap(each) for each in spec.caps),
         domains_key=key,
         domains=spec.required_domains.values if spec.required_domains is not None else None,
-        inject=spec.delivery == "inject",
+        inject=spec.delivery == INJECT,
     )
 
 
@@ -166,12 +127,9 @@ def _decoded(value: Mapping[str, object] | bytes, form: type[_Form]) -> _Form:
         raise GroupError([str(error)]) from error
 
 
-def _faults(spec: _Spec) -> Iterator[str]:
-    try:
-        if not compile_selector(spec.selector).requirements:
-            yield "spec.selector: selects every pod of the namespace; name the labels of the group"
-    except SelectorError as error:
-        yield f"spec.selector: {error}"
+def _faults(spec: GroupSpec) -> Iterator[str]:
+    if (error := _selector_error(spec.selector)) or not (spec.selector.match_labels or spec.selector.match_expressions):
+        yield f"spec.selector: {error or 'selects every pod of the namespace; name the labels of the group'}"
     if not spec.shard.label:
         yield "spec.shard.label: must not be empty"
     if not 1 <= spec.expected.shards <= MOST_SHARDS:
@@ -191,7 +149,15 @@ def _faults(spec: _Spec) -> Iterator[str]:
         yield f"spec: {' and '.join(sorted(map(str, keys)))}: one key besides {HOSTNAME} can be planned for"
 
 
-def _cap_faults(cap: _Cap, path: str) -> Iterator[str]:
+def _selector_error(selector: LabelSelector) -> str:
+    try:
+        compile_selector(selector)
+    except SelectorError as error:
+        return str(error)
+    return ""
+
+
+def _cap_faults(cap: WrittenCap, path: str) -> Iterator[str]:
     if not cap.topology_key:
         yield f"{path}.topologyKey: must not be empty"
     if (cap.less_than is None) == (cap.at_most is None):
@@ -208,9 +174,11 @@ def _cap_faults(cap: _Cap, path: str) -> Iterator[str]:
         yield f"{path}.enforce: {one_line(str(cap.enforce), 40)} is neither enforce nor observe"
     if cap.selector is not None and cap.enforce != "observe":
         yield f"{path}.selector: pods of a selector of their own are observed only; set enforce: observe"
+    if cap.selector is not None and (error := _selector_error(cap.selector)):
+        yield f"{path}.selector: {error}"
 
 
-def _cap(written: _Cap) -> Cap:
+def _cap(written: WrittenCap) -> Cap:
     strict = written.less_than is not None
     amount = written.less_than if strict else written.at_most
     return Cap(

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
 from webhook.core.api.resources import PodRequest
 from webhook.core.api.selectors import Selector
+from webhook.core.api.spread_group import MOST_GROUPS, SpreadGroup
 from webhook.core.api.storage import (
     Claim,
     CsiDriver,
@@ -42,7 +43,7 @@ _Value = TypeVar("_Value")
 
 
 class ClusterIndex(ReadOnlyIndex):
-    """Nodes, pods, namespaces, services, owners, autoscalers and volumes, from the events of a watch or a snapshot.
+    """Nodes, pods, namespaces, services, owners, autoscalers, groups, volumes, from events of a watch or a snapshot.
 
     Shape: the latest event of an object wins, whatever was known before; events of different kinds may come in any
     order. What may be asked is said in `ReadOnlyIndex`; threads that share an index need a lock around it. ``learn_at``
@@ -67,6 +68,7 @@ class ClusterIndex(ReadOnlyIndex):
         self._templates: dict[str, Templates] = {}
         self._autoscalers: dict[str, dict[str, Autoscaler]] = {}
         self._scaling: dict[tuple[str, GroupKind, str], dict[str, Autoscaler]] = {}  # by what they scale
+        self._groups: dict[str, dict[str, SpreadGroup]] = {}
         self._claims: dict[str, dict[str, Claim]] = {}
         self._volumes: dict[str, PersistentVolume] = {}
         self._unclaimed: dict[str, dict[str, PersistentVolume]] = {}  # by class
@@ -132,6 +134,8 @@ class ClusterIndex(ReadOnlyIndex):
                 _put_under(self._services, meta.namespace, meta.name, value, event)
             case Owner():
                 self._apply_owner(event, value)
+            case SpreadGroup():
+                _put_under(self._groups, value.meta.namespace, value.meta.name, value, event)
             case LimitRange() | PriorityClass() | RuntimeClass():
                 (self._admission.remove if event == "DELETED" else self._admission.put)(value)
             case CsiDriver() | CsiNode() | StorageCapacity() | VolumeAttachment():
@@ -385,6 +389,13 @@ class ClusterIndex(ReadOnlyIndex):
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
         scalers = self._scaling.get((namespace, (group_of(api_version), kind), name))
         return None if scalers is None else scalers[min(scalers)]
+
+    def groups(self, namespace: str) -> tuple[SpreadGroup, ...]:
+        known = self._groups.get(namespace)
+        if known is None:
+            return ()
+        ordered = sorted(known.values(), key=lambda each: (each.meta.creation_timestamp or "", each.meta.name))
+        return tuple(ordered[:MOST_GROUPS])
 
     def domains(self, topology_key: str) -> frozenset[str]:
         """The values that nodes have for the key; empty where no node has it."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
+from webhook.core.api.spread_group import SpreadGroup
 from webhook.core.api.storage import (
     Claim,
     CsiDriver,
@@ -75,7 +76,7 @@ class Autoscaler(Named, frozen=True):
         return self.meta.namespace, (group_of(of.api_version), of.kind), of.name
 
 
-_OfCluster = Node | Pod | Namespace | Service | Owner | Autoscaler
+_OfCluster = Node | Pod | Namespace | Service | Owner | Autoscaler | SpreadGroup
 _OfStorage = Claim | PersistentVolume | StorageClass | CsiNode | CsiDriver | StorageCapacity | VolumeAttachment
 _OfAdmission = LimitRange | PriorityClass | RuntimeClass
 ApiObject = _OfCluster | _OfStorage | _OfAdmission

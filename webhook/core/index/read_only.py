@@ -8,6 +8,7 @@ from typing import Protocol
 
 from webhook.core.api.resources import PodRequest
 from webhook.core.api.selectors import Selector
+from webhook.core.api.spread_group import SpreadGroup
 from webhook.core.api.storage import Claim, CsiDriver, PersistentVolume, StorageCapacity, StorageClass
 from webhook.core.api.types import Node, Pod, Service
 from webhook.core.api.version import KubernetesVersion
@@ -204,3 +205,6 @@ class ReadOnlyIndex(Protocol):
 
     def autoscaler(self, api_version: str, kind: str, namespace: str, name: str) -> Autoscaler | None:
         """The autoscaler whose target is this object, which need not be known; of several, the first by name."""
+
+    def groups(self, namespace: str) -> tuple[SpreadGroup, ...]:
+        """The namespace's SpreadGroups, the oldest first, up to `MOST_GROUPS`."""

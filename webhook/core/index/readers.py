@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from webhook.core.api.admission_objects import LimitRange, PriorityClass, RuntimeClass
+from webhook.core.api.spread_group import API_VERSION as GROUPS
+from webhook.core.api.spread_group import GroupMeta, SpreadGroup
 from webhook.core.api.storage import (
     KEPT_ANNOTATIONS,
     Claim,
@@ -180,6 +182,19 @@ def _job(read: _Job, of: TypeMeta) -> Owner:
     return _owner(of, read.metadata, at_once, read.spec.selector)
 
 
+def _spread_group(read: SpreadGroup, _: TypeMeta) -> SpreadGroup:
+    meta = read.metadata or GroupMeta()
+    kept = GroupMeta(
+        name=meta.name,
+        namespace=shared(meta.namespace),
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        creation_timestamp=meta.creation_timestamp,
+        generation=meta.generation,
+    )
+    return msgspec.structs.replace(read, metadata=kept)
+
+
 def _declared(template: msgspec.Raw) -> tuple[Declared, ...] | None:
     """The one template of a built-in kind; None where it is broken, as in files that no API server has accepted."""
     try:
@@ -333,6 +348,7 @@ _KINDS = dict(
         _kind("v1", "LimitRange", LimitRange, _as_it_is),
         _kind("scheduling.k8s.io/v1", "PriorityClass", PriorityClass, _as_it_is),
         _kind("node.k8s.io/v1", "RuntimeClass", RuntimeClass, _as_it_is),
+        _kind(GROUPS, "SpreadGroup", SpreadGroup, _spread_group),
     )
 )
 
