@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from webhook.core.index import node_sets
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.node_table import Column
+from webhook.core.index.tables.label_column import Column
 from webhook.core.placement.crowds import ClusterGame, Party, game_of
 from webhook.core.placement.game import Move, State
 from webhook.core.placement.search import search

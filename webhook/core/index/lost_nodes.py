@@ -32,12 +32,7 @@ class _WithoutNodes(Overlay):
     def __init__(self, below: ReadOnlyIndex, lost: int, *, gone: bool) -> None:
         super().__init__(below)
         self._lost, self._gone = lost, gone
-        view = below.view()
-        rows = view.rows(0, view.size)
-        for slot, row in enumerate(rows):
-            if row is not None and lost >> slot & 1:
-                rows[slot] = None if gone else row._replace(taints=(*row.taints, *UNREACHABLE))
-        self._view = NodeView(rows, view.live & ~lost if gone else view.live, view.keys)
+        self._view = below.view().losing(lost, None if gone else UNREACHABLE)
         self._names: dict[str, frozenset[str]] = {}
 
     def view(self) -> NodeView:

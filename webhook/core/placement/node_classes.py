@@ -11,7 +11,8 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from webhook.core.index import node_sets
-from webhook.core.index.tables.node_table import Column, NodeView
+from webhook.core.index.tables.label_column import Column
+from webhook.core.index.tables.node_table import NodeView
 from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.placement.game import DomainSpread, Gate, NodeClass, NodeSpread, Pods
 

@@ -183,6 +183,23 @@ def test_a_taint_leaves_the_columns_as_they_are():
     assert [index.view().column(column.key) is column for column in columns] == [True, False]
 
 
+def test_what_is_left_of_a_view_is_kept_for_whoever_asks_again():
+    index = racks(3)
+    index.apply("DELETED", node("n5"))
+    view, failing, taints = index.view(), 0b100011, (Taint(key="t", effect="NoExecute"),)
+    everything(view)
+    gone, tainted = view.losing(failing), view.losing(failing, taints)
+    for each in (gone, tainted):
+        assert everything(each) == everything(NodeView(each.rows(0, each.size), each.live, each.keys))
+    assert (chosen(view, gone.live), gone.taint_classes) == (["n2", "n3", "n4"], ())
+    assert (tainted.live, tainted.taint_classes) == (view.live, ((taints, 0b11),))
+    assert tainted.column(HOSTNAME) is view.column(HOSTNAME)
+    assert (view.losing(failing), view.losing(failing, taints)) == (gone, tainted)
+    for nodes in range(100):
+        view.losing(nodes)
+    assert len(view._after) <= 32
+
+
 def test_columns_that_nobody_asks_for_any_more_do_not_stay_for_ever():
     index = ClusterIndex()
     for number in range(200):

@@ -15,15 +15,15 @@ from webhook.core.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Pod
 from webhook.core.api.types import Node, Taint
 from webhook.core.api.well_known import FILTERING_EFFECTS
 from webhook.core.index import node_sets
+from webhook.core.index.tables.label_column import Column
 from webhook.core.index.tables.shrinking import drop, drop_under
 
-# Up to this many values a column keeps a set of nodes for each. Zones and node pools have few values, hostnames
-# thousands; the limit has to stay below 256, since a value's number must fit a byte.
-_FEW_VALUES = 64
 # Free and allocatable amount in a slot without a node: more than any request, so that it is never short of anything.
 NO_NODE = 2**62
 # A view with more columns than this inherits none, so that columns nobody asks for any more are dropped.
 _MAX_INHERITED_COLUMNS = 64
+# What is kept of a view after nodes failed: two for each of the zones that a scan looks at, and some more.
+_MOST_AFTER = 32
 _NO_LABELS: Mapping[str, str] = {}
 # Resources that have a column always; of others, so many that were asked for last. Anybody may ask for more.
 _ALWAYS = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -31,113 +31,6 @@ _ALWAYS_NAMES = frozenset(_ALWAYS)
 _MAX_COLUMNS = 32  # each has two numbers a node, up to 80 bytes: 0.4 MB with 5,000 nodes
 # So many slots may stay unused, or a quarter of all: nodes come and go, and a view of another size inherits nothing.
 _SPARE = 64
-
-
-class Column:
-    """One label key over all nodes.
-
-    Shape: ``of[slot]`` is an index into ``values``, -1 where the node lacks the key or the slot is empty.
-    """
-
-    def __init__(self, labels: Sequence[Mapping[str, str] | None], key: str) -> None:
-        numbers: dict[str, int] = {}
-        self.key = key
-        self.of = [
-            numbers.setdefault(has[key], len(numbers)) if has is not None and key in has else -1 for has in labels
-        ]
-        self.values = tuple(numbers)
-        self.numbers: Mapping[str, int] = numbers
-        self._domains: dict[int, frozenset[int]] = {}
-
-    @classmethod
-    def absent(cls, of: list[int], key: str) -> "Column":
-        """The column of a label that no node has. ``of`` is shared between all such columns, and never changed."""
-        column = cls((), key)
-        column.of = of
-        return column
-
-    @cached_property
-    def present(self) -> int:
-        """The nodes that have the key."""
-        return node_sets.from_flags(bytes(number >= 0 for number in self.of)) if self.values else 0
-
-    @cached_property
-    def one_each(self) -> bool:
-        """Whether every node has a value of its own, as with hostnames."""
-        return self.present.bit_count() == len(self.values)
-
-    @cached_property
-    def sets(self) -> tuple[int, ...] | None:
-        """The nodes of each value; None if there are too many values."""
-        if len(self.values) > _FEW_VALUES:
-            return None
-        if not self.values:
-            return ()
-        # One byte a node, 0 for "no value"; each value's nodes are that row with all other numbers mapped to 0.
-        wide = bytes(number + 1 for number in self.of)
-        table = bytearray(256)
-        nodes = []
-        for number in range(1, len(self.values) + 1):
-            table[number] = 1
-            nodes.append(node_sets.from_flags(wide.translate(table)))
-            table[number] = 0
-        return tuple(nodes)
-
-    @cached_property
-    def _slots(self) -> tuple[tuple[int, ...], ...]:
-        members: list[list[int]] = [[] for _ in self.values]
-        for slot, number in enumerate(self.of):
-            if number >= 0:
-                members[number].append(slot)
-        return tuple(map(tuple, members))
-
-    def nodes(self, number: int) -> int:
-        """The nodes of the value with this number."""
-        if self.sets is not None:
-            return self.sets[number]
-        nodes = 0
-        for slot in self._slots[number]:
-            nodes |= 1 << slot
-        return nodes
-
-    def nodes_of(self, numbers: Sequence[int]) -> int:
-        """The nodes of all these values."""
-        if self.sets is not None:
-            nodes = 0
-            for number in numbers:
-                nodes |= self.sets[number]
-            return nodes
-        slots = [slot for number in numbers for slot in self._slots[number]]
-        return node_sets.from_slots(slots, len(self.of))
-
-    def with_value(self, value: str) -> int:
-        """The nodes whose label has this value."""
-        number = self.numbers.get(value)
-        return 0 if number is None else self.nodes(number)
-
-    def domains(self, nodes: int) -> frozenset[int]:
-        """The numbers of the values that these nodes have."""
-        # Mostly all nodes with the key are asked for, and there is nothing to look up.
-        if nodes & self.present == self.present:
-            return self._every
-        known = self._domains.get(nodes)
-        if known is None:
-            if len(self._domains) > 16:  # one entry for each set of eligible nodes that was asked for lately
-                self._domains.clear()
-            if self.sets is not None:
-                known = frozenset(number for number, members in enumerate(self.sets) if members & nodes)
-            else:
-                known = frozenset(map(self.of.__getitem__, node_sets.to_slots(nodes & self.present)))
-            self._domains[nodes] = known
-        return known
-
-    def domain_count(self, nodes: int) -> int:
-        """How many different values these nodes have."""
-        return (nodes & self.present).bit_count() if self.one_each else len(self.domains(nodes))
-
-    @cached_property
-    def _every(self) -> frozenset[int]:
-        return frozenset(range(len(self.values)))
 
 
 class NodeRow(NamedTuple):
@@ -165,6 +58,25 @@ class NodeView:
         self._taints = tuple([None if fact is None else fact.taints for fact in facts])
         self._unschedulable = tuple([fact is not None and fact.unschedulable for fact in facts])
         self._columns: dict[str, Column] = {}
+        self._after: dict[tuple[int, tuple[Taint, ...] | None], NodeView] = {}
+
+    def losing(self, nodes: int, taints: tuple[Taint, ...] | None = None) -> "NodeView":
+        """The view after these nodes got more ``taints``, or with None were deleted.
+
+        Shape: kept as long as this one, which never changes: a scan asks about the same zones again and again.
+        """
+        known = self._after.get((nodes, taints))
+        if known is None:
+            rows, slots = self.rows(0, self.size), node_sets.to_slots(nodes & self.live)
+            for slot in slots:
+                row = rows[slot]
+                rows[slot] = None if taints is None else row and row._replace(taints=(*row.taints, *taints))
+            known = NodeView(rows, self.live if taints is not None else self.live & ~nodes, self.keys)
+            known.inherit(self, slots)
+            if len(self._after) >= _MOST_AFTER:
+                self._after.clear()
+            self._after[nodes, taints] = known
+        return known
 
     def inherit(self, before: "NodeView", changed: Collection[int]) -> None:
         """Reuse what an earlier view has computed, as far as it still holds: a new taint changes no label.

@@ -12,7 +12,7 @@ from webhook.core.defaulting.next_pod import after_admission, namespace_of, next
 from webhook.core.explain.explanation import without_spread
 from webhook.core.explain.fixes import changed
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.node_table import Column
+from webhook.core.index.tables.label_column import Column
 from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.policy.policy import Mode
 from webhook.core.rules.frame.counting import OWN_LABELS, foreign_pods, readable_selector, selects

@@ -23,7 +23,8 @@ from webhook.core.api.types import HONOR, IGNORE, Pod, SpreadConstraint
 from webhook.core.api.version import KubernetesVersion
 from webhook.core.index import node_sets
 from webhook.core.index.read_only import ReadOnlyIndex
-from webhook.core.index.tables.node_table import Column, NodeView
+from webhook.core.index.tables.label_column import Column
+from webhook.core.index.tables.node_table import NodeView
 from webhook.core.index.tables.pod_groups import Counts
 from webhook.core.scheduler.plugins.default_selector import default_selector
 from webhook.core.scheduler.plugins.status import OK, PASSES, Ran, StatusOfNodes, failure, unresolvable, unschedulable
