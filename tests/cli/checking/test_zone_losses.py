@@ -14,6 +14,7 @@ from webhook.core.api.types import TypeMeta
 from webhook.core.api.version import RECORDED
 from webhook.core.rules.frame.subject import Circumstances
 from webhook.core.scan import zone_losses
+from webhook.core.scan.next_pods import next_pods
 from webhook.core.scan.surroundings import surroundings
 from webhook.core.workloads.reading import read_exactly, read_workload
 
@@ -129,10 +130,11 @@ def small_worlds(family):
 def test_what_is_said_without_a_search_is_what_the_search_says(family, monkeypatch):
     for name, made, index in small_worlds(family):
         within = surroundings(Circumstances(policy=PLAIN, version=RECORDED, today=TODAY, index=index))
-        quick = zone_losses.zone_losses(made, within)
+        pods = tuple(next_pods(made, within))
+        quick = zone_losses.zone_losses(made, pods, within)
         with monkeypatch.context() as patched:
-            patched.setattr(zone_losses._Asked, "sure_nodes", lambda _: 0)
-            assert quick == zone_losses.zone_losses(made, within), name
+            patched.setattr(zone_losses._Asked, "sure_nodes", lambda *_: 0)
+            assert quick == zone_losses.zone_losses(made, pods, within), name
 
 
 def test_where_enough_nodes_are_free_nothing_is_searched(losses, monkeypatch):

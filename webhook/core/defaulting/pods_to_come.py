@@ -25,7 +25,6 @@ from webhook.core.placement.crowds import ClusterGame, Party, game_of, small_gam
 from webhook.core.placement.game import Rollout, Turn
 from webhook.core.placement.proofs.pinned_claims import Ordinal, ordinals
 from webhook.core.policy.policy import Policy
-from webhook.core.scheduler.problem import Problem
 from webhook.core.workloads.rolling_update import surge_of, unavailable_of, unavailable_ordinals
 from webhook.core.workloads.workload import ClaimTemplates, Strategy, Template, Workload
 
@@ -111,11 +110,6 @@ def in_a_rollout(workload: Workload, template: Template, replicas: int, within: 
         0, 1, replicas, surge_of(workload.strategy, replicas), unavailable_of(workload.strategy, replicas)
     )
     return ToCome(index=index, parties=parties, rollout=allowed)
-
-
-def next_problem(workload: Workload, template: Template, within: Setting) -> Problem:
-    """The problem of the next pod."""
-    return problem_of(_pod(workload, template, within), within.index, within.policy)
 
 
 def _pod(workload: Workload, template: Template, within: Setting) -> Pod:

@@ -166,6 +166,8 @@ def _game(board: _Board, rollout: Rollout | None) -> ClusterGame:
 
 
 def _in_classes(rollout: Rollout, classes: Sequence[NodeClass]) -> Rollout:
+    if not rollout.turns:
+        return rollout
     of = {
         slot: number
         for number, each in enumerate(classes)

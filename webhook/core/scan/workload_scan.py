@@ -158,7 +158,7 @@ class _Standing:
             pending_since=waits.since,
             pending_pods=waits.named,
             skews=_asked("skew", lambda: self._skews(made), _NO_SKEWS, failures),
-            losses=_asked("zone loss", lambda: zone_losses(self._workload, self._within), _NO_LOSSES, failures),
+            losses=_asked("zone loss", lambda: zone_losses(self._workload, made, self._within), _NO_LOSSES, failures),
             would_inject=0 if injection is None else len(injection.record.filled or injection.constraints),
             lacking=self._lacking(injection),
             fix=_asked("fix", lambda: self._fix(waits, injection), None, failures),

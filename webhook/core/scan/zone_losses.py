@@ -7,17 +7,18 @@ Most workloads need no search: if a pod takes a place from others only on its ow
 zone take one as there are pods, every order places all.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from webhook.core.api.selectors import Selector, first_untolerated
 from webhook.core.api.types import Toleration
 from webhook.core.api.well_known import FILTERING_EFFECTS, NO_EXECUTE
 from webhook.core.defaulting.next_pod import namespace_of
-from webhook.core.defaulting.pods_to_come import Setting, next_problem, to_come
+from webhook.core.defaulting.pods_to_come import Setting, to_come
 from webhook.core.index import node_sets
 from webhook.core.index.lost_nodes import UNREACHABLE
 from webhook.core.index.read_only import ReadOnlyIndex
 from webhook.core.placement.simulation import Effort, simulate
+from webhook.core.scan.next_pods import ScannedTemplate
 from webhook.core.scan.scanned import Stranded, ZoneLoss
 from webhook.core.scan.surroundings import FailingZone, Surroundings
 from webhook.core.scheduler.cycle import decide
@@ -28,18 +29,18 @@ _EFFORT = Effort(states=2_000, orders=0)  # for each workload, zone and truth
 _NONE = Stranded(0, 0)
 
 
-def zone_losses(workload: Workload, within: Surroundings) -> tuple[ZoneLoss, ...]:
-    """What each zone's failure costs the workload, in the order of the zones.
+def zone_losses(workload: Workload, made: Sequence[ScannedTemplate], within: Surroundings) -> tuple[ZoneLoss, ...]:
+    """What each zone's failure costs the workload, in the order of the zones; ``made`` are its next pods.
 
     Shape: nothing for a workload whose pods are not made anew, or cannot be told from others.
     """
     index, own, traits = within.index, selector_of(workload), workload.traits
     if index is None or own is None or len(workload.templates) != 1 or not workload.whole or workload.suspended:
         return ()
-    if workload.is_pod or traits.on_every_node or traits.completes or not within.zones:
+    if workload.is_pod or traits.on_every_node or traits.completes or not (within.zones and made):
         return ()
     asked = _Asked(workload, own, within, index)
-    sure = asked.sure_nodes()
+    sure = asked.sure_nodes(made[0])
     return tuple(asked.loss(zone, sure=(sure & ~zone.nodes).bit_count() >= asked.wanted) for zone in within.zones)
 
 
@@ -69,18 +70,17 @@ class _Asked:
         self._pods = index.count(self._namespace, own)
         self.wanted = _replicas(self._template)
 
-    def sure_nodes(self) -> int:
+    def sure_nodes(self, made: ScannedTemplate) -> int:
         """Nodes that take one of the pods each, whichever zone is lost and wherever the others are; none if unknown.
 
         Shape: a lost zone takes away pods and nodes, so what admits a pod before does so afterwards, unless that is a
         matter of other nodes: of hard constraints (injection may choose others then), of pods that want to be near, and
         of volumes that are told by ordinals.
         """
-        spec, claims = self._template.template.pod_spec, self._workload.claims
-        may_get = self._within.circumstances.policy.defaults.mode == "inject" and not spec.constraints
+        claims, problem = self._workload.claims, made.problem
+        may_get = self._within.circumstances.policy.defaults.mode == "inject" and not made.sent.pod_spec.constraints
         if may_get or (claims is not None and claims.names):
             return 0
-        problem = next_problem(self._workload, self._template, self._setting(self._index))
         near = problem.neighbours
         apart = all(problem.nodes.column(each.topology_key).one_each for each in near.own)
         return decide(problem).feasible if apart and not (problem.hard.constraints or near.wanted) else 0

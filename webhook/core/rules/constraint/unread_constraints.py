@@ -6,6 +6,7 @@ there is nothing to say. It is asked of whole objects, and not at admission: nob
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import takewhile
 
 from msgspec import Struct
@@ -33,6 +34,7 @@ _FIELDS = ("maxSkew", "topologyKey", "whenUnsatisfiable")
 _NAME = CONSTRAINTS.lower()
 # No text without any of these holds constraints, whatever they are called.
 _HINTS = re.compile(rb"spread|constrain|maxSkew|topologyKey|whenUnsatisfiable", re.IGNORECASE)
+_USUAL_LETTERS = 64  # of a field
 _SLIPS = 3  # letters that a misspelt name may be off; cases, hyphens and underscores do not count
 # Deeper and larger than any object that people write; looking at so many values takes about a second.
 _MAX_LEVELS = 128
@@ -192,8 +194,17 @@ def _is_slip(place: UnreadKey, read: tuple[str, ...]) -> bool:
 def _names_constraints(key: str, value: object) -> bool:
     if isinstance(value, str):
         return False  # a label, or a text
-    name = key.lower().replace("-", "").replace("_", "")
-    return nearest(name, (_NAME,), _SLIPS) is not None or _is_list_of_constraints(value, surely=True)
+    sounds = _known_sound if len(key) <= _USUAL_LETTERS else _sound
+    return sounds(key) or _is_list_of_constraints(value, surely=True)
+
+
+def _sound(key: str) -> bool:
+    """Whether the key is called nearly as constraints are."""
+    return nearest(key.lower().replace("-", "").replace("_", ""), (_NAME,), _SLIPS) is not None
+
+
+# The fields of Kubernetes come again in every object of a cluster.
+_known_sound = lru_cache(maxsize=1024)(_sound)
 
 
 def _is_list_of_constraints(value: object, *, surely: bool = False) -> bool:
